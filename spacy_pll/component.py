@@ -1,0 +1,291 @@
+"""The pipeline component: docs in, attributes out."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import spacy_transformers.span_getters  # noqa: F401  registers the span getters
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc, Span
+from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
+
+from .extensions import Names, install
+from .metrics import get_metric
+from .plan import Plan, group_contexts
+from .wordpieces import WORDS, Wordpieces, Words, get_contexts, get_wordpieces
+
+if TYPE_CHECKING:
+    from .language_model import LanguageModel
+
+# How many ids a plan may hold before the next is begun: bounds the memory of one plan to some 100 MB.
+MAX_PLANNED_IDS = 4_000_000
+
+DEFAULT_CONFIG = {
+    "model": {"@architectures": "spacy-pll.MaskedLM.v1"},
+    "get_spans": {"@span_getters": "spacy-transformers.doc_spans.v1"},
+    "metrics": ["word_l2r"],
+    "words": "spacy",
+    "targets": None,
+    "attr": "pll",
+    "keep_pieces": False,
+    "max_batch_tokens": None,
+}
+
+
+class DocScores(NamedTuple):
+    """What is known of a doc after scoring: one entry a token, and the record of its wordpieces."""
+
+    scored: np.ndarray  # bool, shape (tokens,): False where the attributes stay None
+    pieces: np.ndarray  # int, shape (tokens,)
+    scores: np.ndarray  # float64, shape (metrics, tokens), natural log
+    data: dict | None  # the value of `_.pll_data`, where it is kept
+
+
+@Language.factory("pll", assigns=["doc._.pll", "span._.pll", "token._.pll"], default_config=DEFAULT_CONFIG)
+def make_pll(
+    nlp: Language,
+    name: str,
+    model: object,
+    get_spans: Callable[[list[Doc]], list[list[Span]]],
+    metrics: list[str],
+    words: Words,
+    targets: str | None,
+    attr: str,
+    keep_pieces: bool,
+    max_batch_tokens: int | None,
+) -> "PLLScorer":
+    """Make a component that gives every token, span and doc its pseudo-log-likelihood.
+
+    The settings are described at `PLLScorer`.
+    """
+    for other_name, other in nlp.components:
+        if isinstance(other, PLLScorer) and other.attr == attr and other_name != name:
+            raise ValueError(
+                f"The component {other_name!r} already writes the attribute _.{attr}. Give this one another: "
+                f'nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}).'
+            )
+    return PLLScorer(
+        model,
+        name,
+        get_spans=get_spans,
+        metrics=metrics,
+        words=words,
+        targets=targets,
+        attr=attr,
+        keep_pieces=keep_pieces,
+        max_batch_tokens=max_batch_tokens,
+    )
+
+
+class PLLScorer(Pipe):
+    """Pseudo-log-likelihood scores under a language model (Kauf & Ivanova 2023).
+
+    model (LanguageModel): What an architecture such as `spacy-pll.MaskedLM.v1` returns.
+        It is loaded on first use, on `initialize` or from disk.
+    name (str): The name of the component in the pipeline.
+    get_spans (Callable[[list[Doc]], list[list[Span]]]): Which spans are read as one
+        context, a span getter of spacy-transformers. Where they overlap, a token is
+        scored in the span that gives it the most context on its poorer side.
+    metrics (list[str]): Names in `registry.pll_metrics`; the first is the primary one.
+    words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
+    targets (Optional[str]): Key into `doc.spans`: score the tokens in those spans only.
+    attr (str): The name of the attributes.
+    keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
+    max_batch_tokens (Optional[int]): Wordpieces in one forward pass, padding included.
+        None: what suits the device.
+    RAISES (ValueError): A setting has a value that is not among the legal ones.
+    """
+
+    def __init__(
+        self,
+        model: "LanguageModel",
+        name: str = "pll",
+        *,
+        get_spans: Callable[[list[Doc]], list[list[Span]]],
+        metrics: list[str],
+        words: Words = "spacy",
+        targets: str | None = None,
+        attr: str = "pll",
+        keep_pieces: bool = False,
+        max_batch_tokens: int | None = None,
+    ):
+        if not metrics or len(set(metrics)) < len(metrics):
+            raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {metrics!r}.")
+        if words not in WORDS:
+            raise ValueError(f"Unknown unit of words {words!r}. Set `words` to one of these: {', '.join(WORDS)}.")
+        if not attr.isidentifier():
+            raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
+        if max_batch_tokens is not None and max_batch_tokens < 1:
+            raise ValueError(f"`max_batch_tokens` must be 1 or more, or null. It is {max_batch_tokens}.")
+        self.model = model
+        self.name = name
+        self.get_spans = get_spans
+        self.metrics = list(metrics)
+        self.words = words
+        self.targets = targets
+        self.attr = attr
+        self.keep_pieces = keep_pieces
+        self.max_batch_tokens = max_batch_tokens
+        self.counts = Counter()  # forward rows, ids in them, padding, questions: what the work has been so far
+        for metric in metrics:
+            model.check_serves(metric, get_metric(metric))
+        self.names = Names(attr, self.metrics)
+        install(self.names)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Score one doc. Errors pass: spaCy hands them to the error handler."""
+        self.set_annotations([doc], self.predict([doc]))
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Score a stream of docs; equal masked contexts of a batch of docs are computed once.
+
+        stream (Iterable[Doc]): The docs.
+        batch_size (int): How many docs to buffer; the forward passes are cut by
+            `max_batch_tokens`, not by this.
+        YIELDS (Doc): The docs, in order. A doc that fails goes to the error handler
+            and, as in spaCy's own components, is not yielded; its neighbours are.
+        """
+        error_handler = self.get_error_handler()
+        for docs in minibatch(stream, batch_size):
+            try:
+                self.set_annotations(docs, self.predict(docs))
+                yield from docs
+            except Exception:
+                for doc in docs:
+                    try:
+                        self(doc)
+                    except Exception as error:
+                        error_handler(self.name, self, [doc], error)
+                    else:
+                        yield doc
+
+    def predict(self, docs: list[Doc]) -> list[DocScores]:
+        """Score docs without changing them."""
+        self.model.load()
+        tokenizer, max_length = self.model.tokenizer, self.model.max_length
+        contexts, owners, per_doc = [], [], []
+        for doc, spans in zip(docs, self.get_spans(docs)):
+            spans = [span for span in spans if len(span)]
+            pieces = [get_wordpieces(span, tokenizer, self.words) for span in spans]
+            mine, scored = get_contexts(spans, pieces, self._wanted(doc), max_length)
+            scored = scored if spans else np.zeros(len(doc), dtype=bool)
+            owners += [len(per_doc)] * len(mine)
+            contexts += mine
+            per_doc.append((doc, pieces, scored, []))
+        for owner, context, scores in zip(owners, contexts, self._score(contexts)):
+            per_doc[owner][3].append((context, scores))
+        return [self._collect(*parts) for parts in per_doc]
+
+    def _wanted(self, doc: Doc) -> np.ndarray | None:
+        if self.targets is None:
+            return None
+        wanted = np.zeros(len(doc), dtype=bool)
+        for span in doc.spans.get(self.targets) or []:
+            wanted[span.start : span.end] = True
+        return wanted
+
+    def _score(self, contexts: list) -> list[np.ndarray]:
+        """The scores (metrics, pieces) of each context."""
+        metrics = [get_metric(name) for name in self.metrics]
+        out = [None] * len(contexts)
+        for group in group_contexts(contexts, MAX_PLANNED_IDS):
+            plan = Plan([contexts[i] for i in group], metrics, self.model.mask_id)
+            answers = np.empty(plan.n_questions, dtype=np.float32)
+            max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
+            for batch in plan.batches(max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads):
+                answers[batch.question] = self.model.log_probabilities(batch)
+                self.counts["rows"] += len(batch.ids)
+                self.counts["ids"] += int(batch.lengths.sum())
+                self.counts["padding"] += int(batch.ids.size - batch.lengths.sum())
+                self.counts["questions"] += len(batch.question)
+            for i, scores in zip(group, plan.scores(answers)):
+                out[i] = scores
+        return out
+
+    def _collect(self, doc: Doc, wordpieces: list[Wordpieces], covered: np.ndarray, results: list) -> DocScores:
+        """From the contexts' pieces to the doc's tokens.
+
+        results (list[tuple[Context, array]]): The doc's contexts, each with its scores (metrics, pieces).
+        """
+        scores = [np.zeros((len(self.metrics), len(pieces))) for pieces in wordpieces]
+        scored = [np.zeros(len(pieces), dtype=bool) for pieces in wordpieces]
+        for context, values in results:
+            mine = context.offset + np.flatnonzero(context.scored)
+            scores[context.span][:, mine] = values[:, context.scored]
+            scored[context.span][mine] = True
+        scores = [values[:, kept] for values, kept in zip(scores, scored)]
+        tokens = [pieces.token[kept] for pieces, kept in zip(wordpieces, scored)]
+        values, token = (
+            np.concatenate([*scores, np.zeros((len(self.metrics), 0))], axis=1),
+            np.concatenate([*tokens, []]),
+        )
+        token = token.astype(np.int64)
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"The model {self.model.title} gives log-probabilities that are not finite, for the text "
+                f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
+            )
+        per_token = [np.bincount(token, weights=row, minlength=len(doc)) for row in values]
+        return DocScores(
+            covered,
+            np.bincount(token, minlength=len(doc)),
+            np.array(per_token, dtype=np.float64).reshape(len(self.metrics), len(doc)),
+            self._piece_record(wordpieces, scored, values) if self.keep_pieces else None,
+        )
+
+    def _piece_record(self, wordpieces: list[Wordpieces], scored: list[np.ndarray], values: np.ndarray) -> dict:
+        """The value of `_.pll_data`: parallel lists, one entry a scored piece."""
+
+        def column(name: str) -> list:
+            return [x for pieces, kept in zip(wordpieces, scored) for x in getattr(pieces, name)[kept].tolist()]
+
+        ids = column("ids")
+        return {
+            "pieces": [self.model.tokenizer.id_to_token(i) for i in ids],
+            "ids": ids,
+            "start": column("start"),
+            "end": column("end"),
+            "token": column("token"),
+            "scores": {metric: row.tolist() for metric, row in zip(self.metrics, values)},
+        }
+
+    def set_annotations(self, docs: list[Doc], scores: list[DocScores]):
+        """Write scores to the docs' attributes, as Python floats and ints."""
+        for doc, doc_scores in zip(docs, scores):
+            primary = doc_scores.scores[0]
+            columns = {self.names.score: primary, self.names.pieces: doc_scores.pieces}
+            columns.update(zip(self.names.metrics.values(), doc_scores.scores))
+            for name, values in columns.items():
+                for token, value, is_scored in zip(doc, values.tolist(), doc_scores.scored.tolist()):
+                    token._.set(name, value if is_scored else None)
+            if doc_scores.data is not None:
+                doc._.set(self.names.data, doc_scores.data)
+
+    def initialize(self, get_examples: Callable | None = None, *, nlp: Language | None = None):
+        """Load the language model, so that the first doc does not have to wait for it."""
+        self.model.load()
+
+    def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
+        """Serialize the language model. exclude (Iterable[str]): "model" leaves it out."""
+        return to_bytes({"model": self.model.to_bytes}, exclude)
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "PLLScorer":
+        """Load what `to_bytes` gave."""
+        from_bytes(bytes_data, {"model": self.model.from_bytes}, exclude)
+        return self
+
+    def to_disk(self, path, *, exclude: Iterable[str] = SimpleFrozenList()):
+        """Write the language model to the folder `model`, as a plain Hugging Face one.
+
+        exclude (Iterable[str]): "model" leaves it out; `from_disk` must then leave it out too, and
+            the pipeline loads the model that its config names.
+        """
+        to_disk(path, {"model": self.model.to_disk}, exclude)
+
+    def from_disk(self, path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "PLLScorer":
+        """Load what `to_disk` wrote."""
+        from_disk(path, {"model": self.model.from_disk}, exclude)
+        return self

@@ -1,0 +1,371 @@
+"""The architectures: load and save a language model, and ask it for log-probabilities at the targets."""
+
+import inspect
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import numpy as np
+import srsly
+import torch
+from safetensors import SafetensorError
+from spacy.util import SimpleFrozenDict, registry
+from thinc.api import get_torch_default_device
+from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoConfig, AutoModelForMaskedLM, AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from .plan import Batch
+
+BUILTIN = Path(__file__).parent / "builtin"
+
+# Ids in one forward pass: enough to keep the device's matrix products busy, few enough to stay in memory.
+MAX_BATCH_TOKENS = {"cpu": 4096, "cuda": 65_536}
+# Logits in one forward pass, over all targets (float32): 128 MB on a CPU.
+MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
+# What a model that states no length can read.
+DEFAULT_MAX_LENGTH = 512
+
+
+@registry.architectures("spacy-pll.MaskedLM.v1")
+def MaskedLM(
+    name: str | None = None,
+    revision: str = "main",
+    tokenizer_config: dict = SimpleFrozenDict(),  # noqa: B008
+    transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
+    mixed_precision: bool = False,
+) -> "MaskedLanguageModel":
+    """A masked language model of Hugging Face transformers.
+
+    name (Optional[str]): A name on the Hugging Face hub, a local folder, or None for the
+        English model that comes with this package.
+    revision (str): Branch, tag or commit on the hub.
+    tokenizer_config (dict): Settings for `AutoTokenizer.from_pretrained`.
+    transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
+    mixed_precision (bool): Run the forward passes under autocast, in bfloat16 (float16 on
+        GPUs without it). Log-probabilities are taken in float32 all the same.
+    RETURNS (MaskedLanguageModel): Not loaded yet.
+    """
+    return MaskedLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision)
+
+
+class LanguageModel:
+    """Weights and tokenizer of a transformers model, loaded when they are first needed.
+
+    `tokenizer` is the backend of the fast tokenizer, `max_length` the most ids in one
+    context with the special tokens, `pads` whether rows of different lengths may share a
+    forward pass. All are set by `load`.
+    """
+
+    kind: str  # what a metric's `model_kind` must be
+    model_cls: type  # the transformers class that loads it
+    configs: Mapping  # the configurations for which there is such a class
+
+    def __init__(self, name, revision="main", tokenizer_config=None, transformer_config=None, mixed_precision=False):
+        for setting, config in (("tokenizer_config", tokenizer_config), ("transformer_config", transformer_config)):
+            if "trust_remote_code" in (config or {}):
+                raise ValueError(
+                    f"`trust_remote_code` is set in {setting}. Code that comes with a model is never run here. "
+                    "Choose a model whose architecture is part of transformers, and take the setting out."
+                )
+        self.name = name
+        self.revision = revision
+        self.tokenizer_config = dict(tokenizer_config or {})
+        self.transformer_config = dict(transformer_config or {})
+        self.mixed_precision = mixed_precision
+        self._transformer = None
+        self._hf_tokenizer = None
+
+    @property
+    def title(self) -> str:
+        return repr(self.name) if self.name else "that is built in"
+
+    @property
+    def loaded(self) -> bool:
+        return self._transformer is not None
+
+    def check_serves(self, metric_name: str, metric: Callable):
+        """RAISES (ValueError): The metric asks for another kind of language model than this."""
+        needed = getattr(metric, "model_kind", "masked")
+        if needed != self.kind:
+            served = [
+                n for n, m in registry.pll_metrics.get_all().items() if getattr(m, "model_kind", "masked") == self.kind
+            ]
+            raise ValueError(
+                f"The metric {metric_name!r} needs a {needed} language model, and the model {self.title} is a "
+                f"{self.kind} one. Set `metrics` to some of these: {', '.join(sorted(served))}."
+            )
+
+    def load(self):
+        """Load tokenizer and weights from where the settings say, unless that is done.
+
+        RAISES (OSError): There is no such model.
+        RAISES (ValueError): The model cannot be used to score text; the message says why.
+        """
+        if not self.loaded:
+            _one_thread_after_fork()
+            self._load(self.name or str(BUILTIN), self.revision, self.tokenizer_config, self.transformer_config)
+
+    def _load(self, source: str, revision: str | None, tokenizer_config: dict, transformer_config: dict):
+        tokenizer, model = self._read(source, revision, tokenizer_config, transformer_config)
+        device = get_torch_default_device()
+        model = self._to_device(model.float().eval(), device)
+        n_embeddings = model.get_input_embeddings().num_embeddings
+        if len(tokenizer) > n_embeddings:
+            raise ValueError(
+                f"The tokenizer of {source!r} has {len(tokenizer)} entries and the model {n_embeddings}. "
+                "They do not belong together. Choose a folder in which they do."
+            )
+        self._transformer, self._hf_tokenizer = model, tokenizer
+        # The backend is used as it is: no padding, and no truncation, which would lose text.
+        self.tokenizer = tokenizer.backend_tokenizer
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+        self.max_length = _max_length(model, tokenizer)
+        self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self.max_batch_tokens = MAX_BATCH_TOKENS.get(device.type, MAX_BATCH_TOKENS["cpu"])
+        self.max_batch_targets = max(1, MAX_LOGITS.get(device.type, MAX_LOGITS["cpu"]) // n_embeddings)
+        self._probe()
+
+    def _read(self, source: str, revision: str | None, tokenizer_config: dict, transformer_config: dict):
+        """Tokenizer and model from a folder or the hub, checked: whole, trained, of the right kind."""
+        place = {"revision": revision, "trust_remote_code": False}
+        with _quiet_transformers():
+            try:
+                config = AutoConfig.from_pretrained(source, **place, **transformer_config)
+                tokenizer = AutoTokenizer.from_pretrained(source, **place, **tokenizer_config)
+            except OSError as error:
+                raise OSError(self._not_found(source)) from error
+            except ValueError as error:  # an unknown architecture, or one that would bring its own code
+                raise ValueError(
+                    f"The configuration of {source!r} cannot be read: {error} Code that comes with a model is never "
+                    "run here: choose a model whose architecture is part of transformers."
+                ) from error
+            self._check_tokenizer(tokenizer, source)
+            if type(config) not in self.configs:
+                raise ValueError(
+                    f"The model {source!r} is of type {config.model_type!r}, for which transformers has no {self.kind} "
+                    "language model. Choose a checkpoint of one, such as 'bert-base-cased'."
+                )
+            try:
+                model, report = self.model_cls.from_pretrained(source, config=config, output_loading_info=True, **place)
+            except (OSError, SafetensorError) as error:
+                raise OSError(f"The weights of {source!r} cannot be read: {error}. Get the model anew.") from error
+        missing = sorted(report["missing_keys"])
+        if missing:
+            raise ValueError(
+                f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
+                f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. "
+                f"Choose a checkpoint that was saved as {type(model).__name__}, with its language-modelling head."
+            )
+        return tokenizer, model
+
+    def _not_found(self, source: str) -> str:
+        offline = os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
+        hub = "HF_HUB_OFFLINE is set" if offline else "the Hugging Face hub has no such model or cannot be reached"
+        return (
+            f"The model {source!r} was not found: it is no folder with config.json and tokenizer files, and {hub}. "
+            f"Download it while online (hf download {source}), or set `name` to the folder that it lies in; without "
+            "`name`, the built-in English model needs no download."
+        )
+
+    def _check_tokenizer(self, tokenizer, source: str):
+        if not tokenizer.is_fast:
+            raise ValueError(
+                f"The tokenizer of {source!r} ({type(tokenizer).__name__}) has no fast version, so it does not say "
+                "where in the text a piece stands. Choose a model with a tokenizer.json."
+            )
+
+    def _to_device(self, model, device):
+        try:
+            return model.to(device)
+        except (RuntimeError, AssertionError) as error:
+            raise RuntimeError(
+                f"spaCy is set to use {device}, but PyTorch {torch.__version__} cannot: {error}. Install a PyTorch "
+                "built for your GPU, or call spacy.require_cpu() before the pipeline is made."
+            ) from error
+
+    def _forward(self, ids: np.ndarray, lengths: np.ndarray):
+        device = self._transformer.device
+        ids = torch.from_numpy(ids.astype(np.int64)).to(device)
+        attention = (
+            torch.arange(ids.shape[1], device=device)[None] < torch.from_numpy(lengths.copy()).to(device)[:, None]
+        )
+        arguments = {"input_ids": ids}
+        if self._takes_attention_mask:
+            arguments["attention_mask"] = attention.long()
+        with self._autocast(device):
+            return self._transformer(**arguments, return_dict=True).logits
+
+    def _autocast(self, device):
+        if not self.mixed_precision:
+            return nullcontext()
+        half = device.type == "cuda" and not torch.cuda.is_bf16_supported()
+        return torch.autocast(device.type, torch.float16 if half else torch.bfloat16)
+
+    @contextmanager
+    def _head_at(self, row: torch.Tensor, position: torch.Tensor):
+        """While this lasts, the model's own head sees the hidden states at some positions only.
+
+        The encoder's output (rows, length, width) is replaced by (1, questions, width): for
+        any head that works on each position by itself this changes nothing but the cost.
+        """
+
+        def gather(module, args, output):
+            key = next(iter(output))
+            output[key] = output[key][row, position][None]
+            return output
+
+        handle = self._transformer.base_model.register_forward_hook(gather)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    @torch.inference_mode()
+    def log_probabilities(self, batch: Batch) -> np.ndarray:
+        """Natural-log probability of each target id at its position. float32, shape (questions,)."""
+        device = self._transformer.device
+        if _one_thread_after_fork() and device.type == "cuda":
+            raise RuntimeError(
+                "Worker processes cannot use the GPU that the parent process holds. Use nlp.pipe(..., n_process=1) "
+                "on a GPU, or spacy.require_cpu() before the pipeline is made."
+            )
+        row, position, target = (
+            torch.from_numpy(x.astype(np.int64)).to(device) for x in (batch.row, batch.position, batch.target)
+        )
+        if self._gathers:
+            with self._head_at(row, position):
+                logits = self._forward(batch.ids, batch.lengths)[0]
+        else:
+            logits = self._forward(batch.ids, batch.lengths)[row, position]
+        logits = logits.float()
+        at_target = logits.gather(1, target[:, None])[:, 0]
+        return (at_target - logits.logsumexp(dim=1)).cpu().numpy()
+
+    def _probe(self):
+        """Find out, by trying, what this architecture allows: instead of a list of those that were tested.
+
+        Sets `_gathers` (the head may run at the targets alone) and `pads` (rows of different
+        lengths may share a pass). Where one changes the answer it is not done: slower, and right.
+        """
+        self._takes_attention_mask = "attention_mask" in inspect.signature(self._transformer.forward).parameters
+        long = np.array(self.tokenizer.encode("This is the longer of two texts, to see what padding does.").ids)
+        short = np.array(self.tokenizer.encode("Two texts.").ids)
+        long, short = long[: self.max_length], short[: self.max_length]
+        ids = np.full((2, max(len(long), len(short))), self.pad_id)
+        ids[0, : len(long)], ids[1, : len(short)] = long, short
+        # Some positions only, out of order: a head that looks at its neighbours gives itself away.
+        asked = np.arange(len(short))[::-2].copy()
+
+        def batch(ids, *lengths):
+            row = np.full(len(asked), len(ids) - 1)
+            return Batch(ids, np.array(lengths), row, asked, short[asked], np.arange(len(asked)))
+
+        together, alone = batch(ids, len(long), len(short)), batch(short[None], len(short))
+        self._gathers = False
+        truth = self.log_probabilities(alone)
+        tolerance = 1e-2 if self.mixed_precision else 1e-4
+        self.pads = self._takes_attention_mask and self._agrees(together, truth, tolerance)
+        self._gathers = True
+        self._gathers = self._agrees(alone, truth, tolerance)
+
+    def _agrees(self, batch: Batch, truth: np.ndarray, tolerance: float) -> bool:
+        try:
+            return np.allclose(self.log_probabilities(batch), truth, rtol=tolerance, atol=tolerance)
+        except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
+            return False
+
+    def to_disk(self, path, *, exclude=()):
+        """Write a plain Hugging Face folder: config.json, model.safetensors, tokenizer files."""
+        self.load()
+        self._transformer.save_pretrained(path, safe_serialization=True)
+        self._hf_tokenizer.save_pretrained(path)
+
+    def from_disk(self, path, *, exclude=()):
+        """Load from such a folder, whatever the settings name."""
+        # The settings are in the folder's own files by now.
+        self._load(str(path), None, {}, {})
+        return self
+
+    def to_bytes(self, *, exclude=()) -> bytes:
+        """The files of `to_disk`, by their names."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.to_disk(folder)
+            return srsly.msgpack_dumps({file.name: file.read_bytes() for file in Path(folder).iterdir()})
+
+    def from_bytes(self, bytes_data: bytes, *, exclude=()):
+        """Load what `to_bytes` gave."""
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            for name, content in srsly.msgpack_loads(bytes_data).items():
+                if Path(name).name != name:
+                    raise ValueError(
+                        f"The saved model holds a file named {name!r}, outside its folder. It was tampered with."
+                    )
+                (Path(folder) / name).write_bytes(content)
+            return self.from_disk(folder)
+
+
+class MaskedLanguageModel(LanguageModel):
+    """A model that predicts the piece behind a mask from both sides."""
+
+    kind = "masked"
+    model_cls = AutoModelForMaskedLM
+    configs = MODEL_FOR_MASKED_LM_MAPPING
+
+    @property
+    def mask_id(self) -> int:
+        return self._hf_tokenizer.mask_token_id
+
+    def _check_tokenizer(self, tokenizer, source: str):
+        super()._check_tokenizer(tokenizer, source)
+        if tokenizer.mask_token_id is None:
+            raise ValueError(
+                f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
+                "such as 'bert-base-cased', or name the token: tokenizer_config = {'mask_token': '[MASK]'}."
+            )
+
+
+_IMPORTED_IN = os.getpid()
+
+
+def _one_thread_after_fork() -> bool:
+    """Is this a forked worker of `nlp.pipe(n_process=...)`? Then PyTorch must keep to one thread.
+
+    The threads that the parent's OpenMP counts on are not there in the child: it would wait for them for ever.
+    """
+    forked = os.getpid() != _IMPORTED_IN
+    if forked and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+    return forked
+
+
+def _max_length(model, tokenizer) -> int:
+    """The most ids, special tokens included, that the model's positions and its tokenizer allow."""
+    limits = [tokenizer.model_max_length]
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions and positions > 0:
+        # RoBERTa and its kin count positions from behind the padding id.
+        offset = max(
+            (
+                module.padding_idx + 1
+                for name, module in model.named_modules()
+                if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
+            ),
+            default=0,
+        )
+        limits.append(positions - offset)
+    limit = min(limits)
+    return limit if limit < 1_000_000 else DEFAULT_MAX_LENGTH
+
+
+@contextmanager
+def _quiet_transformers():
+    """Keep transformers' remarks on unused weights to itself: what matters is checked, and raised, here."""
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
