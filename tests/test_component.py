@@ -1,0 +1,317 @@
+import multiprocessing
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span, Token
+
+from spacy_pll import PLLScorer
+
+from .conftest import PARAGRAPH, SENTENCES, odd_text, scores
+from .test_metrics import METRICS
+
+
+def test_attributes(make_nlp):
+    nlp = make_nlp(keep_pieces=True)
+    doc = nlp("The traveler lost  the souvenir.")
+    values = [token._.pll for token in doc]
+    assert all(type(value) is float for value in values) and all(type(token._.pll_pieces) is int for token in doc)
+    assert doc._.pll == pytest.approx(sum(values)) and doc._.pll < 0
+    assert doc[4:6]._.pll == pytest.approx(values[4] + values[5])
+    white_space = doc[3]
+    assert white_space.is_space and white_space._.pll == 0.0 and white_space._.pll_pieces == 0
+    data = doc._.pll_data
+    assert doc._.pll_pieces == len(data["pieces"]) == len(data["token"])
+    assert sum(data["scores"]["word_l2r"]) == pytest.approx(doc._.pll)
+    assert doc._.pppl == pytest.approx(np.exp(-doc._.pll / doc._.pll_pieces))
+    assert doc[4:6]._.pppl == pytest.approx(np.exp(-doc[4:6]._.pll / doc[4:6]._.pll_pieces))
+    for piece, start, end, token in zip(data["pieces"], data["start"], data["end"], data["token"]):
+        assert piece.removeprefix("##") == doc.text[start:end] or piece == "[UNK]"
+        assert doc[token].idx <= start < doc[token].idx + len(doc[token])
+    assert not Doc.has_extension("pll_word_l2r")  # one metric: the plain name is enough
+
+
+def test_several_metrics_each_have_a_name_and_the_first_is_primary(make_nlp):
+    doc = make_nlp(metrics=["original", "word_l2r"])(SENTENCES[0])
+    alone = make_nlp(metrics=["word_l2r"], attr="alone")(SENTENCES[0])
+    for token, other in zip(doc, alone):
+        assert token._.pll == token._.pll_original
+        assert token._.pll_word_l2r == pytest.approx(other._.alone, abs=1e-5)
+    assert doc._.pll == doc._.pll_original
+    assert doc._.pll_word_l2r == pytest.approx(alone._.alone, abs=1e-4)
+    assert doc[2:4]._.pll_word_l2r == pytest.approx(alone[2:4]._.alone, abs=1e-4)
+    assert alone._.alone_pppl > 1 and alone._.alone_pieces == doc._.pll_pieces
+
+
+def test_word_units_change_what_is_masked(make_nlp):
+    # whitespace: "souvenir." is one word; tokenizer: "." is one of its own; spacy: "can't" is one word, else two
+    text = "I can't lose the souvenir."
+    found = {words: make_nlp(words=words)(text)._.pll for words in ("spacy", "tokenizer", "whitespace")}
+    assert len({round(value, 4) for value in found.values()}) == 3
+
+
+def test_targets_are_scored_and_the_rest_is_context(make_nlp):
+    nlp = make_nlp(targets="here")
+    whole = make_nlp()(SENTENCES[0])
+    docs = [nlp.make_doc(SENTENCES[0]) for _ in range(2)]
+    docs[0].spans["here"] = [docs[0][1:2], docs[0][4:5], docs[0][4:6]]
+    chosen, nothing = nlp.pipe(docs)
+    for token, expected in zip(chosen, whole):
+        if token.i in (1, 4, 5):
+            assert token._.pll == pytest.approx(expected._.pll, abs=1e-5)
+        else:
+            assert token._.pll is None and token._.pll_pieces is None
+    assert chosen._.pll == pytest.approx(sum(whole[i]._.pll for i in (1, 4, 5)), abs=1e-4)
+    assert nothing._.pll is None and nothing[0:2]._.pppl is None
+
+
+def test_two_components_in_one_pipeline(make_nlp):
+    nlp = make_nlp("bert")
+    make_nlp("roberta", nlp=nlp, name="pll2", attr="other")
+    doc = nlp(SENTENCES[0])
+    assert doc._.pll == pytest.approx(make_nlp("bert")(SENTENCES[0])._.pll, abs=1e-5)
+    assert doc._.other != doc._.pll
+    with pytest.raises(ValueError, match="component 'pll' already writes the attribute _.pll.*pll_2"):
+        make_nlp("bert", nlp=nlp, name="pll3")
+    nlp.replace_pipe("pll2", "pll", config={"attr": "other"})
+
+
+def test_a_long_doc_is_scored_whole(make_nlp):
+    nlp = make_nlp(keep_pieces=True)
+    doc = nlp(" ".join(SENTENCES[:4] * 10))
+    assert all(token._.pll is not None for token in doc)
+    tokenizer = nlp.get_pipe("pll").model.tokenizer
+    encoding = tokenizer.encode(doc.text)
+    assert doc._.pll_data["pieces"] == encoding.tokens[1:-1] and len(encoding.ids) > 3 * 128
+
+
+def test_spans_of_sentences_and_strides(make_nlp):
+    sentences = {"@span_getters": "spacy-transformers.sent_spans.v1"}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    doc = make_nlp(nlp=nlp, get_spans=sentences)(PARAGRAPH)
+    separate = make_nlp()
+    for sentence in doc.sents:
+        assert sentence._.pll == pytest.approx(separate(sentence.text)._.pll, abs=1e-4)
+    strided = make_nlp(get_spans={"@span_getters": "spacy-transformers.strided_spans.v1", "window": 12, "stride": 6})
+    doc = strided(PARAGRAPH)
+    assert doc._.pll_pieces == separate(PARAGRAPH)._.pll_pieces
+    assert all(token._.pll is not None for token in doc)
+
+
+def test_sentence_spans_without_sentence_boundaries(make_nlp):
+    nlp = make_nlp(get_spans={"@span_getters": "spacy-transformers.sent_spans.v1"})
+    with pytest.raises(ValueError, match="Sentence boundaries unset.*sentencizer"):
+        nlp("No boundaries.")
+
+
+# Bad input: a score or None, never a crash.
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", None), (" ", 0.0), ("  \n", 0.0), ("\x00", 0.0), ("\u200b", 0.0), ("a\x00b", None)]
+)
+def test_texts_with_little_in_them(make_nlp, architecture, text, expected):
+    nlp = make_nlp(architecture)
+    doc, neighbour = nlp.pipe([text, SENTENCES[0]])
+    assert neighbour._.pll == pytest.approx(nlp(SENTENCES[0])._.pll, abs=1e-4)
+    if len(doc):
+        assert isinstance(doc._.pll, float) and doc._.pll == pytest.approx(sum(t._.pll for t in doc))
+    else:
+        assert doc._.pll is None and doc._.pppl is None and doc._.pll_pieces is None
+
+
+def test_white_space_scores_zero_where_the_tokenizer_drops_it(make_nlp):
+    doc = make_nlp("bert")("  \n")
+    assert doc._.pll == 0.0 and doc._.pll_pieces == 0 and doc._.pppl is None
+
+
+def test_a_token_of_ten_thousand_characters(make_nlp):
+    nlp = make_nlp("roberta")
+    with pytest.warns(UserWarning, match="more pieces than the model reads at once"):
+        doc = nlp("x" * 10_000 + " ends")
+    assert len(doc) == 2 and doc._.pll_pieces > 5000 and np.isfinite(doc._.pll)
+
+
+def test_no_doc_holds_a_lone_surrogate():
+    """spaCy refuses such text before any component sees it, so there is nothing here for `pll` to get wrong."""
+    for make in (spacy.blank("en").make_doc, lambda text: Doc(spacy.blank("en").vocab, words=[text])):
+        with pytest.raises(UnicodeEncodeError):
+            make("a \ud800 b")
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("metrics", ["word_r2x"], "Unknown PLL metric 'word_r2x'.*word_l2r"),
+        ("metrics", [], "`metrics` must name at least one"),
+        ("metrics", ["original", "original"], "each only once"),
+        ("attr", "not a name", "`attr` must be a name.*'not a name'"),
+        ("max_batch_tokens", 0, "`max_batch_tokens` must be 1 or more.*0"),
+    ],
+)
+def test_bad_settings(make_nlp, setting, value, message):
+    with pytest.raises(ValueError, match=message):
+        make_nlp(**{setting: value})
+
+
+def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp, language_model):
+    with pytest.raises(ValueError, match="(?s)words.*'letters' is not .*'spacy', 'tokenizer', 'whitespace'"):
+        make_nlp(words="letters")
+    with pytest.raises(ValueError, match="Unknown unit of words 'letters'.*spacy, tokenizer, whitespace"):
+        PLLScorer(language_model("bert"), get_spans=list, metrics=["original"], words="letters")
+    with pytest.raises(ValueError, match="wordz"):
+        make_nlp(wordz="spacy")
+
+
+def test_a_metric_that_the_model_cannot_serve(make_nlp):
+    def left_to_right(word):
+        raise AssertionError("never asked")
+
+    left_to_right.model_kind = "causal"
+    spacy.registry.pll_metrics.register("left_to_right", func=left_to_right)
+    with pytest.raises(ValueError, match="'left_to_right' needs a causal language model.*is a masked one.*word_l2r"):
+        make_nlp(metrics=["left_to_right"])
+
+
+@pytest.mark.parametrize("cls", [Doc, Span, Token])
+def test_an_attribute_that_is_taken(make_nlp, cls):
+    name = f"taken_by_{cls.__name__.lower()}"
+    cls.set_extension(name, default=3)
+    with pytest.raises(ValueError, match=f"{cls.__name__}._.{name} is already registered.*attr"):
+        make_nlp(attr=name)
+
+
+def test_infinite_scores_are_not_stored(make_nlp, monkeypatch):
+    nlp = make_nlp()
+    model = nlp.get_pipe("pll").model
+    monkeypatch.setattr(model, "log_probabilities", lambda batch: np.full(len(batch.question), -np.inf))
+    with pytest.raises(ValueError, match="model '.*' gives log-probabilities that are not finite.*'The traveler"):
+        nlp(SENTENCES[0])
+
+
+def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeypatch):
+    nlp = make_nlp()
+    expected = [doc._.pll for doc in nlp.pipe(SENTENCES)]
+    scorer = nlp.get_pipe("pll")
+    get_spans = scorer.get_spans
+
+    def failing(docs):
+        if any("hooligans" in doc.text for doc in docs):
+            raise RuntimeError("no such luck")
+        return get_spans(docs)
+
+    monkeypatch.setattr(scorer, "get_spans", failing)
+    handled = []
+    nlp.set_error_handler(lambda name, proc, docs, error: handled.append((name, [d.text for d in docs], str(error))))
+    docs = list(nlp.pipe(SENTENCES, batch_size=5))
+    assert handled == [("pll", [SENTENCES[1]], "no such luck")]
+    assert [doc.text for doc in docs] == [SENTENCES[0], *SENTENCES[2:]]
+    assert [doc._.pll for doc in docs] == pytest.approx([expected[0], *expected[2:]], abs=1e-4)
+    nlp.set_error_handler(spacy.util.raise_error)
+    with pytest.raises(RuntimeError, match="no such luck"):
+        list(nlp.pipe(SENTENCES))
+
+
+# Invariants
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+def test_every_piece_once_and_sums_hold_for_odd_text(make_nlp, architecture):
+    nlp = make_nlp(architecture, metrics=METRICS, keep_pieces=True)
+    nlp.initialize()
+    tokenizer = nlp.get_pipe("pll").model.tokenizer
+
+    @given(text=odd_text)
+    def check(text):
+        doc = nlp(text)
+        encoding = tokenizer.encode(doc[:].text)
+        own = [i for i, special in zip(encoding.ids, encoding.special_tokens_mask) if not special]
+        if not len(doc):
+            return
+        data = doc._.pll_data
+        assert data["ids"] == own and doc._.pll_pieces == len(own)
+        for metric in METRICS:
+            assert doc._.get(f"pll_{metric}") == pytest.approx(sum(data["scores"][metric]), abs=1e-9)
+            assert doc._.get(f"pll_{metric}") == pytest.approx(sum(t._.get(f"pll_{metric}") for t in doc))
+
+    check()
+
+
+def test_scores_do_not_depend_on_the_batch(make_nlp):
+    nlp = make_nlp("roberta", metrics=METRICS)
+    scorer = nlp.get_pipe("pll")
+    alone = {}
+
+    @given(
+        texts=st.lists(odd_text, min_size=1, max_size=6),
+        max_batch_tokens=st.one_of(st.none(), st.integers(1, 400)),
+        batch_size=st.integers(1, 6),
+    )
+    def check(texts, max_batch_tokens, batch_size):
+        scorer.max_batch_tokens = None
+        for text in texts:
+            if text not in alone:
+                alone[text] = scores(nlp(text))
+        scorer.max_batch_tokens = max_batch_tokens
+        for text, doc in zip(texts, nlp.pipe(texts, batch_size=batch_size)):
+            assert doc.text == text
+            np.testing.assert_allclose(scores(doc), alone[text], atol=1e-4, rtol=1e-5)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        check()
+
+
+def test_several_metrics_share_forward_rows(make_nlp):
+    def rows(metrics, text):
+        nlp = make_nlp("bert", metrics=metrics)
+        nlp(text)
+        return nlp.get_pipe("pll").counts["rows"]
+
+    three = ["word_l2r", "original", "whole_word"]
+    assert rows(three, "I a .") == rows(["word_l2r"], "I a .") == 3  # words of one piece: the three coincide
+    assert rows(three, SENTENCES[0]) < 3 * rows(["word_l2r"], SENTENCES[0])
+
+
+def test_equal_texts_of_a_batch_are_computed_once(make_nlp):
+    nlp = make_nlp("bert")
+    scorer = nlp.get_pipe("pll")
+    docs = list(nlp.pipe([SENTENCES[0]] * 5))
+    assert scorer.counts["questions"] == scorer.counts["rows"] == docs[0]._.pll_pieces
+    assert scorer.counts["padding"] == 0
+
+
+@pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="worker processes are not forked here")
+def test_two_processes(make_nlp):
+    """With two threads in the parent, as users have: workers must not wait for threads that are not there."""
+    nlp = make_nlp("bert", metrics=["word_l2r", "original"])
+    texts = SENTENCES * 3
+    torch.set_num_threads(2)
+    try:
+        expected = [scores(doc) for doc in nlp.pipe(texts)]
+        torch.randn(500, 500) @ torch.randn(500, 500)  # enough work to start the second thread
+        found = list(nlp.pipe(texts, n_process=2, batch_size=4))
+    finally:
+        torch.set_num_threads(1)
+    assert [doc.text for doc in found] == texts
+    for doc, values in zip(found, expected):
+        np.testing.assert_allclose(scores(doc), values, atol=1e-5)
+        assert doc._.pll_original is not None
+
+
+def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monkeypatch):
+    model = language_model("bert")
+    monkeypatch.setattr("spacy_pll.language_model._one_thread_after_fork", lambda: True)
+    monkeypatch.setattr(model, "_transformer", SimpleNamespace(device=torch.device("cuda", 0)))
+    with pytest.raises(RuntimeError, match="n_process=1"):
+        model.log_probabilities(None)

@@ -1,0 +1,199 @@
+import json
+
+import numpy as np
+import pytest
+import spacy
+import torch
+import transformers as hf
+from spacy.util import registry
+
+from spacy_pll.language_model import MaskedLanguageModel
+from spacy_pll.plan import Batch
+
+from .conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
+from .reference import score
+from .test_metrics import METRICS
+
+nlp = spacy.blank("en")
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_scores_equal_the_brute_force_reference(make_nlp, architecture):
+    """Every metric and word unit, padded batches, within 1e-5 a piece."""
+    tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
+    texts = ["The hooligans can't travel.", "Dr. Smith's souvenir", PARAGRAPH[:60], "a"]
+    for words in ("spacy", "tokenizer", "whitespace"):
+        pipeline = make_nlp(architecture, metrics=METRICS, words=words, keep_pieces=True)
+        transformer = pipeline.get_pipe("pll").model
+        for doc in pipeline.pipe(texts):
+            for metric in METRICS:
+                expected, tokens = score(doc, transformer._transformer, transformer._hf_tokenizer, metric, words)
+                np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5, err_msg=metric)
+                sums = np.bincount(tokens, weights=expected, minlength=len(doc))
+                found = [token._.get(f"pll_{metric}") for token in doc]
+                np.testing.assert_allclose(found, sums, atol=1e-4)
+    assert len(tokenizer) <= transformer._transformer.get_input_embeddings().num_embeddings
+
+
+@pytest.mark.parametrize("name", ["bert-base-cased", "roberta-base", "albert-base-v2", "deberta-v3-base"])
+def test_real_tokenizers_equal_the_brute_force_reference(make_nlp, name):
+    architecture = {"roberta-base": "roberta", "albert-base-v2": "albert", "deberta-v3-base": "deberta-v2"}.get(
+        name, "bert"
+    )
+    for words in ("spacy", "tokenizer", "whitespace"):
+        pipeline = make_nlp(architecture, name, metrics=METRICS, words=words, keep_pieces=True)
+        model = pipeline.get_pipe("pll").model
+        for doc in pipeline.pipe(["The traveler lost the souvenir.", SENTENCES[2]]):
+            for metric in METRICS:
+                expected, _ = score(doc, model._transformer, model._hf_tokenizer, metric, words)
+                np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5, err_msg=metric)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_probe_finds_what_an_architecture_allows(language_model, architecture):
+    model = language_model(architecture)
+    # FNet mixes all positions and ConvBERT the near ones, padding or not: their rows are never padded.
+    assert model.pads == (architecture not in ("fnet", "convbert"))
+    assert model._gathers
+
+
+def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_folder):
+    model = MaskedLanguageModel(str(model_folder("bert")))
+    model.load()
+    head = model._transformer.cls
+    head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
+    model._probe()
+    assert not model._gathers
+    ids = np.array([model.tokenizer.encode("The traveler lost").ids])
+    n = ids.shape[1]
+    batch = Batch(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0], np.arange(n))
+    with torch.inference_mode():
+        logits = model._transformer(input_ids=torch.from_numpy(ids)).logits[0].log_softmax(-1)
+    np.testing.assert_allclose(model.log_probabilities(batch), logits[np.arange(n), ids[0]].numpy(), atol=1e-5)
+
+
+def test_mixed_precision_stays_near_float32(make_nlp, model_folder):
+    exact = make_nlp("bert")(PARAGRAPH)
+    config = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(model_folder("bert")), "mixed_precision": True}
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("pll", config={"model": config})
+    rough = pipeline(PARAGRAPH)
+    assert rough._.pll != exact._.pll
+    assert rough._.pll == pytest.approx(exact._.pll, rel=0.01)
+
+
+def test_half_precision_weights_are_raised_to_float32(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    build_transformer("bert", tokenizer).half().save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model = MaskedLanguageModel(str(tmp_path))
+    model.load()
+    assert {parameter.dtype for parameter in model._transformer.parameters()} == {torch.float32}
+    assert not model._transformer.training
+
+
+@pytest.mark.parametrize(("architecture", "expected"), [("bert", 128), ("roberta", 128), ("mpnet", 128)])
+def test_max_length_is_the_lesser_of_tokenizer_and_positions(language_model, architecture, expected):
+    assert language_model(architecture).max_length == expected
+
+
+@pytest.mark.parametrize(
+    ("architecture", "expected"), [("bert", 40), ("roberta", 38), ("xlm-roberta", 38), ("mpnet", 38)]
+)
+def test_positions_that_count_from_the_padding_id_are_allowed_for(model_folder, architecture, expected):
+    # pad is entry 1 of the vocabulary, so two of the 40 positions are never used
+    folder = model_folder(architecture, "wordpiece", positions=40)
+    model = MaskedLanguageModel(str(folder))
+    model.load()
+    assert model.max_length == expected
+    ids = np.full((1, expected), 7)
+    batch = Batch(ids, np.array([expected]), np.array([0]), np.array([expected - 1]), np.array([7]), np.array([0]))
+    assert np.isfinite(model.log_probabilities(batch)).all()
+
+
+# Errors: each says what was wrong, with the value, and what to do.
+
+
+def load(name, **settings):
+    MaskedLanguageModel(str(name), **settings).load()
+
+
+def test_checkpoint_without_head(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    hf.BertModel(hf.BertConfig(vocab_size=len(tokenizer), **SMALL)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="no trained weights for cls.predictions.*BertForMaskedLM, with its"):
+        load(tmp_path)
+
+
+def test_tokenizer_without_mask_token(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    build_transformer("bert", tokenizer).save_pretrained(tmp_path)
+    hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, unk_token="[UNK]").save_pretrained(
+        tmp_path
+    )
+    with pytest.raises(ValueError, match="has no mask token.*mask_token"):
+        load(tmp_path)
+    load(tmp_path, tokenizer_config={"mask_token": "[MASK]"})
+
+
+def test_causal_checkpoint(tmp_path):
+    tokenizer = get_tokenizer("byte-level")
+    config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2)
+    hf.GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="of type 'gpt2', for which transformers has no masked language model"):
+        load(tmp_path)
+
+
+def test_model_not_found_while_offline():
+    with pytest.raises(OSError, match="'no-such/model' was not found.*hf download no-such/model.*built-in"):
+        load("no-such/model")
+
+
+def test_tokenizer_and_model_that_do_not_belong_together(tmp_path):
+    build_transformer("bert", get_tokenizer("wordpiece"), vocab_size=50).save_pretrained(tmp_path)
+    get_tokenizer("wordpiece").save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="tokenizer of .* has [0-9]+ entries and the model 50"):
+        load(tmp_path)
+
+
+def test_truncated_weights(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    build_transformer("bert", tokenizer).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    with pytest.raises(OSError, match="weights of .* cannot be read"):
+        load(tmp_path)
+    weights.unlink()
+    with pytest.raises(OSError, match="weights of .* cannot be read.*model.safetensors"):
+        load(tmp_path)
+
+
+def test_gpu_asked_for_but_not_there(monkeypatch, model_folder):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    monkeypatch.setattr("spacy_pll.language_model.get_torch_default_device", lambda: torch.device("cuda", 0))
+    with pytest.raises(RuntimeError, match="spaCy is set to use cuda:0, but PyTorch .* cannot.*require_cpu"):
+        load(model_folder("bert"))
+
+
+def test_code_that_comes_with_a_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="trust_remote_code.*never run"):
+        MaskedLanguageModel("x", transformer_config={"trust_remote_code": True})
+    marker = tmp_path / "ran"
+    (tmp_path / "evil.py").write_text(f"open({str(marker)!r}, 'w')")
+    config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.C", "AutoModelForMaskedLM": "evil.M"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    get_tokenizer("wordpiece").save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="(?s)cannot be read.*never run"):
+        load(tmp_path)
+    assert not marker.exists()
+
+
+def test_architecture_is_registered(model_folder):
+    model = registry.architectures.get("spacy-pll.MaskedLM.v1")(name=str(model_folder("bert")))
+    assert not model.loaded
+    model.load()
+    assert model.loaded

@@ -1,0 +1,46 @@
+"""Agreement with minicons 0.3.38, which is written by one of the field and used by many."""
+
+import json
+
+import numpy as np
+import pytest
+import spacy
+
+from .conftest import SHARED
+
+scorer = pytest.importorskip("minicons.scorer", reason="minicons is not installed: pip install 'spacy-pll[test]'")
+BLIMP = SHARED / "data" / "blimp"
+EQUIVALENT = {"original": "original", "word_l2r": "within_word_l2r"}
+
+
+def sentences():
+    """500 sentences, spread over the paradigms of BLiMP; a few of our own where it is not at hand."""
+    if not BLIMP.is_dir():
+        return [
+            f"The {noun} can't {verb} the souvenir." for noun in ("hooligan", "carnivore") for verb in ("see", "lose")
+        ]
+    out = []
+    for path in sorted(BLIMP.glob("*.jsonl")):
+        with path.open() as file:
+            for line, _ in zip(file, range(4)):
+                pair = json.loads(line)
+                out += [pair["sentence_good"], pair["sentence_bad"]]
+    return out[:500]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("architecture", "tokenizer"), [("bert", "bert-base-cased"), ("roberta", "roberta-base")])
+def test_sums_equal_those_of_minicons(model_folder, architecture, tokenizer):
+    folder = model_folder(architecture, tokenizer)
+    theirs = scorer.MaskedLMScorer(str(folder), "cpu")
+    texts = sentences()
+    nlp = spacy.blank("en")
+    config = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(folder)}
+    nlp.add_pipe("pll", config={"model": config, "metrics": list(EQUIVALENT), "words": "tokenizer"})
+    ours = list(nlp.pipe(texts))
+    for metric, name in EQUIVALENT.items():
+        expected = []
+        for start in range(0, len(texts), 50):
+            batch = texts[start : start + 50]
+            expected += theirs.sequence_score(batch, PLL_metric=name, reduction=lambda x: x.sum(0).item())
+        np.testing.assert_allclose([doc._.get(f"pll_{metric}") for doc in ours], expected, atol=1e-4)

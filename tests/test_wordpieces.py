@@ -1,0 +1,205 @@
+import warnings
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc
+
+from spacy_pll.wordpieces import (
+    WORDS,
+    choose_windows,
+    get_contexts,
+    get_wordpieces,
+    joined_units,
+    split_long_words,
+    trim,
+    window_bounds,
+)
+
+from .conftest import REAL_TOKENIZERS, SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
+from .reference import piece_tokens, word_of_pieces
+
+nlp = spacy.blank("en")
+words = st.lists(st.integers(1, 6), min_size=1, max_size=40).map(lambda sizes: np.repeat(np.arange(len(sizes)), sizes))
+
+
+def partition(numbers):
+    """Number groups in the order in which they appear, so that two numberings can be compared."""
+    seen = {}
+    return [seen.setdefault(number, len(seen)) for number in numbers]
+
+
+def check_alignment(doc, tokenizer, unit):
+    encoding = tokenizer.backend_tokenizer.encode(doc[:].text)
+    kept = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
+    pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, unit)
+    # The pieces are the tokenizer's own, and its special tokens stand around them.
+    assert pieces.ids.tolist() == [encoding.ids[i] for i in kept]
+    assert [*pieces.prefix, *pieces.ids, *pieces.suffix] == encoding.ids
+    if not kept:
+        return
+    assert pieces.token.tolist() == piece_tokens(doc, [encoding.offsets[i] for i in kept])
+    assert partition(pieces.word) == partition(word_of_pieces(doc, encoding, unit))
+    assert (np.diff(pieces.word) >= 0).all() and (np.diff(pieces.token) >= 0).all()
+    for start, end in zip(pieces.start, pieces.end):
+        assert doc.text[start:end] == doc.text[start:end].strip()
+
+
+@pytest.mark.parametrize("unit", WORDS)
+@pytest.mark.parametrize("name", [*TINY_TOKENIZERS, *REAL_TOKENIZERS])
+def test_alignment_of_odd_text(name, unit):
+    tokenizer = get_tokenizer(name)
+
+    @given(text=odd_text)
+    def check(text):
+        doc = nlp.make_doc(text)
+        if len(doc):
+            check_alignment(doc, tokenizer, unit)
+
+    check()
+
+
+@pytest.mark.parametrize("unit", WORDS)
+@pytest.mark.parametrize("name", [*TINY_TOKENIZERS, *REAL_TOKENIZERS])
+def test_alignment_of_sentences(name, unit):
+    for text in SENTENCES:
+        check_alignment(nlp.make_doc(text), get_tokenizer(name), unit)
+
+
+def test_alignment_by_hand():
+    tokenizer = get_tokenizer("bert-base-cased")
+    doc = nlp.make_doc("I can't lose the souvenir")
+    pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "spacy")
+    texts = [tokenizer.backend_tokenizer.id_to_token(i) for i in pieces.ids]
+    assert texts == ["I", "can", "'", "t", "lose", "the", "so", "##uve", "##nir"]
+    assert [doc[i].text for i in pieces.token] == ["I", "ca", "n't", "n't", "lose", "the", *["souvenir"] * 3]
+    # "can" holds letters of "ca" and of "n't", so the two tokens are one word.
+    assert pieces.word.tolist() == [0, 1, 1, 1, 2, 3, 4, 4, 4]
+    by_pretoken = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "tokenizer")
+    assert by_pretoken.word.tolist() == [0, 1, 2, 3, 4, 5, 6, 6, 6]
+
+
+def test_span_inside_a_doc_has_doc_offsets():
+    tokenizer = get_tokenizer("wordpiece").backend_tokenizer
+    doc = nlp.make_doc("I am here.  The traveler lost it.")
+    pieces = get_wordpieces(doc[5:8], tokenizer, "spacy")
+    assert {doc.text[s:e] for s, e in zip(pieces.start, pieces.end)} <= {*"The traveler lost"} | {
+        "The traveler lost"[i:j] for i in range(17) for j in range(i, 18)
+    }
+    assert set(pieces.token) == {5, 6, 7}
+
+
+def test_special_pieces_in_text_are_text():
+    tokenizer = get_tokenizer("wordpiece")
+    doc = nlp.make_doc("The [MASK] and [SEP] here")
+    pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "spacy")
+    assert tokenizer.mask_token_id in pieces.ids and tokenizer.sep_token_id in pieces.ids
+
+
+def test_white_space_belongs_to_the_token_that_comes_next():
+    start, end, anchor = trim("ab  cd ", np.array([[0, 2], [2, 5], [5, 6], [6, 7]]))
+    assert start.tolist() == [0, 4, 5, 7] and end.tolist() == [2, 5, 6, 7]
+    assert anchor.tolist() == [0, 4, 5, 5]  # the last piece is white space at the end: to the last token
+
+
+def test_segments_that_share_a_piece_are_joined():
+    starts = np.array([0, 2, 4, 6])
+    offsets = np.array([[0, 1], [1, 5], [5, 6], [6, 8]])
+    assert joined_units(offsets[:, 0], offsets[:, 1], offsets[:, 0], starts).tolist() == [0, 0, 0, 1]
+
+
+@given(word=words, size=st.integers(6, 30))
+def test_windows_hold_every_word_whole(word, size):
+    bounds = window_bounds(word, size)
+    assert (bounds[:, 1] - bounds[:, 0] <= size).all()
+    assert bounds[0, 0] == 0 and bounds[-1, 1] == len(word)
+    for w in set(word):
+        first, last = np.flatnonzero(word == w)[[0, -1]]
+        assert any(start <= first and last < end for start, end in bounds)
+    for start, end in bounds:  # cut between words
+        assert start == 0 or word[start - 1] != word[start]
+        assert end == len(word) or word[end - 1] != word[end]
+    if len(word) <= size:
+        assert bounds.tolist() == [[0, len(word)]]
+
+
+@given(word=words, size=st.integers(6, 30))
+def test_the_chosen_window_has_the_most_context_on_its_poorer_side(word, size):
+    bounds = window_bounds(word, size)
+    window, room = choose_windows(word, bounds)
+    for i, (w, r) in enumerate(zip(window, room)):
+        first, last = np.flatnonzero(word == word[i])[[0, -1]]
+        rooms = [min(first - start, end - last - 1) for start, end in bounds]
+        assert r == max(rooms) == rooms[w] >= 0
+
+
+@given(word=words, size=st.integers(6, 200))
+def test_most_words_of_a_long_text_have_a_quarter_window_on_each_side(word, size):
+    bounds = window_bounds(word, size)
+    _, room = choose_windows(word, bounds)
+    n, longest = len(word), np.bincount(word).max()
+    inner = (np.arange(n) >= size) & (np.arange(n) < n - size)
+    assert (room[inner] >= size // 4 - 2 * longest).all()
+
+
+@given(word=words, size=st.integers(1, 8))
+def test_long_words_are_split(word, size):
+    split = split_long_words(word, size)
+    assert np.bincount(split).max() <= size
+    for i in range(1, len(word)):  # no words are joined, and words that fit are left whole
+        if word[i] != word[i - 1]:
+            assert split[i] != split[i - 1]
+        elif (word == word[i]).sum() <= size:
+            assert split[i] == split[i - 1]
+
+
+def contexts_of(doc, spans, unit="spacy", wanted=None, max_length=20):
+    tokenizer = get_tokenizer("wordpiece").backend_tokenizer
+    pieces = [get_wordpieces(span, tokenizer, unit) for span in spans]
+    contexts, covered = get_contexts(spans, pieces, wanted, max_length)
+    return pieces, contexts, covered
+
+
+@given(text=odd_text, data=st.data())
+def test_every_piece_of_a_doc_is_scored_once(text, data):
+    doc = nlp.make_doc(text * 3)
+    max_length = data.draw(st.integers(4, 40))
+    if not len(doc):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of words that are longer than the window
+        pieces, contexts, covered = contexts_of(doc, [doc[:]], data.draw(st.sampled_from(WORDS)), None, max_length)
+    seen = np.zeros(len(pieces[0]), dtype=int)
+    for context in contexts:
+        assert len(context) <= max_length
+        seen[context.offset + np.flatnonzero(context.scored)] += 1
+        assert context.ids[context.first : context.first + len(context.word)].tolist() == (
+            pieces[0].ids[context.offset : context.offset + len(context.word)].tolist()
+        )
+    assert (seen == 1).all() and covered.all()
+
+
+def test_overlapping_spans_score_a_token_once_where_it_has_most_context():
+    doc = Doc(nlp.vocab, words=["The"] * 12)
+    spans = [doc[0:8], doc[4:12]]
+    pieces, contexts, covered = contexts_of(doc, spans)
+    scored_in = [{int(pieces[c.span].token[c.offset + i]) for i in np.flatnonzero(c.scored)} for c in contexts]
+    assert scored_in == [set(range(6)), set(range(6, 12))]
+    assert covered.all()
+
+
+def test_only_wanted_tokens_are_scored_and_the_rest_is_context():
+    doc = nlp.make_doc(SENTENCES[0])
+    wanted = np.array([token.text == "souvenir" for token in doc])
+    pieces, [context], covered = contexts_of(doc, [doc[:]], wanted=wanted, max_length=100)
+    assert (covered == wanted).all()
+    assert len(context.word) == len(pieces[0]) and (context.scored == wanted[pieces[0].token]).all()
+
+
+def test_a_word_longer_than_the_window_is_scored_in_parts_with_a_warning():
+    doc = Doc(nlp.vocab, words=["The", "re" * 45, "end"])
+    with pytest.warns(UserWarning, match="token 1, 'rere.*more pieces than the model reads at once \\(18\\)"):
+        pieces, contexts, _ = contexts_of(doc, [doc[:]])
+    assert sum(context.scored.sum() for context in contexts) == len(pieces[0])
