@@ -1,0 +1,367 @@
+"""Train the built-in English masked language model from scratch.
+
+    python scripts/train_builtin.py CORPUS_FOLDER training/builtin --steps 9000
+
+CORPUS_FOLDER holds text files (`*.txt` or `*.txt.xz`), one sentence or short
+paragraph a line. The output folder receives
+
+    tokenizer.json          cased WordPiece, trained on the same lines
+    pieces.npz              the corpus as piece ids, so that a resumed run starts at once
+    checkpoint/             weights, optimizer state and step, in files of at most 15 MB
+    log.csv                 the learning curve
+    model/                  what is shipped: config.json, model.safetensors (float16), tokenizer
+
+The run is a function of the corpus and the arguments alone: the order of the
+batches follows from the seed and the epoch, the masks from the seed and the step.
+So a run that was stopped continues, from its checkpoint, exactly as if it had not
+been. The learning rate warms up, stays, and falls to zero over the last part of
+`--steps`; a checkpoint taken before the fall can be continued to another number of
+steps.
+
+Choices, each from small trials whose figures are in the model card: ModernBERT's
+classes (pre-norm, rotary positions, gated MLP) leave the plateau on which BERT's
+predict piece frequencies many times sooner; one line is one sequence, because people
+score sentences; every predicted piece is replaced by [MASK], because scoring asks for
+nothing else; Muon for the matrices, AdamW for the rest.
+
+Needs torch, transformers, tokenizers and numpy, and not spaCy: it runs where only those are.
+"""
+
+import argparse
+import csv
+import json
+import lzma
+import math
+import shutil
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from huggingface_hub import save_torch_state_dict
+from safetensors.torch import load_file
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
+
+SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+MAX_PIECES = 256  # the longest context, [CLS] and [SEP] included: the corpus has hardly a longer line
+HELD_OUT_ONE_IN = 1000
+
+
+def read_lines(folder: Path):
+    """The corpus, line by line, files in the order of their names."""
+    files = sorted(p for p in folder.iterdir() if p.name.endswith((".txt", ".txt.xz")))
+    if not files:
+        raise SystemExit(f"No .txt or .txt.xz file in {folder}: give the folder that holds the training text.")
+    for path in files:
+        opener = lzma.open if path.suffix == ".xz" else open
+        with opener(path, "rt", encoding="utf8") as file:
+            for line in file:
+                if line.strip():
+                    yield line.strip()
+
+
+def is_held_out(line: str) -> bool:
+    """A fixed tenth of one percent of the lines, chosen by their text alone. Never trained on."""
+    return zlib.crc32(line.encode("utf8")) % HELD_OUT_ONE_IN == 0
+
+
+def train_tokenizer(lines, vocab_size: int) -> PreTrainedTokenizerFast:
+    """Cased WordPiece with BERT's own normalisation and pre-tokens."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size, limit_alphabet=200, special_tokens=list(SPECIAL.values()), show_progress=False
+    )
+    tokenizer.train_from_iterator(lines, trainer)
+    cls, sep = (tokenizer.token_to_id(piece) for piece in ("[CLS]", "[SEP]"))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", cls), ("[SEP]", sep)],
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=MAX_PIECES, **SPECIAL)
+
+
+def prepare(corpus: Path, output: Path, vocab_size: int):
+    """Tokenizer, training pieces and held-out pieces, read from `output` where an earlier run left them.
+
+    RETURNS: the tokenizer and, for the two parts, a flat array of ids with the offsets of its lines.
+    """
+    pieces_path = output / "pieces.npz"
+    if not pieces_path.exists():
+        tokenizer = train_tokenizer((line for line in read_lines(corpus) if not is_held_out(line)), vocab_size)
+        arrays = {}
+        for part, held_out in (("train", False), ("held_out", True)):
+            lines = [line for line in read_lines(corpus) if is_held_out(line) == held_out]
+            rows = []
+            for start in range(0, len(lines), 20_000):
+                batch = tokenizer(lines[start : start + 20_000], truncation=True)["input_ids"]
+                rows += [np.asarray(ids, dtype=np.uint16) for ids in batch]
+            arrays[part] = np.concatenate(rows)
+            arrays[part + "_offsets"] = np.cumsum([0] + [len(row) for row in rows])
+        tokenizer.save_pretrained(output / "tokenizer")
+        np.savez(pieces_path, **arrays)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(output / "tokenizer")
+    data = np.load(pieces_path)
+    return tokenizer, (data["train"], data["train_offsets"]), (data["held_out"], data["held_out_offsets"])
+
+
+def epoch_batches(offsets: np.ndarray, batch_pieces: int, seed: tuple) -> list[np.ndarray]:
+    """Every line once, in batches of lines of about one length, the batches in random order."""
+    rng = np.random.default_rng(seed)
+    lengths = np.diff(offsets)
+    # Sorting by length plus noise keeps the padding small and the company of a line different in each epoch.
+    order = np.argsort(lengths + rng.uniform(0, 4, len(lengths)), kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        end = start + max(1, batch_pieces // (lengths[order[start]] + 4))
+        while end > start + 1 and lengths[order[start:end]].max() * len(order[start:end]) > batch_pieces:
+            end -= 1
+        batches.append(order[start:end])
+        start = end
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def collate(ids: np.ndarray, offsets: np.ndarray, rows: np.ndarray, pad: int):
+    """Padded ids (rows, longest) and the mask of real pieces."""
+    lengths = offsets[rows + 1] - offsets[rows]
+    out = np.full((len(rows), lengths.max()), pad, dtype=np.int64)
+    for i, row in enumerate(rows):
+        out[i, : lengths[i]] = ids[offsets[row] : offsets[row + 1]]
+    return torch.from_numpy(out), torch.from_numpy(np.arange(out.shape[1])[None] < lengths[:, None])
+
+
+def choose_targets(ids: torch.Tensor, n_special: int, rate: float, seed: int) -> torch.Tensor:
+    """A random `rate` of the pieces that are not special."""
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.rand(ids.shape, generator=generator) < rate) & (ids >= n_special)
+
+
+def masked_loss(model, ids, real, targets, mask_id):
+    """Cross-entropy at the targets, each replaced by [MASK]; the head runs at the targets only."""
+    inputs = ids.masked_fill(targets, mask_id)
+    hidden = model.model(input_ids=inputs, attention_mask=real.long()).last_hidden_state
+    logits = model.decoder(model.head(hidden[targets]))
+    return torch.nn.functional.cross_entropy(logits.float(), ids[targets])
+
+
+class Optimizers:
+    """Muon for the matrices inside the layers, AdamW for embeddings, head and norms; one learning-rate schedule."""
+
+    def __init__(self, model, lr: float, muon_lr: float, weight_decay: float, use_muon: bool):
+        named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+        inner = [(n, p) for n, p in named if use_muon and ".layers." in n and p.ndim == 2]
+        rest = [(n, p) for n, p in named if n not in dict(inner)]
+        decay = [p for _, p in rest if p.ndim == 2]
+        plain = [p for _, p in rest if p.ndim != 2]
+        self.all = [
+            torch.optim.AdamW(
+                [{"params": decay, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}],
+                lr=lr,
+                betas=(0.9, 0.98),
+                eps=1e-8,
+            )
+        ]
+        if inner:
+            self.all.append(
+                torch.optim.Muon(
+                    [p for _, p in inner], lr=muon_lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
+                )
+            )
+        self.peaks = (lr, muon_lr)
+
+    def step(self, factor: float):
+        for optimizer, peak in zip(self.all, self.peaks):
+            for group in optimizer.param_groups:
+                group["lr"] = peak * factor
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return {
+            f"optimizer.{i}.{k}.{name}": value
+            for i, optimizer in enumerate(self.all)
+            for k, state in optimizer.state_dict()["state"].items()
+            for name, value in state.items()
+        }
+
+    def load_tensors(self, tensors: dict[str, torch.Tensor]):
+        for i, optimizer in enumerate(self.all):
+            state = optimizer.state_dict()
+            for key, value in tensors.items():
+                prefix, number, k, name = key.split(".", 3)
+                if int(number) == i:
+                    state["state"].setdefault(int(k), {})[name] = value
+            optimizer.load_state_dict(state)
+
+
+def save_checkpoint(folder: Path, model, optimizers, step: int):
+    """Write the checkpoint beside its place and move it there: it is there whole or not at all."""
+    new = folder.with_name(folder.name + ".new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    # The tied output matrix is the embedding matrix: stored once.
+    weights = {f"model.{n}": p.detach() for n, p in model.named_parameters()}
+    save_torch_state_dict({**weights, **optimizers.tensors()}, new, max_shard_size="15MB")
+    (new / "state.json").write_text(json.dumps({"step": step}))
+    shutil.rmtree(folder, ignore_errors=True)
+    new.rename(folder)
+
+
+def load_checkpoint(folder: Path, model, optimizers) -> int:
+    tensors = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        tensors.update(load_file(path))
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(tensors[f"model.{name}"])
+    optimizers.load_tensors({k: v for k, v in tensors.items() if k.startswith("optimizer.")})
+    return json.loads((folder / "state.json").read_text())["step"]
+
+
+def learning_rate_factor(step: int, steps: int, warmup: int, decay: float) -> float:
+    """Linear warm-up, a constant stretch, linear fall to zero over the last share `decay` of the steps."""
+    fall = max(1, int(steps * decay))
+    return min(1.0, (step + 1) / warmup, (steps - step) / fall)
+
+
+@torch.no_grad()
+def held_out_loss(model, data, batch_pieces, args, mask_id, n_special, pad) -> float:
+    """Mean masked cross-entropy on the held-out lines, the same targets each time."""
+    ids, offsets = data
+    total = count = 0
+    for i, rows in enumerate(epoch_batches(offsets, batch_pieces, (0,))):
+        batch, real = collate(ids, offsets, rows, pad)
+        targets = choose_targets(batch, n_special, 0.15, i)
+        batch, real, targets = (x.to(args.device) for x in (batch, real, targets))
+        with torch.autocast(args.device, torch.bfloat16):
+            loss = masked_loss(model, batch, real, targets, mask_id)
+        total, count = total + loss.item() * targets.sum().item(), count + targets.sum().item()
+    return total / count
+
+
+def build_model(tokenizer, args) -> ModernBertForMaskedLM:
+    torch.manual_seed(args.seed)
+    ids = {f"{name}_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep")}
+    config = ModernBertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=args.width,
+        intermediate_size=args.mlp,
+        num_hidden_layers=args.layers,
+        num_attention_heads=args.width // 64,
+        max_position_embeddings=MAX_PIECES,
+        global_attn_every_n_layers=1,
+        pad_token_id=ids["pad_id"],
+        cls_token_id=ids["cls_id"],
+        sep_token_id=ids["sep_id"],
+        bos_token_id=ids["cls_id"],
+        eos_token_id=ids["sep_id"],
+        attention_dropout=0.0,
+        embedding_dropout=0.0,
+        mlp_dropout=0.0,
+        reference_compile=False,
+        attn_implementation="sdpa",
+    )
+    return ModernBertForMaskedLM(config)
+
+
+def export(model, tokenizer, folder: Path):
+    """The folder that is shipped: float16 weights, which the loader raises to float32."""
+    shutil.rmtree(folder, ignore_errors=True)
+    half = build_like(model).half()
+    half.load_state_dict(model.state_dict())
+    half.config.torch_dtype = "float32"
+    half.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def build_like(model):
+    return type(model)(model.config)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--steps", type=int, default=9000)
+    parser.add_argument("--warmup", type=int, default=200)
+    parser.add_argument("--decay", type=float, default=0.4, help="share of the steps over which the rate falls")
+    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--muon-lr", type=float, default=2e-3)
+    parser.add_argument("--weight-decay", type=float, default=0.05)
+    parser.add_argument("--optimizer", choices=["muon", "adamw"], default="muon")
+    parser.add_argument("--batch-pieces", type=int, default=4096)
+    parser.add_argument("--mask-rate", type=float, default=0.18)
+    parser.add_argument("--vocab-size", type=int, default=10_000)
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--mlp", type=int, default=384)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--log-every", type=int, default=50)
+    parser.add_argument("--save-every", type=int, default=500)
+    parser.add_argument("--stop-after", type=int, help="stop at this step, as if interrupted")
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+
+    tokenizer, train, held_out = prepare(args.corpus, args.output, args.vocab_size)
+    ids, offsets = train
+    pad, mask_id, n_special = tokenizer.pad_token_id, tokenizer.mask_token_id, len(SPECIAL)
+    print(f"{len(offsets) - 1:,} lines, {len(ids):,} pieces; held out: {len(held_out[1]) - 1:,} lines", flush=True)
+
+    model = build_model(tokenizer, args).to(args.device)
+    print(f"{sum(p.numel() for p in model.parameters()):,} weights", flush=True)
+    optimizers = Optimizers(model, args.lr, args.muon_lr, args.weight_decay, args.optimizer == "muon")
+    checkpoint, log_path = args.output / "checkpoint", args.output / "log.csv"
+    step = load_checkpoint(checkpoint, model, optimizers) if checkpoint.exists() else 0
+    if step == 0:
+        log_path.write_text("step,pieces,train_loss,held_out_loss,seconds\n")
+
+    batches = epoch_batches(offsets, args.batch_pieces, (args.seed, 0))
+    epoch, start = 0, 0  # `start` is the step at which the epoch began
+    began, seen, losses = time.time(), 0, []
+    model.train()
+    while step < args.steps and step != args.stop_after:
+        while step - start >= len(batches):
+            start, epoch = start + len(batches), epoch + 1
+            batches = epoch_batches(offsets, args.batch_pieces, (args.seed, epoch))
+        batch, real = collate(ids, offsets, batches[step - start], pad)
+        targets = choose_targets(batch, n_special, args.mask_rate, args.seed * 1_000_003 + step)
+        seen += int(real.sum())
+        batch, real, targets = (x.to(args.device) for x in (batch, real, targets))
+        with torch.autocast(args.device, torch.bfloat16):
+            loss = masked_loss(model, batch, real, targets, mask_id)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizers.step(learning_rate_factor(step, args.steps, args.warmup, args.decay))
+        losses.append(loss.item())
+        step += 1
+        if step % args.log_every == 0:
+            rate = seen / (time.time() - began)
+            print(f"step {step} loss {np.mean(losses):.3f} pieces/s {rate:.0f}", flush=True)
+        if step % args.save_every == 0 or step == args.steps or step == args.stop_after:
+            model.eval()
+            score = held_out_loss(model, held_out, args.batch_pieces, args, mask_id, n_special, pad)
+            model.train()
+            print(f"step {step} held-out loss {score:.4f} perplexity {math.exp(score):.1f}", flush=True)
+            with log_path.open("a", newline="") as file:
+                row = [step, seen, f"{np.mean(losses):.4f}", f"{score:.4f}", f"{time.time() - began:.0f}"]
+                csv.writer(file).writerow(row)
+            losses = []
+            save_checkpoint(checkpoint, model, optimizers, step)
+    export(model.eval(), tokenizer, args.output / "model")
+
+
+if __name__ == "__main__":
+    main()
