@@ -11,8 +11,10 @@ paragraph a line. The output folder receives
     log.csv                 the learning curve
     model/                  what is shipped: config.json, model.safetensors (float16), tokenizer
 
-The run is a function of the corpus and the arguments alone: the order of the
-batches follows from the seed and the epoch, the masks from the seed and the step.
+The run is a function of the corpus, the vocabulary and the arguments alone: the order
+of the batches follows from the seed and the epoch, the masks from the seed and the step.
+(The vocabulary may differ from run to run by a few pieces, since the tokenizers library
+breaks ties at random: to keep one, put its folder into the output folder.)
 So a run that was stopped continues, from its checkpoint, exactly as if it had not
 been. The learning rate warms up, stays, and falls to zero over the last part of
 `--steps`; a checkpoint taken before the fall can be continued to another number of
@@ -99,7 +101,10 @@ def prepare(corpus: Path, output: Path, vocab_size: int):
     """
     pieces_path = output / "pieces.npz"
     if not pieces_path.exists():
-        tokenizer = train_tokenizer((line for line in read_lines(corpus) if not is_held_out(line)), vocab_size)
+        if (output / "tokenizer").exists():
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(output / "tokenizer")
+        else:
+            tokenizer = train_tokenizer((line for line in read_lines(corpus) if not is_held_out(line)), vocab_size)
         arrays = {}
         for part, held_out in (("train", False), ("held_out", True)):
             lines = [line for line in read_lines(corpus) if is_held_out(line) == held_out]
@@ -205,7 +210,7 @@ class Optimizers:
             optimizer.load_state_dict(state)
 
 
-def save_checkpoint(folder: Path, model, optimizers, step: int):
+def save_checkpoint(folder: Path, model, optimizers, progress: dict):
     """Write the checkpoint beside its place and move it there: it is there whole or not at all."""
     new = folder.with_name(folder.name + ".new")
     shutil.rmtree(new, ignore_errors=True)
@@ -213,12 +218,12 @@ def save_checkpoint(folder: Path, model, optimizers, step: int):
     # The tied output matrix is the embedding matrix: stored once.
     weights = {f"model.{n}": p.detach() for n, p in model.named_parameters()}
     save_torch_state_dict({**weights, **optimizers.tensors()}, new, max_shard_size="15MB")
-    (new / "state.json").write_text(json.dumps({"step": step}))
+    (new / "state.json").write_text(json.dumps(progress))
     shutil.rmtree(folder, ignore_errors=True)
     new.rename(folder)
 
 
-def load_checkpoint(folder: Path, model, optimizers) -> int:
+def load_checkpoint(folder: Path, model, optimizers) -> dict:
     tensors = {}
     for path in sorted(folder.glob("*.safetensors")):
         tensors.update(load_file(path))
@@ -227,7 +232,7 @@ def load_checkpoint(folder: Path, model, optimizers) -> int:
         for name, parameter in parameters.items():
             parameter.copy_(tensors[f"model.{name}"])
     optimizers.load_tensors({k: v for k, v in tensors.items() if k.startswith("optimizer.")})
-    return json.loads((folder / "state.json").read_text())["step"]
+    return json.loads((folder / "state.json").read_text())
 
 
 def learning_rate_factor(step: int, steps: int, warmup: int, decay: float) -> float:
@@ -324,13 +329,16 @@ def main():
     print(f"{sum(p.numel() for p in model.parameters()):,} weights", flush=True)
     optimizers = Optimizers(model, args.lr, args.muon_lr, args.weight_decay, args.optimizer == "muon")
     checkpoint, log_path = args.output / "checkpoint", args.output / "log.csv"
-    step = load_checkpoint(checkpoint, model, optimizers) if checkpoint.exists() else 0
-    if step == 0:
+    progress = {"step": 0, "pieces": 0, "seconds": 0.0}
+    if checkpoint.exists():
+        progress = load_checkpoint(checkpoint, model, optimizers)
+    else:
         log_path.write_text("step,pieces,train_loss,held_out_loss,seconds\n")
 
     batches = epoch_batches(offsets, args.batch_pieces, (args.seed, 0))
     epoch, start = 0, 0  # `start` is the step at which the epoch began
-    began, seen, losses = time.time(), 0, []
+    step, seen, losses = progress["step"], progress["pieces"], []
+    began, seen_before = time.time() - progress["seconds"], seen
     model.train()
     while step < args.steps and step != args.stop_after:
         while step - start >= len(batches):
@@ -348,7 +356,7 @@ def main():
         losses.append(loss.item())
         step += 1
         if step % args.log_every == 0:
-            rate = seen / (time.time() - began)
+            rate = (seen - seen_before) / (time.time() - began - progress["seconds"])
             print(f"step {step} loss {np.mean(losses):.3f} pieces/s {rate:.0f}", flush=True)
         if step % args.save_every == 0 or step == args.steps or step == args.stop_after:
             model.eval()
@@ -359,7 +367,8 @@ def main():
                 row = [step, seen, f"{np.mean(losses):.4f}", f"{score:.4f}", f"{time.time() - began:.0f}"]
                 csv.writer(file).writerow(row)
             losses = []
-            save_checkpoint(checkpoint, model, optimizers, step)
+            now = {"step": step, "pieces": seen, "seconds": time.time() - began}
+            save_checkpoint(checkpoint, model, optimizers, now)
     export(model.eval(), tokenizer, args.output / "model")
 
 
