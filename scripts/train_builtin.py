@@ -284,15 +284,10 @@ def build_model(tokenizer, args) -> ModernBertForMaskedLM:
 def export(model, tokenizer, folder: Path):
     """The folder that is shipped: float16 weights, which the loader raises to float32."""
     shutil.rmtree(folder, ignore_errors=True)
-    half = build_like(model).half()
+    half = type(model)(model.config).half()
     half.load_state_dict(model.state_dict())
-    half.config.torch_dtype = "float32"
     half.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-
-
-def build_like(model):
-    return type(model)(model.config)
 
 
 def main():

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import spacy_transformers.span_getters  # noqa: F401  registers the span getters
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
@@ -119,6 +118,8 @@ class PLLScorer(Pipe):
             raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
         if max_batch_tokens is not None and max_batch_tokens < 1:
             raise ValueError(f"`max_batch_tokens` must be 1 or more, or null. It is {max_batch_tokens}.")
+        if not hasattr(model, "log_probabilities"):
+            raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.model = model
         self.name = name
         self.get_spans = get_spans

@@ -13,7 +13,17 @@ import torch
 from safetensors import SafetensorError
 from spacy.util import SimpleFrozenDict, registry
 from thinc.api import get_torch_default_device
-from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoConfig, AutoModelForMaskedLM, AutoTokenizer
+from tokenizers import Tokenizer
+from tokenizers.processors import Sequence as PostProcessorSequence
+from tokenizers.processors import TemplateProcessing
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+)
 from transformers.utils import logging as transformers_logging
 
 from .plan import Batch
@@ -50,6 +60,22 @@ def MaskedLM(
     return MaskedLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision)
 
 
+@registry.architectures("spacy-pll.CausalLM.v1")
+def CausalLM(
+    name: str,
+    revision: str = "main",
+    tokenizer_config: dict = SimpleFrozenDict(),  # noqa: B008
+    transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
+    mixed_precision: bool = False,
+) -> "CausalLanguageModel":
+    """A left-to-right language model, for the metric `causal`: to compare PLL with log-likelihood.
+
+    name (str): A name on the Hugging Face hub or a local folder; there is no built-in one.
+    The other settings are those of `spacy-pll.MaskedLM.v1`.
+    """
+    return CausalLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision)
+
+
 class LanguageModel:
     """Weights and tokenizer of a transformers model, loaded when they are first needed.
 
@@ -61,6 +87,8 @@ class LanguageModel:
     kind: str  # what a metric's `model_kind` must be
     model_cls: type  # the transformers class that loads it
     configs: Mapping  # the configurations for which there is such a class
+    shift: int  # how far before a piece the model's prediction of it stands
+    example: str  # a well-known one, for messages
 
     def __init__(self, name, revision="main", tokenizer_config=None, transformer_config=None, mixed_precision=False):
         for setting, config in (("tokenizer_config", tokenizer_config), ("transformer_config", transformer_config)):
@@ -118,8 +146,8 @@ class LanguageModel:
                 "They do not belong together. Choose a folder in which they do."
             )
         self._transformer, self._hf_tokenizer = model, tokenizer
-        # The backend is used as it is: no padding, and no truncation, which would lose text.
-        self.tokenizer = tokenizer.backend_tokenizer
+        self.tokenizer = self._backend(tokenizer, source)
+        # Truncation would lose text.
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.max_length = _max_length(model, tokenizer)
@@ -143,11 +171,7 @@ class LanguageModel:
                     "run here: choose a model whose architecture is part of transformers."
                 ) from error
             self._check_tokenizer(tokenizer, source)
-            if type(config) not in self.configs:
-                raise ValueError(
-                    f"The model {source!r} is of type {config.model_type!r}, for which transformers has no {self.kind} "
-                    "language model. Choose a checkpoint of one, such as 'bert-base-cased'."
-                )
+            self._check_config(config, source)
             try:
                 model, report = self.model_cls.from_pretrained(source, config=config, output_loading_info=True, **place)
             except (OSError, SafetensorError) as error:
@@ -160,6 +184,17 @@ class LanguageModel:
                 f"Choose a checkpoint that was saved as {type(model).__name__}, with its language-modelling head."
             )
         return tokenizer, model
+
+    def _check_config(self, config, source: str):
+        if type(config) not in self.configs:
+            raise ValueError(
+                f"The model {source!r} is of type {config.model_type!r}, for which transformers has no {self.kind} "
+                f"language model. Choose a checkpoint of one, such as {self.example!r}."
+            )
+
+    def _backend(self, tokenizer, source: str) -> Tokenizer:
+        """What turns text into ids, special tokens included."""
+        return tokenizer.backend_tokenizer
 
     def _not_found(self, source: str) -> str:
         offline = os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
@@ -193,8 +228,10 @@ class LanguageModel:
             torch.arange(ids.shape[1], device=device)[None] < torch.from_numpy(lengths.copy()).to(device)[:, None]
         )
         arguments = {"input_ids": ids}
-        if self._takes_attention_mask:
+        if "attention_mask" in self._parameters:
             arguments["attention_mask"] = attention.long()
+        if "use_cache" in self._parameters:
+            arguments["use_cache"] = False
         with self._autocast(device):
             return self._transformer(**arguments, return_dict=True).logits
 
@@ -233,7 +270,8 @@ class LanguageModel:
                 "on a GPU, or spacy.require_cpu() before the pipeline is made."
             )
         row, position, target = (
-            torch.from_numpy(x.astype(np.int64)).to(device) for x in (batch.row, batch.position, batch.target)
+            torch.from_numpy(x.astype(np.int64)).to(device)
+            for x in (batch.row, batch.position - self.shift, batch.target)
         )
         if self._gathers:
             with self._head_at(row, position):
@@ -250,14 +288,14 @@ class LanguageModel:
         Sets `_gathers` (the head may run at the targets alone) and `pads` (rows of different
         lengths may share a pass). Where one changes the answer it is not done: slower, and right.
         """
-        self._takes_attention_mask = "attention_mask" in inspect.signature(self._transformer.forward).parameters
+        self._parameters = inspect.signature(self._transformer.forward).parameters
         long = np.array(self.tokenizer.encode("This is the longer of two texts, to see what padding does.").ids)
         short = np.array(self.tokenizer.encode("Two texts.").ids)
         long, short = long[: self.max_length], short[: self.max_length]
         ids = np.full((2, max(len(long), len(short))), self.pad_id)
         ids[0, : len(long)], ids[1, : len(short)] = long, short
         # Some positions only, out of order: a head that looks at its neighbours gives itself away.
-        asked = np.arange(len(short))[::-2].copy()
+        asked = np.arange(self.shift, len(short))[::-2].copy()
 
         def batch(ids, *lengths):
             row = np.full(len(asked), len(ids) - 1)
@@ -267,9 +305,11 @@ class LanguageModel:
         self._gathers = False
         truth = self.log_probabilities(alone)
         tolerance = 1e-2 if self.mixed_precision else 1e-4
-        self.pads = self._takes_attention_mask and self._agrees(together, truth, tolerance)
+        self.pads = "attention_mask" in self._parameters and self._agrees(together, truth, tolerance)
         self._gathers = True
         self._gathers = self._agrees(alone, truth, tolerance)
+        if not self._gathers:  # then there are logits for every id of a pass, not only for the targets
+            self.max_batch_tokens = min(self.max_batch_tokens, self.max_batch_targets)
 
     def _agrees(self, batch: Batch, truth: np.ndarray, tolerance: float) -> bool:
         try:
@@ -313,6 +353,8 @@ class MaskedLanguageModel(LanguageModel):
     kind = "masked"
     model_cls = AutoModelForMaskedLM
     configs = MODEL_FOR_MASKED_LM_MAPPING
+    shift = 0
+    example = "bert-base-cased"
 
     @property
     def mask_id(self) -> int:
@@ -325,6 +367,47 @@ class MaskedLanguageModel(LanguageModel):
                 f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
                 "such as 'bert-base-cased', or name the token: tokenizer_config = {'mask_token': '[MASK]'}."
             )
+
+
+class CausalLanguageModel(LanguageModel):
+    """A model that predicts each piece from those before it.
+
+    A beginning-of-sequence token stands before the text, so that the first piece is scored too.
+    """
+
+    kind = "causal"
+    model_cls = AutoModelForCausalLM
+    configs = MODEL_FOR_CAUSAL_LM_MAPPING
+    shift = 1
+    example = "gpt2"
+    mask_id = -1  # no metric of this kind masks anything
+
+    def _check_config(self, config, source: str):
+        super()._check_config(config, source)
+        # transformers would load BERT as a decoder, too: with attention to both sides, so every piece sees itself.
+        if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
+            raise ValueError(
+                f"The model {source!r} is of type {config.model_type!r}, a masked language model. Use "
+                "spacy-pll.MaskedLM.v1 for it, or choose a left-to-right model, such as 'gpt2'."
+            )
+
+    def _backend(self, tokenizer, source: str) -> Tokenizer:
+        backend = tokenizer.backend_tokenizer
+        if backend.encode("a").special_tokens_mask[:1] == [1]:
+            return backend
+        if tokenizer.bos_token is None:
+            raise ValueError(
+                f"The tokenizer of {source!r} has no beginning-of-sequence token, without which the first piece of a "
+                "text cannot be scored. Name one: tokenizer_config = {'bos_token': '<|endoftext|>'}."
+            )
+        # A copy, so that the tokenizer is saved as it came.
+        backend = Tokenizer.from_str(backend.to_str())
+        begin = TemplateProcessing(
+            single=f"{tokenizer.bos_token} $A", special_tokens=[(tokenizer.bos_token, tokenizer.bos_token_id)]
+        )
+        before = [backend.post_processor] if backend.post_processor is not None else []
+        backend.post_processor = PostProcessorSequence([*before, begin])
+        return backend
 
 
 _IMPORTED_IN = os.getpid()

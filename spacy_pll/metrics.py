@@ -2,7 +2,8 @@
 
 A forward pass of a masked language model answers: with some positions masked, how
 likely is the true wordpiece at one masked position? A metric says which question to
-ask for each wordpiece. It is a function
+ask for each wordpiece; a left-to-right model is asked with nothing masked. It is a
+function
 
     word (int array, shape (pieces,)): which word each piece of a context belongs to
     RETURNS (MaskRows)
@@ -32,7 +33,7 @@ class MaskRows(NamedTuple):
     """
 
     target: np.ndarray  # int, shape (rows,): the piece that is scored
-    masked: np.ndarray  # bool, shape (rows, pieces); True at [r, target[r]]
+    masked: np.ndarray  # bool, shape (rows, pieces)
     weight: np.ndarray  # float, shape (rows,)
 
 
@@ -67,6 +68,15 @@ def whole_word(word: np.ndarray) -> MaskRows:
 def sentence_l2r(word: np.ndarray) -> MaskRows:
     """Mask the target and everything after it: `i >= t` (K&I equation 4)."""
     return one_row_per_piece(np.triu(np.ones((len(word), len(word)), dtype=bool)))
+
+
+@registry.pll_metrics("causal")
+def causal(word: np.ndarray) -> MaskRows:
+    """Mask nothing: a left-to-right model sees only what precedes the target (K&I appendix B)."""
+    return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
+
+
+causal.model_kind = "causal"
 
 
 def get_metric(name: str) -> Metric:

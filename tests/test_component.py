@@ -1,4 +1,5 @@
 import multiprocessing
+import pickle
 import warnings
 from types import SimpleNamespace
 
@@ -173,6 +174,12 @@ def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp, language_m
         make_nlp(wordz="spacy")
 
 
+def test_a_model_of_another_package(make_nlp):
+    model = {"@architectures": "spacy.Tok2VecListener.v1", "width": 8}
+    with pytest.raises(ValueError, match="`model` must come from .*spacy-pll.MaskedLM.v1"):
+        spacy.blank("en").add_pipe("pll", config={"model": model})
+
+
 def test_a_metric_that_the_model_cannot_serve(make_nlp):
     def left_to_right(word):
         raise AssertionError("never asked")
@@ -307,6 +314,13 @@ def test_two_processes(make_nlp):
     for doc, values in zip(found, expected):
         np.testing.assert_allclose(scores(doc), values, atol=1e-5)
         assert doc._.pll_original is not None
+
+
+def test_a_scorer_can_be_sent_to_a_spawned_worker(make_nlp):
+    nlp = make_nlp("bert")
+    expected = scores(nlp(SENTENCES[0]))
+    other = pickle.loads(pickle.dumps(nlp.get_pipe("pll")))
+    assert (scores(other(nlp.make_doc(SENTENCES[0]))) == expected).all()
 
 
 def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monkeypatch):

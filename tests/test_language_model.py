@@ -64,6 +64,7 @@ def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_fold
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
     model._probe()
     assert not model._gathers
+    assert model.max_batch_tokens <= model.max_batch_targets
     ids = np.array([model.tokenizer.encode("The traveler lost").ids])
     n = ids.shape[1]
     batch = Batch(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0], np.arange(n))

@@ -8,13 +8,12 @@ import spacy
 
 from .conftest import SHARED
 
-scorer = pytest.importorskip("minicons.scorer", reason="minicons is not installed: pip install 'spacy-pll[test]'")
 BLIMP = SHARED / "data" / "blimp"
 EQUIVALENT = {"original": "original", "word_l2r": "within_word_l2r"}
 
 
-def sentences():
-    """500 sentences, spread over the paradigms of BLiMP; a few of our own where it is not at hand."""
+def sentences(n):
+    """n sentences, spread over the paradigms of BLiMP; a few of our own where it is not at hand."""
     if not BLIMP.is_dir():
         return [
             f"The {noun} can't {verb} the souvenir." for noun in ("hooligan", "carnivore") for verb in ("see", "lose")
@@ -22,18 +21,19 @@ def sentences():
     out = []
     for path in sorted(BLIMP.glob("*.jsonl")):
         with path.open() as file:
-            for line, _ in zip(file, range(4)):
+            for line, _ in zip(file, range(n // 134 + 1)):
                 pair = json.loads(line)
                 out += [pair["sentence_good"], pair["sentence_bad"]]
-    return out[:500]
+    return out[:n]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "tokenizer"), [("bert", "bert-base-cased"), ("roberta", "roberta-base")])
 def test_sums_equal_those_of_minicons(model_folder, architecture, tokenizer):
+    scorer = pytest.importorskip("minicons.scorer", reason="minicons is not installed: pip install 'spacy-pll[test]'")
     folder = model_folder(architecture, tokenizer)
     theirs = scorer.MaskedLMScorer(str(folder), "cpu")
-    texts = sentences()
+    texts = sentences(500)
     nlp = spacy.blank("en")
     config = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(folder)}
     nlp.add_pipe("pll", config={"model": config, "metrics": list(EQUIVALENT), "words": "tokenizer"})
