@@ -211,19 +211,28 @@ class Optimizers:
 
 
 def save_checkpoint(folder: Path, model, optimizers, progress: dict):
-    """Write the checkpoint beside its place and move it there: it is there whole or not at all."""
-    new = folder.with_name(folder.name + ".new")
+    """Write the checkpoint beside its place and move it there: a whole one is there at every moment."""
+    new, old = folder.with_name(folder.name + ".new"), folder.with_name(folder.name + ".old")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
     # The tied output matrix is the embedding matrix: stored once.
     weights = {f"model.{n}": p.detach() for n, p in model.named_parameters()}
     save_torch_state_dict({**weights, **optimizers.tensors()}, new, max_shard_size="15MB")
     (new / "state.json").write_text(json.dumps(progress))
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
     new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
-def load_checkpoint(folder: Path, model, optimizers) -> dict:
+def load_checkpoint(folder: Path, model, optimizers) -> dict | None:
+    """The progress of an earlier run, whose weights and optimizer states are restored; None where there was none."""
+    old = folder.with_name(folder.name + ".old")
+    if old.exists() and not folder.exists():  # stopped between the two moves of `save_checkpoint`
+        old.rename(folder)
+    if not folder.exists():
+        return None
     tensors = {}
     for path in sorted(folder.glob("*.safetensors")):
         tensors.update(load_file(path))
@@ -324,10 +333,9 @@ def main():
     print(f"{sum(p.numel() for p in model.parameters()):,} weights", flush=True)
     optimizers = Optimizers(model, args.lr, args.muon_lr, args.weight_decay, args.optimizer == "muon")
     checkpoint, log_path = args.output / "checkpoint", args.output / "log.csv"
-    progress = {"step": 0, "pieces": 0, "seconds": 0.0}
-    if checkpoint.exists():
-        progress = load_checkpoint(checkpoint, model, optimizers)
-    else:
+    progress = load_checkpoint(checkpoint, model, optimizers)
+    if progress is None:
+        progress = {"step": 0, "pieces": 0, "seconds": 0.0}
         log_path.write_text("step,pieces,train_loss,held_out_loss,seconds\n")
 
     batches = epoch_batches(offsets, args.batch_pieces, (args.seed, 0))

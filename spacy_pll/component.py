@@ -59,11 +59,13 @@ def make_pll(
 
     The settings are described at `PLLScorer`.
     """
+    names = Names(attr, metrics)
     for other_name, other in nlp.components:
-        if isinstance(other, PLLScorer) and other.attr == attr and other_name != name:
+        shared = set(names.all) & set(other.names.all) if isinstance(other, PLLScorer) and other_name != name else set()
+        if shared:
             raise ValueError(
-                f"The component {other_name!r} already writes the attribute _.{attr}. Give this one another: "
-                f'nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}).'
+                f"The component {other_name!r} already writes the attribute _.{sorted(shared)[0]}. Give one of the two "
+                f'another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}).'
             )
     return PLLScorer(
         model,
@@ -150,10 +152,10 @@ class PLLScorer(Pipe):
             and, as in spaCy's own components, is not yielded; its neighbours are.
         """
         error_handler = self.get_error_handler()
+        self.model.load()  # if that fails it is no doc's fault
         for docs in minibatch(stream, batch_size):
             try:
                 self.set_annotations(docs, self.predict(docs))
-                yield from docs
             except Exception:
                 for doc in docs:
                     try:
@@ -162,23 +164,35 @@ class PLLScorer(Pipe):
                         error_handler(self.name, self, [doc], error)
                     else:
                         yield doc
+            else:
+                yield from docs
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:
         """Score docs without changing them."""
         self.model.load()
         tokenizer, max_length = self.model.tokenizer, self.model.max_length
         contexts, owners, per_doc = [], [], []
-        for doc, spans in zip(docs, self.get_spans(docs)):
-            spans = [span for span in spans if len(span)]
+        for doc, spans in zip(docs, self._spans_of(docs)):
             pieces = [get_wordpieces(span, tokenizer, self.words) for span in spans]
             mine, scored = get_contexts(spans, pieces, self._wanted(doc), max_length)
             scored = scored if spans else np.zeros(len(doc), dtype=bool)
             owners += [len(per_doc)] * len(mine)
             contexts += mine
             per_doc.append((doc, pieces, scored, []))
-        for owner, context, scores in zip(owners, contexts, self._score(contexts)):
+        for owner, context, scores in zip(owners, contexts, self._score(contexts), strict=True):
             per_doc[owner][3].append((context, scores))
         return [self._collect(*parts) for parts in per_doc]
+
+    def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
+        """Each doc's spans that have a token."""
+        spans = [[span for span in spans if len(span)] for spans in self.get_spans(docs)]
+        if len(spans) != len(docs) or any(span.doc is not doc for doc, own in zip(docs, spans) for span in own):
+            raise ValueError(
+                f"`get_spans` must give one list of spans for each doc, in the order of the docs. For {len(docs)} docs "
+                f"it gave {len(spans)} lists, or spans of other docs. Use one of spacy-transformers' span getters, such "
+                "as spacy-transformers.sent_spans.v1."
+            )
+        return spans
 
     def _wanted(self, doc: Doc) -> np.ndarray | None:
         if self.targets is None:
@@ -191,9 +205,9 @@ class PLLScorer(Pipe):
     def _score(self, contexts: list) -> list[np.ndarray]:
         """The scores (metrics, pieces) of each context."""
         metrics = [get_metric(name) for name in self.metrics]
-        out = [None] * len(contexts)
-        for group in group_contexts(contexts, MAX_PLANNED_IDS):
-            plan = Plan([contexts[i] for i in group], metrics, self.model.mask_id)
+        out = [np.zeros((len(metrics), len(context.word))) for context in contexts]
+        for group in group_contexts(contexts, len(metrics), MAX_PLANNED_IDS):
+            plan = Plan([part for _, part in group], metrics, self.model.mask_id)
             answers = np.empty(plan.n_questions, dtype=np.float32)
             max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
             for batch in plan.batches(max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads):
@@ -202,8 +216,8 @@ class PLLScorer(Pipe):
                 self.counts["ids"] += int(batch.lengths.sum())
                 self.counts["padding"] += int(batch.ids.size - batch.lengths.sum())
                 self.counts["questions"] += len(batch.question)
-            for i, scores in zip(group, plan.scores(answers)):
-                out[i] = scores
+            for (i, _), scores in zip(group, plan.scores(answers)):
+                out[i] += scores  # parts of one context score different pieces
         return out
 
     def _collect(self, doc: Doc, wordpieces: list[Wordpieces], covered: np.ndarray, results: list) -> DocScores:
@@ -219,11 +233,9 @@ class PLLScorer(Pipe):
             scored[context.span][mine] = True
         scores = [values[:, kept] for values, kept in zip(scores, scored)]
         tokens = [pieces.token[kept] for pieces, kept in zip(wordpieces, scored)]
-        values, token = (
-            np.concatenate([*scores, np.zeros((len(self.metrics), 0))], axis=1),
-            np.concatenate([*tokens, []]),
-        )
-        token = token.astype(np.int64)
+        # A doc without spans still has arrays, empty ones.
+        values = np.concatenate([np.zeros((len(self.metrics), 0)), *scores], axis=1)
+        token = np.concatenate([np.zeros(0, dtype=np.int64), *tokens])
         if not np.isfinite(values).all():
             raise ValueError(
                 f"The model {self.model.title} gives log-probabilities that are not finite, for the text "
@@ -262,8 +274,8 @@ class PLLScorer(Pipe):
             for name, values in columns.items():
                 for token, value, is_scored in zip(doc, values.tolist(), doc_scores.scored.tolist()):
                     token._.set(name, value if is_scored else None)
-            if doc_scores.data is not None:
-                doc._.set(self.names.data, doc_scores.data)
+            # Also when it is None: a record of an earlier scoring would not belong to these scores.
+            doc._.set(self.names.data, doc_scores.data)
 
     def initialize(self, get_examples: Callable | None = None, *, nlp: Language | None = None):
         """Load the language model, so that the first doc does not have to wait for it."""
@@ -281,12 +293,11 @@ class PLLScorer(Pipe):
     def to_disk(self, path, *, exclude: Iterable[str] = SimpleFrozenList()):
         """Write the language model to the folder `model`, as a plain Hugging Face one.
 
-        exclude (Iterable[str]): "model" leaves it out; `from_disk` must then leave it out too, and
-            the pipeline loads the model that its config names.
+        exclude (Iterable[str]): "model" leaves it out; `from_disk` then keeps the one that the config names.
         """
         to_disk(path, {"model": self.model.to_disk}, exclude)
 
     def from_disk(self, path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "PLLScorer":
-        """Load what `to_disk` wrote."""
+        """Load what `to_disk` wrote. Where the model was left out, the one that the config names is kept."""
         from_disk(path, {"model": self.model.from_disk}, exclude)
         return self

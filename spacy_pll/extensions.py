@@ -39,39 +39,54 @@ class Names:
         self.data = f"{attr}_data"
         # The first metric stands under the plain name; all have a name of their own when there are several.
         self.metrics = {metric: f"{attr}_{metric}" for metric in metrics} if len(metrics) > 1 else {}
+        clash = {name for name in self.all if self.all.count(name) > 1} | {"get", "set", "has"} & set(self.all)
+        if clash:
+            raise ValueError(
+                f"The attribute name {sorted(clash)[0]!r} would have two meanings. Choose another `attr`, or metric."
+            )
 
     @property
     def stored(self) -> list[str]:
         """The attributes that hold a value on each token."""
         return [self.score, *self.metrics.values(), self.pieces]
 
+    @property
+    def all(self) -> list[str]:
+        return [*self.stored, self.perplexity, self.data]
+
 
 def install(names: Names):
     """Register the attributes, unless they are there already.
 
-    RAISES (ValueError): Someone else registered an attribute of that name.
+    RAISES (ValueError): Someone else registered an attribute of that name. Then none is registered.
     """
+    wanted = list(_extensions(names))
+    for cls, name, extension in wanted:
+        if cls.has_extension(name) and not _is_same(cls.get_extension(name), extension):
+            raise ValueError(
+                f"The attribute {cls.__name__}._.{name} is already registered, by another package or with other "
+                f'contents. Choose another name: nlp.add_pipe("pll", config={{"attr": "my_{names.score}"}}).'
+            )
+    for cls, name, extension in wanted:
+        if not cls.has_extension(name):
+            cls.set_extension(name, **extension)
+
+
+def _extensions(names: Names):
+    """Class, name and contents of each attribute."""
     for name in names.stored:
-        _set(Token, name, names, default=None)
+        yield Token, name, {"default": None}
         for cls in (Doc, Span):
-            _set(cls, name, names, getter=partial(sum_tokens, name=name))
+            yield cls, name, {"getter": partial(sum_tokens, name=name)}
     for cls in (Doc, Span):
-        getter = partial(pseudo_perplexity, score=names.score, pieces=names.pieces)
-        _set(cls, names.perplexity, names, getter=getter)
-    _set(Doc, names.data, names, default=None)
+        yield cls, names.perplexity, {"getter": partial(pseudo_perplexity, score=names.score, pieces=names.pieces)}
+    yield Doc, names.data, {"default": None}
 
 
-def _set(cls, name: str, names: Names, **extension):
-    if not cls.has_extension(name):
-        cls.set_extension(name, **extension)
-        return
-    default, method, getter, setter = cls.get_extension(name)
+def _is_same(registered: tuple, extension: dict) -> bool:
+    default, method, getter, setter = registered
     same_getter = _signature(getter) == _signature(extension.get("getter"))
-    if not (same_getter and default is None and method is None and setter is None):
-        raise ValueError(
-            f"The attribute {cls.__name__}._.{name} is already registered, by another package or with other contents. "
-            f'Choose another name: nlp.add_pipe("pll", config={{"attr": "my_{names.score}"}}).'
-        )
+    return same_getter and default is None and method is None and setter is None
 
 
 def _signature(getter):

@@ -2,7 +2,9 @@
 
 import inspect
 import os
+import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -131,9 +133,10 @@ class LanguageModel:
         RAISES (OSError): There is no such model.
         RAISES (ValueError): The model cannot be used to score text; the message says why.
         """
-        if not self.loaded:
-            _one_thread_after_fork()
-            self._load(self.name or str(BUILTIN), self.revision, self.tokenizer_config, self.transformer_config)
+        with _lock:
+            if not self.loaded:
+                _one_thread_after_fork()
+                self._load(self.name or str(BUILTIN), self.revision, self.tokenizer_config, self.transformer_config)
 
     def _load(self, source: str, revision: str | None, tokenizer_config: dict, transformer_config: dict):
         tokenizer, model = self._read(source, revision, tokenizer_config, transformer_config)
@@ -145,6 +148,17 @@ class LanguageModel:
                 f"The tokenizer of {source!r} has {len(tokenizer)} entries and the model {n_embeddings}. "
                 "They do not belong together. Choose a folder in which they do."
             )
+        before = dict(vars(self))
+        try:
+            self._adopt(tokenizer, model, device, source)
+        except Exception:
+            # Half a model would be worse than none, or than the one that was there.
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _adopt(self, tokenizer, model, device, source: str):
+        """Set all that `load` promises."""
         self._transformer, self._hf_tokenizer = model, tokenizer
         self.tokenizer = self._backend(tokenizer, source)
         # Truncation would lose text.
@@ -153,8 +167,14 @@ class LanguageModel:
         self.max_length = _max_length(model, tokenizer)
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self.max_batch_tokens = MAX_BATCH_TOKENS.get(device.type, MAX_BATCH_TOKENS["cpu"])
-        self.max_batch_targets = max(1, MAX_LOGITS.get(device.type, MAX_LOGITS["cpu"]) // n_embeddings)
-        self._probe()
+        n_logits = MAX_LOGITS.get(device.type, MAX_LOGITS["cpu"])
+        self.max_batch_targets = max(1, n_logits // model.get_input_embeddings().num_embeddings)
+        if self.max_length <= len(self.tokenizer.encode("").ids):
+            raise ValueError(
+                f"The model {source!r} reads at most {self.max_length} wordpieces, special tokens included, which leaves "
+                "no room for text. Check `model_max_length` in tokenizer_config and the model's config.json."
+            )
+        self._probe(source)
 
     def _read(self, source: str, revision: str | None, tokenizer_config: dict, transformer_config: dict):
         """Tokenizer and model from a folder or the hub, checked: whole, trained, of the right kind."""
@@ -165,16 +185,16 @@ class LanguageModel:
                 tokenizer = AutoTokenizer.from_pretrained(source, **place, **tokenizer_config)
             except OSError as error:
                 raise OSError(self._not_found(source)) from error
-            except ValueError as error:  # an unknown architecture, or one that would bring its own code
+            except Exception as error:  # an unknown architecture, one that would bring its own code, a damaged file
                 raise ValueError(
-                    f"The configuration of {source!r} cannot be read: {error} Code that comes with a model is never "
-                    "run here: choose a model whose architecture is part of transformers."
+                    f"The configuration or tokenizer of {source!r} cannot be read: {error} Code that comes with a model "
+                    "is never run here: choose a model whose architecture is part of transformers."
                 ) from error
             self._check_tokenizer(tokenizer, source)
             self._check_config(config, source)
             try:
                 model, report = self.model_cls.from_pretrained(source, config=config, output_loading_info=True, **place)
-            except (OSError, SafetensorError) as error:
+            except (OSError, RuntimeError, SafetensorError) as error:
                 raise OSError(f"The weights of {source!r} cannot be read: {error}. Get the model anew.") from error
         missing = sorted(report["missing_keys"])
         if missing:
@@ -274,7 +294,8 @@ class LanguageModel:
             for x in (batch.row, batch.position - self.shift, batch.target)
         )
         if self._gathers:
-            with self._head_at(row, position):
+            # The hook is set on the module that all threads share.
+            with _lock, self._head_at(row, position):
                 logits = self._forward(batch.ids, batch.lengths)[0]
         else:
             logits = self._forward(batch.ids, batch.lengths)[row, position]
@@ -282,13 +303,13 @@ class LanguageModel:
         at_target = logits.gather(1, target[:, None])[:, 0]
         return (at_target - logits.logsumexp(dim=1)).cpu().numpy()
 
-    def _probe(self):
+    def _probe(self, source: str):
         """Find out, by trying, what this architecture allows: instead of a list of those that were tested.
 
         Sets `_gathers` (the head may run at the targets alone) and `pads` (rows of different
         lengths may share a pass). Where one changes the answer it is not done: slower, and right.
         """
-        self._parameters = inspect.signature(self._transformer.forward).parameters
+        self._parameters = set(inspect.signature(self._transformer.forward).parameters)
         long = np.array(self.tokenizer.encode("This is the longer of two texts, to see what padding does.").ids)
         short = np.array(self.tokenizer.encode("Two texts.").ids)
         long, short = long[: self.max_length], short[: self.max_length]
@@ -303,7 +324,13 @@ class LanguageModel:
 
         together, alone = batch(ids, len(long), len(short)), batch(short[None], len(short))
         self._gathers = False
-        truth = self.log_probabilities(alone)
+        try:
+            truth = self.log_probabilities(alone)
+        except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"The model {source!r} ({type(self._transformer).__name__}) cannot read a short text by itself: "
+                f"{error}. Choose a model of another architecture."
+            ) from error
         tolerance = 1e-2 if self.mixed_precision else 1e-4
         self.pads = "attention_mask" in self._parameters and self._agrees(together, truth, tolerance)
         self._gathers = True
@@ -322,11 +349,15 @@ class LanguageModel:
         self.load()
         self._transformer.save_pretrained(path, safe_serialization=True)
         self._hf_tokenizer.save_pretrained(path)
+        for file in Path(path).glob("*.safetensors"):
+            shutil.copymode(Path(path) / "config.json", file)  # safetensors writes for the owner alone
 
     def from_disk(self, path, *, exclude=()):
-        """Load from such a folder, whatever the settings name."""
-        # The settings are in the folder's own files by now.
-        self._load(str(path), None, {}, {})
+        """Load from such a folder, whatever the settings name. Without one, the model that they name is kept."""
+        # The settings are in the folder's own files by now, but for this one, which transformers does not write.
+        kept = {k: v for k, v in self.transformer_config.items() if k == "attn_implementation"}
+        if Path(path).is_dir():
+            self._load(str(path), None, {}, kept)
         return self
 
     def to_bytes(self, *, exclude=()) -> bytes:
@@ -409,6 +440,19 @@ class CausalLanguageModel(LanguageModel):
         backend.post_processor = PostProcessorSequence([*before, begin])
         return backend
 
+
+# Held while a model is loaded or runs with its hook set; a module's, so that a model can be pickled.
+_lock = threading.RLock()
+
+
+def _new_lock():
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # Another thread may have held it at the moment of the fork, and that thread is not there in the child.
+    os.register_at_fork(after_in_child=_new_lock)
 
 _IMPORTED_IN = os.getpid()
 

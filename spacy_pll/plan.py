@@ -1,6 +1,7 @@
 """From contexts and metrics to forward passes: each distinct masked context once, in batches of like length."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -129,18 +130,28 @@ def _distinct_rows(ids: np.ndarray):
     return ids[first], inverse
 
 
-def group_contexts(contexts: Sequence[Context], max_pieces: int) -> Iterator[list[int]]:
-    """Indices of the contexts, the longest first, in groups small enough to be planned at once.
+def group_contexts(contexts: Sequence[Context], n_metrics: int, max_ids: int) -> Iterator[list[tuple[int, Context]]]:
+    """The contexts with their indices, the longest first, in groups small enough to be planned at once.
 
-    A context of n ids asks for about n masked copies of itself, so its plan takes n * n ids.
+    A plan holds, for each scored piece and metric, a masked copy of the piece's context.
+    A context with more than `max_ids` of that comes in parts, each with some of its scored pieces.
     """
     group, total = [], 0
     for i in sorted(range(len(contexts)), key=lambda i: -len(contexts[i])):
-        cost = len(contexts[i]) * int(contexts[i].scored.sum())
-        if group and total + cost > max_pieces:
-            yield group
-            group, total = [], 0
-        group.append(i)
-        total += cost
+        for part in _parts(contexts[i], max(1, max_ids // (len(contexts[i]) * n_metrics))):
+            cost = len(part) * n_metrics * int(part.scored.sum())
+            if group and total + cost > max_ids:
+                yield group
+                group, total = [], 0
+            group.append((i, part))
+            total += cost
     if group:
         yield group
+
+
+def _parts(context: Context, max_pieces: int) -> Iterator[Context]:
+    scored = np.flatnonzero(context.scored)
+    for start in range(0, len(scored), max_pieces):
+        mask = np.zeros(len(context.scored), dtype=bool)
+        mask[scored[start : start + max_pieces]] = True
+        yield replace(context, scored=mask)

@@ -15,6 +15,9 @@ from spacy.tokens import Span
 Words = Literal["spacy", "tokenizer", "whitespace"]
 WORDS = get_args(Words)
 
+# More pieces than any window has: the poorer side counts first, the richer one breaks ties.
+_RICHER_SIDE = 2**32
+
 # Every code point that str.isspace() accepts lies below U+3001.
 _WHITE_SPACE = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
 
@@ -197,15 +200,22 @@ def window_bounds(word: np.ndarray, size: int) -> np.ndarray:
 def choose_windows(word: np.ndarray, bounds: np.ndarray):
     """For each piece, the window that gives its word the most context on its poorer side.
 
-    RETURNS: the window's index and that context in pieces, int arrays of shape (pieces,).
-        Ties go to the earlier window.
+    RETURNS: the window's index and how good it is, int arrays of shape (pieces,). A tie on
+        the poorer side goes to the window with more on the richer side, then to the earlier.
     """
     starts = np.flatnonzero(_begins(word))
     ends = np.append(starts[1:], len(word))
-    room = np.minimum(starts[:, None] - bounds[None, :, 0], bounds[None, :, 1] - ends[:, None])
-    window = room.argmax(axis=1)
-    pieces = ends - starts
-    return np.repeat(window, pieces), np.repeat(room.max(axis=1), pieces)
+    window = np.zeros(len(starts), dtype=np.int64)
+    room = np.full(len(starts), -1, dtype=np.int64)
+    # Window by window, each with the words inside it: a table of words by windows would grow with the text's square.
+    for w, (start, end) in enumerate(bounds):
+        inside = slice(np.searchsorted(starts, start), np.searchsorted(ends, end, side="right"))
+        left, right = starts[inside] - start, end - ends[inside]
+        here = np.minimum(left, right) * _RICHER_SIDE + np.maximum(left, right)
+        better = here > room[inside]
+        room[inside][better] = here[better]
+        window[inside][better] = w
+    return np.repeat(window, ends - starts), np.repeat(room, ends - starts)
 
 
 def get_contexts(

@@ -1,6 +1,7 @@
 import multiprocessing
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, Token
 
 from spacy_pll import PLLScorer
+from spacy_pll.metrics import get_metric
 
 from .conftest import PARAGRAPH, SENTENCES, odd_text, scores
 from .test_metrics import METRICS
@@ -34,7 +36,8 @@ def test_attributes(make_nlp):
     for piece, start, end, token in zip(data["pieces"], data["start"], data["end"], data["token"]):
         assert piece.removeprefix("##") == doc.text[start:end] or piece == "[UNK]"
         assert doc[token].idx <= start < doc[token].idx + len(doc[token])
-    assert not Doc.has_extension("pll_word_l2r")  # one metric: the plain name is enough
+    make_nlp(attr="single")
+    assert not Doc.has_extension("single_word_l2r")  # one metric: the plain name is enough
 
 
 def test_several_metrics_each_have_a_name_and_the_first_is_primary(make_nlp):
@@ -156,6 +159,7 @@ def test_no_doc_holds_a_lone_surrogate():
         ("metrics", ["word_r2x"], "Unknown PLL metric 'word_r2x'.*word_l2r"),
         ("metrics", [], "`metrics` must name at least one"),
         ("metrics", ["original", "original"], "each only once"),
+        ("attr", "get", "attribute name 'get' would have two meanings"),
         ("attr", "not a name", "`attr` must be a name.*'not a name'"),
         ("max_batch_tokens", 0, "`max_batch_tokens` must be 1 or more.*0"),
     ],
@@ -190,12 +194,55 @@ def test_a_metric_that_the_model_cannot_serve(make_nlp):
         make_nlp(metrics=["left_to_right"])
 
 
+def test_a_metric_whose_attribute_would_be_another_ones(make_nlp):
+    spacy.registry.pll_metrics.register("pieces", func=get_metric("original"))
+    with pytest.raises(ValueError, match="'pll_pieces' would have two meanings"):
+        make_nlp(metrics=["word_l2r", "pieces"])
+
+
+def test_a_metric_of_one_component_under_the_name_of_another(make_nlp):
+    nlp = make_nlp(metrics=["word_l2r", "original"])
+    with pytest.raises(ValueError, match="component 'pll' already writes the attribute _.pll_original"):
+        make_nlp(nlp=nlp, name="other", attr="pll_original")
+
+
+@pytest.mark.parametrize("get_spans", [lambda docs: [[doc[:]] for doc in docs[1:]], lambda docs: [[docs[0][:]]] * 2])
+def test_a_span_getter_that_loses_or_mixes_docs(make_nlp, get_spans):
+    nlp = make_nlp()
+    nlp.get_pipe("pll").get_spans = get_spans
+    with pytest.raises(ValueError, match="`get_spans` must give one list of spans for each doc"):
+        nlp.get_pipe("pll").predict([nlp.make_doc(text) for text in SENTENCES[:2]])
+
+
+def test_a_doc_that_is_scored_again_keeps_nothing_of_before(make_nlp):
+    doc = make_nlp(keep_pieces=True)(SENTENCES[0])
+    assert make_nlp("roberta")(doc)._.pll_data is None
+
+
+def test_a_model_that_cannot_be_loaded_is_no_docs_fault(make_nlp):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": "no-such/model"}})
+    nlp.set_error_handler(lambda name, proc, docs, error: pytest.fail("the docs were blamed"))
+    with pytest.raises(OSError, match="no-such/model"):
+        list(nlp.pipe(SENTENCES))
+
+
+def test_threads_share_a_pipeline(make_nlp):
+    nlp = make_nlp(metrics=METRICS)
+    expected = {text: scores(nlp(text)) for text in SENTENCES}
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda text: (text, scores(nlp(text))), SENTENCES * 20))
+    for text, values in found:
+        np.testing.assert_allclose(values, expected[text], atol=1e-5)
+
+
 @pytest.mark.parametrize("cls", [Doc, Span, Token])
 def test_an_attribute_that_is_taken(make_nlp, cls):
     name = f"taken_by_{cls.__name__.lower()}"
     cls.set_extension(name, default=3)
     with pytest.raises(ValueError, match=f"{cls.__name__}._.{name} is already registered.*attr"):
         make_nlp(attr=name)
+    assert sum(other.has_extension(f"{name}_pieces") for other in (Doc, Span, Token)) == 0
 
 
 def test_infinite_scores_are_not_stored(make_nlp, monkeypatch):

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_fold
     model.load()
     head = model._transformer.cls
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
-    model._probe()
+    model._probe("bert")
     assert not model._gathers
     assert model.max_batch_tokens <= model.max_batch_targets
     ids = np.array([model.tokenizer.encode("The traveler lost").ids])
@@ -170,6 +171,32 @@ def test_truncated_weights(tmp_path):
     weights.unlink()
     with pytest.raises(OSError, match="weights of .* cannot be read.*model.safetensors"):
         load(tmp_path)
+
+
+def test_damaged_or_unfitting_files(model_folder, tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    build_transformer("bert", tokenizer).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(OSError, match="(?s)weights of .* cannot be read.*size"):
+        load(tmp_path, transformer_config={"hidden_size": 64})
+    with pytest.raises(ValueError, match="reads at most 2 wordpieces.*model_max_length"):
+        load(tmp_path, tokenizer_config={"model_max_length": 2})
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ValueError, match="tokenizer of .* cannot be read"):
+        load(tmp_path)
+
+
+def test_a_model_that_fails_to_load_leaves_the_one_before(model_folder, monkeypatch):
+    model = MaskedLanguageModel(str(model_folder("bert")))
+    monkeypatch.setattr(MaskedLanguageModel, "_forward", lambda *args: 1 / torch.zeros(()).reshape(2))
+    with pytest.raises(ValueError, match="BertForMaskedLM. cannot read a short text"):
+        model.load()
+    assert not model.loaded
+    monkeypatch.undo()
+    model.load()
+    with pytest.raises(ValueError):
+        model.from_disk(Path(__file__).parent)
+    assert model.loaded and model.pads
 
 
 def test_gpu_asked_for_but_not_there(monkeypatch, model_folder):

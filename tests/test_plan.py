@@ -111,11 +111,15 @@ def test_a_metric_may_average_over_several_rows_a_target():
     np.testing.assert_allclose(scores[0], expected)
 
 
-@pytest.mark.parametrize("limit", [1, 50, 10_000])
-def test_groups_are_bounded_and_complete(limit):
+@pytest.mark.parametrize("limit", [1, 20, 50, 10_000])
+@pytest.mark.parametrize("n_metrics", [1, 3])
+def test_groups_are_bounded_and_complete(limit, n_metrics):
     contexts = [make_context([5] * n, range(n)) for n in (3, 9, 1, 4, 4, 7)]
-    groups = list(group_contexts(contexts, limit))
-    assert sorted(i for group in groups for i in group) == list(range(6))
-    for group in groups:
-        cost = sum(len(contexts[i]) * len(contexts[i].word) for i in group)
-        assert len(group) == 1 or cost <= limit
+    seen = [np.zeros(len(context.word), dtype=int) for context in contexts]
+    for group in group_contexts(contexts, n_metrics, limit):
+        cost = sum(len(part) * n_metrics * part.scored.sum() for _, part in group)
+        assert cost <= limit or (len(group) == 1 and group[0][1].scored.sum() == 1)
+        for i, part in group:
+            assert (part.ids == contexts[i].ids).all()
+            seen[i] += part.scored
+    assert all((counts == 1).all() for counts in seen)

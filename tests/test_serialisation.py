@@ -72,6 +72,25 @@ def test_exclude(gone, tmp_path, model_folder):
     assert nlp(SENTENCES[0])._.pll == before
 
 
+def test_a_pipeline_saved_without_its_model_loads_the_one_it_names(make_nlp, tmp_path):
+    nlp = make_nlp("bert")
+    nlp.to_disk(tmp_path / "without", exclude=["pll"])
+    assert spacy.load(tmp_path / "without")(PARAGRAPH)._.pll == nlp(PARAGRAPH)._.pll
+
+
+def test_settings_that_transformers_does_not_write_are_kept(model_folder, tmp_path):
+    nlp = spacy.blank("en")
+    settings = {"name": str(model_folder("bert")), "transformer_config": {"attn_implementation": "eager"}}
+    nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", **settings}})
+    expected = scores(nlp(PARAGRAPH))
+    nlp.to_disk(tmp_path / "pipeline")
+    other = spacy.load(tmp_path / "pipeline")
+    assert other.get_pipe("pll").model._transformer.config._attn_implementation == "eager"
+    assert (scores(other(PARAGRAPH)) == expected).all()
+    mode = (tmp_path / "pipeline" / "pll" / "model" / "config.json").stat().st_mode
+    assert (tmp_path / "pipeline" / "pll" / "model" / "model.safetensors").stat().st_mode == mode
+
+
 def test_saving_before_the_first_doc_saves_the_weights(model_folder, tmp_path, make_nlp):
     nlp = make_nlp("bert")
     assert not nlp.get_pipe("pll").model.loaded

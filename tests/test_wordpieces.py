@@ -131,14 +131,16 @@ def test_the_chosen_window_has_the_most_context_on_its_poorer_side(word, size):
     window, room = choose_windows(word, bounds)
     for i, (w, r) in enumerate(zip(window, room)):
         first, last = np.flatnonzero(word == word[i])[[0, -1]]
-        rooms = [min(first - start, end - last - 1) for start, end in bounds]
-        assert r == max(rooms) == rooms[w] >= 0
+        sides = [sorted((first - start, end - last - 1)) for start, end in bounds]
+        best = max(sides)
+        assert sides[w] == best and w == sides.index(best) and best[0] >= 0
+        assert r == best[0] * 2**32 + best[1]
 
 
 @given(word=words, size=st.integers(6, 200))
 def test_most_words_of_a_long_text_have_a_quarter_window_on_each_side(word, size):
     bounds = window_bounds(word, size)
-    _, room = choose_windows(word, bounds)
+    room = choose_windows(word, bounds)[1] // 2**32
     n, longest = len(word), np.bincount(word).max()
     inner = (np.arange(n) >= size) & (np.arange(n) < n - size)
     assert (room[inner] >= size // 4 - 2 * longest).all()
@@ -188,6 +190,12 @@ def test_overlapping_spans_score_a_token_once_where_it_has_most_context():
     scored_in = [{int(pieces[c.span].token[c.offset + i]) for i in np.flatnonzero(c.scored)} for c in contexts]
     assert scored_in == [set(range(6)), set(range(6, 12))]
     assert covered.all()
+
+
+def test_a_token_at_the_edge_of_two_spans_is_scored_in_the_longer_one():
+    doc = nlp.make_doc(SENTENCES[0])
+    _, [context], _ = contexts_of(doc, [doc[0:1], doc[:]], max_length=100)
+    assert context.span == 1 and context.scored.all()
 
 
 def test_only_wanted_tokens_are_scored_and_the_rest_is_context():
