@@ -171,8 +171,8 @@ class LanguageModel:
         self.max_batch_targets = max(1, n_logits // model.get_input_embeddings().num_embeddings)
         if self.max_length <= len(self.tokenizer.encode("").ids):
             raise ValueError(
-                f"The model {source!r} reads at most {self.max_length} wordpieces, special tokens included, which leaves "
-                "no room for text. Check `model_max_length` in tokenizer_config and the model's config.json."
+                f"The model {source!r} reads at most {self.max_length} wordpieces, special tokens included, which "
+                "leaves no room for text. Check `model_max_length` in tokenizer_config and the model's config.json."
             )
         self._probe(source)
 
@@ -187,8 +187,8 @@ class LanguageModel:
                 raise OSError(self._not_found(source)) from error
             except Exception as error:  # an unknown architecture, one that would bring its own code, a damaged file
                 raise ValueError(
-                    f"The configuration or tokenizer of {source!r} cannot be read: {error} Code that comes with a model "
-                    "is never run here: choose a model whose architecture is part of transformers."
+                    f"The configuration or tokenizer of {source!r} cannot be read: {error} Code that comes with a "
+                    "model is never run here: choose a model whose architecture is part of transformers."
                 ) from error
             self._check_tokenizer(tokenizer, source)
             self._check_config(config, source)
