@@ -20,9 +20,9 @@ been. The learning rate warms up, stays, and falls to zero over the last part of
 `--steps`; a checkpoint taken before the fall can be continued to another number of
 steps.
 
-Choices, each from small trials whose figures are in the model card: ModernBERT's
-classes (pre-norm, rotary positions, gated MLP) leave the plateau on which BERT's
-predict piece frequencies many times sooner; one line is one sequence, because people
+Choices: ModernBERT's classes (pre-norm, rotary positions, gated MLP) leave the plateau
+on which BERT's predict piece frequencies many times sooner (in a trial, after 3.4 million
+pieces, a loss of 4.84 against 6.51); one line is one sequence, because people
 score sentences; every predicted piece is replaced by [MASK], because scoring asks for
 nothing else; Muon for the matrices, AdamW for the rest.
 
