@@ -32,8 +32,8 @@ from .plan import Batch
 
 BUILTIN = Path(__file__).parent / "builtin"
 
-# Ids in one forward pass. On a CPU, small passes stay in its caches: 1,024 was as fast as or faster than 512 to 8,192 with
-# the built-in model and with BERT-base (two cores, BLiMP). The figure for GPUs is not measured yet.
+# Ids in one forward pass. On a CPU, small passes stay in its caches: 1,024 was within 4 % of the best of 512 to 4,096
+# with the built-in model and with BERT-base (two cores, BLiMP). The figure for GPUs is not measured yet.
 MAX_BATCH_TOKENS = {"cpu": 1024, "cuda": 65_536}
 # Logits in one forward pass, over all targets (float32): 128 MB on a CPU.
 MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
