@@ -59,7 +59,7 @@ HELD_OUT_ONE_IN = 1000
 
 def read_lines(folder: Path):
     """The corpus, line by line, files in the order of their names."""
-    files = sorted(p for p in folder.iterdir() if p.name.endswith((".txt", ".txt.xz")))
+    files = sorted(p for p in folder.glob("*") if p.name.endswith((".txt", ".txt.xz")))
     if not files:
         raise SystemExit(f"No .txt or .txt.xz file in {folder}: give the folder that holds the training text.")
     for path in files:

@@ -7,6 +7,7 @@ from spacy.tokens import Doc
 from wasabi import table
 
 from .component import DEFAULT_CONFIG
+from .wordpieces import WORDS
 
 
 def score_table(doc: Doc, metrics: list[str]) -> str:
@@ -35,13 +36,22 @@ def main(arguments: list[str] | None = None):
     parser.add_argument("texts", nargs="+", metavar="TEXT")
     parser.add_argument("--model", help="hub name or folder of a masked language model (the built-in English one)")
     parser.add_argument("--lang", default="en", help="language of spaCy's tokenizer (%(default)s)")
-    parser.add_argument("--metrics", nargs="+", default=DEFAULT_CONFIG["metrics"], help="(%(default)s)")
-    parser.add_argument("--words", default=DEFAULT_CONFIG["words"], help="(%(default)s)")
+    parser.add_argument(
+        "--metrics",
+        type=lambda names: names.split(","),
+        default=DEFAULT_CONFIG["metrics"],
+        help="comma-separated, of word_l2r, original, whole_word, sentence_l2r (word_l2r)",
+    )
+    parser.add_argument("--words", choices=WORDS, default=WORDS[0], help="what counts as a word (%(default)s)")
     args = parser.parse_args(arguments)
-    nlp = spacy.blank(args.lang)
     model = {**DEFAULT_CONFIG["model"], "name": args.model}
     settings = {"model": model, "metrics": args.metrics, "words": args.words, "keep_pieces": True}
-    nlp.add_pipe("pll", config=settings)
+    try:
+        nlp = spacy.blank(args.lang)
+        nlp.add_pipe("pll", config=settings)
+        nlp.initialize()
+    except (ImportError, OSError, ValueError) as error:
+        parser.error(str(error))
     # A shell argument that is no valid UTF-8 reaches Python as lone surrogates, which spaCy refuses.
     texts = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in args.texts]
     for doc in nlp.pipe(texts):

@@ -1,5 +1,6 @@
 """The pipeline component: docs in, attributes out."""
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -198,7 +199,14 @@ class PLLScorer(Pipe):
         if self.targets is None:
             return None
         wanted = np.zeros(len(doc), dtype=bool)
-        for span in doc.spans.get(self.targets) or []:
+        if self.targets not in doc.spans:
+            warnings.warn(
+                f"A doc has no spans under `targets`, doc.spans[{self.targets!r}], so nothing of it is scored. "
+                f"It has spans under these keys: {list(doc.spans)}.",
+                stacklevel=2,
+            )
+            return wanted
+        for span in doc.spans[self.targets]:
             wanted[span.start : span.end] = True
         return wanted
 
@@ -274,8 +282,9 @@ class PLLScorer(Pipe):
             for name, values in columns.items():
                 for token, value, is_scored in zip(doc, values.tolist(), doc_scores.scored.tolist()):
                     token._.set(name, value if is_scored else None)
-            # Also when it is None: a record of an earlier scoring would not belong to these scores.
-            doc._.set(self.names.data, doc_scores.data)
+            # A record of an earlier scoring would not belong to these scores.
+            if doc_scores.data is not None or doc._.get(self.names.data) is not None:
+                doc._.set(self.names.data, doc_scores.data)
 
     def initialize(self, get_examples: Callable | None = None, *, nlp: Language | None = None):
         """Load the language model, so that the first doc does not have to wait for it."""

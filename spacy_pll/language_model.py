@@ -32,9 +32,8 @@ from .plan import Batch
 
 BUILTIN = Path(__file__).parent / "builtin"
 
-# Ids in one forward pass. On a CPU, small passes stay in its caches: 1,024 was within 4 % of the best of 512 to 4,096
-# with the built-in model and with BERT-base (two cores, BLiMP). The figure for GPUs is not measured yet.
-MAX_BATCH_TOKENS = {"cpu": 1024, "cuda": 65_536}
+# Ids in one forward pass. The figure for CPUs is measured (benchmarks/README.md), that for GPUs not yet.
+MAX_BATCH_TOKENS = {"cpu": 2048, "cuda": 65_536}
 # Logits in one forward pass, over all targets (float32): 128 MB on a CPU.
 MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
 # What a model that states no length can read.
@@ -187,10 +186,15 @@ class LanguageModel:
             except OSError as error:
                 raise OSError(self._not_found(source)) from error
             except Exception as error:  # an unknown architecture, one that would bring its own code, a damaged file
-                raise ValueError(
-                    f"The configuration or tokenizer of {source!r} cannot be read: {error} Code that comes with a "
-                    "model is never run here: choose a model whose architecture is part of transformers."
-                ) from error
+                if "trust_remote_code" in str(error):
+                    advice = "It needs code that comes with it, which is never run here: choose another model."
+                else:
+                    advice = (
+                        "It must be of an architecture that this version of transformers knows, and have a "
+                        "tokenizer.json; with a SentencePiece file instead it needs: "
+                        f"pip install sentencepiece protobuf. ({error})"
+                    )
+                raise ValueError(f"The configuration or tokenizer of {source!r} cannot be read. {advice}") from error
             self._check_tokenizer(tokenizer, source)
             self._check_config(config, source)
             try:

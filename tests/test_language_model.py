@@ -182,7 +182,7 @@ def test_damaged_or_unfitting_files(model_folder, tmp_path):
     with pytest.raises(ValueError, match="reads at most 2 wordpieces.*model_max_length"):
         load(tmp_path, tokenizer_config={"model_max_length": 2})
     (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(ValueError, match="tokenizer of .* cannot be read"):
+    with pytest.raises(ValueError, match="(?s)tokenizer of .* cannot be read.*tokenizer.json"):
         load(tmp_path)
 
 
@@ -215,7 +215,7 @@ def test_code_that_comes_with_a_model_is_refused(tmp_path):
     config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.C", "AutoModelForMaskedLM": "evil.M"}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     get_tokenizer("wordpiece").save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="(?s)cannot be read.*never run"):
+    with pytest.raises(ValueError, match="cannot be read.*never run"):
         load(tmp_path)
     assert not marker.exists()
 

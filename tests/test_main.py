@@ -15,7 +15,7 @@ def test_prints_a_table_for_each_text(model_folder, capsys):
 
 
 def test_metrics_are_columns(model_folder, capsys):
-    main(["The traveler", "--metrics", "word_l2r", "original", "--model", str(model_folder("bert"))])
+    main(["--metrics", "word_l2r,original", "The traveler", "--model", str(model_folder("bert"))])
     assert "word_l2r   original" in capsys.readouterr().out
 
 
@@ -23,3 +23,13 @@ def test_without_text_it_says_how_it_is_used(capsys):
     with pytest.raises(SystemExit):
         main([])
     assert "usage: python -m spacy_pll" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [(("--metrics", "nonesuch"), "Unknown PLL metric"), (("--model", "no-such/model"), "was not found")],
+)
+def test_errors_are_one_line(capsys, option, message):
+    with pytest.raises(SystemExit):
+        main(["A text", *option])
+    assert message in capsys.readouterr().err

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -129,7 +130,9 @@ def test_docbin_is_read_by_a_process_that_does_not_know_this_package(make_nlp, t
 
 def test_scores_stay_with_their_tokens(make_nlp):
     first, second = make_nlp().pipe(SENTENCES[:2])
-    joined = Doc.from_docs([first, second])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # spaCy warns where it has to leave out a doc's own attribute
+        joined = Doc.from_docs([first, second])
     assert scores(joined).tolist() == [*scores(first), *scores(second)]
     assert joined._.pll == pytest.approx(first._.pll + second._.pll)
     part = second[3:7].as_doc(copy_user_data=True)

@@ -80,5 +80,6 @@ def test_learning_rate_rises_stays_and_falls(script):
 
 
 def test_no_corpus(script, tmp_path):
-    with pytest.raises(SystemExit, match="No .txt or .txt.xz file"):
-        list(script.read_lines(tmp_path))
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(SystemExit, match="No .txt or .txt.xz file"):
+            list(script.read_lines(folder))
