@@ -346,6 +346,16 @@ def test_equal_texts_of_a_batch_are_computed_once(make_nlp):
     assert scorer.counts["padding"] == 0
 
 
+def test_counts_of_a_padded_pass(make_nlp):
+    nlp = make_nlp("bert", max_batch_tokens=10_000)
+    counts = nlp.get_pipe("pll").counts
+    short, long = nlp.pipe(["I a.", SENTENCES[0]])
+    n, m = short._.pll_pieces, long._.pll_pieces
+    assert counts["rows"] == counts["questions"] == n + m
+    assert counts["ids"] == n * (n + 2) + m * (m + 2)
+    assert counts["padding"] == n * (m - n)
+
+
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="worker processes are not forked here")
 def test_two_processes(make_nlp):
     """With two threads in the parent, as users have: workers must not wait for threads that are not there."""

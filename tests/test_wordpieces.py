@@ -104,6 +104,14 @@ def test_white_space_belongs_to_the_token_that_comes_next():
     assert anchor.tolist() == [0, 4, 5, 5]  # the last piece is white space at the end: to the last token
 
 
+def test_a_piece_without_offsets_stays_where_it_stands():
+    # Some tokenizers give (0, 0) to a piece that they insert.
+    start, end, anchor = trim("ab cd", np.array([[0, 2], [0, 0], [3, 5], [0, 0]]))
+    assert start.tolist() == [0, 0, 3, 3] and anchor.tolist() == [0, 0, 3, 3]
+    start, _, anchor = trim("ab cd", np.array([[1, 2], [0, 0], [3, 5]]))
+    assert start.tolist() == [1, 1, 3] and anchor.tolist() == [1, 1, 3]
+
+
 def test_segments_that_share_a_piece_are_joined():
     starts = np.array([0, 2, 4, 6])
     offsets = np.array([[0, 1], [1, 5], [5, 6], [6, 8]])
