@@ -58,6 +58,15 @@ def test_the_probe_finds_what_an_architecture_allows(language_model, architectur
     assert model._gathers
 
 
+def test_rounding_does_not_hide_what_padding_does(model_folder):
+    model = MaskedLanguageModel(str(model_folder("convbert")), mixed_precision=True)
+    seen = []
+    forward = model._forward
+    model._forward = lambda *args: (seen.append(model.mixed_precision), forward(*args))[1]
+    model.load()
+    assert seen and not any(seen) and model.mixed_precision and not model.pads
+
+
 def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_folder):
     model = MaskedLanguageModel(str(model_folder("bert")))
     model.load()
