@@ -412,7 +412,8 @@ def main():
     parser.add_argument("--weight-decay", type=float, default=0.05)
     parser.add_argument("--optimizer", choices=["muon", "adamw"], default="muon")
     parser.add_argument("--batch-pieces", type=int, default=4096)
-    parser.add_argument("--mask-rate", type=float, default=0.18)
+    parser.add_argument("--mask-rate", type=float, default=0.3, help="share of the pieces predicted, at the start")
+    parser.add_argument("--final-mask-rate", type=float, default=0.15, help="the same at the end; linear between")
     parser.add_argument("--vocab-size", type=int, default=10_000)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=256)
@@ -458,7 +459,8 @@ def main():
             start, epoch = start + len(batches), epoch + 1
             batches = epoch_batches(offsets, args.batch_pieces, (args.seed, epoch))
         batch, real = collate(ids, offsets, batches[step - start], pad)
-        targets = choose_targets(batch, n_special, args.mask_rate, args.seed * 1_000_003 + step)
+        rate = args.mask_rate + (args.final_mask_rate - args.mask_rate) * step / args.steps
+        targets = choose_targets(batch, n_special, rate, args.seed * 1_000_003 + step)
         seen += int(real.sum())
         batch, real, targets = (x.to(args.device) for x in (batch, real, targets))
         losses.append(gradients(batch, real, targets))

@@ -46,6 +46,11 @@ class Names:
             )
 
     @property
+    def columns(self) -> dict[str, str]:
+        """For tables: the heading of each score's column, and the attribute that holds it."""
+        return self.metrics or {self.score: self.score}
+
+    @property
     def stored(self) -> list[str]:
         """The attributes that hold a value on each token."""
         return [self.score, *self.metrics.values(), self.pieces]

@@ -1,0 +1,56 @@
+"""`pll show TEXT ...`: a table for each text."""
+
+from typing import Annotated
+
+import typer
+from spacy.tokens import Doc
+from wasabi import table
+
+from . import app
+from .errors import shown_errors
+from .pipelines import LangOption, MetricsOption, ModelOption, WordsOption, get_scorer, make_pipeline, split_names
+
+
+@app.command("show", no_args_is_help=True)
+def show_cli(
+    texts: Annotated[list[str], typer.Argument(help="Texts, each in quotes.", show_default=False)],
+    model: ModelOption = None,
+    metrics: MetricsOption = None,
+    words: WordsOption = None,
+    lang: LangOption = "en",
+):
+    """Print each text's tokens with their wordpieces and scores (natural logarithm), and the sums."""
+    with shown_errors():
+        nlp = make_pipeline(model, split_names(metrics), words, lang=lang, keep_pieces=True)
+        names = get_scorer(nlp).names
+        # A shell argument that is no valid UTF-8 reaches Python as lone surrogates, which spaCy refuses.
+        clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]
+        for doc in nlp.pipe(clean):
+            print(score_table(doc, names))
+
+
+def score_table(doc: Doc, names) -> str:
+    """A doc's tokens with their wordpieces and scores, and the sums in the last row.
+
+    doc (Doc): Scored with `keep_pieces`.
+    names (Names): What the component calls its attributes.
+    """
+    columns = names.columns
+    pieces = {token.i: [] for token in doc}
+    data = doc._.get(names.data)
+    for piece, token in zip(data["pieces"], data["token"]):
+        pieces[token].append(piece)
+    rows = [
+        (token.text, " ".join(pieces[token.i]), *(_shown(token._.get(name)) for name in columns.values()))
+        for token in doc
+        if not token.is_space
+    ]
+    perplexity = doc._.get(names.perplexity)
+    total = (f"PPPL {perplexity:.1f}" if perplexity else "", f"{doc._.get(names.pieces) or 0} pieces")
+    footer = (*total, *(f"{doc._.get(name) or 0.0:.2f}" for name in columns.values()))
+    aligns = ["l", "l", *("r" for _ in columns)]
+    return table(rows, header=("token", "wordpieces", *columns), footer=footer, divider=True, aligns=aligns)
+
+
+def _shown(score: float | None) -> str:
+    return "" if score is None else f"{score:.2f}"

@@ -1,0 +1,162 @@
+"""Texts from files: .txt, .jsonl, .csv, .tsv, .spacy, a folder of these, or standard input."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+STANDARD_STREAM = "-"
+
+
+class InputError(ValueError):
+    """Input that cannot be read. The message says where, what is wrong, and what to do."""
+
+
+class Record(NamedTuple):
+    """One text, as it was found."""
+
+    place: str  # "corpus.jsonl, line 12": for messages
+    text: str | Doc
+    fields: dict  # what stood beside the text, in its order
+
+
+def read_records(path: str, column: str = "text", vocab: Vocab | None = None, form: str | None = None):
+    """Read texts one by one, without holding the file in memory (a .spacy file is held, one at a time).
+
+    path (str): A file, a folder (its files in the order of their names, with the field
+        `file` added to each record), or "-" for standard input.
+    column (str): The column, or key, that holds the text.
+    vocab (Optional[Vocab]): For the docs of .spacy files.
+    form (Optional[str]): The format, such as ".jsonl"; None goes by the ending, "-" is .txt.
+    YIELDS (Record): In the order of the input.
+    RAISES (InputError): A line cannot be read; the message gives its number.
+    """
+    if path == STANDARD_STREAM:
+        reader = _reader(form or ".txt", "standard input")
+        yield from reader(sys.stdin.buffer, "standard input", column, vocab)
+    elif Path(path).is_dir():
+        for file in list_files(path):
+            for record in read_records(str(file), column, vocab):
+                # Where a record has a field of that name already, its own is kept.
+                yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
+    elif Path(path).is_file():
+        reader = _reader(form or Path(path).suffix.lower(), path)
+        with open(path, "rb") as file:
+            yield from reader(file, str(path), column, vocab)
+    else:
+        raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
+
+
+def list_files(path: str) -> list[Path]:
+    """The files that `read_records` reads: the path itself, or the files of a folder and its subfolders."""
+    if not Path(path).is_dir():
+        return [Path(path)]
+    files = sorted(file for file in Path(path).rglob("*") if file.suffix.lower() in READERS and file.is_file())
+    if not files:
+        raise InputError(f"The folder {path!r} holds no file that ends in {', '.join(READERS)}.")
+    return files
+
+
+def _reader(form: str, path: str) -> Callable:
+    if form not in READERS:
+        raise InputError(f"{path} ends in {form or 'nothing'!r}. Known formats: {', '.join(READERS)}.")
+    return READERS[form]
+
+
+def _decoded(file: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines, ends included. Only the newline ends a line: U+2028 and its like are text."""
+    for number, line in enumerate(file, 1):
+        try:
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{name}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line is "
+                f"0x{error.object[error.start]:02x}). Convert the file, for instance with: iconv -f latin1 -t utf8."
+            ) from None
+
+
+def _read_txt(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
+    for number, line in _decoded(file, name):
+        yield Record(f"{name}, line {number}", line.rstrip("\r\n"), {})
+
+
+def _read_jsonl(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
+    for place, row in read_json_rows(file, name):
+        yield _from_row(row, place, column)
+
+
+def read_json_rows(file: IO[bytes], name: str) -> Iterator[tuple[str, dict]]:
+    """The objects of a JSON-lines file, each with its place. Blank lines are passed over."""
+    for number, line in _decoded(file, name):
+        if not line.strip():
+            continue
+        place = f"{name}, line {number}"
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{place}: not valid JSON ({error}). Each line must be one JSON object.") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{place}: a JSON {type(row).__name__}, where an object is expected, {{...}}.")
+        yield place, row
+
+
+def _read_csv(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
+    for place, row in read_csv_rows(file, name, ","):
+        yield _from_row(row, place, column)
+
+
+def _read_tsv(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
+    for place, row in read_csv_rows(file, name, "\t"):
+        yield _from_row(row, place, column)
+
+
+def read_csv_rows(file: IO[bytes], name: str, delimiter: str) -> Iterator[tuple[str, dict]]:
+    """The rows of a table with a header, each with its place."""
+    csv.field_size_limit(2**31 - 1)  # a text may be long
+    rows = csv.reader((line for _, line in _decoded(file, name)), delimiter=delimiter, strict=True)
+    try:
+        header = next(rows, [])
+        if len(set(header)) < len(header):
+            raise InputError(f"{name}, line 1: two columns have the same name, in {header}.")
+        for row in rows:
+            if not row:
+                continue
+            place = f"{name}, line {rows.line_num}"
+            if len(row) != len(header):
+                raise InputError(f"{place}: {len(row)} fields, where the header has {len(header)}.")
+            yield place, dict(zip(header, row))
+    except csv.Error as error:
+        raise InputError(f"{name}, line {rows.line_num}: {error}.") from None
+
+
+def _from_row(row: dict, place: str, column: str) -> Record:
+    if column not in row:
+        raise InputError(
+            f"{place}: there is no {column!r}; there is {', '.join(map(repr, row)) or 'nothing'}. "
+            "Name the one that holds the text with --column."
+        )
+    text = row.pop(column)
+    if not isinstance(text, str):
+        raise InputError(f"{place}: {column!r} is no text but {text!r:.100}.")
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        raise InputError(f"{place}: {column!r} has half a surrogate pair, {error.object[error.start]!r}.") from None
+    return Record(place, text, row)
+
+
+def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) -> Iterator[Record]:
+    try:
+        docs = DocBin().from_bytes(file.read())
+    except Exception as error:  # zlib, msgpack and key errors: whatever the damage
+        raise InputError(f"{name}: not a file that DocBin.to_disk wrote, or a damaged one ({error}).") from None
+    for number, doc in enumerate(docs.get_docs(vocab or Vocab()), 1):
+        yield Record(f"{name}, doc {number}", doc, {})
+
+
+READERS = {".txt": _read_txt, ".jsonl": _read_jsonl, ".csv": _read_csv, ".tsv": _read_tsv, ".spacy": _read_spacy}

@@ -1,0 +1,18 @@
+"""The commands are run as spaCy's own are: through `spacy.cli.app`."""
+
+from spacy.cli._util import app
+from typer.testing import CliRunner
+
+import spacy_pll.cli  # noqa: F401  (what the entry point `spacy_cli` imports)
+
+
+def run(*arguments, fails=False, code=None, **more):
+    """`python -m spacy pll ARGUMENTS`, which must end well, or with exit code 1 (`fails`), or with `code`."""
+    result = CliRunner().invoke(app, ["pll", *map(str, arguments)], **more)
+    expected = code if code is not None else int(fails)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == expected, result.output
+    # wasabi breaks lines to the terminal's width
+    result.unwrapped_stderr = " ".join(result.stderr.split())
+    return result

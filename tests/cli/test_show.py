@@ -1,0 +1,60 @@
+import pytest
+
+from .conftest import run
+
+
+def test_prints_a_table_for_each_text(model_folder):
+    result = run("show", "The traveler lost  it.", "", "Bad \udcff byte", "--model", model_folder("bert"))
+    lines = result.stdout.splitlines()
+    rows = {line.split()[0]: line for line in lines if line.strip()}
+    assert float(rows["traveler"].split()[-1]) < 0
+    assert sum("pieces" in line and "wordpieces" not in line for line in lines) == 3
+    assert "Bad" in result.stdout and "PPPL" in result.stdout
+
+
+def test_metrics_are_columns(model_folder):
+    result = run("show", "--metrics", "word_l2r,original", "The traveler", "--model", model_folder("bert"))
+    assert "word_l2r   original" in result.stdout
+
+
+def test_a_spacy_pipeline_with_its_own_settings(make_nlp, tmp_path):
+    make_nlp("bert", attr="tiny", metrics=["original", "whole_word"]).to_disk(tmp_path / "pipeline")
+    result = run("show", "The traveler", "--model", tmp_path / "pipeline")
+    assert "original   whole_word" in result.stdout
+    result = run("show", "The traveler", "--model", tmp_path / "pipeline", "--metrics", "causal", fails=True)
+    assert "needs a causal language model" in result.unwrapped_stderr
+    result = run("show", "The traveler", "--model", tmp_path / "pipeline", "--metrics", "word_l2r")
+    assert "tiny\n" in result.stdout
+
+
+def test_a_spacy_pipeline_without_the_component(tmp_path):
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path)
+    result = run("show", "A text", "--model", tmp_path, fails=True)
+    assert "has no `pll` component; it has these: sentencizer" in result.unwrapped_stderr
+
+
+def test_without_text_it_says_how_it_is_used():
+    assert "Usage: " in run("show", code=2).output
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),
+        (("--model", "no-such/model"), "was not found"),
+        (("--lang", "nonesuch"), "nonesuch"),
+    ],
+)
+def test_errors_are_messages(option, message):
+    assert message in run("show", "A text", *option, fails=True).unwrapped_stderr
+
+
+def test_an_option_of_fixed_choices():
+    assert (
+        "'nonesuch' is not one of spacy, tokenizer, whitespace"
+        in run("show", "A text", "--words", "nonesuch", code=2).output
+    )
