@@ -112,6 +112,11 @@ class LanguageModel:
         return repr(self.name) if self.name else "that is built in"
 
     @property
+    def commit(self) -> str | None:
+        """The commit on the hub that was loaded; None for a folder."""
+        return getattr(self._transformer.config, "_commit_hash", None) if self.loaded else None
+
+    @property
     def loaded(self) -> bool:
         return self._transformer is not None
 

@@ -10,7 +10,9 @@ from spacy.language import Language
 from spacy.util import get_package_path, is_package, load_config
 
 from ..component import DEFAULT_CONFIG, PLLScorer
+from ..language_model import BUILTIN
 from ..wordpieces import WORDS
+from .files import digest
 
 SPAN_GETTERS = {
     "doc": {"@span_getters": "spacy-transformers.doc_spans.v1"},
@@ -127,6 +129,16 @@ def _load_with(pipeline: str, settings: dict, precision: str | None) -> Language
     if precision:
         overrides[f"components.{names[0]}.model.mixed_precision"] = precision == "bfloat16"
     return spacy.load(pipeline, config=overrides)
+
+
+def describe_model(model: str | None, nlp: Language) -> dict:
+    """What tells two models apart: a folder's contents, a package's version, a commit on the hub."""
+    if model and is_package(model):
+        return {"package": model, "version": nlp.meta["version"]}
+    folder = Path(model) if model else BUILTIN
+    if folder.is_dir():
+        return {"folder": model, "digest": digest(sorted(path for path in folder.rglob("*") if path.is_file()))}
+    return {"hub": model, "commit": get_scorer(nlp).model.commit}
 
 
 def get_scorer(nlp: Language) -> PLLScorer:

@@ -11,6 +11,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 STANDARD_STREAM = "-"
+FIELDS = "fields"  # where a doc of a .spacy file keeps, in its user data, what stood beside its text
 
 
 class InputError(ValueError):
@@ -156,7 +157,7 @@ def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) ->
     except Exception as error:  # zlib, msgpack and key errors: whatever the damage
         raise InputError(f"{name}: not a file that DocBin.to_disk wrote, or a damaged one ({error}).") from None
     for number, doc in enumerate(docs.get_docs(vocab or Vocab()), 1):
-        yield Record(f"{name}, doc {number}", doc, {})
+        yield Record(f"{name}, doc {number}", doc, dict(doc.user_data.get(FIELDS) or {}))
 
 
 READERS = {".txt": _read_txt, ".jsonl": _read_jsonl, ".csv": _read_csv, ".tsv": _read_tsv, ".spacy": _read_spacy}

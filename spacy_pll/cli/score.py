@@ -1,0 +1,208 @@
+"""`pll score INPUT OUTPUT`: a corpus in, its scores out."""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from spacy.language import Language
+from spacy.tokens import Doc
+from thinc.api import get_torch_default_device
+from tqdm import tqdm
+
+from . import app
+from .errors import shown_errors
+from .files import digest
+from .pipelines import (
+    BatchSizeOption,
+    GpuOption,
+    LangOption,
+    MetricsOption,
+    ModelOption,
+    PrecisionOption,
+    ProcessesOption,
+    SpansOption,
+    WordsOption,
+    describe_model,
+    get_scorer,
+    make_pipeline,
+    split_names,
+)
+from .rows import FORMATS, Docs, JsonLines, TextRows, TokenRows, check_fields
+from .shards import Shards
+from .texts import READERS, STANDARD_STREAM, InputError, Record, list_files, read_records
+
+# A part is long enough that opening and closing it costs nothing, and short enough that little is done twice.
+BATCHES_PER_PART = 4
+PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
+
+
+class Survey(NamedTuple):
+    """What a first reading finds: that all of the input can be read, and how much there is."""
+
+    texts: int
+    fields: list[str]
+    digest: str
+
+
+@app.command("score", no_args_is_help=True)
+def score_cli(
+    input_path: Annotated[
+        str, typer.Argument(metavar="INPUT", help=f"A file ({', '.join(READERS)}), a folder of them, or -")
+    ],
+    output_path: Annotated[str, typer.Argument(metavar="OUTPUT", help=f"A file ({', '.join(FORMATS)}), or -")],
+    model: ModelOption = None,
+    metrics: MetricsOption = None,
+    words: WordsOption = None,
+    spans: SpansOption = None,
+    lang: LangOption = "en",
+    column: Annotated[str, typer.Option(help="The column or key that holds the text.")] = "text",
+    form: Annotated[
+        str | None, typer.Option("--format", help="The format of standard input. [default: .txt]", show_default=False)
+    ] = None,
+    tokens: Annotated[bool, typer.Option("--tokens", help="A row per token instead of a row per text.")] = False,
+    gpu_id: GpuOption = -1,
+    batch_size: BatchSizeOption = 256,
+    n_process: ProcessesOption = 1,
+    precision: PrecisionOption = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where an earlier run was stopped.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+):
+    """Score every text of INPUT and write the scores (natural logarithm) to OUTPUT.
+
+    In .txt each line is a text; what stands beside a text in .jsonl, .csv and .tsv is kept.
+    The results of a long run are kept in OUTPUT.parts until all are there: if it is stopped,
+    the same command with --resume goes on.
+    """
+    with shown_errors():
+        rows_class = TokenRows if tokens else TextRows
+        output_class = _output_class(output_path, tokens)
+        live = output_path == STANDARD_STREAM
+        if resume and STANDARD_STREAM in (input_path, output_path):
+            raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
+        shards = None if live else Shards(Path(output_path), resume, force)
+        nlp = make_pipeline(model, split_names(metrics), words, spans, lang, precision, rows_class.keep_pieces, gpu_id)
+        with _as_file(input_path, form, live) as source:
+            survey = None if source == STANDARD_STREAM else survey_input(source, column, nlp)
+            rows = rows_class(column, get_scorer(nlp).names)
+            fields = survey.fields if survey else []
+            check_fields(fields, rows.columns, input_path)
+            output = output_class(rows, fields)
+            records = read_records(source, column, nlp.vocab, form)
+            if live:
+                scored = score_records(nlp, records, 0, survey and survey.texts, batch_size, n_process)
+                _print(output.encode(scored))
+            else:
+                manifest = {
+                    "input": {"column": column, **survey._asdict()},
+                    "rows": "tokens" if tokens else "texts",
+                    "batch_size": batch_size,
+                    "model": describe_model(model, nlp),
+                    "pipeline": nlp.config["components"],
+                    "device": str(get_torch_default_device()),
+                    "versions": {package: version(package) for package in PACKAGES},
+                }
+                done = shards.begin(manifest)
+                if done >= 0:
+                    score_to_shards(nlp, records, survey.texts, shards, done, output, batch_size, n_process)
+
+
+def score_to_shards(
+    nlp: Language,
+    records: Iterable[Record],
+    n_texts: int,
+    shards: Shards,
+    done: int,
+    output: JsonLines | Docs,
+    batch_size: int,
+    n_process: int = 1,
+):
+    """Score records part by part, those that are not done, and join the parts.
+
+    A part begins where a batch does, so the numbers do not depend on where a run was stopped.
+    """
+    size = BATCHES_PER_PART * batch_size
+    n_parts = -(-n_texts // size)
+    rest = islice(records, done * size, None)
+    scored = score_records(nlp, rest, min(done * size, n_texts), n_texts, batch_size, n_process)
+    for number in range(done, n_parts):
+        shards.write(number, output.encode(islice(scored, size)))
+    shards.merge(output.merge, n_parts)
+
+
+def score_records(
+    nlp: Language,
+    records: Iterable[Record],
+    done: int,
+    n_texts: int | None,
+    batch_size: int,
+    n_process: int,
+) -> Iterator[tuple[int, Doc, Record]]:
+    """Score records, with a progress bar on a terminal.
+
+    done (int): How many texts stand before them.
+    n_texts (Optional[int]): How many there are in all, if known.
+    YIELDS (tuple[int, Doc, Record]): Each with its number, from 0, in order.
+    """
+    pieces_name, pieces, began = get_scorer(nlp).names.pieces, 0, time.monotonic()
+    texts = ((record.text, record._replace(text="")) for record in records)
+    scored = nlp.pipe(texts, as_tuples=True, batch_size=batch_size, n_process=n_process)
+    with tqdm(total=n_texts, initial=done, unit=" texts", disable=None) as bar:
+        for number, (doc, record) in enumerate(scored, done):
+            pieces += doc._.get(pieces_name) or 0
+            bar.set_postfix_str(f"{pieces / (time.monotonic() - began):.0f} pieces/s", refresh=False)
+            bar.update()
+            yield number, doc, record
+
+
+def survey_input(source: str, column: str, nlp: Language) -> Survey:
+    """Read all of the input once: what cannot be read is found before hours of scoring, not after."""
+    n, fields = 0, {}
+    for record in read_records(source, column, nlp.vocab):
+        n += 1
+        fields.update(dict.fromkeys(record.fields))
+    return Survey(n, list(fields), digest(list_files(source)))
+
+
+@contextmanager
+def _as_file(path: str, form: str | None, live: bool) -> Iterator[str]:
+    """The path of the input. Standard input is first written to a file, so that it can be read twice, unless
+    the results are wanted live."""
+    if path != STANDARD_STREAM or live:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"standard input{form or '.txt'}"
+        with open(file, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        yield str(file)
+
+
+def _output_class(path: str, tokens: bool):
+    if path == STANDARD_STREAM:
+        return JsonLines
+    ending = Path(path).suffix.lower()
+    if ending not in FORMATS:
+        raise InputError(f"OUTPUT must end in {', '.join(FORMATS)}, or be - for JSON lines. It is {path!r}.")
+    if tokens and FORMATS[ending] is Docs:
+        raise InputError(
+            "A .spacy file holds docs, with all their tokens: leave out --tokens, or write .jsonl or .csv."
+        )
+    return FORMATS[ending]
+
+
+def _print(blocks: Iterable[bytes]):
+    try:
+        for block in blocks:
+            sys.stdout.buffer.write(block)
+            sys.stdout.buffer.flush()
+    except BrokenPipeError:  # whoever read has enough, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

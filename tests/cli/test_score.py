@@ -1,0 +1,283 @@
+import csv
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from spacy_pll.cli import score
+from spacy_pll.cli.texts import FIELDS
+
+from ..conftest import SENTENCES
+from .conftest import run
+
+
+@pytest.fixture
+def tiny(model_folder):
+    return ("--model", model_folder("bert"))
+
+
+def write_lines(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
+    return path
+
+
+def read_rows(path):
+    if path.suffix == ".csv":
+        with path.open(encoding="utf8", newline="") as file:
+            return list(csv.DictReader(file))
+    return [json.loads(line) for line in path.read_text(encoding="utf8").split("\n")[:-1]]
+
+
+TEXTS = [*SENTENCES, "", "  ", "A\u2028line separator is text.", "I can't \U0001f600 <b>"]
+
+
+def test_every_line_has_its_row_with_the_scores_of_the_pipeline(make_nlp, tiny, tmp_path):
+    source = write_lines(tmp_path / "in.txt", TEXTS)
+    run("score", source, tmp_path / "out.jsonl", *tiny, "--metrics", "original,word_l2r", "--batch-size", 3)
+    nlp = make_nlp("bert", metrics=["original", "word_l2r"])
+    rows = read_rows(tmp_path / "out.jsonl")
+    assert [row["text"] for row in rows] == TEXTS
+    for row, doc in zip(rows, nlp.pipe(TEXTS), strict=True):
+        assert row["pll_original"] == pytest.approx(doc._.pll_original, abs=1e-4)
+        assert row["pll_word_l2r"] == pytest.approx(doc._.pll_word_l2r, abs=1e-4)
+        assert row["pll_pieces"] == doc._.pll_pieces
+        assert (row["pppl"] or 0) == pytest.approx(doc._.pppl or 0, rel=1e-4)
+    assert not (tmp_path / "out.jsonl.parts").exists()
+
+
+def test_a_row_per_token(tiny, tmp_path):
+    source = write_lines(tmp_path / "in.txt", TEXTS)
+    for name in ("texts.jsonl", "tokens.jsonl", "tokens.csv"):
+        run("score", source, tmp_path / name, *tiny, *(["--tokens"] if "tokens" in name else []))
+    texts, tokens, table = (read_rows(tmp_path / name) for name in ("texts.jsonl", "tokens.jsonl", "tokens.csv"))
+    for number, row in enumerate(texts):
+        mine = [token for token in tokens if token["doc"] == number]
+        assert sum(token["pll"] for token in mine) == pytest.approx(row["pll"] or 0, abs=1e-6)
+        assert sum(len(token["pieces"]) for token in mine) == (row["pll_pieces"] or 0)
+        assert all(token["surprisal"] == pytest.approx(-token["pll"] * 1.442695, rel=1e-6) for token in mine)
+    assert [float(row["pll"]) for row in table] == [token["pll"] for token in tokens]
+    assert [row["pieces"] for row in table] == [" ".join(token["pieces"]) for token in tokens]
+
+
+def test_what_stood_beside_a_text_is_kept(tiny, tmp_path):
+    rows = [{"id": 1, "Sentence": "The cat."}, {"Sentence": "A dog.", "tags": ["a", "b"], "ok": True, "none": None}]
+    source = write_lines(tmp_path / "in.jsonl", map(json.dumps, rows))
+    for name in ("out.jsonl", "out.csv", "out.spacy"):
+        run("score", source, tmp_path / name, *tiny, "--column", "Sentence")
+    out = read_rows(tmp_path / "out.jsonl")
+    assert [{k: row[k] for k in rows[i]} for i, row in enumerate(out)] == rows
+    table = read_rows(tmp_path / "out.csv")
+    assert list(table[0]) == ["Sentence", "id", "tags", "ok", "none", "pll", "pll_pieces", "pppl"]
+    assert table[0]["id"] == "1" and table[1]["id"] == "" and table[1]["tags"] == "a b" and table[1]["ok"] == "true"
+    docs = list(DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab))
+    assert docs[1].user_data[FIELDS] == {"tags": ("a", "b"), "ok": True, "none": None}
+    assert [doc._.pll for doc in docs] == [row["pll"] for row in out]
+    # and a .spacy file is input again
+    run("score", tmp_path / "out.spacy", tmp_path / "again.jsonl", *tiny)
+    again = read_rows(tmp_path / "again.jsonl")
+    assert [(row["text"], row["pll"]) for row in again] == [(row["Sentence"], row["pll"]) for row in out]
+    assert again[0]["id"] == 1
+
+
+def test_a_folder_of_files(tiny, tmp_path):
+    folder = tmp_path / "corpus"
+    (folder / "sub").mkdir(parents=True)
+    write_lines(folder / "b.txt", ["Two cats."])
+    write_lines(folder / "sub" / "a.tsv", ["text\tn", "A dog.\t1"])
+    (folder / "notes.md").write_text("not read")
+    run("score", folder, tmp_path / "out.jsonl", *tiny)
+    out = read_rows(tmp_path / "out.jsonl")
+    assert [(row["file"], row["text"], row.get("n")) for row in out] == [
+        ("b.txt", "Two cats.", None),
+        (os.path.join("sub", "a.tsv"), "A dog.", "1"),
+    ]
+
+
+@pytest.mark.parametrize("output", ["-", "out.jsonl"])
+def test_standard_input(tiny, tmp_path, monkeypatch, output):
+    monkeypatch.chdir(tmp_path)
+    result = run("score", "-", output, *tiny, "--format", ".jsonl", input='{"text": "A cat.", "n": 1}\n')
+    lines = (result.stdout if output == "-" else (tmp_path / output).read_text()).splitlines()
+    assert len(lines) == 1 and json.loads(lines[0])["n"] == 1
+
+
+def test_sentences_are_scored_apart(tiny, tmp_path, make_nlp):
+    source = write_lines(tmp_path / "in.txt", ["The cat sat. The dog ran."])
+    run("score", source, tmp_path / "out.jsonl", *tiny, "--spans", "sents")
+    nlp = make_nlp("bert")
+    whole = sum(nlp(text)._.pll for text in ("The cat sat.", "The dog ran."))
+    assert read_rows(tmp_path / "out.jsonl")[0]["pll"] == pytest.approx(whole, abs=1e-4)
+
+
+def test_two_processes_give_the_same(tiny, tmp_path):
+    source = write_lines(tmp_path / "in.txt", SENTENCES * 3)
+    run("score", source, tmp_path / "one.jsonl", *tiny, "--batch-size", 2)
+    run("score", source, tmp_path / "two.jsonl", *tiny, "--batch-size", 2, "--n-process", 2)
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".spacy"])
+def test_a_stopped_run_goes_on_and_scores_nothing_twice(tiny, tmp_path, monkeypatch, ending):
+    texts = [f"{sentence} {i}" for i, sentence in enumerate(SENTENCES * 4)]
+    source = write_lines(tmp_path / "in.txt", texts)
+    options = (*tiny, "--batch-size", 2)
+    run("score", source, tmp_path / f"whole{ending}", *options)
+    output, scored = tmp_path / f"out{ending}", []
+
+    def stopping(nlp, records, done, *more):
+        for number, doc, record in original(nlp, records, done, *more):
+            if number == stop_at:
+                raise Stopped
+            scored.append(number)
+            yield number, doc, record
+
+    original = score.score_records
+    monkeypatch.setattr(score, "score_records", stopping)
+    stop_at = 19  # in the middle of the third part
+    with pytest.raises(Stopped):
+        run("score", source, output, *options)
+    assert not output.exists()
+    assert sorted(p.name for p in (tmp_path / f"out{ending}.parts").iterdir())[:2] == [
+        f"00000{n}{ending}" for n in (0, 1)
+    ]
+    stop_at = None
+    run("score", source, output, *options, "--resume")
+    assert scored == [*range(19), *range(16, len(texts))]
+    assert output.read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
+    run("score", source, output, *options, "--resume")  # all is done: nothing happens
+    assert len(scored) == 19 + len(texts) - 16
+
+
+def test_what_changed_is_said(tiny, tmp_path, model_folder):
+    source = write_lines(tmp_path / "in.txt", SENTENCES)
+    output = tmp_path / "out.jsonl"
+    run("score", source, output, *tiny)
+    for options, message in [
+        ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is ['original']"),
+        ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is 7"),
+        ((*tiny, "--tokens"), "rows: it was 'texts', and is 'tokens'"),
+        (("--model", model_folder("roberta")), "model.digest: it was"),
+    ]:
+        assert message in run("score", source, output, "--resume", *options, fails=True).unwrapped_stderr
+    write_lines(source, [*SENTENCES, "One more."])
+    error = run("score", source, output, *tiny, "--resume", fails=True).unwrapped_stderr
+    assert f"input.texts: it was {len(SENTENCES)}, and is {len(SENTENCES) + 1}" in error and "--force" in error
+
+
+def test_nothing_is_overwritten_unasked(tiny, tmp_path):
+    source = write_lines(tmp_path / "in.txt", SENTENCES)
+    output = write_lines(tmp_path / "out.jsonl", ["precious"])
+    assert "exists. Replace it with --force" in run("score", source, output, *tiny, fails=True).unwrapped_stderr
+    assert output.read_text() == "precious\n"
+    error = run("score", source, output, *tiny, "--resume", fails=True).unwrapped_stderr
+    assert "out.jsonl.manifest.json is not there" in error and output.read_text() == "precious\n"
+    run("score", source, output, *tiny, "--force")
+    assert len(read_rows(output)) == len(SENTENCES)
+    (tmp_path / "other.csv.parts").mkdir()
+    error = run("score", source, tmp_path / "other.csv", *tiny, fails=True).unwrapped_stderr
+    assert "holds an unfinished run. Continue it with --resume" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"text": "x"}\n{"text": \n', "a.jsonl, line 2: not valid JSON"),
+        ("a.jsonl", b'{"text": "x"}\n\n["x"]\n', "a.jsonl, line 3: a JSON list, where an object is expected"),
+        ("a.jsonl", b'{"txt": "x"}\n', "a.jsonl, line 1: there is no 'text'; there is 'txt'"),
+        ("a.jsonl", b'{"text": 3}\n', "a.jsonl, line 1: 'text' is no text but 3"),
+        ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl, line 1: 'text' has half a surrogate pair"),
+        ("a.csv", b"sentence\nx\n", "a.csv, line 2: there is no 'text'; there is 'sentence'"),
+        ("a.csv", b"text,n\nx\n", "a.csv, line 2: 1 fields, where the header has 2"),
+        ("a.csv", b"text,text\nx,y\n", "a.csv, line 1: two columns have the same name"),
+        ("a.csv", b'text\n"x\n', "a.csv, line 2: unexpected end of data"),
+        ("a.txt", b"good\nbad \xff byte\n", "a.txt, line 2: not valid UTF-8 (byte 5 of the line is 0xff)"),
+        ("a.csv", b"text\nbad \xff byte\n", "a.csv, line 2: not valid UTF-8"),
+        ("a.spacy", b"no docs", "a.spacy: not a file that DocBin.to_disk wrote"),
+        ("a.docx", b"", "Known formats: .txt"),
+        ("a.jsonl", b'{"text": "x", "pll": 1}\n', "already has the field 'pll'"),
+    ],
+)
+def test_unreadable_input_is_named_with_its_line(tiny, tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    result = run("score", tmp_path / name, tmp_path / "out.jsonl", *tiny, fails=True)
+    assert message in result.unwrapped_stderr
+    assert not list(tmp_path.glob("out.jsonl*"))
+
+
+def test_other_errors_are_messages(tiny, tmp_path):
+    source = write_lines(tmp_path / "in.txt", SENTENCES)
+    for arguments, message in [
+        ((tmp_path / "none.txt", "out.jsonl"), "There is no file or folder"),
+        ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .spacy, or be -"),
+        ((source, "out.spacy", "--tokens"), "leave out --tokens"),
+        (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
+        ((source, "-", "--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),
+    ]:
+        assert message in run("score", *arguments, *tiny, fails=True).unwrapped_stderr
+    (tmp_path / "empty").mkdir()
+    assert "holds no file" in run("score", tmp_path / "empty", "-", *tiny, fails=True).unwrapped_stderr
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "spacy_pll", "score", *map(str, arguments)]
+
+
+@pytest.mark.parametrize(("size", "parts_done"), [(3000, 0), (6000, 10)])
+def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, size, parts_done):
+    """No disk is filled: the process may not write a file beyond a size, which the system refuses in the same way.
+
+    A part has about 4,000 bytes: the first part is refused, or only the joined file.
+    """
+    texts = (SENTENCES * 320)[:320]
+    source = write_lines(tmp_path / "in.txt", texts)
+    arguments = (source, tmp_path / "out.jsonl", *tiny, "--batch-size", 8)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    stopped = subprocess.run(command(*arguments), preexec_fn=limit, capture_output=True, text=True)
+    assert stopped.returncode == 1 and "Traceback" not in stopped.stderr, stopped.stderr
+    assert "File too large" in stopped.stderr and "--resume" in stopped.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+    parts = [part.name for part in (tmp_path / "out.jsonl.parts").iterdir()]
+    assert sorted(parts) == [*(f"{n:06}.jsonl" for n in range(parts_done)), "manifest.json"]
+    subprocess.run(command(*arguments, "--resume"), check=True, capture_output=True)
+    assert [row["text"] for row in read_rows(tmp_path / "out.jsonl")] == texts
+
+
+@pytest.mark.slow
+def test_killed_ten_times_and_resumed_it_gives_the_same_bytes(tiny, tmp_path):
+    rng = random.Random(0)
+    texts = [" ".join(rng.sample(" ".join(SENTENCES).split(), 6)) for _ in range(5000)]
+    source = write_lines(tmp_path / "in.txt", texts)
+    options = (*tiny, "--batch-size", 32)
+    began = time.monotonic()
+    subprocess.run(command(source, tmp_path / "whole.jsonl", *options), check=True, capture_output=True)
+    took = time.monotonic() - began
+    killed = []
+    for _ in range(10):
+        process = subprocess.Popen(
+            command(source, tmp_path / "out.jsonl", *options, "--resume"), stderr=subprocess.PIPE
+        )
+        try:
+            process.wait(rng.uniform(0.3, 0.6) * took)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed.append(len(list((tmp_path / "out.jsonl.parts").glob("0*.jsonl"))))
+        process.stderr.close()
+    assert len(killed) >= 3, killed
+    subprocess.run(command(source, tmp_path / "out.jsonl", *options, "--resume"), check=True, capture_output=True)
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
