@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM
 
 from .conftest import SENTENCES
 
@@ -83,3 +84,62 @@ def test_no_corpus(script, tmp_path):
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(SystemExit, match="No .txt or .txt.xz file"):
             list(script.read_lines(folder))
+
+
+def test_a_new_run_begins_with_the_weights_of_an_earlier_one(script, monkeypatch, corpus, tmp_path):
+    run(script, monkeypatch, corpus, tmp_path / "first")
+    first = tmp_path / "first" / "model"
+    run(script, monkeypatch, corpus, tmp_path / "second", "--init", str(first), "--stop-after", "0")
+    again = load_file(tmp_path / "second" / "model" / "model.safetensors")
+    before = load_file(first / "model.safetensors")
+    assert all(torch.equal(before[key], again[key]) for key in before)
+    vocabularies = [AutoTokenizer.from_pretrained(tmp_path / name / "model").vocab for name in ("first", "second")]
+    assert vocabularies[0] == vocabularies[1]
+
+
+def test_the_left_to_right_twin_is_a_model_for_the_metric_causal(script, monkeypatch, corpus, tmp_path):
+    run(script, monkeypatch, corpus, tmp_path / "twin", "--objective", "causal")
+    folder = tmp_path / "twin" / "model"
+    assert type(AutoModelForCausalLM.from_pretrained(folder)).__name__ == "LlamaForCausalLM"
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy-pll.CausalLM.v1", "name": str(folder)}
+    nlp.add_pipe("pll", config={"model": model, "metrics": ["causal"], "attr": "causal"})
+    doc = nlp(SENTENCES[0])
+    # The loss of training is the scores' mean, but for [SEP], which is no piece of the text.
+    tokenizer, twin = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).float().eval()
+    ids = tokenizer(SENTENCES[0], return_tensors="pt").input_ids
+    real = torch.ones_like(ids, dtype=torch.bool)
+    with torch.inference_mode():
+        total, count = script.causal_loss(twin, ids, real, None, None)
+        without_end, fewer = script.causal_loss(twin, ids[:, :-1], real[:, :-1], None, None)
+    assert count == fewer + 1 == doc._.causal_pieces + 1 and total > without_end
+    assert doc._.causal == pytest.approx(-without_end.item(), abs=1e-4)
+
+
+def test_packed_contexts_hold_whole_lines(script):
+    lengths = np.array([5, 4, 3, 9, 2, 12, 1])
+    offsets = np.cumsum([0, *lengths])
+    packed = script.pack(np.zeros(offsets[-1]), offsets, 10)
+    assert packed.tolist() == [0, 9, 12, 21, 23, 35, 36] and set(packed) <= set(offsets)
+
+
+def test_threads_that_share_a_batch_give_its_gradient(script):
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    ids, targets = torch.randint(5, 50, (5, 7)), torch.rand(5, 7) < 0.4
+    real = torch.ones_like(ids, dtype=torch.bool)
+
+    def loss(model, ids, real, targets, mask_id):
+        logits = model(input_ids=ids.masked_fill(targets, mask_id)).logits[targets]
+        return torch.nn.functional.cross_entropy(logits.float(), ids[targets], reduction="sum"), len(logits)
+
+    results = []
+    for workers in (1, 2, 8):
+        torch.manual_seed(1)
+        model = BertForMaskedLM(config).eval()
+        value = script.Gradients(model, workers, "cpu", loss, 4)(ids, real, targets)
+        results.append([value, *(p.grad for p in model.parameters())])
+    for shared in results[1:]:
+        assert shared[0] == pytest.approx(results[0][0], rel=1e-2)
+        for alone, gradient in zip(results[0][1:], shared[1:]):
+            torch.testing.assert_close(gradient, alone, atol=2e-3, rtol=2e-2)  # bfloat16 autocast
