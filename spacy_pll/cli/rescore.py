@@ -45,18 +45,15 @@ EDITS = ("substitutions", "deletions", "insertions")
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 
 
-def parse_grid(value: str | None) -> str | None:
-    """For `typer.Option`: START:STOP:STEP, numbers."""
-    if value is not None:
-        try:
-            grid(*_numbers(value))
-        except (TypeError, ValueError) as error:
-            raise typer.BadParameter(f"{value!r} is no START:STOP:STEP, such as 0:2:0.05 ({error}).") from None
-    return value
-
-
-def _numbers(value: str) -> list[float]:
-    return [float(number) for number in value.split(":")]
+def parse_grid(value: str) -> list[float]:
+    """The weights of START:STOP:STEP."""
+    try:
+        start, stop, step = (float(number) for number in value.split(":"))
+        return grid(start, stop, step)
+    except ValueError:
+        raise typer.BadParameter(
+            f"--grid must be START:STOP:STEP, such as 0:2:0.05, with START <= STOP and STEP above 0. It is {value!r}."
+        ) from None
 
 
 @app.command("rescore", no_args_is_help=True)
@@ -69,9 +66,7 @@ def rescore_cli(
         str | None,
         typer.Option(help="Tune the weight on this file, of the same form, with references.", show_default=False),
     ] = None,
-    weights: Annotated[
-        str, typer.Option("--grid", callback=parse_grid, help="START:STOP:STEP, the weights to try with --dev.")
-    ] = "0:2:0.05",
+    grid_: Annotated[str, typer.Option("--grid", help="START:STOP:STEP, the weights to try with --dev.")] = "0:2:0.05",
     per_piece: Annotated[
         bool, typer.Option("--per-piece", help="Normalise by length: the mean of the wordpieces' scores, not the sum.")
     ] = False,
@@ -99,6 +94,7 @@ def rescore_cli(
         raise typer.BadParameter("Give either --weight, or --dev FILE to tune it.")
     if weight is not None and not math.isfinite(weight):
         raise typer.BadParameter(f"--weight must be a finite number. It is {weight}.")
+    weights = parse_grid(grid_)
     with shown_errors():
         files = check_output(output, (".jsonl",), force)
         rows, lists = read_nbest(path, several_references=use_bleu)
@@ -112,7 +108,7 @@ def rescore_cli(
         scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar)
         if dev:
             judged = Judged.of(dev_lists, scores, per_piece, measure)
-            weight = tuned_weight(judged, measure, grid(*_numbers(weights)), dev)
+            weight = tuned_weight(judged, measure, weights, dev)
         n_hypotheses = sum(len(nbest.texts) for nbest in lists)
         print(f"{len(lists)} lists, {n_hypotheses} hypotheses, weight {weight:g}.")
         judged = Judged.of(lists, scores, per_piece, measure)
@@ -207,10 +203,8 @@ def tuned_weight(dev: Judged, measure: Measure, weights: list[float], name: str)
     weight, value = tune(dev.lists, dev.plls, dev.counts, measure, weights)
     before = dev.value(measure, 0.0)
     print(f"Tuned on {name}: {measure.name} {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
-    if weight == weights[-1]:
-        print(
-            f"The grid ends at {weight:g}: a higher weight may be better, try --grid {weight:g}:{2 * weight + 1:g}:0.1."
-        )
+    if weight == weights[-1] > weights[0]:
+        print(f"The grid ends at {weight:g}, and a higher weight may be better: give a wider --grid.")
     return weight
 
 

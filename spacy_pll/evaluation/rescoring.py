@@ -77,7 +77,7 @@ def tune(
 
 def grid(start: float, stop: float, step: float) -> list[float]:
     """Weights from `start` to `stop`, both included where `step` divides their distance."""
-    if not (step > 0 and start <= stop):
+    if not (step > 0 and start <= stop and np.isfinite(stop - start)):
         raise ValueError(f"A grid needs start <= stop and a step above 0. It is {start}:{stop}:{step}.")
     n = int(np.floor((stop - start) / step + 1e-9)) + 1
     return [round(start + i * step, 10) for i in range(n)]

@@ -76,11 +76,16 @@ def test_the_unit_of_words(tmp_path, model):
 
 def test_texts_longer_than_the_model_reads(tmp_path, model):
     long = " ".join([PARAGRAPH] * 3)
-    path = write_texts(tmp_path / "a.txt", [SENTENCES[0], long, SENTENCES[1]])
+    path = write_texts(tmp_path / "a.txt", [SENTENCES[0], "", long, " ", SENTENCES[1]])
     whole = summary(tmp_path, path, *model)
     assert whole["windowed_texts"] == 1
     # Sentence by sentence each fits.
-    assert summary(tmp_path, path, *model, "--spans", "sents")["windowed_texts"] == 0
+    by_sentence = summary(tmp_path, path, *model, "--spans", "sents")
+    assert by_sentence["windowed_texts"] == 0 and by_sentence["empty_texts"] == 2
+    assert by_sentence["pieces"] == whole["pieces"] and by_sentence["words"] == whole["words"]
+    # Windows of 128 tokens overlap, and each piece is counted once.
+    strided = summary(tmp_path, path, *model, "--spans", "strided")
+    assert strided["pieces"] == whole["pieces"] and strided["words"] == whole["words"]
 
 
 def test_a_text_that_just_fits_is_not_read_in_windows(tmp_path, model_folder, language_model):

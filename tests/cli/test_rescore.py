@@ -79,7 +79,7 @@ def test_the_weight_is_tuned_on_the_other_file(tmp_path, model, plls):
     assert "weight 0.6." in result.stdout and "has a reference" in result.stdout
     assert "The grid ends" not in result.stdout
     result = run("rescore", path, "--dev", dev, "--grid", "0:0.6:0.1", *model)
-    assert "The grid ends at 0.6: a higher weight may be better" in result.stdout
+    assert "The grid ends at 0.6, and a higher weight may be better" in result.stdout
 
 
 def test_translations(tmp_path, model):
@@ -166,7 +166,7 @@ def test_files_that_do_not_serve(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [(), ("--weight", "1", "--dev", "x"), ("--weight", "nan"), ("--dev", "x", "--grid", "0:1"),
-     ("--dev", "x", "--grid", "a:b:c"), ("--dev", "x", "--grid", "1:0:0.1")],
+     ("--dev", "x", "--grid", "a:b:c"), ("--dev", "x", "--grid", "1:0:0.1"), ("--weight", "1", "--grid", "0:inf:1")],
 )  # fmt: skip
 def test_options_that_do_not_serve(tmp_path, options):
     path = write(tmp_path / "n.jsonl", row())
