@@ -29,7 +29,11 @@ from .pipelines import (
 from .progress import progress_bar
 from .texts import InputError, read_records
 
-UNITS = {"spacy": "spaCy's tokens", "tokenizer": "the tokenizer's own pre-tokens", "whitespace": "between white space"}
+UNITS = {
+    "spacy": "spaCy's tokens",
+    "tokenizer": "the tokenizer's own pre-tokens",
+    "whitespace": "what stands between white space",
+}
 
 
 @app.command("ppl", no_args_is_help=True)
@@ -64,6 +68,11 @@ def ppl_cli(
         options = (model, split_names(metrics), words, spans, lang, precision)
         nlp = make_pipeline(*options, keep_pieces=True, gpu_id=gpu_id)
         scorer = get_scorer(nlp)
+        if scorer.targets is not None:
+            raise ValueError(
+                f"The pipeline {model!r} scores some spans only (its setting `targets` is {scorer.targets!r}), and "
+                "perplexity is of whole texts. Use a pipeline without `targets`."
+            )
         texts = (record.text for record in read_records(path, column, nlp.vocab))
         corpus = Corpus()
         for doc in progress_bar(nlp.pipe(texts, batch_size=batch_size)):
@@ -72,7 +81,7 @@ def ppl_cli(
             raise InputError(f"Nothing was scored: {path!r} has {corpus.texts} texts, none of them with a wordpiece.")
         result = summary(corpus, scorer)
         print(summary_tables(result, scorer.words))
-        settings = {"path": path, "model": model or "builtin", "unit of words": scorer.words}
+        settings = {"path": path, "model": model or "builtin", "words": scorer.words}
         for file in files:
             write_whole(file, json_text({"settings": settings, **result}))
 

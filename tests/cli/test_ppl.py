@@ -48,8 +48,9 @@ def test_against_the_attributes(tmp_path, model, make_nlp):
 
 
 def test_what_the_terminal_shows(tmp_path, model):
-    out = run("ppl", write_texts(tmp_path / "corpus.txt"), *model).stdout
-    assert "words (spaCy's tokens)" in out and "per piece" in out and "word_l2r" in out
+    result = run("ppl", write_texts(tmp_path / "corpus.txt"), *model)
+    assert "words (spaCy's tokens)" in result.stdout and "per piece" in result.stdout and "word_l2r" in result.stdout
+    assert result.stderr == ""  # no progress bar where there is no terminal
 
 
 def test_every_format_gives_the_same(tmp_path, model):
@@ -71,7 +72,7 @@ def test_the_unit_of_words(tmp_path, model):
     path = write_texts(tmp_path / "a.txt", ["I can't travel ."])
     words = {unit: summary(tmp_path, path, *model, "--words", unit) for unit in ("spacy", "whitespace", "tokenizer")}
     assert {unit: result["words"] for unit, result in words.items()} == {"spacy": 5, "whitespace": 4, "tokenizer": 6}
-    assert all(result["settings"]["unit of words"] == unit for unit, result in words.items())
+    assert all(result["settings"]["words"] == unit for unit, result in words.items())
 
 
 def test_texts_longer_than_the_model_reads(tmp_path, model):
@@ -99,6 +100,13 @@ def test_a_text_that_just_fits_is_not_read_in_windows(tmp_path, model_folder, la
 def test_nothing_to_score(tmp_path, model):
     path = write_texts(tmp_path / "a.txt", ["", " "])
     assert "has 2 texts, none of them with a wordpiece" in run("ppl", path, *model, fails=True).unwrapped_stderr
+
+
+def test_a_pipeline_that_scores_parts_of_texts(tmp_path, make_nlp):
+    make_nlp("bert", targets="critical").to_disk(tmp_path / "pipeline")
+    path = write_texts(tmp_path / "a.txt")
+    result = run("ppl", path, "--model", tmp_path / "pipeline", fails=True)
+    assert "its setting `targets` is 'critical'" in result.unwrapped_stderr
 
 
 def test_errors_are_messages(tmp_path, model):
