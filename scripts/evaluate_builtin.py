@@ -9,13 +9,15 @@ grammatical sentence has the higher pseudo-log-likelihood, as half right on a ti
 
 import argparse
 import json
-import math
-import random
-from collections import defaultdict
 from pathlib import Path
 
 import spacy
 from train_builtin import is_held_out, read_lines
+
+from spacy_pll.cli.pairs import read_pairs
+from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, sample_pairs, wins
+from spacy_pll.evaluation.perplexity import perplexity
+from spacy_pll.evaluation.scoring import score_distinct
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]
 
@@ -27,36 +29,19 @@ def make_pipeline(model: str | None, metrics: list[str]):
     return nlp
 
 
-def sample_blimp(folder: Path, per_paradigm: int) -> list[dict]:
-    """The same pairs each time: drawn per paradigm with a seed that is the paradigm's name."""
-    paths = sorted(folder.glob("*.jsonl"))
-    if not paths:
-        raise SystemExit(f"No .jsonl file in {folder}: give the folder that holds BLiMP's data files.")
-    pairs = []
-    for path in paths:
-        with path.open(encoding="utf8") as file:
-            rows = [json.loads(line) for line in file]
-        pairs += random.Random(path.stem).sample(rows, min(per_paradigm, len(rows)))
-    return pairs
-
-
-def accuracy(good: list[float], bad: list[float]) -> float:
-    return sum((g > b) + 0.5 * (g == b) for g, b in zip(good, bad)) / len(good)
-
-
-def blimp_table(nlp, pairs: list[dict]) -> dict[str, dict[str, float]]:
-    """Accuracy by metric, then by phenomenon, with "overall" the mean over all pairs."""
+def blimp_table(nlp, pairs: list[Pair]) -> dict[str, dict[str, float]]:
+    """Accuracy in percent by metric, then by phenomenon, with "overall" the mean over all pairs."""
     # Sentences of one paradigm share many masked contexts, so they are scored together.
-    docs = list(nlp.pipe([pair[f"sentence_{side}"] for pair in pairs for side in ("good", "bad")], batch_size=512))
-    table = {}
-    for metric in METRICS:
-        scores = [doc._.get(f"pll_{metric}") for doc in docs]
-        groups = defaultdict(list)
-        for pair, good, bad in zip(pairs, scores[::2], scores[1::2]):
-            groups["overall"].append((good, bad))
-            groups[pair["linguistics_term"]].append((good, bad))
-        table[metric] = {name: round(100 * accuracy(*zip(*group)), 1) for name, group in groups.items()}
-    return table
+    sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
+    scores = score_distinct(nlp, nlp.get_pipe("pll").names, sentences)
+    return {
+        metric: {
+            result.name or result.level: round(100 * result.accuracy, 1)
+            for result in accuracies(pairs, won)
+            if result.level in ("overall", "phenomenon")
+        }
+        for metric, won in wins(pairs, scores, METRICS)
+    }
 
 
 def main():
@@ -69,7 +54,7 @@ def main():
     args = parser.parse_args()
     spacy.prefer_gpu()
 
-    pairs = sample_blimp(args.blimp, args.pairs)
+    pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
     blimp = blimp_table(make_pipeline(args.model, METRICS), pairs)
     print(f"BLiMP, {len(pairs)} pairs, accuracy in percent")
     print("| phenomenon | " + " | ".join(METRICS) + " |")
@@ -80,10 +65,10 @@ def main():
     held_out = [line for line in read_lines(args.corpus) if is_held_out(line)]
     docs = list(make_pipeline(args.model, ["original"]).pipe(held_out, batch_size=128))
     pieces = sum(doc._.pll_pieces for doc in docs)
-    perplexity = math.exp(-sum(doc._.pll for doc in docs) / pieces)
-    print(f"Held-out lines: {len(docs)}, {pieces} pieces, pseudo-perplexity (original) {perplexity:.1f}")
+    pppl = perplexity(sum(doc._.pll for doc in docs), pieces)
+    print(f"Held-out lines: {len(docs)}, {pieces} pieces, pseudo-perplexity (original) {pppl:.1f}")
     if args.output:
-        result = {"blimp": blimp, "blimp_pairs": len(pairs), "held_out_pieces": pieces, "held_out_pppl": perplexity}
+        result = {"blimp": blimp, "blimp_pairs": len(pairs), "held_out_pieces": pieces, "held_out_pppl": pppl}
         args.output.write_text(json.dumps(result, indent=2) + "\n")
 
 

@@ -120,6 +120,11 @@ class LanguageModel:
     def loaded(self) -> bool:
         return self._transformer is not None
 
+    @property
+    def unknown_id(self) -> int | None:
+        """The id that stands for what the tokenizer does not know; None where it knows everything."""
+        return self._hf_tokenizer.unk_token_id
+
     def check_serves(self, metric_name: str, metric: Callable):
         """RAISES (ValueError): The metric asks for another kind of language model than this."""
         needed = getattr(metric, "model_kind", "masked")

@@ -136,19 +136,39 @@ def read_csv_rows(file: IO[bytes], name: str, delimiter: str) -> Iterator[tuple[
 
 
 def _from_row(row: dict, place: str, column: str) -> Record:
+    text = get_text(row, place, column)
+    del row[column]
+    return Record(place, text, row)
+
+
+def get_text(row: dict, place: str, column: str, option: str = "--column") -> str:
+    """The text in a column of a row.
+
+    option (str): How a user names another column, for messages.
+    RAISES (InputError): There is no such column, or no text in it.
+    """
     if column not in row:
         raise InputError(
             f"{place}: there is no {column!r}; there is {', '.join(map(repr, row)) or 'nothing'}. "
-            "Name the one that holds the text with --column."
+            f"Name the one that holds the text with {option}."
         )
-    text = row.pop(column)
+    text = row[column]
     if not isinstance(text, str):
         raise InputError(f"{place}: {column!r} is no text but {text!r:.100}.")
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
         raise InputError(f"{place}: {column!r} has half a surrogate pair, {error.object[error.start]!r}.") from None
-    return Record(place, text, row)
+    return text
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, dict]]:
+    """The rows of a .jsonl, .csv or .tsv file, each with its place, whatever columns they have."""
+    with path.open("rb") as file:
+        if path.suffix.lower() == ".jsonl":
+            yield from read_json_rows(file, str(path))
+        else:
+            yield from read_csv_rows(file, str(path), "\t" if path.suffix.lower() == ".tsv" else ",")
 
 
 def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) -> Iterator[Record]:

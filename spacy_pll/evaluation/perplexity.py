@@ -1,0 +1,85 @@
+"""Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and what its words were cut into."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from spacy.tokens import Doc
+
+from ..wordpieces import Words, get_wordpieces, segment_of, white_space_runs
+
+
+@dataclass
+class Corpus:
+    """Counts over a corpus, text by text: nothing of a text is kept."""
+
+    texts: int = 0
+    empty: int = 0  # texts without a wordpiece
+    windowed: int = 0  # texts of which something was longer than the model reads at once
+    words: int = 0
+    split: int = 0  # words of several wordpieces
+    pieces: int = 0
+    unknown: int = 0  # wordpieces that stand for what the tokenizer does not know
+    log_likelihood: dict[str, float] = field(default_factory=dict)  # by metric, natural log
+
+    def add(self, pieces_per_word: np.ndarray, ids: np.ndarray, unknown_id: int | None, windowed: bool, scores: dict):
+        """Count one text in.
+
+        pieces_per_word (int array, shape (words,)): Wordpieces of each word.
+        ids (int array, shape (pieces,)): The scored wordpieces.
+        unknown_id (Optional[int]): The tokenizer's id for what it does not know, if it has one.
+        windowed (bool): Whether it was read in windows.
+        scores (dict[str, float]): Its pseudo-log-likelihood by metric.
+        """
+        self.texts += 1
+        self.empty += not len(ids)
+        self.windowed += bool(windowed)
+        self.words += len(pieces_per_word)
+        self.split += int((pieces_per_word > 1).sum())
+        self.pieces += len(ids)
+        self.unknown += int(np.sum(np.asarray(ids) == unknown_id)) if unknown_id is not None else 0
+        for metric, score in scores.items():
+            self.log_likelihood[metric] = self.log_likelihood.get(metric, 0.0) + score
+
+
+def perplexity(log_likelihood: float, n: int) -> float:
+    """exp(-log-likelihood / n): PPPL = exp(-1/N sum PLL(W)) (Salazar et al. 2020, section 2.3).
+
+    log_likelihood (float): Summed over the corpus, natural log.
+    n (int): Its wordpieces, as there; or its words, which makes tokenizers comparable.
+    RETURNS (float): Infinite where it is more than a float holds.
+    RAISES (ValueError): There is nothing to divide by.
+    """
+    if n < 1:
+        raise ValueError("Nothing was scored, so there is no perplexity.")
+    try:
+        return math.exp(-log_likelihood / n)
+    except OverflowError:
+        return math.inf
+
+
+def word_starts(doc: Doc, words: Words, tokenizer) -> np.ndarray:
+    """Where the words of a doc begin: character offsets, int, shape (words,), increasing.
+
+    words (str): "spacy": its tokens, white space left out; "whitespace": what white space separates; "tokenizer": the
+        model tokenizer's own pre-tokens, likewise.
+    tokenizer (tokenizers.Tokenizer): The model's.
+    """
+    if words == "spacy":
+        return np.array([token.idx for token in doc if not token.is_space], dtype=np.int64)
+    if not doc.text.strip():
+        return np.zeros(0, dtype=np.int64)
+    if words == "whitespace":
+        return white_space_runs(doc.text)
+    pieces = get_wordpieces(doc[:], tokenizer, words)
+    dark = pieces.end > pieces.start  # pieces with a character that is not white space
+    first = np.unique(pieces.word[dark], return_index=True)[1]
+    # Two pre-tokens of one character (a ligature taken apart) begin at one place, and are one word.
+    return np.unique(pieces.start[dark][first])
+
+
+def pieces_per_word(piece_starts: np.ndarray, word_starts: np.ndarray) -> np.ndarray:
+    """How many of the pieces begin in each word. int, shape (words,). What begins before all words is the first's."""
+    if not len(word_starts):
+        return np.zeros(0, dtype=np.int64)
+    return np.bincount(segment_of(np.asarray(piece_starts, dtype=np.int64), word_starts), minlength=len(word_starts))

@@ -1,0 +1,135 @@
+"""Rescoring of n-best lists by log-linear interpolation (Salazar et al. 2020, section 3).
+
+A speech recogniser or translation system proposes hypotheses, each with a log-probability of its own, the first pass.
+The second pass ranks them by
+
+    first pass + weight * PLL
+
+and the weight is the one that gives the best word error rate, or BLEU, on a development set.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+EXTRA = "It is not installed: pip install 'spacy-pll[rescore]'"
+
+
+class NBest(NamedTuple):
+    """The hypotheses for one utterance or source sentence."""
+
+    texts: list[str]
+    first_pass: np.ndarray  # float64, shape (hypotheses,), natural log
+    references: list[str]  # none, one, or, for translations, several
+
+
+class Measure(NamedTuple):
+    """A measure of a corpus that is a function of counts summed over its texts."""
+
+    name: str
+    counts: Callable[[str, list[str]], list[int]]  # of one hypothesis, against its references
+    value: Callable[[np.ndarray], float]  # of the summed counts, in percent
+    best: Callable  # min, or max
+
+
+def ranking(first_pass: np.ndarray, pll: np.ndarray, weight: float) -> np.ndarray:
+    """The hypotheses, best first. int, shape (hypotheses,). Ties keep the first pass's order, then the list's."""
+    return np.lexsort((-first_pass, -interpolate(first_pass, pll, weight)))
+
+
+def interpolate(first_pass: np.ndarray, pll: np.ndarray, weight: float) -> np.ndarray:
+    """The second pass's scores, natural log up to a constant (Salazar et al. 2020, section 3)."""
+    return first_pass + weight * pll
+
+
+def corpus_value(counts: Sequence[np.ndarray], chosen: Sequence[int], measure: Measure) -> float:
+    """The measure of a corpus of which one hypothesis a list was chosen.
+
+    counts (Sequence[int array, shape (hypotheses, counts)]): One entry a list.
+    chosen (Sequence[int]): The hypothesis of each list.
+    """
+    return measure.value(np.sum([of_list[i] for of_list, i in zip(counts, chosen, strict=True)], axis=0))
+
+
+def best_by(lists: Sequence[NBest], plls: Sequence[np.ndarray], weight: float) -> list[int]:
+    """The first hypothesis of each list's ranking; with weight 0 it is the first pass's."""
+    return [int(ranking(nbest.first_pass, pll, weight)[0]) for nbest, pll in zip(lists, plls, strict=True)]
+
+
+def tune(
+    lists: Sequence[NBest],
+    plls: Sequence[np.ndarray],
+    counts: Sequence[np.ndarray],
+    measure: Measure,
+    weights: Sequence[float],
+) -> tuple[float, float]:
+    """The best weight of a grid, and the measure under it. Of equally good weights the smallest.
+
+    lists (Sequence[NBest]): The development set, each list with its references.
+    plls (Sequence[float array, shape (hypotheses,)]): One entry a list.
+    counts (Sequence[int array, shape (hypotheses, counts)]): One entry a list, `measure.counts` of each hypothesis.
+    """
+    values = {weight: corpus_value(counts, best_by(lists, plls, weight), measure) for weight in sorted(weights)}
+    best = measure.best(values.values())
+    return next((weight, value) for weight, value in values.items() if value == best)
+
+
+def grid(start: float, stop: float, step: float) -> list[float]:
+    """Weights from `start` to `stop`, both included where `step` divides their distance."""
+    if not (step > 0 and start <= stop and np.isfinite(stop - start)):
+        raise ValueError(f"A grid needs start <= stop and a step above 0. It is {start}:{stop}:{step}.")
+    n = int(np.floor((stop - start) / step + 1e-9)) + 1
+    return [round(start + i * step, 10) for i in range(n)]
+
+
+def word_error_rate() -> Measure:
+    """Substitutions, deletions and insertions by words of the references: edits are summed over the corpus first.
+
+    Words are what white space separates, compared as they stand: case and punctuation count.
+    RAISES (ImportError): jiwer is not installed.
+    """
+    try:
+        import jiwer
+    except ImportError as error:
+        raise ImportError(f"The word error rate needs jiwer. {EXTRA}") from error
+
+    def counts(hypothesis: str, references: list[str]) -> list[int]:
+        if len(references) != 1:
+            raise ValueError(
+                f"The word error rate takes one reference, and there are {len(references)}. For translations use BLEU."
+            )
+        edits = jiwer.process_words(references[0], hypothesis)
+        words = edits.hits + edits.substitutions + edits.deletions
+        return [edits.substitutions, edits.deletions, edits.insertions, words]
+
+    return Measure("WER", counts, lambda total: 100 * float(total[:3].sum() / max(1, total[3])), min)
+
+
+def oracle(counts: Sequence[np.ndarray]) -> list[int]:
+    """The hypothesis of each list with the fewest word errors: what no ranking of these hypotheses can better."""
+    return [int(of_list[:, :3].sum(axis=1).argmin()) for of_list in counts]
+
+
+def bleu() -> Measure:
+    """BLEU as sacrebleu computes it by default (Post 2018): cased, tokenised by 13a, exponential smoothing.
+
+    RAISES (ImportError): sacrebleu is not installed.
+    """
+    try:
+        from sacrebleu.metrics import BLEU
+    except ImportError as error:
+        raise ImportError(f"BLEU needs sacrebleu. {EXTRA}") from error
+
+    # The effective order changes the score of a sentence alone, which is not used, and silences a warning about it.
+    of_sentence = BLEU(effective_order=True)
+
+    def counts(hypothesis: str, references: list[str]) -> list[int]:
+        score = of_sentence.sentence_score(hypothesis, references)
+        return [*score.counts, *score.totals, score.sys_len, score.ref_len]
+
+    def value(total: np.ndarray) -> float:
+        correct, possible = total[:-2].reshape(2, -1).tolist()
+        return BLEU.compute_bleu(correct, possible, *total[-2:].tolist(), smooth_method="exp").score
+
+    return Measure("BLEU", counts, value, max)

@@ -1,0 +1,53 @@
+"""The scores that evaluations start from: one record a text, equal texts scored once."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..extensions import Names
+
+
+class TextScore(NamedTuple):
+    """What a text scored, as a whole."""
+
+    scores: tuple[float, ...]  # one a metric, natural log, summed over wordpieces
+    pieces: int  # scored wordpieces
+
+    def per_piece(self) -> "TextScore":
+        """The mean over wordpieces in the place of the sum; an empty text keeps its 0.0."""
+        return self._replace(scores=tuple(score / max(1, self.pieces) for score in self.scores))
+
+
+def score_distinct(
+    nlp: Language,
+    names: Names,
+    texts: Iterable[str],
+    batch_size: int = 512,
+    progress: Callable[[Iterator, int], Iterable] = lambda scores, total: scores,
+) -> dict[str, TextScore]:
+    """Score each distinct text once.
+
+    nlp (Language): A pipeline with a `pll` component.
+    names (Names): What that component calls its attributes.
+    texts (Iterable[str]): In an order that puts like texts side by side: texts of one batch share masked contexts.
+    progress (Callable): Wraps the stream of scores; it is told how many there will be.
+    RETURNS (dict[str, TextScore]): In the order of the texts' first occurrence. A text without a wordpiece scores 0.0,
+        the logarithm of an empty product.
+    RAISES (ValueError): A text has words and none was scored.
+    """
+    distinct = list(dict.fromkeys(texts))
+    scores = (text_score(doc, names) for doc in nlp.pipe(distinct, batch_size=batch_size))
+    return dict(zip(distinct, progress(scores, len(distinct)), strict=True))
+
+
+def text_score(doc: Doc, names: Names) -> TextScore:
+    """The scores of a doc that has been through the pipeline."""
+    scores = [doc._.get(name) for name in names.columns.values()]
+    if None in scores and any(not token.is_space for token in doc):
+        raise ValueError(
+            f"Nothing was scored in the text {doc.text[:100]!r}. If the pipeline's `pll` component has the setting "
+            "`targets`, or leaves out spans of the text, use one that scores whole texts."
+        )
+    return TextScore(tuple(score or 0.0 for score in scores), doc._.get(names.pieces) or 0)

@@ -1,0 +1,184 @@
+import csv
+import json
+
+import pytest
+
+from spacy_pll.cli.pairs import read_pairs
+from spacy_pll.evaluation.minimal_pairs import sample_pairs
+
+from ..conftest import SHARED
+from .conftest import run
+
+BLIMP = SHARED / "data" / "blimp"
+GOOD, BAD = "The traveler lost it.", "The traveler souvenir it."
+
+
+def blimp_row(good, bad, phenomenon, paradigm):
+    return {"sentence_good": good, "sentence_bad": bad, "linguistics_term": phenomenon, "UID": paradigm, "pairID": "0"}
+
+
+def write_jsonl(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def blimp(tmp_path):
+    """Two files in BLiMP's form: a pair, its mirror image and a tie; and one pair more of another phenomenon."""
+    folder = tmp_path / "blimp"
+    folder.mkdir()
+    rows = [(GOOD, BAD), (BAD, GOOD), (GOOD, GOOD)]
+    write_jsonl(folder / "one.jsonl", *(blimp_row(*row, "agreement", "one") for row in rows))
+    write_jsonl(folder / "two.jsonl", blimp_row(GOOD, BAD, "islands", "two"))
+    (folder / "README.txt").write_text("not pairs\n")
+    return folder
+
+
+def results(path):
+    """By (metric, level, name), from a JSON output."""
+    return {(row["metric"], row["level"], row["name"]): row for row in json.loads(path.read_text())["results"]}
+
+
+def test_a_folder_in_blimps_form(blimp, tmp_path, model_folder, make_nlp):
+    result = run(
+        "pairs", blimp, "--model", model_folder("bert"), "--metrics", "word_l2r,original", "-o", tmp_path / "out" / "it"
+    )
+    rows = results(tmp_path / "out" / "it.json")
+    # A pair and its mirror image make one half, the tie another half of one.
+    for metric in ("word_l2r", "original"):
+        one = rows[metric, "paradigm", "one"]
+        assert (one["pairs"], one["ties"], one["accuracy"]) == (3, 1, 0.5)
+        assert rows[metric, "phenomenon", "agreement"]["accuracy"] == 0.5
+        two = rows[metric, "paradigm", "two"]["accuracy"]
+        assert rows[metric, "overall", ""]["accuracy"] == (1.5 + two) / 4
+        assert rows[metric, "macro", ""]["accuracy"] == (0.5 + two) / 2
+    docs = list(make_nlp("bert").pipe([GOOD, BAD]))
+    assert rows["word_l2r", "paradigm", "two"]["accuracy"] == float(docs[0]._.pll > docs[1]._.pll)
+    with (tmp_path / "out" / "it.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [(row["metric"], row["level"], row["name"]) for row in table] == list(rows)
+    assert [float(row["accuracy"]) for row in table] == [row["accuracy"] for row in rows.values()]
+    assert "Ties, counted as half: 1 under word_l2r, 1 under original." in result.stdout
+    assert "mean over paradigms" in result.stdout and "50.0 (" in result.stdout
+    settings = json.loads((tmp_path / "out" / "it.json").read_text())["settings"]
+    assert settings["path"] == str(blimp) and settings["words"] == "spacy" and settings["bootstrap"] == 2000
+
+
+def test_equal_sentences_are_scored_once(blimp, model_folder, monkeypatch):
+    import spacy_pll.component as component
+
+    seen = []
+    plan = component.Plan
+
+    def counting(contexts, *args):
+        seen.extend(contexts)
+        return plan(contexts, *args)
+
+    monkeypatch.setattr(component, "Plan", counting)
+    run("pairs", blimp, "--model", model_folder("bert"))
+    assert len(seen) == 2  # of eight
+
+
+def test_a_table_with_columns_of_its_own(tmp_path, model_folder):
+    for ending, delimiter in ((".csv", ","), (".tsv", "\t")):
+        path = tmp_path / f"mine{ending}"
+        lines = [["right", "wrong", "kind"], [GOOD, BAD, "x"], [BAD, BAD, "y"]]
+        path.write_text("\n".join(delimiter.join(line) for line in lines) + "\n")
+        options = ("--good", "right", "--bad", "wrong", "--model", model_folder("bert"), "--force")
+        run("pairs", path, *options, "-o", tmp_path / "out.json")
+        rows = results(tmp_path / "out.json")
+        assert set(rows) == {("word_l2r", "overall", ""), ("word_l2r", "paradigm", "mine")}
+        run("pairs", path, *options, "--phenomenon", "kind", "--paradigm", "kind", "-o", tmp_path / "out.json")
+        rows = results(tmp_path / "out.json")
+        assert rows["word_l2r", "phenomenon", "y"]["accuracy"] == rows["word_l2r", "paradigm", "y"]["accuracy"] == 0.5
+
+
+def test_per_piece(tmp_path, model_folder, make_nlp):
+    longer = "The traveler lost the souvenir , who are young , and left ."
+    path = write_jsonl(tmp_path / "p.jsonl", {"sentence_good": longer, "sentence_bad": "Dr ."})
+    good, bad = make_nlp("bert").pipe([longer, "Dr ."])
+    accuracy = {}
+    for options in ((), ("--per-piece",)):
+        run("pairs", path, "--model", model_folder("bert"), "-o", tmp_path / "o.json", "--force", *options)
+        accuracy[options] = results(tmp_path / "o.json")["word_l2r", "overall", ""]["accuracy"]
+    assert accuracy[()] == float(good._.pll > bad._.pll)
+    assert accuracy["--per-piece",] == float(good._.pll / good._.pll_pieces > bad._.pll / bad._.pll_pieces)
+    assert good._.pll < bad._.pll  # the longer text: otherwise this would test less
+
+
+def test_files_of_one_name_in_two_folders_are_two_paradigms(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        write_jsonl(tmp_path / folder / "p.jsonl", {"sentence_good": GOOD, "sentence_bad": BAD})
+    columns = {"good": "sentence_good", "bad": "sentence_bad", "phenomenon": None, "paradigm": None}
+    assert [pair.paradigm for pair in read_pairs(str(tmp_path), columns)] == ["a/p", "b/p"]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ('{"sentence_good": "A"}\n', (), "line 1: there is no 'sentence_bad'; there is 'sentence_good'. Name the one"),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n{"a"\n', (), "line 2: not valid JSON"),
+        ('{"sentence_good": "A", "sentence_bad": 3}\n', (), "line 1: 'sentence_bad' is no text but 3"),
+        ('{"sentence_good": "A", "sentence_bad": " "}\n', (), "line 1: 'sentence_bad' is empty"),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--paradigm", "x"), "there is no 'x'"),
+        (
+            '{"sentence_good": "A", "sentence_bad": "B"}\n',
+            ("--good", "x"),
+            "Name the one that holds the text with --good",
+        ),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--model", "no/such"), "'no/such' was not found"),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("-o", "out.txt"), "Give .json or .csv, or no ending"),
+        ("", (), "There is no pair in"),
+    ],
+)
+def test_errors_are_messages(tmp_path, content, options, message):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(content)
+    assert message in run("pairs", path, *options, fails=True).unwrapped_stderr
+
+
+def test_paths_that_hold_no_pairs(tmp_path):
+    assert "There is no file or folder" in run("pairs", tmp_path / "nowhere", fails=True).unwrapped_stderr
+    (tmp_path / "a.txt").write_text("text\n")
+    for path in (tmp_path, tmp_path / "a.txt"):
+        assert "no file that ends in .jsonl, .csv, .tsv" in run("pairs", path, fails=True).unwrapped_stderr
+
+
+def test_an_output_that_is_there_is_kept(blimp, tmp_path, model_folder):
+    for there in ("out.json", "out.csv"):
+        (tmp_path / there).write_text("precious")
+        result = run("pairs", blimp, "--model", model_folder("bert"), "-o", tmp_path / "out", fails=True)
+        assert "is there already. Give another name, or --force" in result.unwrapped_stderr
+        assert (tmp_path / there).read_text() == "precious"
+        (tmp_path / there).unlink()
+    (tmp_path / "out.csv").write_text("old")
+    run("pairs", blimp, "--model", model_folder("bert"), "-o", tmp_path / "out.csv", "--force")
+    assert (tmp_path / "out.csv").read_text().startswith("metric,level,name,pairs,ties,accuracy,low,high\n")
+
+
+def test_without_arguments_it_says_how_it_is_used():
+    assert "Usage: " in run("pairs", code=2).output
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BLIMP.is_dir(), reason=f"BLiMP is not at hand under {SHARED.name}/data")
+def test_blimps_own_files(tmp_path):
+    """Ten pairs of each of the 67 paradigms, with the built-in model; its card has the figure for a hundred."""
+    result = run("pairs", BLIMP, "--sample", "10", "-o", tmp_path / "blimp")
+    rows = results(tmp_path / "blimp.json")
+    overall = rows["word_l2r", "overall", ""]
+    assert overall["pairs"] == 670 and overall["accuracy"] >= 0.62
+    levels = [level for _, level, _ in rows]
+    assert (levels.count("phenomenon"), levels.count("paradigm"), levels.count("macro")) == (13, 67, 0)
+    assert 0.02 < overall["high"] - overall["low"] < 0.08
+    assert "irregular_forms" in result.stdout
+
+
+@pytest.mark.skipif(not BLIMP.is_dir(), reason=f"BLiMP is not at hand under {SHARED.name}/data")
+def test_all_of_blimp_is_read():
+    pairs = read_pairs(str(BLIMP))
+    assert len(pairs) == 67_000
+    assert len({pair.paradigm for pair in pairs}) == 67 and len({pair.phenomenon for pair in pairs}) == 13
+    assert sample_pairs(pairs, 100) == sample_pairs(pairs, 100)

@@ -1,0 +1,141 @@
+import json
+import math
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from ..conftest import PARAGRAPH, SENTENCES, SHARED
+from .conftest import run
+
+EVENTS = SHARED / "data" / "eventsadapt" / "clean_EventsAdapt_SentenceSet.csv"
+TEXTS = [*SENTENCES[:3], "", " ", "The traveler 鯨."]
+
+
+@pytest.fixture
+def model(model_folder):
+    return ("--model", model_folder("bert"))
+
+
+def write_texts(path, texts=TEXTS):
+    path.write_text("".join(text + "\n" for text in texts), encoding="utf8")
+    return path
+
+
+def summary(tmp_path, *arguments, **more):
+    run("ppl", *arguments, "-o", tmp_path / "out.json", "--force", **more)
+    return json.loads((tmp_path / "out.json").read_text())
+
+
+def test_against_the_attributes(tmp_path, model, make_nlp):
+    path = write_texts(tmp_path / "corpus.txt")
+    result = summary(tmp_path, path, *model, "--metrics", "word_l2r,original", "--batch-size", "2")
+    docs = list(make_nlp("bert", metrics=["word_l2r", "original"], keep_pieces=True).pipe(TEXTS))
+    tokens = [token for doc in docs for token in doc if not token.is_space]
+    pieces = [piece for doc in docs for piece in doc._.pll_data["pieces"]]
+    assert (result["texts"], result["empty_texts"], result["windowed_texts"]) == (6, 2, 0)
+    assert result["words"] == len(tokens)
+    assert result["split_words"] == sum(token._.pll_pieces > 1 for token in tokens)
+    assert result["split_share"] == result["split_words"] / result["words"]
+    assert result["pieces"] == len(pieces)
+    assert result["unknown_pieces"] == pieces.count("[UNK]") > 0
+    for metric in ("word_l2r", "original"):
+        total = sum(doc._.get(f"pll_{metric}") or 0.0 for doc in docs)
+        figures = result["metrics"][metric]
+        assert figures["log_likelihood"] == pytest.approx(total)
+        assert figures["pppl_per_piece"] == pytest.approx(math.exp(-total / len(pieces)))
+        assert figures["pppl_per_word"] == pytest.approx(math.exp(-total / len(tokens)))
+
+
+def test_what_the_terminal_shows(tmp_path, model):
+    result = run("ppl", write_texts(tmp_path / "corpus.txt"), *model)
+    assert "words (spaCy's tokens)" in result.stdout and "per piece" in result.stdout and "word_l2r" in result.stdout
+    assert result.stderr == ""  # no progress bar where there is no terminal
+
+
+def test_every_format_gives_the_same(tmp_path, model):
+    write_texts(tmp_path / "a.txt")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"line": text}) + "\n" for text in TEXTS))
+    docs = list(spacy.blank("en").pipe(TEXTS))
+    DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
+    expected = summary(tmp_path, tmp_path / "a.txt", *model)
+    stdin = {"input": (tmp_path / "a.txt").read_bytes()}
+    for result in (
+        summary(tmp_path, tmp_path / "a.jsonl", "--column", "line", *model),
+        summary(tmp_path, tmp_path / "a.spacy", *model),
+        summary(tmp_path, "-", *model, **stdin),
+    ):
+        assert {**result, "settings": None} == {**expected, "settings": None}
+
+
+def test_the_unit_of_words(tmp_path, model):
+    path = write_texts(tmp_path / "a.txt", ["I can't travel ."])
+    words = {unit: summary(tmp_path, path, *model, "--words", unit) for unit in ("spacy", "whitespace", "tokenizer")}
+    assert {unit: result["words"] for unit, result in words.items()} == {"spacy": 5, "whitespace": 4, "tokenizer": 6}
+    assert all(result["settings"]["words"] == unit for unit, result in words.items())
+
+
+def test_texts_longer_than_the_model_reads(tmp_path, model):
+    long = " ".join([PARAGRAPH] * 3)
+    path = write_texts(tmp_path / "a.txt", [SENTENCES[0], "", long, " ", SENTENCES[1]])
+    whole = summary(tmp_path, path, *model)
+    assert whole["windowed_texts"] == 1
+    # Sentence by sentence each fits.
+    by_sentence = summary(tmp_path, path, *model, "--spans", "sents")
+    assert by_sentence["windowed_texts"] == 0 and by_sentence["empty_texts"] == 2
+    assert by_sentence["pieces"] == whole["pieces"] and by_sentence["words"] == whole["words"]
+    # Windows of 128 tokens overlap, and each piece is counted once.
+    strided = summary(tmp_path, path, *model, "--spans", "strided")
+    assert strided["pieces"] == whole["pieces"] and strided["words"] == whole["words"]
+
+
+def test_a_text_that_just_fits_is_not_read_in_windows(tmp_path, model_folder, language_model):
+    folder = model_folder("bert")
+    room = language_model("bert").max_length - 2  # [CLS] and [SEP]
+    path = write_texts(tmp_path / "a.txt", [" ".join(["."] * room), " ".join(["."] * (room + 1))])
+    result = summary(tmp_path, path, "--model", folder)
+    assert result["pieces"] == 2 * room + 1 and result["windowed_texts"] == 1
+
+
+def test_nothing_to_score(tmp_path, model):
+    path = write_texts(tmp_path / "a.txt", ["", " "])
+    assert "has 2 texts, none of them with a wordpiece" in run("ppl", path, *model, fails=True).unwrapped_stderr
+
+
+def test_a_pipeline_that_scores_parts_of_texts(tmp_path, make_nlp):
+    make_nlp("bert", targets="critical").to_disk(tmp_path / "pipeline")
+    path = write_texts(tmp_path / "a.txt")
+    result = run("ppl", path, "--model", tmp_path / "pipeline", fails=True)
+    assert "its setting `targets` is 'critical'" in result.unwrapped_stderr
+
+
+def test_errors_are_messages(tmp_path, model):
+    assert "There is no file or folder" in run("ppl", tmp_path / "nowhere", *model, fails=True).unwrapped_stderr
+    (tmp_path / "a.csv").write_text("text,n\nfine,1\nshort\n")
+    assert "line 3: 1 fields" in run("ppl", tmp_path / "a.csv", *model, fails=True).unwrapped_stderr
+    result = run("ppl", tmp_path / "a.csv", "--column", "nope", *model, fails=True)
+    assert "there is no 'nope'; there is 'text', 'n'" in result.unwrapped_stderr
+    (tmp_path / "a.txt").write_bytes(b"fine\n\xff\n")
+    (tmp_path / "out.json").write_text("precious")
+    result = run("ppl", tmp_path / "a.txt", *model, "-o", tmp_path / "out.json", fails=True)
+    assert "is there already" in result.unwrapped_stderr
+    result = run("ppl", tmp_path / "a.txt", *model, "-o", tmp_path / "out.json", "--force", fails=True)
+    assert "line 2: not valid UTF-8" in result.unwrapped_stderr
+    assert (tmp_path / "out.json").read_text() == "precious"
+
+
+def test_without_arguments_it_says_how_it_is_used():
+    assert "Usage: " in run("ppl", code=2).output
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not EVENTS.is_file(), reason=f"EventsAdapt is not at hand under {SHARED.name}/data")
+def test_events_adapt(tmp_path):
+    result = summary(tmp_path, EVENTS, "--column", "Sentence", "--metrics", "word_l2r,original")
+    with EVENTS.open() as file:
+        assert result["texts"] == sum(1 for _ in file) - 1
+    assert result["empty_texts"] == result["windowed_texts"] == 0
+    assert result["pieces"] > result["words"] > result["split_words"] > 0
+    word_l2r, original = (result["metrics"][name]["pppl_per_piece"] for name in ("word_l2r", "original"))
+    # The pieces of a word give each other away where only one of them is hidden.
+    assert 1 < original < word_l2r

@@ -1,0 +1,197 @@
+import json
+
+import pytest
+
+from ..conftest import SHARED
+from ..corruption import brown_sentences, n_best_lists, write_lists
+from .conftest import run
+
+BROWN = SHARED / "data" / "brown" / "brown.zip"
+RIGHT, WRONG, OTHER = "the traveler lost it", "the traveler lost", "the the traveler"
+
+
+def row(i="u1", reference=RIGHT, scores=(-2.0, -1.0, -1.5), **more):
+    hypotheses = [{"text": text, "score": score} for text, score in zip((RIGHT, WRONG, OTHER), scores)]
+    return {"id": i, "hypotheses": hypotheses, **({"reference": reference} if reference else {}), **more}
+
+
+def write(path, *rows):
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def model(model_folder):
+    return ("--model", model_folder("bert"))
+
+
+@pytest.fixture
+def plls(make_nlp):
+    texts = [RIGHT, WRONG, OTHER]
+    return {doc.text: (doc._.pll, doc._.pll_pieces) for doc in make_nlp("bert").pipe(texts)}
+
+
+def figures(stdout, name):
+    """The numbers of a row of the table."""
+    return next(line.split()[-3:] for line in stdout.splitlines() if line.startswith(name))
+
+
+def test_weight_zero_keeps_the_first_passes_order(tmp_path, model):
+    path = write(tmp_path / "n.jsonl", row(lang="en"))
+    result = run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", *model)
+    (out,) = read(tmp_path / "o.jsonl")
+    assert [h["text"] for h in out["hypotheses"]] == [WRONG, OTHER, RIGHT]
+    assert all(h["rescored"] == h["score"] for h in out["hypotheses"])
+    assert out["id"] == "u1" and out["lang"] == "en" and out["reference"] == RIGHT
+    # "it" is missing from the first pass's choice: one word of four. The oracle is the reference itself.
+    assert figures(result.stdout, "WER") == ["25.00", "25.00", "0.00"]
+    assert figures(result.stdout, "deletions") == ["1", "1", "0"]
+
+
+def test_the_two_scores_are_added_and_both_are_kept(tmp_path, model, plls):
+    path = write(tmp_path / "n.jsonl", row())
+    for weight, options in ((0.7, ()), (4.0, ("--per-piece",))):
+        run("rescore", path, "--weight", weight, "-o", tmp_path / "o.jsonl", "--force", *options, *model)
+        (out,) = read(tmp_path / "o.jsonl")
+        assert sorted(h["score"] for h in out["hypotheses"]) == [-2.0, -1.5, -1.0]
+        for hypothesis in out["hypotheses"]:
+            pll, pieces = plls[hypothesis["text"]]
+            assert hypothesis["pll"] == pytest.approx(pll) and hypothesis["pieces"] == pieces
+            second = pll / pieces if options else pll
+            assert hypothesis["rescored"] == pytest.approx(hypothesis["score"] + weight * second)
+        totals = [h["rescored"] for h in out["hypotheses"]]
+        assert totals == sorted(totals, reverse=True)
+
+
+def test_the_weight_is_tuned_on_the_other_file(tmp_path, model, plls):
+    # The first pass prefers the worse one by just less than the PLL's preference, taken once, can turn over.
+    better, worse = sorted((RIGHT, WRONG), key=lambda text: -plls[text][0])
+    margin = 0.55 * (plls[better][0] - plls[worse][0])
+    hypotheses = [{"text": worse, "score": 0.0}, {"text": better, "score": -margin}]
+    dev = write(tmp_path / "dev.jsonl", {"id": 1, "hypotheses": hypotheses, "reference": better})
+    path = write(tmp_path / "n.jsonl", row(reference=None))
+    result = run("rescore", path, "--dev", dev, "--grid", "0:1:0.1", *model)
+    assert "WER 0.00 with weight 0.6" in result.stdout and "without the PLL" in result.stdout
+    assert "weight 0.6." in result.stdout and "has a reference" in result.stdout
+    assert "The grid ends" not in result.stdout
+    result = run("rescore", path, "--dev", dev, "--grid", "0:0.6:0.1", *model)
+    assert "The grid ends at 0.6, and a higher weight may be better" in result.stdout
+
+
+def test_translations(tmp_path, model):
+    # One list has two references, one has one, one has none.
+    rows = [row(references=[RIGHT, "a traveler lost it"], reference=None), row("u2"), row("u3", reference=None)]
+    path = write(tmp_path / "n.jsonl", *rows)
+    result = run("rescore", path, "--weight", "0", "--bleu", *model)
+    assert "BLEU" in result.stdout and "oracle" not in result.stdout and "2 lists have references." in result.stdout
+    scores = (0.0, -1.0, -2.0)
+    path = write(tmp_path / "right.jsonl", row(scores=scores))
+    assert "100.00" in run("rescore", path, "--weight", "0", "--bleu", *model).stdout
+
+
+def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
+    import spacy_pll.cli.rescore as command
+
+    seen = {}
+    score_distinct = command.score_distinct
+
+    def recording(*args):
+        seen.update(score_distinct(*args))
+        return seen
+
+    monkeypatch.setattr(command, "score_distinct", recording)
+    path = write(tmp_path / "n.jsonl", row(), row("u2"))
+    run("rescore", path, "--dev", path, *model)
+    assert list(seen) == [RIGHT, WRONG, OTHER]
+
+
+def test_an_empty_hypothesis(tmp_path, model):
+    """Silence: nothing to score, and no word right."""
+    path = write(tmp_path / "n.jsonl", {"hypotheses": [{"text": "", "score": -1}], "reference": RIGHT})
+    result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.jsonl", *model)
+    assert read(tmp_path / "o.jsonl")[0]["hypotheses"] == [
+        {"text": "", "score": -1, "pll": 0.0, "pieces": 0, "rescored": -1.0}
+    ]
+    assert figures(result.stdout, "WER")[0] == "100.00"
+
+
+GOOD_ROW = json.dumps(row())
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": 1}', "line 2: 'hypotheses' must be a list that is not empty. It is None"),
+        ('{"hypotheses": []}', "line 2: 'hypotheses' must be a list that is not empty"),
+        ('{"hypotheses": {"text": "a", "score": 1}}', "line 2: 'hypotheses' must be a list"),
+        ('{"hypotheses": ["a"]}', "line 2, hypothesis 1: it must be an object with 'text' and 'score'. It is 'a'"),
+        ('{"hypotheses": [{"score": 1}]}', "line 2, hypothesis 1: there is no 'text'"),
+        ('{"hypotheses": [{"text": 1, "score": 1}]}', "line 2, hypothesis 1: 'text' is no text but 1"),
+        ('{"hypotheses": [{"text": "a"}]}', "line 2, hypothesis 1: 'score' must be a finite number"),
+        ('{"hypotheses": [{"text": "a", "score": "1"}]}', "It is '1'"),
+        ('{"hypotheses": [{"text": "a", "score": true}]}', "It is True"),
+        ('{"hypotheses": [{"text": "a", "score": NaN}]}', "It is nan"),
+        ('{"hypotheses": [{"text": "a", "score": 1}], "reference": 1}', "line 2: 'reference' is no text but 1"),
+        ('{"hypotheses": [{"text": "a", "score": 1}], "references": "a"}', "line 2: 'references' must be a list"),
+        ('{"hypotheses": [{"text": "a", "score": 1}], "references": ["a", "b"]}', "line 2: 2 references"),
+        ('{"hypotheses": [{"text": "a", "score": 1}], "references": ["a"], "reference": "a"}', "Keep one of the two"),
+        ("{", "line 2: not valid JSON"),
+        ("[]", "line 2: a JSON list, where an object is expected"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, line, message):
+    path = tmp_path / "n.jsonl"
+    path.write_text(f"{GOOD_ROW}\n{line}\n")
+    assert message in run("rescore", path, "--weight", "1", fails=True).unwrapped_stderr
+
+
+def test_files_that_do_not_serve(tmp_path):
+    path = write(tmp_path / "n.jsonl", row(reference=None))
+    assert "There is no file" in run("rescore", tmp_path / "x", "--weight", "1", fails=True).unwrapped_stderr
+    result = run("rescore", path, "--dev", path, fails=True)
+    assert "has a reference, so no weight can be tuned" in result.unwrapped_stderr
+    (tmp_path / "empty.jsonl").write_text("\n")
+    result = run("rescore", tmp_path / "empty.jsonl", "--weight", "1", fails=True)
+    assert "There is no n-best list" in result.unwrapped_stderr
+    result = run("rescore", path, "--weight", "1", "-o", path, fails=True)
+    assert "is there already" in result.unwrapped_stderr
+    result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.csv", fails=True)
+    assert "ends in '.csv'. Give .jsonl." in result.unwrapped_stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--weight", "1", "--dev", "x"), ("--weight", "nan"), ("--dev", "x", "--grid", "0:1"),
+     ("--dev", "x", "--grid", "a:b:c"), ("--dev", "x", "--grid", "1:0:0.1"), ("--weight", "1", "--grid", "0:inf:1")],
+)  # fmt: skip
+def test_options_that_do_not_serve(tmp_path, options):
+    path = write(tmp_path / "n.jsonl", row())
+    assert "Usage: " in run("rescore", path, *options, code=2).output
+
+
+def test_without_arguments_it_says_how_it_is_used():
+    assert "Usage: " in run("rescore", code=2).output
+
+
+def test_the_corrupted_lists_are_always_the_same():
+    sentences = ["one two three four five", "six seven eight nine ten"]
+    lists = n_best_lists(sentences)
+    assert lists == n_best_lists(sentences) and lists != n_best_lists(sentences, seed=1)
+    assert [len(entry["hypotheses"]) for entry in lists] == [6, 6]
+    assert all(len({h["text"] for h in entry["hypotheses"]}) == 6 for entry in lists)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BROWN.is_file(), reason=f"the Brown corpus is not at hand under {SHARED.name}/data")
+def test_the_word_error_rate_of_corrupted_sentences_falls(tmp_path):
+    """200 sentences of the Brown corpus, the weight tuned on 60 others, with the built-in model."""
+    lists = n_best_lists(brown_sentences(BROWN, 260), n_hypotheses=5)
+    write_lists(tmp_path / "test.jsonl", lists[:200])
+    write_lists(tmp_path / "dev.jsonl", lists[200:])
+    result = run("rescore", tmp_path / "test.jsonl", "--dev", tmp_path / "dev.jsonl")
+    before, after, oracle = map(float, figures(result.stdout, "WER"))
+    assert oracle < after < before and after < 0.95 * before

@@ -1,0 +1,117 @@
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, outcomes, resampled_sums, sample_pairs, wins
+from spacy_pll.evaluation.scoring import TextScore
+
+scores = st.sampled_from([-3.0, -2.5, -2.0, -1e9, 0.0])
+# Pairs with the scores of their two sentences, in a few paradigms of unequal size, some in two phenomena.
+scored_pairs = st.lists(
+    st.tuples(scores, scores, st.sampled_from(["", "agreement", "islands"]), st.sampled_from("abcde")), min_size=1
+)
+
+
+def parts(rows):
+    good, bad = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    return [Pair("good", "bad", *row[2:]) for row in rows], good, bad
+
+
+def test_a_win_a_tie_and_a_loss():
+    assert outcomes([1.0, 2.0, 2.0], [0.0, 2.0, 3.0]).tolist() == [1.0, 0.5, 0.0]
+    pairs = [Pair("a", "b", "", "p")] * 4
+    overall = accuracies(pairs, outcomes([1, 1, 1, 1], [0, 0, 1, 2]))[0]
+    assert overall[:5] == ("overall", "", 4, 1, 0.625)  # (1 + 1 + 0.5 + 0) / 4
+
+
+def test_no_outcome_of_what_is_not_a_number():
+    with pytest.raises(ValueError, match="not a number"):
+        outcomes([float("nan")], [0.0])
+
+
+def test_no_accuracy_of_no_pair():
+    with pytest.raises(ValueError, match="no pair"):
+        accuracies([], np.zeros(0))
+
+
+@given(scored_pairs)
+def test_the_interval_contains_the_estimate(rows):
+    pairs, good, bad = parts(rows)
+    for result in accuracies(pairs, outcomes(good, bad), samples=500):
+        assert 0 <= result.low <= result.accuracy + 1e-9
+        assert result.accuracy - 1e-9 <= result.high <= 1
+
+
+@given(scored_pairs)
+def test_swapped_sides_give_the_rest_to_one(rows):
+    pairs, good, bad = parts(rows)
+    forward = accuracies(pairs, outcomes(good, bad), samples=100)
+    backward = accuracies(pairs, outcomes(bad, good), samples=100)
+    for one, other in zip(forward, backward, strict=True):
+        assert one[:4] == other[:4]
+        assert one.accuracy + other.accuracy == pytest.approx(1)
+
+
+@given(scored_pairs)
+def test_groups_hold_every_pair_once(rows):
+    pairs, good, bad = parts(rows)
+    won = outcomes(good, bad)
+    results = {(result.level, result.name): result for result in accuracies(pairs, won, samples=100)}
+    overall = results["overall", ""]
+    paradigms = [result for result in results.values() if result.level == "paradigm"]
+    assert sum(result.pairs for result in paradigms) == overall.pairs == len(pairs)
+    assert sum(result.ties for result in paradigms) == overall.ties == (good == bad).sum()
+    assert sum(result.pairs * result.accuracy for result in paradigms) == pytest.approx(won.sum())
+    assert ("phenomenon", "") not in results
+    for result in (result for result in results.values() if result.level == "phenomenon"):
+        assert result.accuracy == pytest.approx(won[[pair.phenomenon == result.name for pair in pairs]].mean())
+    # The mean over paradigms is another number only where they differ in size.
+    assert (("macro", "") in results) == (len({result.pairs for result in paradigms}) > 1)
+    if ("macro", "") in results:
+        assert results["macro", ""].accuracy == pytest.approx(np.mean([result.accuracy for result in paradigms]))
+
+
+def test_resampling_is_drawing_pairs_with_replacement():
+    """The multinomial short cut against the definition: mean and spread of many draws."""
+    rng = np.random.default_rng(0)
+    won = rng.choice([0.0, 0.5, 1.0], 60, p=[0.3, 0.1, 0.6])
+    direct = rng.choice(won, (20_000, 60)).sum(axis=1)
+    fast = resampled_sums(won, 20_000, rng)
+    assert fast.mean() == pytest.approx(direct.mean(), abs=0.15)
+    assert fast.std() == pytest.approx(direct.std(), rel=0.04)
+    quantiles = [0.025, 0.25, 0.5, 0.75, 0.975]
+    np.testing.assert_allclose(np.quantile(fast, quantiles), np.quantile(direct, quantiles), atol=0.5)
+
+
+def test_strata_keep_their_size():
+    """One paradigm always right, one always wrong: other pairs of theirs would change nothing."""
+    pairs = [Pair("", "", "", name) for name in "aabb"]
+    overall = accuracies(pairs, np.array([1.0, 1.0, 0.0, 0.0]))[0]
+    assert (overall.accuracy, overall.low, overall.high) == (0.5, 0.5, 0.5)
+
+
+def test_the_seed_fixes_the_interval():
+    pairs = [Pair("", "", "", "a")] * 50
+    won = np.array([1.0, 0.0, 1.0, 0.5, 1.0] * 10)
+    assert accuracies(pairs, won, seed=1) == accuracies(pairs, won, seed=1)
+    by_seed = {accuracies(pairs, won, samples=100, seed=seed)[0][5:] for seed in range(5)}
+    assert len(by_seed) > 1
+
+
+def test_a_sample_is_the_paradigms_own():
+    pairs = [Pair(f"{name} {i}", "", "", name) for i in range(20) for name in ("x", "y")]
+    drawn = sample_pairs(pairs, 5)
+    assert [pair.paradigm for pair in drawn] == ["x"] * 5 + ["y"] * 5
+    assert drawn[:5] == random.Random("x").sample([pair for pair in pairs if pair.paradigm == "x"], 5)
+    # What else is in the file does not change it.
+    assert drawn[5:] == sample_pairs([pair for pair in pairs if pair.paradigm == "y"], 5)
+    assert sorted(sample_pairs(pairs, 100)) == sorted(pairs)
+
+
+def test_each_metric_has_its_outcomes():
+    pairs = [Pair("a", "b", "", "p"), Pair("b", "c", "", "p")]
+    scored = {"a": TextScore((-1.0, -9.0), 3), "b": TextScore((-2.0, -8.0), 1), "c": TextScore((-2.0, -10.0), 4)}
+    assert {metric: won.tolist() for metric, won in wins(pairs, scored, ["m", "n"])} == {"m": [1, 0.5], "n": [0, 1]}

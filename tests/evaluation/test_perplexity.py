@@ -1,0 +1,78 @@
+import math
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+
+from spacy_pll.evaluation.perplexity import Corpus, perplexity, pieces_per_word, word_starts
+from spacy_pll.wordpieces import WORDS, get_wordpieces
+
+from ..conftest import SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
+
+BLANK = spacy.blank("en")
+
+
+def test_perplexity_by_hand():
+    assert perplexity(-4 * math.log(8), 4) == pytest.approx(8)
+    assert perplexity(-4 * math.log(8), 2) == pytest.approx(64)
+    assert perplexity(-1e6, 1) == math.inf
+    with pytest.raises(ValueError, match="Nothing was scored"):
+        perplexity(0.0, 0)
+
+
+def test_counts_add_up():
+    corpus = Corpus()
+    corpus.add(np.array([1, 3, 0]), np.array([5, 7, 1, 1]), 1, False, {"m": -4.0, "n": -2.0})
+    corpus.add(np.array([2]), np.array([5, 5]), None, True, {"m": -1.0, "n": -1.5})
+    corpus.add(np.zeros(0, int), np.zeros(0, int), 1, False, {"m": 0.0, "n": 0.0})
+    assert (corpus.texts, corpus.empty, corpus.windowed) == (3, 1, 1)
+    assert (corpus.words, corpus.split, corpus.pieces, corpus.unknown) == (4, 2, 6, 2)
+    assert corpus.log_likelihood == {"m": -5.0, "n": -3.5}
+
+
+def piece_starts(doc, tokenizer):
+    return get_wordpieces(doc[:], tokenizer, "spacy").start
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("spacy", ["I", "ca", "n't", "lose", "the", "souvenir", "."]),
+        ("whitespace", ["I", "can't", "lose", "the", "souvenir."]),
+        ("tokenizer", ["I", "can", "'", "t", "lose", "the", "souvenir", "."]),
+    ],
+)
+def test_units_of_words(words, expected):
+    tokenizer = get_tokenizer("wordpiece").backend_tokenizer
+    text = "I can't  lose the souvenir."
+    doc = BLANK(text)
+    starts = word_starts(doc, words, tokenizer)
+    assert len(starts) == len(expected)
+    assert all(text.startswith(word, start) for start, word in zip(starts, expected))
+    per_word = pieces_per_word(piece_starts(doc, tokenizer), starts)
+    assert per_word.min() >= 1
+    assert per_word[expected.index("lose")] == len(tokenizer.encode("lose", add_special_tokens=False).ids)
+
+
+@pytest.mark.parametrize("kind", TINY_TOKENIZERS)
+@given(text=odd_text)
+def test_every_piece_is_in_one_word(kind, text):
+    tokenizer = get_tokenizer(kind).backend_tokenizer
+    doc = BLANK(text)
+    starts_of_pieces = piece_starts(doc, tokenizer) if len(doc) else np.zeros(0)
+    for words in WORDS:
+        starts = word_starts(doc, words, tokenizer)
+        per_word = pieces_per_word(starts_of_pieces, starts)
+        assert len(per_word) == len(starts) and (np.diff(starts) > 0).all()
+        assert not any(text[start].isspace() for start in starts)
+        if len(starts):
+            assert per_word.sum() == len(starts_of_pieces)
+
+
+def test_words_as_spacy_counts_them_have_the_tokens_pieces(make_nlp):
+    nlp = make_nlp("bert", keep_pieces=True)
+    for doc in nlp.pipe(SENTENCES):
+        starts = word_starts(doc, "spacy", None)
+        expected = [token._.pll_pieces for token in doc if not token.is_space]
+        assert pieces_per_word(doc._.pll_data["start"], starts).tolist() == expected

@@ -1,0 +1,33 @@
+import pytest
+
+from spacy_pll.evaluation.scoring import TextScore, score_distinct
+
+
+def test_equal_texts_are_scored_once(make_nlp):
+    nlp = make_nlp("bert", metrics=["word_l2r", "original"])
+    names = nlp.get_pipe("pll").names
+    seen = []
+
+    def progress(scores, total):
+        seen.append(total)
+        return scores
+
+    texts = ["The traveler.", "", "The souvenir.", "The traveler.", ""]
+    scores = score_distinct(nlp, names, texts, progress=progress)
+    assert seen == [3] and list(scores) == ["The traveler.", "", "The souvenir."]
+    doc = nlp("The traveler.")
+    assert scores["The traveler."].scores == pytest.approx((doc._.pll_word_l2r, doc._.pll_original))
+    assert scores["The traveler."].pieces == doc._.pll_pieces
+    assert scores[""] == ((0.0, 0.0), 0)
+
+
+def test_per_piece():
+    assert TextScore((-6.0, -3.0), 3).per_piece() == ((-2.0, -1.0), 3)
+    assert TextScore((0.0,), 0).per_piece() == ((0.0,), 0)
+
+
+@pytest.mark.filterwarnings("ignore:A doc has no spans under `targets`")
+def test_a_text_of_which_nothing_was_scored(make_nlp):
+    nlp = make_nlp("bert", targets="critical")
+    with pytest.raises(ValueError, match="Nothing was scored in the text 'The traveler.'.*`targets`"):
+        score_distinct(nlp, nlp.get_pipe("pll").names, ["The traveler."])
