@@ -6,7 +6,9 @@ Scores are natural logarithms throughout; surprisal, -log2 of the probability, i
 import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from html import escape
+from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple
 
 from spacy import displacy
@@ -163,7 +165,15 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     title = f"sentence score (mean over {unit}s)"
     axes.legend(title=title, loc="lower left", bbox_to_anchor=(0, 1), ncols=1 + (n > 12), frameon=False, fontsize=9,
                 title_fontsize=9, alignment="left")  # fmt: skip
+    # Notebooks show what has this method; without it, only the figures that pyplot keeps.
+    figure._repr_png_ = partial(_png, figure)
     return figure
+
+
+def _png(figure: "Figure") -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
 
 
 def _points(doc: Doc | Span, names: Names, columns: dict[str, str]):

@@ -1,4 +1,5 @@
 import math
+import pickle
 import re
 import subprocess
 import sys
@@ -364,9 +365,11 @@ def test_over_the_tokens_where_there_is_no_record(make_nlp):
     figure.canvas.draw()  # a pair of dollar signs would be an unfinished formula
 
 
-def test_the_figure_leaves_pyplot_alone(doc, monkeypatch):
+def test_the_figure_leaves_pyplot_alone_and_a_notebook_shows_it(doc, monkeypatch):
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
-    plot(doc)
+    figure = plot(doc)
+    for same in (figure, pickle.loads(pickle.dumps(figure))):
+        assert same._repr_png_().startswith(b"\x89PNG")
     assert "matplotlib.pyplot" not in sys.modules
 
 
