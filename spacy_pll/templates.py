@@ -132,7 +132,7 @@ filter(); sort(); root.classList.toggle("numbers", numbers.checked);
 
 # The policy makes the browser itself refuse whatever is not in the page.
 PAGE_HEAD = """<!DOCTYPE html>
-<html lang="{lang}">
+<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"

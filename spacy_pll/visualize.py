@@ -92,7 +92,7 @@ def render(
 
 
 def page_parts(
-    docs: Iterable[Doc | Span], view: View, title: str = "Pseudo-log-likelihood", about: str = "", lang: str = "en"
+    docs: Iterable[Doc | Span], view: View, title: str = "Pseudo-log-likelihood", about: str = ""
 ) -> Iterator[str]:
     """The parts of a page that shows docs, one by one, so that it can be written while they are scored.
 
@@ -103,7 +103,7 @@ def page_parts(
     title (str), about (str): The heading, and a line below it.
     """
     _check_vmin(view.vmin)
-    yield PAGE_HEAD.format(title=escape(title), style=STYLE + PAGE_STYLE, lang=escape(lang))
+    yield PAGE_HEAD.format(title=escape(title), style=STYLE + PAGE_STYLE)
     yield f"<h1>{escape(title)}</h1>\n"
     if about:
         yield f'<p class="about">{escape(about)}</p>\n'
@@ -275,7 +275,8 @@ def _doc_html(doc: Doc | Span, view: View, number: int | None = None) -> str:
         for i, (heading, name) in enumerate(columns.items())
     )
     return (
-        f'<article class="doc" data-text="{escape(doc.text)}" data-scores="{scores}" data-pieces="{n_pieces}">'
+        f'<article class="doc" lang="{escape(doc.doc.lang_)}" data-text="{escape(doc.text)}" data-scores="{scores}" '
+        f'data-pieces="{n_pieces}">'
         f"{rows}</article>"
     )
 

@@ -64,7 +64,7 @@ def render_cli(
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
         about = f"Pseudo-log-likelihood ({', '.join(scorer.metrics)}) under the model {scorer.model.title}"
         docs = tqdm(_scored(nlp, input, column, batch_size), unit=" texts", disable=None)
-        write_whole(output, page_parts(docs, view, title, about, nlp.lang))
+        write_whole(output, page_parts(docs, view, title, about))
 
 
 def _scored(nlp: Language, input: str, column: str, batch_size: int):

@@ -22,7 +22,7 @@ def corpus(tmp_path):
 
 
 def texts_of(page):
-    return re.findall(r'<article class="doc" data-text="([^"]*)"', page)
+    return re.findall(r'<article class="doc" lang="en" data-text="([^"]*)"', page)
 
 
 def test_every_text_is_on_the_page_in_order(corpus, model_folder):
@@ -117,7 +117,7 @@ def test_on_a_full_disk_nothing_half_written_remains(corpus, model_folder, monke
     result = run("render", corpus, page, "--force", "--model", model_folder("bert"), fails=True)
     assert "No space left on device" in result.unwrapped_stderr
     left = {path.name for path in corpus.parent.iterdir()}
-    assert left == {"corpus.txt", "page.html"} if before else {"corpus.txt"}
+    assert left == ({"corpus.txt", "page.html"} if before else {"corpus.txt"})
     assert not before or page.read_text() == before
 
 
@@ -134,6 +134,9 @@ SENTENCES = [
     "The word שלום עולם is Hebrew, and Pneumonoultramicroscopicsilicovolcanoconiosis" + "a" * 200 + " is long.",
     "犬も歩けば棒に当たる。" * 8,
     "Two\nlines 👩‍👩‍👧.",
+    "What" + "?!" * 40,
+    "The carnivore ate.",
+    "It rained all day and it was cold.",
 ]
 
 
@@ -142,14 +145,14 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     lines = "".join(json.dumps({"text": text}) + "\n" for text in SENTENCES)
     (folder / "texts.jsonl").write_text(lines, encoding="utf8")
-    run("render", folder / "texts.jsonl", folder / "page.html", "--metrics", "word_l2r,original")
+    run("render", folder / "texts.jsonl", folder / "page.html", "--metrics", "word_l2r,sentence_l2r")
     return folder / "page.html"
 
 
 @pytest.fixture(scope="module")
 def docs():
     nlp = spacy.blank("en")
-    nlp.add_pipe("pll", config={"metrics": ["word_l2r", "original"]})
+    nlp.add_pipe("pll", config={"metrics": ["word_l2r", "sentence_l2r"]})
     return list(nlp.pipe(SENTENCES))
 
 
@@ -209,11 +212,12 @@ def test_the_page_lays_out(opened, width):
     boxes = browser.execute_script("""
         return [...document.querySelectorAll("article, .t, .p > span, .sum, .scale span, input, select")].map(
             e => { const b = e.getBoundingClientRect();
-                   return [e.className, b.left, b.right, b.width, b.height]; });""")
+                   const clipped = e.matches(".t, .t *, article") ? e.scrollWidth - e.clientWidth : 0;
+                   return [e.className, b.left, b.right, b.width, b.height, clipped]; });""")
     assert len(boxes) > 100
-    for name, left, right, box_width, height in boxes:
+    for name, left, right, box_width, height, clipped in boxes:
         assert box_width > 0 and height > 0, name
-        assert left >= 0 and right <= width, name
+        assert left >= 0 and right <= width and clipped <= 1, name
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     # tokens of a line stand side by side, and their pieces below them
     first = browser.find_elements("css selector", "article:first-child .row:first-child .t")
@@ -258,7 +262,7 @@ def test_the_search_box_filters(opened):
     assert visible(browser) == list(range(len(SENTENCES))) and count.text == f"{len(SENTENCES)} texts"
     box.send_keys("HOOL")
     assert visible(browser) == [3] and count.text == f"1 of {len(SENTENCES)} texts"
-    for query, found in [("the ", [0, 1, 4]), ("<b>", [3]), ("שלום", [4]), ("棒", [5]), ("nothing has this", [])]:
+    for query, found in [("the ", [0, 1, 4, 8]), ("<b>", [3]), ("שלום", [4]), ("棒", [5]), ("nothing has this", [])]:
         box.clear()
         box.send_keys(query)
         assert [i for i, text in enumerate(SENTENCES) if query.strip().lower() in text.lower()] == found
@@ -273,17 +277,20 @@ def test_sorting_sorts(opened, docs):
     select = pytest.importorskip("selenium.webdriver.support.ui").Select
     browser = opened()
     order = select(browser.find_element("id", "order"))
-    for metric in ("word_l2r", "original"):
+    orders = set()
+    for metric in ("word_l2r", "sentence_l2r"):
         select(browser.find_element("id", "metric")).select_by_visible_text(metric)
         scored = [i for i, doc in enumerate(docs) if doc._.pll is not None]
         score = {i: docs[i]._.get(f"pll_{metric}") for i in scored}
         mean = {i: score[i] / docs[i]._.pll_pieces for i in scored}
         for by, values in (("score", score), ("mean", mean)):
             expected = sorted(scored, key=values.get)
+            orders.add(tuple(expected))
             order.select_by_value(f"{by} up")
             assert visible(browser) == [*expected, 2]  # the empty text last, in either direction
             order.select_by_value(f"{by} down")
             assert visible(browser) == [*reversed(expected), 2]
+    assert len(orders) == 4  # each choice has an order of its own
     order.select_by_value("position")
     assert visible(browser) == list(range(len(SENTENCES)))
 
