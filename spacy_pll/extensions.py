@@ -6,9 +6,12 @@ and worker processes.
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from spacy.tokens import Doc, Span, Token
+
+from .metrics import registry
 
 
 def sum_tokens(tokens, name: str):
@@ -58,6 +61,46 @@ class Names:
     @property
     def all(self) -> list[str]:
         return [*self.stored, self.perplexity, self.data]
+
+
+def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
+    """What the attributes of scored docs are called, from the values stored on their tokens; registers them.
+
+    So docs from a DocBin can be read where no pipeline with the component was made.
+
+    attr (str): The component's setting of that name.
+    RAISES (ValueError): There are tokens, but none has such an attribute.
+    """
+    docs = list({id(item.doc): item.doc for item in docs}.values())
+    # In the order in which they were stored, which is the order of the component's metrics. Tokens' keys have a start.
+    keys = (key for doc in docs for key in doc.user_data if isinstance(key, tuple) and len(key) == 4)
+    stored = dict.fromkeys(name for kind, name, start, end in keys if kind == "._." and start is not None)
+    prefix = f"{attr}_"
+    metrics = [name.removeprefix(prefix) for name in stored if name.startswith(prefix)]
+    names = Names(attr, [metric for metric in metrics if metric in registry.pll_metrics])
+    if any(map(len, docs)) and not any(name in stored for name in names.stored[:-1]):
+        raise ValueError(
+            f"No token has the attribute _.{attr}. Score the docs first, with a pipeline that has the component `pll`, "
+            f"or name its `attr`. Attributes that tokens have: {', '.join(stored) or 'none'}."
+        )
+    install(names)
+    return names
+
+
+def select_columns(names: Names, metrics: Sequence[str] | None = None) -> dict[str, str]:
+    """`names.columns`, or those of some metrics, in their order.
+
+    RAISES (ValueError): There is no score under one of the metrics.
+    """
+    if metrics is None:
+        return names.columns
+    missing = [metric for metric in metrics if metric not in names.columns]
+    if missing or not metrics:
+        raise ValueError(
+            f"There are no scores under {', '.join(map(repr, missing)) or 'an empty list of metrics'}. "
+            f"Set `metrics` to some of these: {', '.join(names.columns)}."
+        )
+    return {metric: names.columns[metric] for metric in metrics}
 
 
 def install(names: Names):

@@ -12,6 +12,8 @@ import torch  # noqa: E402
 import transformers as hf  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+from spacy.tokens import Doc, Span, Token  # noqa: E402
+from spacy.tokens.underscore import Underscore  # noqa: E402
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers  # noqa: E402
 
 from spacy_pll.language_model import MaskedLanguageModel  # noqa: E402
@@ -205,3 +207,19 @@ def make_nlp(model_folder):
 
 def scores(doc, name="pll"):
     return np.array([token._.get(name) for token in doc], dtype=float)
+
+
+@pytest.fixture
+def unregistered():
+    """unregistered(attr): take the attributes away, as in a process that made no pipeline."""
+
+    def forget(attr):
+        for cls in (Doc, Span, Token):
+            for name in [name for name in _extensions(cls) if name == attr or name.startswith(f"{attr}_")]:
+                cls.remove_extension(name)
+
+    return forget
+
+
+def _extensions(cls):
+    return list(getattr(Underscore, f"{cls.__name__.lower()}_extensions"))

@@ -9,6 +9,6 @@ app = typer.Typer(name="pll", help=HELP, no_args_is_help=True, rich_markup_mode=
 # spaCy loads what is registered under `spacy_cli` before it runs: this import makes `python -m spacy pll`.
 spacy_cli.add_typer(app)
 
-from . import pairs, ppl, rescore, score, show  # noqa: E402, F401
+from . import pairs, ppl, render, rescore, score, show  # noqa: E402, F401
 
 __all__ = ["app"]

@@ -20,7 +20,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> 
 
     endings (tuple[str]): The formats there are. A name without ending stands for a file of each.
     RAISES (ValueError): The ending is another one.
-    RAISES (FileExistsError): A file is there already.
+    RAISES (FileExistsError, IsADirectoryError): A file, or a folder, is there already.
     """
     if output is None:
         return []
@@ -29,8 +29,10 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> 
         raise ValueError(f"The output {str(output)!r} ends in {output.suffix!r}. Give {' or '.join(endings)}{without}.")
     paths = [output] if output.suffix else [output.with_suffix(ending) for ending in endings]
     for path in paths:
+        if path.is_dir():
+            raise IsADirectoryError(f"The output {str(path)!r} is a folder. Name a file.")
         if path.exists() and not force:
-            raise FileExistsError(f"The output {str(path)!r} is there already. Give another name, or --force.")
+            raise FileExistsError(f"{path} is there already. Add --force to replace it, or give another name.")
     return paths
 
 

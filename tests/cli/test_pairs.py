@@ -150,7 +150,7 @@ def test_an_output_that_is_there_is_kept(blimp, tmp_path, model_folder):
     for there in ("out.json", "out.csv"):
         (tmp_path / there).write_text("precious")
         result = run("pairs", blimp, "--model", model_folder("bert"), "-o", tmp_path / "out", fails=True)
-        assert "is there already. Give another name, or --force" in result.unwrapped_stderr
+        assert "is there already. Add --force to replace it" in result.unwrapped_stderr
         assert (tmp_path / there).read_text() == "precious"
         (tmp_path / there).unlink()
     (tmp_path / "out.csv").write_text("old")

@@ -1,0 +1,86 @@
+import math
+import sys
+
+import pandas as pd
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+import spacy_pll
+from spacy_pll import to_dataframe
+
+
+def test_a_row_a_token_and_a_column_a_metric(make_nlp):
+    nlp = make_nlp("bert", metrics=["word_l2r", "original"])
+    docs = list(nlp.pipe(["The traveler lost  it.", "", "A souvenir"]))
+    frame = to_dataframe(docs)
+    assert frame.columns.tolist() == ["doc", "token", "text", "pieces", "word_l2r", "original"]
+    assert frame["text"].tolist() == [token.text for doc in docs for token in doc]
+    assert frame["doc"].tolist() == [0] * len(docs[0]) + [2] * len(docs[2])
+    assert frame["token"].tolist() == [*range(len(docs[0])), *range(len(docs[2]))]
+    assert frame["pieces"].tolist() == [token._.pll_pieces for doc in docs for token in doc]
+    for metric in ("word_l2r", "original"):
+        sums = frame.groupby("doc")[metric].sum()
+        assert sums.to_dict() == pytest.approx({i: docs[i]._.get(f"pll_{metric}") for i in (0, 2)})
+    assert to_dataframe(docs, ["original"]).columns.tolist() == ["doc", "token", "text", "pieces", "original"]
+
+
+def test_one_metric_stands_under_the_name_of_the_attribute(make_nlp):
+    nlp = make_nlp("bert", attr="tiny")
+    frame = to_dataframe((doc for doc in nlp.pipe(["The traveler"])), attr="tiny")
+    assert frame.columns.tolist() == ["doc", "token", "text", "pieces", "tiny"]
+    doc = nlp("The traveler lost it.")
+    assert to_dataframe(doc[1:3], attr="tiny")["token"].tolist() == [1, 2]
+
+
+def test_what_was_not_scored_is_missing(make_nlp):
+    nlp = make_nlp("bert", targets="critical")
+    doc = nlp.make_doc("The traveler lost it.")
+    doc.spans["critical"] = [doc[1:2]]
+    frame = to_dataframe(nlp(doc))
+    assert frame["pll"].notna().tolist() == frame["pieces"].notna().tolist() == [False, True, False, False, False]
+    assert frame["pll"].sum() == doc._.pll
+    assert [str(frame[name].dtype) for name in ("doc", "token", "pieces", "pll")] == [
+        "int64", "int64", "Int64", "float64"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", ""]])
+def test_without_tokens_the_columns_are_the_same(make_nlp, texts):
+    frame = to_dataframe(make_nlp("bert").pipe(texts))
+    assert len(frame) == 0 and frame.columns.tolist() == ["doc", "token", "text", "pieces", "pll"]
+    assert frame.dtypes["pll"] == "float64"
+    filled = pd.concat([frame, to_dataframe(make_nlp("bert")("The traveler"))])
+    assert len(filled) == 2
+
+
+def test_docs_from_a_file_and_unscored_ones_beside_them(make_nlp, unregistered):
+    doc = make_nlp("bert", metrics=["original", "whole_word"], attr="filed")("The traveler")
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    unregistered("filed")
+    vocab = spacy.blank("en").vocab
+    docs = [*DocBin().from_bytes(data).get_docs(vocab), spacy.blank("en")("Not scored")]
+    frame = to_dataframe(docs, attr="filed")
+    assert frame.columns.tolist()[-2:] == ["original", "whole_word"]  # in the component's order
+    values = frame["original"].tolist()
+    assert values[:2] == [token._.filed_original for token in docs[0]] and all(v < 0 for v in values[:2])
+    assert all(math.isnan(value) for value in values[2:])
+
+
+def test_errors(make_nlp, monkeypatch):
+    with pytest.raises(
+        ValueError, match=r"No token has the attribute _\.pll\. Score the docs first.*tokens have: none"
+    ):
+        to_dataframe(spacy.blank("en")("Not scored"))
+    doc = make_nlp("bert", metrics=["word_l2r", "original"])("The traveler")
+    with pytest.raises(ValueError, match="no scores under 'whole_word'.*word_l2r, original"):
+        to_dataframe(doc, ["original", "whole_word"])
+    with pytest.raises(ValueError, match="an empty list of metrics"):
+        to_dataframe(doc, [])
+    with pytest.raises(ValueError, match=r"_\.other\..*tokens have: .*pll"):
+        to_dataframe(doc, attr="other")
+    with pytest.raises(ValueError, match="'text' is that of another column"):
+        to_dataframe(make_nlp("bert", attr="text")("The traveler"), attr="text")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'spacy-pll\[dataframe\]'"):
+        spacy_pll.to_dataframe(doc)
