@@ -3,7 +3,8 @@
 The intervals are percentile bootstrap intervals (Efron & Tibshirani 1993, chapter 13) over pairs, stratified: pairs
 are drawn again within each paradigm. A test set fixes its paradigms and how many pairs each has, and what could have
 come out otherwise is which pairs stand for a paradigm. So the intervals speak of other pairs of the same paradigms,
-not of other paradigms.
+not of other paradigms. As every bootstrap does, they understate the spread of small groups: by a factor of
+sqrt((n - 1) / n) for n pairs a paradigm, and to nothing where all n came out alike.
 """
 
 import random
