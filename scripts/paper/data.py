@@ -16,6 +16,13 @@ CONTEXTS = {
     "dictionary": "I opened the dictionary and randomly picked a word. It was {}.",
     "none": "{}",
 }
+# Those of K&I's figures 2, 5, 6 and 17; they are in EventsAdapt. Wordpieces are kept for these alone.
+EXAMPLES = "examples"
+EXAMPLE_SENTENCES = [
+    "The traveler lost the souvenir.",
+    "The carnivore ate the steak.",
+    "The hooligan wrecked the vehicle.",
+]
 # BLiMP's names of its phenomena, in the order and by the names of K&I's Table 3.
 PHENOMENA = {
     "anaphor_agreement": "ANA. AGR",

@@ -1,6 +1,5 @@
 """What the metrics, models and data sets are called, in files and for people."""
 
-import json
 import re
 from pathlib import Path
 
@@ -47,9 +46,9 @@ def file_name(name: str) -> str:
 
 
 def split_list(value: str) -> list[str]:
-    """A var of project.yml that names several things: "a, b", or a JSON list."""
-    names = json.loads(value) if value.strip().startswith("[") else value.split(",")
-    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    """A var of project.yml that names several things: "a, b", or a YAML list, which arrives as "[a, b]"."""
+    names = (name.strip(" \t\"'") for name in value.strip().strip("[]").split(","))
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def score_name(metric: str) -> str:

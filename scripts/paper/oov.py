@@ -13,13 +13,16 @@ from .data import lower_case_words, read_dataset
 from .names import BUILTIN, DATASET_TITLES, model_title, split_list
 from .output import analysis
 
-ABOUT = """Words are counted as in the paper: sentences are lower-cased, their final full stop is taken off, they are split at
-white space, and what consists of letters alone is a word; every occurrence counts.
+ABOUT = """Words are counted as in the paper: sentences are lower-cased, their final full stop is taken off, they are
+split at white space, and what consists of letters alone is a word; every occurrence counts.
 
-"Alone" is the paper's count: each word is tokenised by itself, with no space before it. For a tokenizer that writes the
-space into a word's first piece (RoBERTa, GPT-2) this is not how the word looks inside a sentence, and splits it more often.
-"In text" tokenises the same words with a space before them, as inside a sentence: this is the share of words whose scores
-the choice of a metric can change. For WordPiece tokenizers (BERT) both are the same."""
+"Alone" is the paper's count: each word is tokenised by itself, with no space before it. For a tokenizer that writes
+the space into a word's first piece (RoBERTa, GPT-2) this is not how the word looks inside a sentence, and splits it
+more often. "In text" tokenises the same words with a space before them, as inside a sentence: this is the share of
+words whose scores the choice of a metric can change. For WordPiece tokenizers (BERT) both are the same.
+
+Brown's sentences are not quite those of the paper, which does not say how it chose them: 26,997, all but 21 of its
+26,954 among them."""
 
 # Table 2, percent; EventsAdapt is printed with one decimal place, Brown without.
 PUBLISHED = {
@@ -105,7 +108,9 @@ def plot(rows: list[dict]):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizers", type=split_list, required=True, help="Names, comma-separated")
+    parser.add_argument(
+        "--tokenizers", type=split_list, action="extend", required=True, help="Comma-separated; may be given again"
+    )
     parser.add_argument("--tokenizer-folder", default="", help="Where folders of these names may lie")
     parser.add_argument("--datasets", type=split_list, default=["eventsadapt", "brown"])
     parser.add_argument("--assets", type=Path, default=Path("assets"))
@@ -114,7 +119,7 @@ def main():
     with shown_errors():
         datasets = {name: read_dataset(name, args.assets) for name in args.datasets}
         tokenizers, missing = {}, []
-        for name in args.tokenizers:
+        for name in dict.fromkeys(args.tokenizers):
             try:
                 tokenizers[name] = load_tokenizer(name, args.tokenizer_folder and Path(args.tokenizer_folder))
             except OSError:

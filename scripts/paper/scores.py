@@ -16,8 +16,7 @@ import json
 import platform
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -28,15 +27,17 @@ from spacy.vocab import Vocab
 from spacy_pll.cli.errors import shown_errors
 from spacy_pll.extensions import Names, install
 
-from .data import BLIMP, CONTEXTS, lower_case_words, read_blimp, read_dataset
+from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, METRICS, file_name, model_title, split_list
 
 INDEX = "index.json"
 # The packages whose versions can change a score.
 PACKAGES = ["spacy-pll", "spacy", "transformers", "tokenizers", "torch"]
-# The data set from whose words the frequency analysis is made, and whose wordpieces the figures show.
+# The data set from whose words the frequency analysis is made.
 WORDS_FROM = "eventsadapt"
+# What the collections of words in a context are called, with the context's name after it.
+WORDS = "words-"
 
 
 class Model(NamedTuple):
@@ -92,8 +93,8 @@ def identify(model: Model) -> dict:
 def collections(model: Model, datasets: dict[str, list[str]], blimp: list[str]) -> dict[str, list[str]]:
     """Name -> texts: all that is scored under a model."""
     words = distinct_words(datasets)
-    out = dict(datasets)
-    out.update({f"words-{name}": [context.format(word) for word in words] for name, context in CONTEXTS.items()})
+    out = {EXAMPLES: EXAMPLE_SENTENCES, **datasets}
+    out.update({WORDS + name: [context.format(word) for word in words] for name, context in CONTEXTS.items()})
     if model.kind == "masked" and blimp:
         out[BLIMP] = blimp
     return out
@@ -122,13 +123,20 @@ class Scorer:
         nlp.initialize()
         return nlp
 
-    def score(self, texts: list[str], keep_pieces: bool) -> bytes:
-        """The scored docs, as the bytes of a DocBin, in the order of the texts."""
+    def score(self, texts: list[str], keep_pieces: bool = False, context: str | None = None) -> bytes:
+        """The scored docs, as the bytes of a DocBin, in the order of the texts.
+
+        keep_pieces (bool): Also keep the wordpieces and their scores.
+        context (Optional[str]): The texts are this, with a word for "{}". The word alone, doc.spans["word"], is scored.
+        """
         from tqdm import tqdm
 
-        self.nlp.get_pipe("pll").keep_pieces = keep_pieces
+        component = self.nlp.get_pipe("pll")
+        component.keep_pieces, component.targets = keep_pieces, "word" if context else None
+        make_doc = partial(_doc_of_word, self.nlp.vocab, context) if context else self.nlp.make_doc
+        docs = [make_doc(text) for text in texts]
         kept = DocBin(attrs=["ORTH"], store_user_data=True)
-        for doc in tqdm(self.nlp.pipe(texts, batch_size=512), total=len(texts), disable=None, unit=" texts"):
+        for doc in tqdm(self.nlp.pipe(docs, batch_size=512), total=len(docs), disable=None, unit=" texts"):
             kept.add(doc)
         return kept.to_bytes()
 
@@ -142,6 +150,19 @@ class Scorer:
             "vocabulary": language_model.tokenizer.get_vocab_size(),
             "device": str(language_model._transformer.device),
         }
+
+
+def _doc_of_word(vocab: Vocab, context: str, text: str) -> Doc:
+    """A context with a word in it, as a doc whose doc.spans["word"] is that word.
+
+    spaCy's tokenizer would not always leave the word a token: "wed." is an abbreviation to it.
+    """
+    before, after = context.split("{}")
+    words = [*before.split(), text[len(before) : len(text) - len(after)], *after.split()]
+    place = len(before.split())
+    doc = Doc(vocab, words, spaces=[i < place for i in range(len(words))])
+    doc.spans["word"] = [doc[place : place + 1]]
+    return doc
 
 
 def request(name: str, texts: list[str], model: Model, identity: dict, leading_space: str) -> dict:
@@ -184,7 +205,7 @@ def score_all(model: Model, texts_by_name: dict[str, list[str]], folder: Path, l
         scorer.nlp  # noqa: B018  (loading is no part of the time)
         begin = time.perf_counter()
         distinct = list(dict.fromkeys(texts))
-        content = scorer.score(distinct, keep_pieces=name == WORDS_FROM)
+        content = scorer.score(distinct, name == EXAMPLES, CONTEXTS.get(name.removeprefix(WORDS)))
         seconds = time.perf_counter() - begin
         write_whole(path, content)
         # The record comes last: what has one is whole.
@@ -193,7 +214,7 @@ def score_all(model: Model, texts_by_name: dict[str, list[str]], folder: Path, l
             "model": scorer.facts,
             "distinct_texts": len(distinct),
             "seconds": round(seconds, 1),
-            "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
             "file_sha256": sha256(path),
         }
@@ -219,8 +240,9 @@ class Scores:
     def models(self, kind: str) -> list[Model]:
         return [Model(**model) for model in self.index["models"] if model["kind"] == kind]
 
-    def record(self, model: Model, collection: str) -> dict:
-        return read_json(self.folder / file_name(model.name) / f"{collection}.json")
+    def paths(self, model: Model) -> list[Path]:
+        """The records of a model's collections."""
+        return [self.folder / file_name(model.name) / f"{name}.json" for name in self.index["collections"][model.name]]
 
     def docs(self, model: Model, collection: str) -> dict[str, Doc]:
         """Text -> scored doc, in the order in which the texts first came."""
@@ -251,20 +273,24 @@ def main():
             import spacy
 
             spacy.require_gpu(args.gpu_id)
+        folders = [file_name(model.name) for model in models]
+        if len(set(folders)) < len(folders):
+            raise ValueError(f"Two of these models would have the same folder of scores: {', '.join(folders)}.")
         datasets = {name: read_dataset(name, args.assets) for name in args.datasets}
         pairs = read_blimp(args.assets / BLIMP, args.blimp_pairs) if args.blimp_pairs else []
         blimp = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
         folder = args.results / "scores"
-        for model in models:
-            for line in score_all(
-                model, collections(model, datasets, blimp), folder / file_name(model.name), args.leading_space
-            ):
-                print(line, flush=True)
         index = {
             "models": [model._asdict() for model in models],
             "datasets": args.datasets,
             "blimp_pairs": args.blimp_pairs,
+            "collections": {},
         }
+        for model in models:
+            texts = collections(model, datasets, blimp)
+            index["collections"][model.name] = list(texts)
+            for line in score_all(model, texts, folder / file_name(model.name), args.leading_space):
+                print(line, flush=True)
         if not (folder / INDEX).is_file() or read_json(folder / INDEX) != index:
             write_json(folder / INDEX, index)
 
