@@ -87,3 +87,30 @@ def causal_folder(tmp_path_factory):
     hf.GPT2LMHeadModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def results(tiny_assets, tmp_path_factory, model_folder, causal_folder):
+    """All commands, run on the tiny data sets with a tiny model."""
+    return run_all(tiny_assets, tmp_path_factory.mktemp("results"), model_folder("bert"), causal_folder)
+
+
+def run_all(assets, folder, model, causal):
+    table = folder / "frequencies.csv"
+    words = sorted({word for event in EVENTS for word in event.lower().rstrip(".").split() if word.isalpha()})
+    table.write_text("word,frequency\n" + "".join(f"{word},{len(word)}\n" for word in words[1:]))
+    where = ["--assets", assets, "--results", folder]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, *arguments in (
+            ("oov", "--tokenizers", model, *where),
+            ("scores", "--models", model, "--causal-models", causal, "--blimp-pairs", 2, *where),
+            ("inflation", "--results", folder),
+            ("length", "--results", folder),
+            ("frequency", "--results", folder, "--frequencies", table),
+            ("causal", "--results", folder),
+            ("blimp", *where),
+            ("report", "--results", folder),
+        ):
+            patch.setattr(sys, "argv", [name, *map(str, arguments)])
+            MODULES[name].main()
+    return folder

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import sys
 
 import pytest
 import transformers as hf
@@ -15,7 +14,7 @@ from spacy_pll.language_model import BUILTIN
 
 from .. import reference
 from ..test_causal import brute_force
-from .conftest import EVENTS, MODULES
+from .conftest import EVENTS, run_all
 
 METRICS = {"original": "PLL-original", "word_l2r": "PLL-word-l2r", "whole_word": "PLL-whole-word",
            "sentence_l2r": "PLL-sentence-l2r"}  # fmt: skip
@@ -55,33 +54,6 @@ class Plain:
         scores, starts = self.pieces(text, metric)
         mine = [s for s, start in zip(scores, starts) if len(before) - 1 <= start < len(text) - len(after)]
         return sum(mine), len(mine)
-
-
-@pytest.fixture(scope="module")
-def results(tiny_assets, tmp_path_factory, model_folder, causal_folder):
-    """All commands, run on the tiny data sets with a tiny model."""
-    return run_all(tiny_assets, tmp_path_factory.mktemp("results"), model_folder("bert"), causal_folder)
-
-
-def run_all(assets, folder, model, causal):
-    table = folder / "frequencies.csv"
-    words = sorted({word for event in EVENTS for word in event.lower().rstrip(".").split() if word.isalpha()})
-    table.write_text("word,frequency\n" + "".join(f"{word},{len(word)}\n" for word in words[1:]))
-    where = ["--assets", assets, "--results", folder]
-    with pytest.MonkeyPatch.context() as patch:
-        for name, *arguments in (
-            ("oov", "--tokenizers", model, *where),
-            ("scores", "--models", model, "--causal-models", causal, "--blimp-pairs", 2, *where),
-            ("inflation", "--results", folder),
-            ("length", "--results", folder),
-            ("frequency", "--results", folder, "--frequencies", table),
-            ("causal", "--results", folder),
-            ("blimp", *where),
-            ("report", "--results", folder),
-        ):
-            patch.setattr(sys, "argv", [name, *map(str, arguments)])
-            MODULES[name].main()
-    return folder
 
 
 def rows(results, analysis, table, **equal):
