@@ -73,9 +73,10 @@ def plot(model: Model, docs: dict):
             style = "--" if metric == "sentence_l2r" else "-"
             scores = data["scores"][metric]
             ax.plot(places, scores, style, marker="o", markersize=4, color=METRIC_COLOURS[metric], label=label)
-        split = [i for i in places if data["token"].count(data["token"][i]) > 1]
-        for i in split:
-            ax.axvspan(i - 0.5, i + 0.5, color="#f3efe2", zorder=0, linewidth=0)
+        for token in set(data["token"]):
+            mine = [i for i in places if data["token"][i] == token]
+            if len(mine) > 1:
+                ax.axvspan(mine[0] - 0.46, mine[-1] + 0.46, color="#f3efe2", zorder=0, linewidth=0)
         ax.set_xticks(places, data["pieces"])
         ax.set_xlim(-0.5, len(places) - 0.5)
         ax.set_ylabel("log-probability (nats)")

@@ -55,6 +55,7 @@ def plot(models: list[tuple[Model, dict]], table: list[dict]):
             scatter(ax, lengths(docs, model.kind), negative, METRIC_COLOURS[metric])
             ax.set_title(f"{model.title}, {METRIC_TITLES[metric]}\n{as_text(next(by_panel))}", fontsize=9)
             ax.set_xlabel("sentence length (wordpieces)")
+            ax.xaxis.get_major_locator().set_params(integer=True)
         for ax in row[len(model.metrics) :]:
             ax.axis("off")
         row[0].set_ylabel("negative score (nats)")

@@ -32,6 +32,8 @@ from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, METRICS, file_name, model_title, split_list
 
 INDEX = "index.json"
+# To be raised when what is stored with the docs changes.
+FORMAT = 1
 # The packages whose versions can change a score.
 PACKAGES = ["spacy-pll", "spacy", "transformers", "tokenizers", "torch"]
 # The data set from whose words the frequency analysis is made.
@@ -173,6 +175,7 @@ def request(name: str, texts: list[str], model: Model, identity: dict, leading_s
         settings["leading_space"] = leading_space
     versions = {package: version(package) for package in PACKAGES}
     return {
+        "format": FORMAT,
         "collection": name,
         "texts": len(texts),
         "texts_sha256": digest,
