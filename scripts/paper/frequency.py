@@ -21,11 +21,13 @@ from .output import analysis
 from .scores import WORDS, Model, Scores
 
 ABOUT = """In a context that fits any word, frequent words should score higher. Each distinct word of EventsAdapt
-(lower-cased, of letters alone) is put into three contexts, and its score, summed over its wordpieces, is compared with
-the logarithm of its frequency. Words whose frequency is not known are left out. r is Pearson's, with Fisher's 95 %
-interval; "one piece" and "several pieces" are the words that the model's tokenizer leaves whole and those it splits:
-a metric that inflates split words lifts them above the line of the others."""
+(lower-cased, of letters alone) is put into three contexts, "My word is _." (below: my word), "I opened the dictionary
+and randomly picked a word. It was _." (dictionary) and none at all, and its score, summed over its wordpieces, is
+compared with the logarithm of its frequency. Words whose frequency is not known are left out. r is Pearson's, with
+Fisher's 95 % interval; "one piece" and "several pieces" are the words that the model's tokenizer leaves whole and
+those it splits: a metric that inflates split words lifts them above the line of the others."""
 
+SHORT = {"my word": "“My word is _.”", "dictionary": "“… It was _.”", "none": "no context"}
 PIECE_COLOURS = {1: "#4c78a8", 2: "#f2a541", 3: "#d1495b", 4: "#6a2c70"}
 
 
@@ -90,7 +92,7 @@ def rows(model: Model, context: str, words: list[dict]) -> list[dict]:
     whole, split = ([word for word in words if (word["pieces"] > 1) == several] for several in (False, True))
     out = []
     for metric in model.metrics:
-        row = {"model": model.title, "context": CONTEXTS[context].replace("{}", "_"), "metric": METRIC_TITLES[metric]}
+        row = {"model": model.title, "context": context, "metric": METRIC_TITLES[metric]}
         row.update(pearson([w["log_frequency"] for w in words], [w[metric] for w in words]))
         for name, part in (("one_piece", whole), ("several_pieces", split)):
             found = pearson([w["log_frequency"] for w in part], [w[metric] for w in part])
@@ -119,9 +121,9 @@ def plot(model: Model, by_context: dict[str, list[dict]], table: list[dict]):
             )
             ax.set_xlabel("log frequency (nats)")
             tidy(ax)
-        label = {"none": "no context"}.get(context, "\n".join(CONTEXTS[context].replace("{}", "_").split(". ")))
-        row[0].set_ylabel(f"{label}\nword score (nats)")
+        row[0].set_ylabel(f"{SHORT[context]}\nword score (nats)")
     handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.suptitle(model.title, x=0.01, ha="left", fontweight="bold")
     figure.tight_layout(rect=(0, 0.03, 1, 1))
     figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False, markerscale=2)
     return figure

@@ -80,7 +80,7 @@ def plot(model: Model, docs: dict):
         ax.set_xticks(places, data["pieces"])
         ax.set_xlim(-0.5, len(places) - 0.5)
         ax.set_ylabel("log-probability (nats)")
-        ax.set_title(text, loc="left")
+        ax.set_title(f"{text} ({model.title})", loc="left")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), title="sentence score")
         tidy(ax)
     figure.tight_layout()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from .files import whole_folder, write_json
@@ -25,14 +26,14 @@ class Output:
         """Write rows as NAME.csv and NAME.json.
 
         show (Optional[dict]): For the report: column -> format such as ".1f", or "" for text;
-            the other columns stay in the files. None shows all.
+            the other columns stay in the files. None shows all, {} leaves the table out.
         """
         import pandas as pd
 
         frame = pd.DataFrame(rows)
         frame.to_csv(self.folder / f"{name}.csv", index=False)
         write_json(self.folder / f"{name}.json", json.loads(frame.to_json(orient="records", double_precision=12)))
-        show = show or dict.fromkeys(frame.columns, "")
+        show = dict.fromkeys(frame.columns, "") if show is None else show
         self.contents["items"].append({"kind": "table", "name": name, "caption": caption, "show": show})
 
     def figure(self, name: str, figure, caption: str):
@@ -45,9 +46,19 @@ class Output:
         self.contents["items"].append({"kind": "figure", "name": name, "caption": caption})
 
 
+def check_packages():
+    """RAISES (ImportError): What the tables and figures are made with is not installed."""
+    missing = [name for name in ("matplotlib", "pandas", "scipy") if find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"The analyses need {', '.join(missing)}, not installed here: pip install 'spacy-pll[project]'"
+        )
+
+
 @contextmanager
 def analysis(results: Path, name: str, title: str, about: str) -> Iterator[Output]:
     """RESULTS/NAME as a new `Output`; it appears when all went well."""
+    check_packages()
     with whole_folder(results / name) as folder:
         output = Output(folder, title, about)
         yield output

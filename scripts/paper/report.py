@@ -101,7 +101,7 @@ def summary(sections: dict[str, Section]) -> tuple[list[str], list[list[str]]]:
                 key = (row["model"], row["metric"])
                 if name == "blimp" and row["source"] == "here":
                     column[key] = as_text(row["Overall"], ".1f")
-                elif name == "frequency" and row["context"] == "My word is _." or name in ("length", "causal"):
+                elif name == "frequency" and row["context"] == "my word" or name in ("length", "causal"):
                     # The first data set, and the first left-to-right model, stand for the others.
                     column.setdefault(key, as_text(row["r"], ".3f"))
     keys = dict.fromkeys(key for column in columns.values() for key in column)

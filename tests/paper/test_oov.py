@@ -33,6 +33,13 @@ def test_tokenizers_that_are_not_at_hand_are_named(command, tiny_assets, tmp_pat
     assert "None of these tokenizers" in command.fails("oov", "--tokenizers", "no-such/tokenizer", *arguments)
 
 
+def test_packages_that_are_not_installed(command, tiny_assets, tmp_path, monkeypatch):
+    monkeypatch.setattr("scripts.paper.output.find_spec", lambda name: None)
+    message = command.fails("oov", "--tokenizers", "builtin", "--assets", tiny_assets, "--results", tmp_path)
+    assert "need matplotlib, pandas, scipy, not installed here: pip install 'spacy-pll[project]'" in message
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="the data sets are not at hand")
 @pytest.mark.parametrize(
     ("tokenizer", "dataset", "alone", "in_text"),

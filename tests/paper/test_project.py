@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import srsly
+from weasel.cli.document import project_document
 from weasel.util import load_project_config
 from weasel.util.hashing import get_checksum
 
@@ -69,6 +70,12 @@ def test_the_assets_have_sums():
         for asset in CONFIG["assets"]:
             local = SHARED / "data" / asset["dest"].removeprefix("assets/")
             assert asset.get("extra") or asset["checksum"] == get_checksum(local)
+
+
+def test_the_page_about_it_is_up_to_date(tmp_path):
+    project_document(ROOT, tmp_path / "project.md", no_emoji=True)
+    expected = (tmp_path / "project.md").read_text().replace("](project.yml)", "](../project.yml)")
+    assert expected.strip() in (ROOT / "docs" / "project.md").read_text()
 
 
 @pytest.fixture

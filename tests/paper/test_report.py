@@ -50,6 +50,11 @@ def test_the_page_needs_no_other_file(results):
     assert set(SECTIONS) <= set(page.ids)
 
 
+def test_tables_of_thousands_of_rows_stay_in_files(results):
+    assert "frequency/words.csv" in (results / "report.md").read_text()
+    assert "Every word in every context" not in (results / "report.html").read_text()
+
+
 def test_it_says_what_was_run(results, model_folder):
     for report in ("report.html", "report.md"):
         text = (results / report).read_text()
