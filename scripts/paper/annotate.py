@@ -17,6 +17,7 @@ from spacy_pll.cli.texts import read_records
 
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, split_list
+from .scores import Model, identify
 
 
 def annotate(path: Path, target: Path, nlp) -> int:
@@ -42,10 +43,10 @@ def main():
         files = sorted(args.corpus.rglob("*.txt"))
         if not files:
             raise ValueError(f"There is no .txt file in {args.corpus}. Name the folder with --vars.annotate_corpus.")
-        nlp = None
+        nlp, identity = None, identify(Model(args.model, "masked"))
         for path in files:
             target = args.output / path.relative_to(args.corpus).with_suffix(".spacy")
-            wanted = {"text_sha256": sha256(path), "model": args.model, "metrics": args.metrics}
+            wanted = {"text_sha256": sha256(path), "model": identity, "metrics": args.metrics}
             record = target.with_suffix(".json")
             if target.is_file() and record.is_file() and read_json(record)["request"] == wanted:
                 print(f"{target}: made before")

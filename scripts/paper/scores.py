@@ -77,8 +77,8 @@ def identify(model: Model) -> dict:
     name, _, revision = model.name.partition("@")
     folder = BUILTIN_FOLDER if name == BUILTIN else Path(name)
     if folder.is_dir():
-        files = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".md")
-        listing = "\n".join(f"{sha256(path)}  {path.name}" for path in files)
+        files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md")
+        listing = "\n".join(f"{sha256(path)}  {path.relative_to(folder)}" for path in files)
         return {"name": model.name, "sha256": hashlib.sha256(listing.encode()).hexdigest()}
     from transformers import AutoConfig
 

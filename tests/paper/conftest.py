@@ -8,8 +8,8 @@ import pytest
 import torch
 import transformers as hf
 
+from scripts.paper import annotate, blimp, causal, frequency, inflation, length, oov, report, scores
 from scripts.paper import assets as assets_command
-from scripts.paper import blimp, causal, frequency, inflation, length, oov, report, scores
 
 from ..test_causal import causal_tokenizer
 
@@ -53,7 +53,7 @@ def tiny_assets(tmp_path_factory):
 
 MODULES = {
     "assets": assets_command, "scores": scores, "oov": oov, "inflation": inflation, "length": length,
-    "frequency": frequency, "causal": causal, "blimp": blimp, "report": report,
+    "frequency": frequency, "causal": causal, "blimp": blimp, "report": report, "annotate": annotate,
 }  # fmt: skip
 
 
