@@ -76,6 +76,7 @@ def plot(table: list[dict]):
         ax.plot(range(len(COLUMNS)), [human[c] for c in COLUMNS], "k_", markersize=26, label="people")
         ax.axhline(50, color="#888888", linewidth=0.8, linestyle=":")
         ax.set_xticks(range(len(COLUMNS)), COLUMNS, rotation=25, ha="right")
+        ax.set_xlim(-0.6, len(COLUMNS) - 0.4)
         ax.set_ylim(0, 100)
         ax.set_ylabel("accuracy (%)")
         ax.set_title(model, loc="left")
