@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 import srsly
@@ -39,6 +40,10 @@ MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
 # What a model that states no length can read.
 DEFAULT_MAX_LENGTH = 512
 
+LeadingSpace = Literal["word", "previous"]
+# How tokenizers write the space before a word: byte-level ones, SentencePiece.
+SPACE_MARKERS = ("Ġ", "▁")
+
 
 @registry.architectures("spacy-pll.MaskedLM.v1")
 def MaskedLM(
@@ -69,13 +74,19 @@ def CausalLM(
     tokenizer_config: dict = SimpleFrozenDict(),  # noqa: B008
     transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
     mixed_precision: bool = False,
+    leading_space: LeadingSpace = "word",
 ) -> "CausalLanguageModel":
     """A left-to-right language model, for the metric `causal`: to compare PLL with log-likelihood.
 
     name (str): A name on the Hugging Face hub or a local folder; there is no built-in one.
+    leading_space (str): Whose probability a leading-space marker ("Ġ", "▁") is. "word": the
+        word's that it begins; scores are the plain sums of the log-probabilities of the pieces.
+        "previous": the word's that it ends (`CausalLanguageModel` has the equation).
     The other settings are those of `spacy-pll.MaskedLM.v1`.
+    RAISES (ValueError): `leading_space` is neither; or, once the model is loaded, it is
+        "previous" and the tokenizer marks no leading spaces.
     """
-    return CausalLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision)
+    return CausalLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision, leading_space)
 
 
 class LanguageModel:
@@ -301,25 +312,27 @@ class LanguageModel:
     @torch.inference_mode()
     def log_probabilities(self, batch: Batch) -> np.ndarray:
         """Natural-log probability of each target id at its position. float32, shape (questions,)."""
+        logits = self._logits(batch, batch.row, batch.position - self.shift)
+        target = torch.from_numpy(batch.target.astype(np.int64)).to(logits.device)
+        at_target = logits.gather(1, target[:, None])[:, 0]
+        return (at_target - logits.logsumexp(dim=1)).cpu().numpy()
+
+    def _logits(self, batch: Batch, row: np.ndarray, position: np.ndarray) -> torch.Tensor:
+        """What the head says at some positions of some rows. float32, shape (positions, vocabulary)."""
         device = self._transformer.device
         if _one_thread_after_fork() and device.type == "cuda":
             raise RuntimeError(
                 "Worker processes cannot use the GPU that the parent process holds. Use nlp.pipe(..., n_process=1) "
                 "on a GPU, or spacy.require_cpu() before the pipeline is made."
             )
-        row, position, target = (
-            torch.from_numpy(x.astype(np.int64)).to(device)
-            for x in (batch.row, batch.position - self.shift, batch.target)
-        )
+        row, position = (torch.from_numpy(x.astype(np.int64)).to(device) for x in (row, position))
         if self._gathers:
             # The hook is set on the module that all threads share.
             with _lock, self._head_at(row, position):
                 logits = self._forward(batch.ids, batch.lengths)[0]
         else:
             logits = self._forward(batch.ids, batch.lengths)[row, position]
-        logits = logits.float()
-        at_target = logits.gather(1, target[:, None])[:, 0]
-        return (at_target - logits.logsumexp(dim=1)).cpu().numpy()
+        return logits.float()
 
     def _probe(self, source: str):
         """Find out, by trying, what this architecture allows: instead of a list of those that were tested.
@@ -423,6 +436,23 @@ class CausalLanguageModel(LanguageModel):
     """A model that predicts each piece from those before it.
 
     A beginning-of-sequence token stands before the text, so that the first piece is scored too.
+
+    Most tokenizers of such models mark the space before a word on the word's first piece, so the
+    plain sum over a word's pieces (`leading_space="word"`) holds the probability that the word
+    before has ended, and lacks the probability that this one has. With `leading_space="previous"`
+    that moves to the word that ends. For a word w with the pieces s(1) .. s(k), after the text c,
+
+        log p(w | c) = sum_i log p(s(i) | c, s(<i)) + log B(c, w) - log B(c)
+        B(c) = sum of p(b | c) over all pieces b that begin with the marker, and the end of text
+
+    (Pimentel & Meister 2024, "How to Compute the Probability of a Word", equation for tokenizers
+    that mark the beginnings of words; Oh & Schuler 2024, "Leading Whitespaces of Language Models'
+    Subword Vocabulary Pose a Confound for Calculating Word Probabilities"). By piece: a piece with
+    the marker gives up log B, and the piece before it takes it. The first piece of a text gives up
+    nothing, for no word ends there; the last one takes log B of the end. So the scores of a text
+    sum to the plain log-likelihood plus the log-probability that its last word has ended. Words
+    that no space parts from their neighbour (a full stop) keep their plain sums on that side. In
+    a text longer than the model takes, the end of a window is an end of text.
     """
 
     kind = "causal"
@@ -431,6 +461,55 @@ class CausalLanguageModel(LanguageModel):
     shift = 1
     example = "gpt2"
     mask_id = -1  # no metric of this kind masks anything
+
+    def __init__(
+        self,
+        name,
+        revision="main",
+        tokenizer_config=None,
+        transformer_config=None,
+        mixed_precision=False,
+        leading_space: LeadingSpace = "word",
+    ):
+        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision)
+        if leading_space not in get_args(LeadingSpace):
+            raise ValueError(
+                f"`leading_space` must be one of {', '.join(get_args(LeadingSpace))}. It is {leading_space!r}."
+            )
+        self.leading_space = leading_space
+
+    def _adopt(self, tokenizer, model, device, source: str):
+        if self.leading_space == "previous":
+            self._begins_word = _marked_pieces(tokenizer, model.get_input_embeddings().num_embeddings, source)
+            special = np.array(self._backend(tokenizer, source).encode("a").special_tokens_mask)
+            self._n_prefix, self._n_suffix = int(np.argmin(special)), int(np.argmin(special[::-1]))
+        super()._adopt(tokenizer, model, device, source)
+        if self.leading_space == "previous":
+            self.max_batch_targets = max(1, self.max_batch_targets // 2)  # two positions a question
+
+    @torch.inference_mode()
+    def log_probabilities(self, batch: Batch) -> np.ndarray:
+        """The answers of `LanguageModel`, with log B moved as `leading_space` says. float32, shape (questions,)."""
+        if self.leading_space == "word":
+            return super().log_probabilities(batch)
+        before, after = batch.position - 1, batch.position
+        # The model's prediction after one piece is that before the next: each is asked for once.
+        asked, which = np.unique(
+            np.stack([np.tile(batch.row, 2), np.concatenate([before, after])]), axis=1, return_inverse=True
+        )
+        logits = self._logits(batch, *asked)
+        which = which.reshape(2, -1)
+        log_sum = logits.logsumexp(dim=1)
+        begins = torch.from_numpy(self._begins_word).to(logits.device)
+        boundary = (logits[:, begins].logsumexp(dim=1) - log_sum).cpu().numpy()
+        target = torch.from_numpy(batch.target.astype(np.int64)).to(logits.device)
+        own = torch.from_numpy(which[0]).to(logits.device)
+        plain = (logits[own, target] - log_sum[own]).cpu().numpy()
+        last = batch.position + 1 == batch.lengths[batch.row] - self._n_suffix
+        following = batch.ids[batch.row, np.where(last, batch.position, batch.position + 1)]
+        gives = self._begins_word[batch.target] & (batch.position > self._n_prefix)
+        takes = last | self._begins_word[following]
+        return plain - np.where(gives, boundary[which[0]], 0) + np.where(takes, boundary[which[1]], 0)
 
     def _check_config(self, config, source: str):
         super()._check_config(config, source)
@@ -458,6 +537,26 @@ class CausalLanguageModel(LanguageModel):
         before = [backend.post_processor] if backend.post_processor is not None else []
         backend.post_processor = PostProcessorSequence([*before, begin])
         return backend
+
+
+def _marked_pieces(tokenizer, n_embeddings: int, source: str) -> np.ndarray:
+    """Which ids begin a word, or end the text. bool, shape (n_embeddings,).
+
+    RAISES (ValueError): The tokenizer does not mark leading spaces.
+    """
+    tokens = tokenizer.backend_tokenizer.encode("a a", add_special_tokens=False).tokens
+    marker = next((token[0] for token in tokens[1:] if token[:1] in SPACE_MARKERS), None)
+    if marker is None:
+        raise ValueError(
+            f"The tokenizer of {source!r} marks no leading spaces ({' or '.join(map(repr, SPACE_MARKERS))}): 'a a' is "
+            f"{tokens} to it. leading_space='previous' has no meaning there: leave it at 'word'."
+        )
+    marked = np.zeros(n_embeddings, dtype=bool)
+    added = tokenizer.get_added_vocab()
+    marked[[i for piece, i in tokenizer.get_vocab().items() if piece.startswith(marker) and piece not in added]] = True
+    if tokenizer.eos_token_id is not None:
+        marked[tokenizer.eos_token_id] = True
+    return marked
 
 
 # Held while a model is loaded or runs with its hook set; a module's, so that a model can be pickled.

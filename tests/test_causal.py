@@ -8,6 +8,8 @@ import transformers as hf
 from tokenizers import Tokenizer
 from tokenizers.processors import ByteLevel, TemplateProcessing
 
+from spacy_pll.language_model import CausalLM
+
 from .conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
 from .test_minicons import sentences
 
@@ -48,9 +50,9 @@ def causal_folder(tmp_path_factory):
     return make
 
 
-def make_nlp(folder, **settings):
+def make_nlp(folder, leading_space="word", **settings):
     nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-pll.CausalLM.v1", "name": str(folder)}
+    model = {"@architectures": "spacy-pll.CausalLM.v1", "name": str(folder), "leading_space": leading_space}
     nlp.add_pipe("pll", config={"model": model, "metrics": ["causal"], "keep_pieces": True, **settings})
     return nlp
 
@@ -119,15 +121,113 @@ def test_no_beginning_of_sequence_token(causal_folder, tmp_path):
         make_nlp(folder).initialize()
 
 
+def sentencepiece_tokenizer():
+    """As Llama 2's: the first word of a text is marked, too."""
+    backend = Tokenizer.from_str(get_tokenizer("unigram").backend_tokenizer.to_str())
+    backend.post_processor = TemplateProcessing(
+        single="[CLS] $A", special_tokens=[("[CLS]", backend.token_to_id("[CLS]"))]
+    )
+    return hf.PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="[CLS]", eos_token="[SEP]", unk_token="[UNK]", model_max_length=128
+    )
+
+
+@torch.inference_mode()
+def brute_force_words(text, folder, marker):
+    """Pimentel & Meister's equation, word by word: a full distribution at every place, Python sums over it."""
+    tokenizer, model = hf.AutoTokenizer.from_pretrained(folder), hf.AutoModelForCausalLM.from_pretrained(folder).eval()
+    vocabulary = tokenizer.get_vocab()
+    beginners = [i for piece, i in vocabulary.items() if piece[0] == marker] + [tokenizer.eos_token_id]
+
+    def distribution(before):
+        logits = model(input_ids=torch.tensor([[tokenizer.bos_token_id, *before]])).logits[0, -1]
+        return logits.double().softmax(-1).tolist()
+
+    def boundary(before):
+        probabilities = distribution(before)
+        return np.log(sum(probabilities[i] for i in beginners))
+
+    words = []  # lists of pieces; a new one where a piece begins with the marker
+    for piece in tokenizer.tokenize(text):
+        if not words or piece[0] == marker:
+            words.append([])
+        words[-1].append(vocabulary[piece])
+    out, before = [], []
+    for word in words:
+        score = -boundary(before) if before else 0.0
+        for piece in word:
+            score += np.log(distribution(before)[piece])
+            before = [*before, piece]
+        out.append(score + boundary(before))
+    return out
+
+
+SPACED = "The hooligans travel and lost the souvenir."
+
+
+@pytest.mark.parametrize(("name", "tokenizer", "marker"), [
+    ("gpt2", None, "Ġ"), ("gpt-neox", None, "Ġ"), ("opt", None, "Ġ"), ("llama", None, "Ġ"),
+    ("llama", sentencepiece_tokenizer, "▁"),
+])  # fmt: skip
+def test_the_leading_space_as_the_previous_words(causal_folder, name, tokenizer, marker):
+    folder = causal_folder(name, tokenizer and tokenizer())
+    texts = [SPACED, "a", "lost it"]
+    plain = list(make_nlp(folder, words="whitespace").pipe(texts))
+    for doc, uncorrected in zip(make_nlp(folder, "previous").pipe(texts), plain):
+        expected = brute_force_words(doc.text, folder, marker)
+        found, start = [], 0
+        for word in doc.text.split(" "):
+            span = doc.char_span(start, start + len(word))
+            found.append(span._.pll)
+            start += len(word) + 1
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+        # What moves between words cancels: only the end of the last one is new.
+        assert doc._.pll < uncorrected._.pll
+        alone = make_nlp(folder, "previous")(doc.text)
+        np.testing.assert_allclose(scores(alone), scores(doc), atol=1e-5)
+
+
+def test_the_leading_space_is_moved_in_long_texts_and_survives_saving(causal_folder, tmp_path):
+    folder = causal_folder("gpt2")
+    nlp = make_nlp(folder, "previous")
+    doc, plain = nlp(PARAGRAPH * 5), make_nlp(folder)(PARAGRAPH * 5)
+    difference = np.array(doc._.pll_data["scores"]["causal"]) - plain._.pll_data["scores"]["causal"]
+    marked = np.array([piece.startswith("Ġ") for piece in doc._.pll_data["pieces"]])
+    following = np.append(marked[1:], True)
+    assert (difference[marked & ~following] > 0).all() and (difference[~marked & following] < 0).all()
+    assert (difference[~marked & ~following] == 0).mean() > 0.99
+    nlp.to_disk(tmp_path)
+    assert (scores(spacy.load(tmp_path)(PARAGRAPH * 5)) == scores(doc)).all()
+
+
+def test_leading_spaces_that_are_not_marked(causal_folder):
+    tokenizer = get_tokenizer("wordpiece")
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, bos_token="[CLS]")
+    folder = causal_folder("gpt2", tokenizer)
+    with pytest.raises(ValueError, match="marks no leading spaces.*leave it at 'word'"):
+        make_nlp(folder, "previous").initialize()
+    with pytest.raises(ValueError, match="leading_space.*'next' is not .*'word', 'previous'"):
+        make_nlp(folder, "next")
+    with pytest.raises(ValueError, match="must be one of word, previous. It is 'next'"):
+        CausalLM(str(folder), leading_space="next")
+
+
 @pytest.mark.slow
-def test_sums_equal_those_of_minicons(causal_folder):
+@pytest.mark.parametrize("corrected", [False, True])
+def test_sums_equal_those_of_minicons(causal_folder, corrected):
     scorer = pytest.importorskip("minicons.scorer", reason="minicons is not installed: pip install 'spacy-pll[test]'")
-    folder = causal_folder("gpt2", get_tokenizer("gpt2"))
+    tokenizer = get_tokenizer("gpt2")
+    if corrected:  # minicons does not count the end of the text among what may follow a word
+        roles = dict.fromkeys(["bos_token", "pad_token"], "<|endoftext|>")
+        tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, **roles)
+    folder = causal_folder("gpt2", tokenizer)
     theirs = scorer.IncrementalLMScorer(str(folder), "cpu")
     texts = sentences(500)
     expected = []
     for start in range(0, len(texts), 50):
         batch = texts[start : start + 50]
-        expected += theirs.sequence_score(batch, reduction=lambda x: x.sum(0).item(), bos_token=True)
-    found = [doc._.pll for doc in make_nlp(folder).pipe(texts)]
+        settings = dict(bos_token=True, bow_correction=corrected)
+        expected += theirs.sequence_score(batch, reduction=lambda x: x.sum(0).item(), **settings)
+    nlp = make_nlp(folder, "previous" if corrected else "word")
+    found = [doc._.pll for doc in nlp.pipe(texts)]
     np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -1,0 +1,61 @@
+"""Score a corpus: a folder of .txt files, one text a line, becomes one of .spacy files.
+
+    python -m scripts.paper.annotate CORPUS OUTPUT [--model builtin] [--metrics word_l2r]
+
+Each OUTPUT/NAME.spacy is a DocBin whose tokens carry their scores; a file appears whole or not
+at all, and is made again only when its text or a setting has changed.
+"""
+
+import argparse
+from pathlib import Path
+
+from spacy.tokens import DocBin
+
+from spacy_pll.cli.errors import shown_errors
+from spacy_pll.cli.pipelines import make_pipeline
+from spacy_pll.cli.texts import read_records
+
+from .files import read_json, sha256, write_json, write_whole
+from .names import BUILTIN, split_list
+from .scores import Model, identify
+
+
+def annotate(path: Path, target: Path, nlp) -> int:
+    """Score the texts of a file. RETURNS: how many."""
+    kept = DocBin(attrs=["ORTH"], store_user_data=True)
+    texts = (record.text for record in read_records(str(path)))
+    n = 0
+    for doc in nlp.pipe((text for text in texts if text.strip()), batch_size=128):
+        kept.add(doc)
+        n += 1
+    write_whole(target, kept.to_bytes())
+    return n
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--model", default=BUILTIN)
+    parser.add_argument("--metrics", type=split_list, default=["word_l2r"])
+    args = parser.parse_args()
+    with shown_errors():
+        files = sorted(args.corpus.rglob("*.txt"))
+        if not files:
+            raise ValueError(f"There is no .txt file in {args.corpus}. Name the folder with --vars.annotate_corpus.")
+        nlp, identity = None, identify(Model(args.model, "masked"))
+        for path in files:
+            target = args.output / path.relative_to(args.corpus).with_suffix(".spacy")
+            wanted = {"text_sha256": sha256(path), "model": identity, "metrics": args.metrics}
+            record = target.with_suffix(".json")
+            if target.is_file() and record.is_file() and read_json(record)["request"] == wanted:
+                print(f"{target}: made before")
+                continue
+            nlp = nlp or make_pipeline(None if args.model == BUILTIN else args.model, args.metrics)
+            n = annotate(path, target, nlp)
+            write_json(record, {"request": wanted, "texts": n})
+            print(f"{target}: {n} texts", flush=True)
+
+
+if __name__ == "__main__":
+    main()

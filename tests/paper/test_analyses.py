@@ -1,0 +1,176 @@
+"""The analyses' numbers, against a second implementation: plain loops over full distributions, textbook formulas."""
+
+import csv
+import math
+
+import pytest
+import transformers as hf
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from scripts.paper.data import CONTEXTS, read_blimp
+from scripts.paper.files import read_json
+from spacy_pll.language_model import BUILTIN
+
+from .. import reference
+from ..test_causal import brute_force
+from .conftest import EVENTS, run_all
+
+METRICS = {"original": "PLL-original", "word_l2r": "PLL-word-l2r", "whole_word": "PLL-whole-word",
+           "sentence_l2r": "PLL-sentence-l2r"}  # fmt: skip
+
+
+def plain_pearson(x, y):
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    cross = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y))
+    return cross / math.sqrt(sum((a - mean_x) ** 2 for a in x) * sum((b - mean_y) ** 2 for b in y))
+
+
+def fisher(r, n):
+    """The 95 % interval of r: the normal interval of its inverse hyperbolic tangent, error 1 / sqrt(n - 3)."""
+    half = 1.959963984540054 / math.sqrt(n - 3)
+    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+
+
+class Plain:
+    """Scores of texts, one forward pass a wordpiece."""
+
+    def __init__(self, folder):
+        self.transformer = hf.AutoModelForMaskedLM.from_pretrained(folder).float().eval()
+        self.tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+
+    def pieces(self, text, metric):
+        """The score of each wordpiece, and where each begins."""
+        doc = Doc(Vocab(), text.split(" "), spaces=[True] * text.count(" ") + [False])
+        scores, _ = reference.score(doc, self.transformer, self.tokenizer, metric, "tokenizer")
+        encoding = self.tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
+        return scores, [start for start, _ in encoding["offset_mapping"]]
+
+    def sentence(self, text, metric):
+        return sum(self.pieces(text, metric)[0])
+
+    def word(self, text, context, metric):
+        before, after = context.split("{}")
+        scores, starts = self.pieces(text, metric)
+        mine = [s for s, start in zip(scores, starts) if len(before) - 1 <= start < len(text) - len(after)]
+        return sum(mine), len(mine)
+
+
+def rows(results, analysis, table, **equal):
+    found = read_json(results / analysis / f"{table}.json")
+    return [row for row in found if all(row[key] == value for key, value in equal.items())]
+
+
+def check_numbers(results, assets, plain):
+    """Every number of the tables on sentences, words and pairs, made again."""
+    for metric, title in METRICS.items():
+        lengths = [len(plain.tokenizer.tokenize(event)) for event in EVENTS]
+        negative = [-plain.sentence(event, metric) for event in EVENTS]
+        (row,) = rows(results, "length", "length", metric=title)
+        r = plain_pearson(lengths, negative)
+        assert row["r"] == pytest.approx(r, abs=1e-4) and row["n"] == len(EVENTS)
+        assert (row["low"], row["high"]) == pytest.approx(fisher(r, len(EVENTS)), abs=1e-3)
+        assert row["r_words"] == pytest.approx(plain_pearson([len(e.split()) for e in EVENTS], negative), abs=1e-4)
+
+        points = []
+        for pair in read_blimp(assets / "blimp", 2):
+            good, bad = plain.sentence(pair.good, metric), plain.sentence(pair.bad, metric)
+            # To the tiny tokenizer most words are unknown, so some pairs are the same text: a tie.
+            points.append(0.5 if abs(good - bad) < 1e-9 else float(good > bad))
+        (row,) = rows(results, "blimp", "table-3", metric=title, source="here")
+        assert row["Overall"] == pytest.approx(100 * sum(points) / len(points))
+
+    every = rows(results, "frequency", "words")
+    for context in CONTEXTS:
+        mine = [row for row in every if row["context"] == context and "original" in row and row["original"] is not None]
+        assert len(mine) > 15
+        for row in mine[::3]:
+            for metric in METRICS:
+                score, pieces = plain.word(CONTEXTS[context].format(row["word"]), CONTEXTS[context], metric)
+                assert row[metric] == pytest.approx(score, abs=1e-3) and row["pieces"] == pieces
+        for metric, title in METRICS.items():
+            (row,) = rows(results, "frequency", "frequency", context=context, metric=title)
+            r = plain_pearson([w["log_frequency"] for w in mine], [w[metric] for w in mine])
+            assert row["r"] == pytest.approx(r, abs=1e-6) and row["n"] == len(mine)
+
+
+def test_numbers_agree_with_a_plain_implementation(results, tiny_assets, model_folder):
+    check_numbers(results, tiny_assets, Plain(model_folder("bert")))
+
+
+def test_frequencies_of_the_table(results):
+    (first, *_) = rows(results, "frequency", "words", word="souvenir")
+    assert first["log_frequency"] == pytest.approx(math.log(8))
+    # The first word, in the order of the alphabet, is not in the table: left out, and said so.
+    assert not rows(results, "frequency", "words", word="ate")
+    assert "Words without one: 1 (ate)" in read_json(results / "frequency" / "contents.json")["about"]
+
+
+def test_left_to_right(results, model_folder, causal_folder):
+    plain = Plain(model_folder("bert"))
+    likelihood = [sum(brute_force(event, causal_folder)) for event in EVENTS]
+    for metric, title in METRICS.items():
+        (row,) = rows(results, "causal", "causal", metric=title)
+        expected = plain_pearson([plain.sentence(event, metric) for event in EVENTS], likelihood)
+        assert row["r"] == pytest.approx(expected, abs=1e-4)
+
+
+def test_inflation(results, model_folder):
+    plain = Plain(model_folder("bert"))
+    sentence = EVENTS[0]
+    scores, starts = plain.pieces(sentence, "word_l2r")
+    (row,) = rows(results, "inflation", "inflation", word="souvenir")
+    place = sentence.index("souvenir")
+    inside = [s for s, start in zip(scores, starts) if place <= start < place + 8]
+    assert row["word_l2r"] == pytest.approx(sum(inside), abs=1e-4) and len(row["pieces"].split()) == len(inside)
+    assert row["sentence_word_l2r"] == pytest.approx(sum(scores), abs=1e-4)
+    differences = rows(results, "inflation", "split-words", metric="PLL-word-l2r")[0]
+    assert differences["split_words"] > 5 and differences["standard_error"] > 0
+
+
+def test_every_item_has_its_files(results):
+    for folder in ("oov", "inflation", "length", "frequency", "causal", "blimp"):
+        items = read_json(results / folder / "contents.json")["items"]
+        assert {item["kind"] for item in items} == {"table", "figure"}
+        for item in items:
+            if item["kind"] == "table":
+                found = read_json(results / folder / f"{item['name']}.json")
+                with (results / folder / f"{item['name']}.csv").open(newline="") as file:
+                    assert len(list(csv.reader(file))) == len(found) + 1
+            else:
+                assert (results / folder / f"{item['name']}.svg").read_text().endswith("</svg>\n")
+                assert (results / folder / f"{item['name']}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_left_to_right_model(command, tiny_assets, tmp_path, model_folder):
+    command("scores", "--models", model_folder("bert"), "--assets", tiny_assets, "--results", tmp_path)
+    assert "No left-to-right model was given" in command("causal", "--results", tmp_path)
+    contents = read_json(tmp_path / "causal" / "contents.json")
+    assert "No left-to-right model was given" in contents["about"] and contents["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("word,frequency\na,1\nb,0\n", "line 3: the frequency must be a positive number; it is '0'"),
+        ("word,frequency\na,many\n", "line 2: the frequency must be a positive number; it is 'many'"),
+        ("word,count\na,1\n", "line 2: the columns `word` and `frequency` are needed"),
+        ("word,frequency\na\n", "line 2: 1 fields, where the header has 2"),
+    ],
+)
+def test_malformed_frequencies(command, results, tmp_path, content, message):
+    table = tmp_path / "table.csv"
+    table.write_text(content)
+    before = (results / "frequency" / "frequency.json").read_bytes()
+    assert message in command.fails("frequency", "--results", results, "--frequencies", table)
+    assert (results / "frequency" / "frequency.json").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_numbers_of_the_built_in_model(tiny_assets, tmp_path, causal_folder):
+    """As the report gives them, on the tiny data sets."""
+    results = run_all(tiny_assets, tmp_path, "builtin", causal_folder)
+    check_numbers(results, tiny_assets, Plain(BUILTIN))
+    report = (results / "report.md").read_text()
+    for row in rows(results, "length", "length", model="built-in"):
+        assert f"| built-in | EventsAdapt | {row['metric']} | 8 | {row['r']:.3f} |" in report

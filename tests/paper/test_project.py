@@ -1,0 +1,134 @@
+"""project.yml: what it names is there, and `spacy project run all` runs, skips, and stops as it should."""
+
+import argparse
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import srsly
+from weasel.cli.document import project_document
+from weasel.util import load_project_config
+from weasel.util.hashing import get_checksum
+
+from scripts.paper.assets import read_sums
+
+from ..conftest import SHARED
+
+ROOT = Path(__file__).parents[2]
+CONFIG = load_project_config(ROOT)
+COMMANDS = {command["name"]: command for command in CONFIG["commands"]}
+
+
+def test_everything_named_is_there():
+    made = {path for command in COMMANDS.values() for path in command.get("outputs", [])}
+    for command in COMMANDS.values():
+        for path in command.get("deps", []):
+            assert path in made or (ROOT / path).exists(), (command["name"], path)
+    for workflow, names in CONFIG["workflows"].items():
+        assert set(names) <= set(COMMANDS), workflow
+        if workflow in ("all", "paper"):
+            ready = set()
+            for name in names:
+                needed = {path for path in COMMANDS[name].get("deps", []) if path in made}
+                assert needed <= ready, (workflow, name)
+                ready |= set(COMMANDS[name].get("outputs", []))
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if "scripts.paper" in COMMANDS[name]["script"][0]])
+def test_commands_pass_options_that_the_modules_take(name, monkeypatch):
+    python, flag, module, *arguments = shlex.split(COMMANDS[name]["script"][0])
+    assert (python, flag) == ("python", "-m")
+    module = import_module(module)
+    seen = []
+
+    class Stop(Exception):
+        pass
+
+    def parse(parser, given=None):
+        seen.append(original(parser, arguments))
+        raise Stop
+
+    original = argparse.ArgumentParser.parse_args
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
+    with pytest.raises(Stop):
+        module.main()
+    assert seen
+
+
+def test_the_assets_have_sums():
+    sums = read_sums()
+    for asset in CONFIG["assets"]:
+        assert asset.get("extra") or asset["checksum"]
+        assert asset.get("extra") or any(f"assets/{name}".startswith(asset["dest"]) for name in sums)
+    if (SHARED / "data").is_dir():
+        for asset in CONFIG["assets"]:
+            local = SHARED / "data" / asset["dest"].removeprefix("assets/")
+            assert asset.get("extra") or asset["checksum"] == get_checksum(local)
+
+
+def test_the_page_about_it_is_up_to_date(tmp_path):
+    project_document(ROOT, tmp_path / "project.md", no_emoji=True)
+    expected = (tmp_path / "project.md").read_text().replace("](project.yml)", "](../project.yml)")
+    assert expected.strip() in (ROOT / "docs" / "project.md").read_text()
+
+
+@pytest.fixture
+def project(tmp_path, tiny_assets, model_folder):
+    """A project folder with this repository's code, the tiny data sets in `local`, and their sums."""
+    for name in ("spacy_pll", "scripts"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "project.yml", tmp_path)
+    shutil.copytree(tiny_assets, tmp_path / "local")
+    files = [path for path in sorted((tmp_path / "local").rglob("*")) if path.is_file()]
+    lines = [f"{hashlib.sha256(f.read_bytes()).hexdigest()}  {f.relative_to(tmp_path / 'local')}\n" for f in files]
+    (tmp_path / "scripts" / "paper" / "assets.sha256").write_text("".join(lines))
+
+    def run(*names, fails=False):
+        variables = ["--vars.data", "local", "--vars.model", str(model_folder("bert")), "--vars.tokenizers", "builtin"]
+        command = [sys.executable, "-m", "spacy", "project", "run", *names, str(tmp_path), *variables]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=580)
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    run.folder = tmp_path
+    return run
+
+
+@pytest.mark.slow
+def test_run_all_twice(project):
+    project("all")
+    report = (project.folder / "results" / "report.html").read_text()
+    assert "No left-to-right model was given" in report and report.count("<svg") >= 5
+    assert sorted(path.name for path in (project.folder / "results").iterdir()) == sorted(
+        ["oov", "scores", "inflation", "length", "frequency", "causal", "blimp", "report.html", "report.md"]
+    )
+    again = project("all")
+    skipped = {name for name in CONFIG["workflows"]["all"] if f"Skipping '{name}': nothing changed" in again}
+    assert skipped == set(CONFIG["workflows"]["all"]) - {"score"}
+    assert again.count("scored before") == 6 and " texts in " not in again
+
+
+@pytest.mark.slow
+def test_a_failing_asset_stops_the_run(project):
+    table = project.folder / "local" / "eventsadapt" / "clean_EventsAdapt_SentenceSet.csv"
+    content = table.read_text()
+    table.write_text(content + '"9","One more."\n')
+    assert "SentenceSet.csv is not the published file" in " ".join(project("all", fails=True).split())
+    assert not (project.folder / "results").exists() or not any((project.folder / "results").iterdir())
+    assert not (project.folder / "project.lock").exists()
+    # A published file with a malformed row: the line is named, and nothing is taken for done.
+    table.write_text(content + '"9"\n')
+    sums = project.folder / "scripts" / "paper" / "assets.sha256"
+    old = hashlib.sha256(content.encode()).hexdigest()
+    sums.write_text(sums.read_text().replace(old, hashlib.sha256(table.read_bytes()).hexdigest()))
+    said = " ".join(project("all", fails=True).split())
+    assert "SentenceSet.csv, line 10: 1 fields, where the header has 2" in said
+    assert not (project.folder / "results" / "oov").exists()
+    assert list(srsly.read_yaml(project.folder / "project.lock")) == ["data"]
