@@ -49,20 +49,27 @@ def print_table(title: str, rows: list[dict]):
 # Data
 
 
-def brown_paragraphs(path: Path, tokenizer, n: int) -> list[str]:
-    """Consecutive sentences of the Brown corpus, joined until they have `PARAGRAPH` pieces; n, evenly spread."""
-    out = []
+def brown_files(path: Path) -> list[list[list[str]]]:
+    """The Brown corpus: its files, their sentences, their words."""
     with zipfile.ZipFile(path) as archive:
         names = sorted(name for name in archive.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
-        for name in names:
-            text = ""
-            for line in archive.read(name).decode("utf8").splitlines():
-                words = [token.rsplit("/", 1)[0] for token in line.split()]
-                text = f"{text} {joined(words)}".strip()
-                if words and len(tokenizer.encode(text).ids) >= PARAGRAPH + 2:
-                    out.append(text)
-                    text = ""
-    return [out[i * len(out) // n] for i in range(min(n, len(out)))]
+        lines = [archive.read(name).decode("utf8").splitlines() for name in names]
+    return [[[token.rsplit("/", 1)[0] for token in line.split()] for line in file if line.split()] for file in lines]
+
+
+def brown_paragraphs(path: Path, tokenizer, n: int) -> list[str]:
+    """n texts from evenly spread files: consecutive sentences, joined until they have `PARAGRAPH` pieces."""
+    files = brown_files(path)
+    out = []
+    for i in range(min(n, len(files))):
+        text, pieces = [], 0
+        for words in files[i * len(files) // min(n, len(files))]:
+            text.append(joined(words))
+            pieces += sum(special == 0 for special in tokenizer.encode(text[-1]).special_tokens_mask)
+            if pieces >= PARAGRAPH:
+                out.append(" ".join(text))
+                break
+    return out
 
 
 def joined(words: list[str]) -> str:
@@ -277,13 +284,11 @@ def order_tables(args, n_draws: int = 20, n_words: int = 12) -> dict:
         registry.pll_metrics.register(name, func=lambda word, function=function: in_each_word(word, function))
     nlp = make_pipeline(args.model, list(rows_of), targets="word", words="whitespace", attr="orders")
     model = nlp.get_pipe("pll").model
+    long_words = {word.lower() for file in brown_files(args.brown) for sentence in file for word in sentence}
     by_length = defaultdict(set)
-    with zipfile.ZipFile(args.brown) as archive:
-        for name in sorted(name for name in archive.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name)):
-            for token in archive.read(name).decode("utf8").split():
-                word = token.rsplit("/", 1)[0].lower()
-                if word.isalpha() and len(word) > MAX_EXACT:
-                    by_length[len(model.tokenizer.encode(f" {word}").ids) - 2].add(word)
+    for word in long_words:
+        if word.isalpha() and len(word) > MAX_EXACT:
+            by_length[len(model.tokenizer.encode(f" {word}").ids) - 2].add(word)
     table = []
     for k in (MAX_EXACT + 1, MAX_EXACT + 2):
         words = sorted(by_length[k])

@@ -70,6 +70,10 @@ def ask(
 
 def _slices(context: Context, size: int) -> Iterator[slice]:
     """Runs of whole words, of at most `size` pieces or one word, that hold all scored pieces."""
+    if len(context.word) <= size:
+        if context.scored.any():
+            yield slice(0, len(context.word))
+        return
     starts = np.unique(context.word, return_index=True)[1]
     ends = np.append(starts[1:], len(context.word))
     word = 0
