@@ -1,7 +1,7 @@
 """The evidence of docs/metrics.md: what `mask_spacing` costs and saves, and the word metrics side by side.
 
     python scripts/evaluate_beyond.py BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--paragraphs 100] [--pairs 100]
-        [--model FOLDER] [--only spacing|metrics|orders] [--output FILE.json]
+        [--model FOLDER] [--only cost|spacing|metrics|orders] [--output FILE.json]
 
 BROWN.zip is NLTK's archive of the Brown corpus, BLIMP_FOLDER has BLiMP's 67 data files,
 EVENTSADAPT.csv is Kauf et al.'s sentence set. Needs the package wordfreq. Prints Markdown tables.
@@ -97,15 +97,14 @@ def eventsadapt(path: Path) -> list[str]:
 # Arithmetic
 
 
-def pearson(x, y) -> tuple[float, float, float]:
+def pearson(x, y) -> float:
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def with_interval(x, y) -> str:
     """Pearson's r with Fisher's 95 % interval."""
-    r = float(np.corrcoef(x, y)[0, 1])
-    half = 1.96 / math.sqrt(len(x) - 3)
-    return r, math.tanh(math.atanh(min(r, 1 - 1e-15)) - half), math.tanh(math.atanh(min(r, 1 - 1e-15)) + half)
-
-
-def interval(r: float, low: float, high: float) -> str:
-    return f"{r:.3f} [{low:.3f}, {high:.3f}]"
+    z, half = math.atanh(pearson(x, y)), 1.96 / math.sqrt(len(x) - 3)
+    return f"{math.tanh(z):.3f} [{math.tanh(z - half):.3f}, {math.tanh(z + half):.3f}]"
 
 
 def hits(docs: list, metric: str | None = None) -> np.ndarray:
@@ -130,17 +129,32 @@ def timed(nlp, texts: list[str]):
     return docs, time.perf_counter() - began, scorer.counts["ids"]
 
 
-def planned_pieces(nlp, texts: list[str], max_length: int, spacing: int | None) -> int:
-    """The forward pieces that the texts would take with a model that reads contexts of that length."""
-    scorer = nlp.get_pipe("pll")
-    contexts = []
-    for text in texts:
-        doc = nlp.make_doc(text)
-        pieces = get_wordpieces(doc[:], scorer.model.tokenizer, scorer.words)
-        contexts += get_contexts([doc[:]], [pieces], None, max_length)[0]
-    metrics = [registry.pll_metrics.get(name) for name in scorer.metrics]
-    plans = make_plans(contexts, metrics, scorer.model.mask_id, spacing)
+def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | None) -> int:
+    """The pieces in all forward passes that a metric takes."""
+    plans = make_plans(contexts, [registry.pll_metrics.get(metric)], mask_id, spacing)
     return sum(rows.size for plan in plans for rows in plan.rows)
+
+
+def cost_tables(args) -> dict:
+    """What the spacings save with models that read contexts of several lengths: counted, for the tokenizer's words."""
+    nlp = make_pipeline(args.model, METRICS)
+    model = nlp.get_pipe("pll").model
+    docs = [nlp.make_doc(text) for text in brown_paragraphs(args.brown, model.tokenizer, args.paragraphs)]
+    pieces = [get_wordpieces(doc[:], model.tokenizer, "tokenizer") for doc in docs]
+    table = []
+    for max_length in (256, 512):
+        contexts = [c for doc, own in zip(docs, pieces) for c in get_contexts([doc[:]], [own], None, max_length)[0]]
+        for metric in ("word_l2r", "word_any_order"):
+            exact = planned_pieces(contexts, metric, model.mask_id, None)
+            row = {"contexts of": max_length, "metric": metric, "exact": f"{exact:,}"}
+            for spacing in SPACINGS:
+                row[f"mask_spacing {spacing}"] = (
+                    f"÷ {exact / planned_pieces(contexts, metric, model.mask_id, spacing):.1f}"
+                )
+            table.append(row)
+    n_pieces = sum(map(len, pieces)) / len(docs)
+    print_table(f"Forward pieces for {len(docs)} Brown paragraphs of {n_pieces:.0f} pieces", table)
+    return {"cost": table}
 
 
 def units(docs: list) -> dict[str, np.ndarray]:
@@ -162,27 +176,24 @@ def spacing_tables(args) -> dict:
     exact, exact_time, exact_ids = timed(exact_nlp, paragraphs)
     exact_units = units(exact)
     exact_blimp, blimp_time, blimp_ids = timed(exact_nlp, sentences)
-    whole = planned_pieces(exact_nlp, paragraphs, 10**6, None)
     n_pieces = len(exact_units["piece"]) / len(paragraphs)
     agreement, cost, blimp = [], [], []
     for spacing in SPACINGS:
         nlp = make_pipeline(args.model, ["word_l2r"], keep_pieces=True, mask_spacing=spacing)
         docs, seconds, ids = timed(nlp, paragraphs)
-        spaced_whole = planned_pieces(nlp, paragraphs, 10**6, spacing)
         row = {"mask_spacing": spacing}
         for unit, values in units(docs).items():
             difference = (values - exact_units[unit]).mean()
-            row[f"r by {unit}"] = f"{pearson(values, exact_units[unit])[0]:.5f}"
+            row[f"r by {unit}"] = f"{pearson(values, exact_units[unit]):.5f}"
             row[f"mean difference by {unit}"] = f"{difference:+.4f}"
         mean_of_text, exact_mean = ([doc._.pll / doc._.pll_pieces for doc in some] for some in (docs, exact))
-        row["r by text, mean per piece"] = f"{pearson(mean_of_text, exact_mean)[0]:.5f}"
+        row["r by text, mean per piece"] = f"{pearson(mean_of_text, exact_mean):.5f}"
         agreement.append(row)
         cost.append(
             {
                 "mask_spacing": spacing,
-                f"forward pieces, contexts of {model.max_length}": f"{exact_ids / ids:.1f} times fewer",
+                "forward pieces": f"{exact_ids / ids:.1f} times fewer",
                 "time": f"{exact_time / seconds:.1f} times less",
-                "forward pieces, whole paragraphs": f"{whole / spaced_whole:.1f} times fewer",
             }
         )
         docs, seconds, ids = timed(nlp, sentences)
@@ -190,7 +201,7 @@ def spacing_tables(args) -> dict:
         blimp.append(
             {
                 "mask_spacing": spacing,
-                "r by sentence": f"{pearson([d._.pll for d in docs], [d._.pll for d in exact_blimp])[0]:.5f}",
+                "r by sentence": f"{pearson([d._.pll for d in docs], [d._.pll for d in exact_blimp]):.5f}",
                 "accuracy": f"{100 * hits(docs).mean():.1f}",
                 "change": f"{change.mean():+.1f} ± {half_width(change):.1f}",
                 "forward pieces": f"{blimp_ids / ids:.1f} times fewer",
@@ -247,10 +258,10 @@ def metric_tables(args) -> dict:
         correlations.append(
             {
                 "metric": metric,
-                "word score, log frequency": interval(*pearson(log_frequency, values)),
-                "words of several pieces": interval(*pearson(np.array(log_frequency)[several], values[several])),
-                "word score per piece": interval(*pearson(log_frequency, per_piece)),
-                "negative score, length": interval(*pearson(length, negative)),
+                "word score, log frequency": with_interval(log_frequency, values),
+                "words of several pieces": with_interval(np.array(log_frequency)[several], values[several]),
+                "word score per piece": with_interval(log_frequency, per_piece),
+                "negative score, length": with_interval(length, negative),
             }
         )
     print_table(
@@ -328,11 +339,11 @@ def main():
     parser.add_argument("--paragraphs", type=int, default=100)
     parser.add_argument("--pairs", type=int, default=100, help="of each of BLiMP's paradigms")
     parser.add_argument("--model")
-    parser.add_argument("--only", choices=["spacing", "metrics", "orders"])
+    parser.add_argument("--only", choices=["cost", "spacing", "metrics", "orders"])
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     spacy.prefer_gpu()
-    parts = {"spacing": spacing_tables, "metrics": metric_tables, "orders": order_tables}
+    parts = {"cost": cost_tables, "spacing": spacing_tables, "metrics": metric_tables, "orders": order_tables}
     result = {name: part(args) for name, part in parts.items() if args.only in (None, name)}
     if args.output:
         args.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf8")
