@@ -12,15 +12,12 @@ from spacy.tokens import Doc, Span
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
 from .extensions import Names, install
-from .metrics import get_metric
-from .plan import Plan, group_contexts
+from .metrics import check_mask_spacing, get_metric
+from .plan import make_plans
 from .wordpieces import WORDS, Wordpieces, Words, get_contexts, get_wordpieces
 
 if TYPE_CHECKING:
     from .language_model import LanguageModel
-
-# How many ids a plan may hold before the next is begun: bounds the memory of one plan to some 100 MB.
-MAX_PLANNED_IDS = 4_000_000
 
 DEFAULT_CONFIG = {
     "model": {"@architectures": "spacy-pll.MaskedLM.v1"},
@@ -31,6 +28,7 @@ DEFAULT_CONFIG = {
     "attr": "pll",
     "keep_pieces": False,
     "max_batch_tokens": None,
+    "mask_spacing": None,
 }
 
 
@@ -55,6 +53,7 @@ def make_pll(
     attr: str,
     keep_pieces: bool,
     max_batch_tokens: int | None,
+    mask_spacing: int | None,
 ) -> "PLLScorer":
     """Make a component that gives every token, span and doc its pseudo-log-likelihood.
 
@@ -78,6 +77,7 @@ def make_pll(
         attr=attr,
         keep_pieces=keep_pieces,
         max_batch_tokens=max_batch_tokens,
+        mask_spacing=mask_spacing,
     )
 
 
@@ -97,6 +97,10 @@ class PLLScorer(Pipe):
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
     max_batch_tokens (Optional[int]): Wordpieces in one forward pass, padding included.
         None: what suits the device.
+    mask_spacing (Optional[int]): Mask several words of a context in the same forward pass
+        where their masked pieces are at least so many pieces apart: about `mask_spacing`
+        passes a context whatever its length, for nearly the same scores. For metrics that
+        mask within words. None: every word by itself, the exact scores.
     RAISES (ValueError): A setting has a value that is not among the legal ones.
     """
 
@@ -112,6 +116,7 @@ class PLLScorer(Pipe):
         attr: str = "pll",
         keep_pieces: bool = False,
         max_batch_tokens: int | None = None,
+        mask_spacing: int | None = None,
     ):
         if not metrics or len(set(metrics)) < len(metrics):
             raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {metrics!r}.")
@@ -121,6 +126,11 @@ class PLLScorer(Pipe):
             raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
         if max_batch_tokens is not None and max_batch_tokens < 1:
             raise ValueError(f"`max_batch_tokens` must be 1 or more, or null. It is {max_batch_tokens}.")
+        if mask_spacing is not None and mask_spacing < 1:
+            raise ValueError(
+                f"`mask_spacing` must be 1 or more pieces, or null for exact scores. It is {mask_spacing}. 8 is a good "
+                "value to begin with."
+            )
         if not hasattr(model, "log_probabilities"):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.model = model
@@ -132,9 +142,12 @@ class PLLScorer(Pipe):
         self.attr = attr
         self.keep_pieces = keep_pieces
         self.max_batch_tokens = max_batch_tokens
+        self.mask_spacing = mask_spacing
         self.counts = Counter()  # forward rows, ids in them, padding, questions: what the work has been so far
         for metric in metrics:
             model.check_serves(metric, get_metric(metric))
+            if mask_spacing is not None:
+                check_mask_spacing(metric)
         self.names = Names(attr, self.metrics)
         install(self.names)
 
@@ -214,18 +227,17 @@ class PLLScorer(Pipe):
         """The scores (metrics, pieces) of each context."""
         metrics = [get_metric(name) for name in self.metrics]
         out = [np.zeros((len(metrics), len(context.word))) for context in contexts]
-        for group in group_contexts(contexts, len(metrics), MAX_PLANNED_IDS):
-            plan = Plan([part for _, part in group], metrics, self.model.mask_id)
+        max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
+        for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing):
             answers = np.empty(plan.n_questions, dtype=np.float32)
-            max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
             for batch in plan.batches(max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads):
                 answers[batch.question] = self.model.log_probabilities(batch)
                 self.counts["rows"] += len(batch.ids)
                 self.counts["ids"] += int(batch.lengths.sum())
                 self.counts["padding"] += int(batch.ids.size - batch.lengths.sum())
                 self.counts["questions"] += len(batch.question)
-            for (i, _), scores in zip(group, plan.scores(answers)):
-                out[i] += scores  # parts of one context score different pieces
+            for total, scores in zip(out, plan.scores(answers)):
+                total += scores  # the plans answer different questions
         return out
 
     def _collect(self, doc: Doc, wordpieces: list[Wordpieces], covered: np.ndarray, results: list) -> DocScores:
@@ -270,6 +282,7 @@ class PLLScorer(Pipe):
             "start": column("start"),
             "end": column("end"),
             "token": column("token"),
+            "mask_spacing": self.mask_spacing,
             "scores": {metric: row.tolist() for metric, row in zip(self.metrics, values)},
         }
 

@@ -9,12 +9,19 @@ function
     RETURNS (MaskRows)
 
 registered by name in `spacy.registry.pll_metrics` (entry point group
-`spacy_pll_metrics`), so that another package can add one. It may carry an attribute
-`model_kind` that names the kind of language model that can answer (default
-"masked"). Nothing after this module knows a metric's name.
+`spacy_pll_metrics`), so that another package can add one. It may carry two attributes:
+`model_kind` names the kind of language model that can answer (default "masked");
+`within_words` says whether each row masks its target and otherwise pieces of the target's
+word alone, whatever the other words are. Only then can rows share a forward pass
+(`mask_spacing`). Where a metric does not say, its rows are looked at when they are to be
+merged. Nothing after this module knows a metric's name.
+
+With weights, a metric can average over several masked contexts a piece, as `word_any_order` does.
 """
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import catalogue
@@ -23,6 +30,11 @@ from spacy.util import registry
 
 if not hasattr(registry, "pll_metrics"):
     registry.pll_metrics = catalogue.create("spacy", "pll_metrics", entry_points=True)
+
+# `word_any_order`: the longest word of which all orders are averaged (63 masked contexts), and how many
+# orders, with their reverses, are drawn for longer ones.
+MAX_EXACT = 6
+ORDER_PAIRS = 8
 
 
 class MaskRows(NamedTuple):
@@ -58,6 +70,12 @@ def word_l2r(word: np.ndarray) -> MaskRows:
     return one_row_per_piece(np.triu(word[:, None] == word[None, :]))
 
 
+@registry.pll_metrics("word_r2l")
+def word_r2l(word: np.ndarray) -> MaskRows:
+    """Mask the target and what precedes it in its word: `word[i] == word[t] and i <= t`; `word_l2r` read backwards."""
+    return one_row_per_piece(np.tril(word[:, None] == word[None, :]))
+
+
 @registry.pll_metrics("whole_word")
 def whole_word(word: np.ndarray) -> MaskRows:
     """Mask the whole word of the target: `word[i] == word[t]` (K&I equation 3)."""
@@ -76,7 +94,111 @@ def causal(word: np.ndarray) -> MaskRows:
     return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
 
 
+@registry.pll_metrics("word_any_order")
+def word_any_order(word: np.ndarray) -> MaskRows:
+    """Reveal each word's pieces in every possible order, and average: the joint probability of the word's pieces.
+
+    For a word w of k pieces, with the rest of the sentence as context c, the chain rule holds for
+    every order o of its pieces: log P(w | c) = sum_i log P(w[o_i] | w[o_1], ..., w[o_i-1], c). For the
+    conditionals of a masked language model the k! right sides differ; `word_l2r` and `word_r2l`
+    take one of them each. The average over all orders prefers none:
+
+        score(w) = 1/k! sum_o sum_i log P(w[o_i] | w[o_1], ..., w[o_i-1], c)
+
+    A term depends on its target t and on the set S of pieces revealed before it, not on their order.
+    |S|! (k-1-|S|)! of the k! orders reveal just S before t, so that
+
+        score(w) = sum_t sum_(S without t) |S|! (k-1-|S|)! / k! log P(w[t] | S, c)
+
+    and the 2^k - 1 masked contexts (all but the one with nothing masked) answer for all k! chains.
+    A target's weights sum to 1. The average of logarithms is a lower bound on the log of the
+    average probability, sum_o exp(...) / k! (Jensen).
+
+    The objective is that of order-agnostic autoregressive models (Uria et al. 2014, "A Deep and Tractable
+    Density Estimator"; Hoogeboom et al. 2022, "Autoregressive Diffusion Models") and, with time continuous,
+    the bound of masked diffusion (Sahoo et al. 2024, "Simple and Effective Masked Diffusion Language
+    Models"), here for one word at a time. Kauf & Ivanova ask for it in their limitations.
+
+    Words of more than `MAX_EXACT` pieces take the average over `ORDER_PAIRS` random orders and their
+    reverses instead. It is unbiased over the draw of the orders, with variance Var(f(o) + f(reversed o))
+    / (4 ORDER_PAIRS), where f is an order's sum: less than that of as many independent orders wherever
+    an order and its reverse are negatively correlated (antithetic variates). The draw is seeded by the word's
+    number of pieces alone: the same word has the same orders wherever it stands, whatever surrounds it,
+    so that its score repeats and two sentences that share it are compared without noise from the draw.
+    """
+    return in_each_word(word, any_order)
+
+
+@lru_cache(maxsize=64)
+def any_order(k: int) -> MaskRows:
+    """The mask rows of `word_any_order` for one word of k pieces."""
+    if k <= MAX_EXACT:
+        return all_orders(k)
+    # RandomState's stream is the one that numpy promises never to change.
+    draw = np.random.RandomState(k)
+    rank = np.array([draw.permutation(k) for _ in range(ORDER_PAIRS)])
+    return some_orders(np.concatenate([rank, k - 1 - rank]))
+
+
+def all_orders(k: int) -> MaskRows:
+    """Average over all k! orders in which the pieces of a word can be revealed, by way of the 2^k - 1 masked sets."""
+    masked = (np.arange(1, 2**k)[:, None] >> np.arange(k)) % 2 == 1
+    row, target = np.nonzero(masked)
+    n_masked = masked.sum(axis=1)[row]
+    factorial = np.array([math.factorial(n) for n in range(k + 1)], dtype=float)
+    return MaskRows(target, masked[row], factorial[k - n_masked] * factorial[n_masked - 1] / factorial[k])
+
+
+def some_orders(rank: np.ndarray) -> MaskRows:
+    """Average over some orders; rank (int array, shape (orders, k)): when each piece is revealed."""
+    n_orders, k = rank.shape
+    # While piece t is the target, those are masked whose turn comes no earlier.
+    masked = rank[:, None, :] >= rank[:, :, None]
+    return MaskRows(np.tile(np.arange(k), n_orders), masked.reshape(-1, k), np.full(rank.size, 1 / n_orders))
+
+
+def in_each_word(word: np.ndarray, rows_of: Callable[[int], MaskRows]) -> MaskRows:
+    """Mask rows of a context from those of a single word, by its number of pieces."""
+    starts, lengths = np.unique(word, return_index=True, return_counts=True)[1:]
+    rows = [MaskRows(np.zeros(0, dtype=np.int64), np.zeros((0, len(word)), dtype=bool), np.zeros(0))]
+    for length in np.unique(lengths).tolist():
+        rows.append(_place(rows_of(length), starts[lengths == length], len(word)))
+    return MaskRows(*(np.concatenate(column) for column in zip(*rows)))
+
+
+def _place(rows: MaskRows, starts: np.ndarray, n: int) -> MaskRows:
+    """The mask rows of a word, for each of the words that begin at `starts` in a context of n pieces."""
+    n_rows, k = rows.masked.shape
+    masked = np.zeros((len(starts), n_rows, n), dtype=bool)
+    columns = starts[:, None, None] + np.arange(k)
+    masked[np.arange(len(starts))[:, None, None], np.arange(n_rows)[:, None], columns] = rows.masked
+    target = starts[:, None] + rows.target
+    return MaskRows(target.ravel(), masked.reshape(-1, n), np.tile(rows.weight, len(starts)))
+
+
 causal.model_kind = "causal"
+for _metric in (original, word_l2r, word_r2l, whole_word, word_any_order):
+    _metric.within_words = True
+for _metric in (sentence_l2r, causal):
+    _metric.within_words = False
+
+
+def masks_within_words(metric: Metric) -> bool | None:
+    """What a metric says of itself: does each row mask its target, and only pieces of the target's word?
+
+    RETURNS (Optional[bool]): None where it does not say.
+    """
+    return getattr(metric, "within_words", None)
+
+
+def check_mask_spacing(metric_name: str):
+    """RAISES (ValueError): The metric says that its rows cannot share a forward pass."""
+    if masks_within_words(get_metric(metric_name)) is False:
+        able = [name for name, metric in registry.pll_metrics.get_all().items() if masks_within_words(metric)]
+        raise ValueError(
+            f"The metric {metric_name!r} does not mask within words, so with `mask_spacing` its forward passes cannot "
+            f"be shared. Set `mask_spacing` to null, or `metrics` to some of these: {', '.join(sorted(able))}."
+        )
 
 
 def get_metric(name: str) -> Metric:

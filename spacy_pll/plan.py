@@ -1,13 +1,16 @@
-"""From contexts and metrics to forward passes: each distinct masked context once, in batches of like length."""
+"""From questions to forward passes: each distinct masked context once, in batches of like length."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from .metrics import Metric
+from .questions import Questions, ask, distinct_rows
 from .wordpieces import Context
+
+# How many ids the masked contexts of a plan may have: bounds its memory to some 100 MB.
+MAX_PLANNED_IDS = 4_000_000
 
 
 class Batch(NamedTuple):
@@ -22,36 +25,40 @@ class Batch(NamedTuple):
 
 
 class Plan:
-    """The distinct questions that give the scores of some contexts under some metrics.
+    """Forward rows that answer questions about some contexts, and how the answers make up scores.
 
     Two mask rows whose masked ids are equal are one forward row, whichever metric,
     piece or text they came from; for a word of one piece `original`, `word_l2r` and
     `whole_word` coincide. `rows` are the distinct masked contexts, grouped by length.
     """
 
-    def __init__(self, contexts: Sequence[Context], metrics: Sequence[Metric], mask_id: int):
+    def __init__(self, contexts: Sequence[Context], questions: Sequence[Questions], n_metrics: int, mask_id: int):
         """
-        contexts (Sequence[Context]): What is read, and which pieces of it are scored.
-        metrics (Sequence[Metric]): The masking schemes.
+        contexts (Sequence[Context]): What is read.
+        questions (Sequence[Questions]): What is asked of them, by `ask`.
+        n_metrics (int): The number of metrics that ask.
         mask_id (int): The id of the mask token.
         """
-        self.n_metrics = len(metrics)
+        self.n_metrics = n_metrics
         self.offsets = np.cumsum([0] + [len(context.word) for context in contexts])
         self.rows: list[np.ndarray] = []  # int32 arrays (rows, length), one a length, the longest first
         asked = []  # one record a (mask row, metric): forward row, position, target id, metric, piece, weight
         n_rows = 0
-        lengths = np.array([len(context) for context in contexts])
+        lengths = np.array([len(contexts[block.context]) for block in questions])
         for length in sorted(set(lengths.tolist()), reverse=True):
-            masked_ids, records = [], []
-            for c in np.flatnonzero(lengths == length):
-                for m, metric in enumerate(metrics):
-                    ids, *record = _mask(contexts[c], metric, mask_id)
-                    piece = record.pop() + self.offsets[c]
-                    masked_ids.append(ids)
-                    records.append((*record, np.full(len(ids), m), piece))
-            rows, inverse = _distinct_rows(np.concatenate(masked_ids))
-            position, target, weight, metric_index, piece = (np.concatenate(column) for column in zip(*records))
-            asked.append((inverse + n_rows, position, target, weight, metric_index, piece))
+            masked_ids, records, before = [], [], 0
+            for b in np.flatnonzero(lengths == length):
+                block = questions[b]
+                context = contexts[block.context]
+                masked_ids.append(_masked_ids(context, block, mask_id))
+                position = block.piece + context.first
+                piece = block.piece + self.offsets[block.context]
+                metric = np.full(len(piece), block.metric)
+                records.append((block.row + before, position, context.ids[position], block.weight, metric, piece))
+                before += len(block.masked)
+            rows, inverse = distinct_rows(np.concatenate(masked_ids))
+            row, *columns = (np.concatenate(column) for column in zip(*records))
+            asked.append((inverse[row] + n_rows, *columns))
             self.rows.append(rows)
             n_rows += len(rows)
         self.n_rows = n_rows
@@ -59,8 +66,8 @@ class Plan:
             asked.append(tuple(np.zeros(0, dtype=np.int64) for _ in range(6)))
         row, position, target, self._weight, self._metric, self._piece = (np.concatenate(c) for c in zip(*asked))
         # Sorted by forward row, so that the questions of a batch stand together.
-        questions, self._question = np.unique(np.stack([row, position, target]), axis=1, return_inverse=True)
-        self._row, self._position, self._target = questions
+        distinct, self._question = np.unique(np.stack([row, position, target]), axis=1, return_inverse=True)
+        self._row, self._position, self._target = distinct
 
     def batches(self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True) -> Iterator[Batch]:
         """The forward passes, the longest rows first, so that memory fails at once if it fails.
@@ -104,54 +111,44 @@ class Plan:
         """Put the answers together.
 
         answers (float array, shape (n_questions,)): Natural-log probabilities.
-        RETURNS (list of float64 arrays, shape (metrics, pieces)): A context's scores; 0.0 where not scored.
+        RETURNS (list of float64 arrays, shape (metrics, pieces)): A context's scores; 0.0 where not asked.
         """
         out = np.zeros((self.n_metrics, self.offsets[-1]))
         np.add.at(out, (self._metric, self._piece), self._weight * answers[self._question])
         return np.split(out, self.offsets[1:-1], axis=1)
 
 
-def _mask(context: Context, metric: Metric, mask_id: int):
-    """The masked ids (rows, length) of the scored pieces, with position, true id, weight and piece of each row."""
-    rows = metric(context.word)
-    keep = context.scored[rows.target]
-    piece = rows.target[keep]
-    ids = np.repeat(context.ids[None], len(piece), axis=0)
-    ids[:, context.first : context.first + len(context.word)][rows.masked[keep]] = mask_id
-    position = piece + context.first
-    return ids, position, context.ids[position], rows.weight[keep], piece
+def _masked_ids(context: Context, block: Questions, mask_id: int) -> np.ndarray:
+    """int32, shape (rows, length): the context's ids with each row's pieces masked."""
+    ids = np.repeat(context.ids[None], len(block.masked), axis=0)
+    begin = context.first + block.start
+    ids[:, begin : begin + block.masked.shape[1]][block.masked] = mask_id
+    return ids
 
 
-def _distinct_rows(ids: np.ndarray):
-    """Distinct rows of a matrix, and for each row which of them it is."""
-    ids = np.ascontiguousarray(ids)
-    as_bytes = ids.view(np.dtype((np.void, ids.dtype.itemsize * ids.shape[1]))).ravel()
-    _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
-    return ids[first], inverse
+def make_plans(
+    contexts: Sequence[Context],
+    metrics: Sequence[Metric],
+    mask_id: int,
+    mask_spacing: int | None = None,
+    max_ids: int = MAX_PLANNED_IDS,
+) -> Iterator[Plan]:
+    """Plan everything that the metrics ask of the contexts, the longest first, in plans of bounded size.
 
+    Each question is in one plan, so the contexts' scores are the sums of the plans'.
 
-def group_contexts(contexts: Sequence[Context], n_metrics: int, max_ids: int) -> Iterator[list[tuple[int, Context]]]:
-    """The contexts with their indices, the longest first, in groups small enough to be planned at once.
-
-    A plan holds, for each scored piece and metric, a masked copy of the piece's context.
-    A context with more than `max_ids` of that comes in parts, each with some of its scored pieces.
+    mask_id (int): The id of the mask token.
+    mask_spacing (Optional[int]): Masked words of one context that are this many pieces apart
+        share a forward pass; None: each has one for itself.
+    max_ids (int): The most ids in the masked contexts of one plan, before equal ones are joined.
     """
     group, total = [], 0
-    for i in sorted(range(len(contexts)), key=lambda i: -len(contexts[i])):
-        for part in _parts(contexts[i], max(1, max_ids // (len(contexts[i]) * n_metrics))):
-            cost = len(part) * n_metrics * int(part.scored.sum())
-            if group and total + cost > max_ids:
-                yield group
-                group, total = [], 0
-            group.append((i, part))
-            total += cost
+    for block in ask(contexts, metrics, mask_spacing, max_ids):
+        cost = len(block.masked) * len(contexts[block.context])
+        if group and total + cost > max_ids:
+            yield Plan(contexts, group, len(metrics), mask_id)
+            group, total = [], 0
+        group.append(block)
+        total += cost
     if group:
-        yield group
-
-
-def _parts(context: Context, max_pieces: int) -> Iterator[Context]:
-    scored = np.flatnonzero(context.scored)
-    for start in range(0, len(scored), max_pieces):
-        mask = np.zeros(len(context.scored), dtype=bool)
-        mask[scored[start : start + max_pieces]] = True
-        yield replace(context, scored=mask)
+        yield Plan(contexts, group, len(metrics), mask_id)

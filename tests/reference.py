@@ -5,6 +5,9 @@ What is read is the text of the span `doc[:]`: white space after the last token 
 Written from Kauf & Ivanova (2023), section 3.1, without looking at how spacy_pll does it.
 """
 
+from functools import cache
+from itertools import permutations
+
 import torch
 
 
@@ -77,23 +80,85 @@ def is_masked(metric, i, target, word):
     return {
         "original": i == target,
         "word_l2r": word[i] == word[target] and i >= target,
+        "word_r2l": word[i] == word[target] and i <= target,
         "whole_word": word[i] == word[target],
         "sentence_l2r": i >= target,
     }[metric]
 
 
-@torch.inference_mode()
-def score(doc, transformer, tokenizer, metric, words):
-    """The score of each piece and the token that each belongs to."""
+def read(doc, tokenizer, words):
     encoding = tokenizer.backend_tokenizer.encode(doc[:].text)
     kept = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
-    word = word_of_pieces(doc, encoding, words)
+    tokens = piece_tokens(doc, [encoding.offsets[i] for i in kept])
+    return list(encoding.ids), kept, word_of_pieces(doc, encoding, words), tokens
+
+
+@torch.inference_mode()
+def log_probabilities(transformer, tokenizer, ids, positions):
+    """The natural-log probability of the true id at every position, with those at `positions` masked."""
+    masked = [tokenizer.mask_token_id if i in positions else id for i, id in enumerate(ids)]
+    logits = transformer(input_ids=torch.tensor([masked])).logits[0].double().log_softmax(-1)
+    return [logits[i, id].item() for i, id in enumerate(ids)]
+
+
+def score(doc, transformer, tokenizer, metric, words):
+    """The score of each piece and the token that each belongs to."""
+    ids, kept, word, tokens = read(doc, tokenizer, words)
     out = []
     for target in range(len(kept)):
-        ids = list(encoding.ids)
-        for i in range(len(kept)):
-            if is_masked(metric, i, target, word):
-                ids[kept[i]] = tokenizer.mask_token_id
-        logits = transformer(input_ids=torch.tensor([ids])).logits[0, kept[target]].double()
-        out.append(logits.log_softmax(-1)[encoding.ids[kept[target]]].item())
-    return out, piece_tokens(doc, [encoding.offsets[i] for i in kept])
+        masked = {kept[i] for i in range(len(kept)) if is_masked(metric, i, target, word)}
+        out.append(log_probabilities(transformer, tokenizer, ids, masked)[kept[target]])
+    return out, tokens
+
+
+def score_any_order(doc, transformer, tokenizer, words):
+    """The same for `word_any_order`, by going through all k! orders of each word's k pieces."""
+    ids, kept, word, tokens = read(doc, tokenizer, words)
+    out = [0.0] * len(kept)
+
+    @cache
+    def answers(masked):
+        return log_probabilities(transformer, tokenizer, ids, masked)
+
+    for unit in sorted(set(word)):
+        pieces = [i for i in range(len(kept)) if word[i] == unit]
+        orders = list(permutations(pieces))
+        for order in orders:
+            for n, target in enumerate(order):
+                still_masked = frozenset(kept[i] for i in order[n:])
+                out[target] += answers(still_masked)[kept[target]] / len(orders)
+    return out, tokens
+
+
+def score_spaced(doc, transformer, tokenizer, metric, words, spacing):
+    """The same with masked sets of different words in one pass, where they are `spacing` apart; and the passes.
+
+    From left to right, each set joins the pass that has been open to it for longest.
+    """
+    ids, kept, word, tokens = read(doc, tokenizer, words)
+    n = len(kept)
+    sets = {}
+    for target in range(n):
+        masked = tuple(i for i in range(n) if is_masked(metric, i, target, word))
+        sets.setdefault(masked, []).append(target)
+    passes = []
+    for masked in sorted(sets, key=lambda masked: (masked[0], masked[-1])):
+
+        def opens(other, masked=masked):
+            """The first piece from which a set of this one's word or a later one may be masked with another."""
+            word_end = max(i for i in range(n) if word[i] == word[other[-1]]) + 1
+            return max(other[-1] + spacing, word_end)
+
+        open_ones = [one for one in passes if all(opens(other) <= masked[0] for other in one)]
+        if open_ones:
+            min(open_ones, key=lambda one: max(opens(other) for other in one)).append(masked)
+        else:
+            passes.append([masked])
+    out = [0.0] * n
+    for one in passes:
+        union = {kept[i] for masked in one for i in masked}
+        answers = log_probabilities(transformer, tokenizer, ids, union)
+        for masked in one:
+            for target in sets[masked]:
+                out[target] = answers[kept[target]]
+    return out, tokens, len(passes)

@@ -1,19 +1,23 @@
+import math
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.util import registry
 
-from spacy_pll.metrics import get_metric
+from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, any_order, check_mask_spacing, get_metric
 
 from .reference import is_masked
 
 METRICS = ["original", "word_l2r", "whole_word", "sentence_l2r"]
+WITHIN_WORDS = ["original", "word_l2r", "word_r2l", "whole_word", "word_any_order"]
 words = st.lists(st.booleans(), max_size=30).map(lambda new: np.cumsum([0, *new]))
 
 
 @given(word=words)
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", [*METRICS, "word_r2l"])
 def test_masks_are_those_of_the_paper(name, word):
     rows = get_metric(name)(word)
     assert rows.target.tolist() == list(range(len(word)))
@@ -29,7 +33,61 @@ def test_souvenir_by_hand():
     assert masked == {"original": [5], "word_l2r": [5, 6], "whole_word": [4, 5, 6], "sentence_l2r": [5, 6, 7]}
 
 
-@pytest.mark.parametrize("name", METRICS)
+@given(word=words)
+@pytest.mark.parametrize("name", WITHIN_WORDS)
+def test_rows_mask_the_target_and_otherwise_its_word(name, word):
+    rows = get_metric(name)(word)
+    assert get_metric(name).within_words
+    assert rows.masked[np.arange(len(rows.target)), rows.target].all()
+    assert (rows.masked <= (word[rows.target][:, None] == word)).all()
+    np.testing.assert_allclose(np.bincount(rows.target, rows.weight), np.ones(len(word)))
+
+
+@pytest.mark.parametrize("k", range(1, MAX_EXACT + 1))
+def test_any_order_weighs_as_all_orders_do(k):
+    expected = {}
+    for order in permutations(range(k)):
+        for n, target in enumerate(order):
+            question = target, frozenset(order[n:])
+            expected[question] = expected.get(question, 0) + 1 / math.factorial(k)
+    rows = any_order(k)
+    found = {(t, frozenset(np.flatnonzero(m))): w for t, m, w in zip(rows.target.tolist(), rows.masked, rows.weight)}
+    assert len(found) == len(rows.target) and found.keys() == expected.keys()
+    assert all(found[question] == pytest.approx(weight) for question, weight in expected.items())
+    assert len(np.unique(rows.masked, axis=0)) == 2**k - 1
+
+
+@pytest.mark.parametrize("k", [MAX_EXACT + 1, 12])
+def test_long_words_have_a_few_orders_and_their_reverses(k):
+    rows = any_order(k)
+    n_orders = 2 * ORDER_PAIRS
+    assert (rows.weight == 1 / n_orders).all() and len(rows.target) == n_orders * k
+    # Piece t comes earlier the more pieces are masked with it.
+    orders = [np.argsort(-masked.sum(axis=1)).tolist() for masked in rows.masked.reshape(n_orders, k, k)]
+    for order, masked in zip(orders, rows.masked.reshape(n_orders, k, k)):
+        assert all(set(np.flatnonzero(masked[t])) == set(order[n:]) for n, t in enumerate(order))
+    assert all(order[::-1] == other for order, other in zip(orders[:ORDER_PAIRS], orders[ORDER_PAIRS:]))
+    assert len({tuple(order) for order in orders}) == n_orders
+
+
+def test_the_orders_of_a_long_word_do_not_change():
+    # They are part of what the metric is: another draw would give other scores.
+    assert np.argsort(-any_order(7).masked[:7].sum(axis=1)).tolist() == [2, 5, 0, 4, 6, 1, 3]
+
+
+def test_a_words_any_order_rows_do_not_depend_on_where_it_stands():
+    alone, later = (get_metric("word_any_order")(np.array(word)) for word in ([0] * 8, [0, 1, 1, *[2] * 8, 3]))
+    mine = (later.target >= 3) & (later.target < 11)
+    assert (later.masked[mine][:, 3:11] == alone.masked).all() and (later.target[mine] - 3 == alone.target).all()
+
+
+@pytest.mark.parametrize("name", ["sentence_l2r", "causal"])
+def test_metrics_that_cannot_share_passes_say_so(name):
+    with pytest.raises(ValueError, match=f"{name}' does not mask within words.*`mask_spacing` to null.*word_any_order"):
+        check_mask_spacing(name)
+
+
+@pytest.mark.parametrize("name", [*METRICS, "word_r2l", "word_any_order"])
 def test_no_pieces(name):
     assert get_metric(name)(np.zeros(0, dtype=int)).masked.shape == (0, 0)
 

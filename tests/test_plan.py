@@ -4,11 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, get_metric
-from spacy_pll.plan import Plan, group_contexts
+from spacy_pll.plan import make_plans
 from spacy_pll.wordpieces import Context
 
 MASK = 99
-METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]
+METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]
+WITHIN_WORDS = [name for name in METRICS if name != "sentence_l2r"]
+LIMITS = dict(max_tokens=100, max_targets=100, pad_id=0)
 
 
 def make_context(ids, word, scored=None):
@@ -39,14 +41,22 @@ def answer(plan, **limits):
     return answers
 
 
+def scores_of(plans, contexts, n_metrics, **limits):
+    out = [np.zeros((n_metrics, len(context.word))) for context in contexts]
+    for plan in plans:
+        for total, scores in zip(out, plan.scores(answer(plan, **limits)), strict=True):
+            total += scores
+    return out
+
+
 def brute_force(context, metric):
     out = np.zeros(len(context.word))
     rows = get_metric(metric)(context.word)
-    for target, masked in zip(rows.target, rows.masked):
+    for target, masked, weight in zip(rows.target, rows.masked, rows.weight):
         ids = context.ids.copy()
         ids[1:-1][masked] = MASK
         if context.scored[target]:
-            out[target] += fake_model(ids, target + 1, context.ids[target + 1])
+            out[target] += weight * fake_model(ids, target + 1, context.ids[target + 1])
     return out
 
 
@@ -58,14 +68,15 @@ def brute_force(context, metric):
     pad=st.booleans(),
 )
 def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_targets, pad):
-    plan = Plan(contexts, [get_metric(name) for name in names], MASK)
+    metrics = [get_metric(name) for name in names]
     limits = dict(max_tokens=max_tokens, max_targets=max_targets, pad_id=0, pad=pad)
-    scores = plan.scores(answer(plan, **limits))
-    if not contexts:
-        return
-    assert len(scores) == len(contexts)
-    for context, found in zip(contexts, scores):
+    plans = list(make_plans(contexts, metrics, MASK))
+    assert len(plans) == any(context.scored.any() for context in contexts)
+    for context, found in zip(contexts, scores_of(plans, contexts, len(names), **limits)):
         np.testing.assert_allclose(found, [brute_force(context, name) for name in names])
+    if not plans:
+        return
+    [plan] = plans
     longest = np.inf
     for batch in plan.batches(**limits):
         assert len(batch.ids) == 1 or batch.ids.size <= max_tokens
@@ -77,16 +88,21 @@ def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_
             assert (ids[length:] == 0).all()
 
 
+def plan_of(contexts, metrics, mask_spacing=None):
+    [plan] = make_plans(contexts, metrics, MASK, mask_spacing)
+    return plan
+
+
 def test_equal_masked_contexts_are_computed_once():
     metrics = [get_metric(name) for name in ("word_l2r", "original", "whole_word")]
     one_piece_words = make_context([10, 11, 12], [0, 1, 2])
-    assert Plan([one_piece_words], metrics, MASK).n_rows == 3
+    assert plan_of([one_piece_words], metrics).n_rows == 3
     two_piece_word = make_context([10, 11, 12], [0, 1, 1])
     # the first word; original: 2 rows; word_l2r adds [MASK MASK]; whole_word asks for that one too
-    assert Plan([two_piece_word], metrics, MASK).n_rows == 4
+    assert plan_of([two_piece_word], metrics).n_rows == 4
     # A minimal pair shares the row in which the word that differs is masked.
     pair = [make_context([10, 11, 12], [0, 1, 2]), make_context([10, 13, 12], [0, 1, 2])]
-    plan = Plan(pair, metrics[:1], MASK)
+    plan = plan_of(pair, metrics[:1])
     assert (plan.n_rows, plan.n_questions) == (5, 6)
 
 
@@ -98,8 +114,7 @@ def test_a_metric_may_average_over_several_rows_a_target():
         return MaskRows(np.tile(np.arange(n), 2), masked, np.full(2 * n, 0.5))
 
     context = make_context([10, 11, 12, 13], [0, 1, 2, 3])
-    plan = Plan([context], [both_neighbours], MASK)
-    [scores] = plan.scores(answer(plan, max_tokens=100, max_targets=100, pad_id=0))
+    [scores] = scores_of([plan_of([context], [both_neighbours])], [context], 1, **LIMITS)
     expected = []
     for t in range(4):
         values = []
@@ -111,15 +126,26 @@ def test_a_metric_may_average_over_several_rows_a_target():
     np.testing.assert_allclose(scores[0], expected)
 
 
-@pytest.mark.parametrize("limit", [1, 20, 50, 10_000])
-@pytest.mark.parametrize("n_metrics", [1, 3])
-def test_groups_are_bounded_and_complete(limit, n_metrics):
-    contexts = [make_context([5] * n, range(n)) for n in (3, 9, 1, 4, 4, 7)]
-    seen = [np.zeros(len(context.word), dtype=int) for context in contexts]
-    for group in group_contexts(contexts, n_metrics, limit):
-        cost = sum(len(part) * n_metrics * part.scored.sum() for _, part in group)
-        assert cost <= limit or (len(group) == 1 and group[0][1].scored.sum() == 1)
-        for i, part in group:
-            assert (part.ids == contexts[i].ids).all()
-            seen[i] += part.scored
-    assert all((counts == 1).all() for counts in seen)
+@given(
+    contexts=st.lists(contexts(), max_size=5),
+    names=st.lists(st.sampled_from(WITHIN_WORDS), min_size=1, max_size=3, unique=True),
+    mask_spacing=st.none() | st.integers(1, 4),
+    max_ids=st.integers(1, 400),
+)
+def test_plans_are_bounded_and_their_sums_are_those_of_one_plan(contexts, names, mask_spacing, max_ids):
+    metrics = [get_metric(name) for name in names]
+    small = list(make_plans(contexts, metrics, MASK, mask_spacing, max_ids))
+    for plan in small:
+        assert plan.n_rows == 1 or sum(rows.size for rows in plan.rows) <= max_ids
+    whole = scores_of(make_plans(contexts, metrics, MASK, mask_spacing), contexts, len(metrics), **LIMITS)
+    for found, expected in zip(scores_of(small, contexts, len(metrics), **LIMITS), whole):
+        np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("names", [["word_l2r"], ["word_l2r", "original", "whole_word"]])
+def test_metrics_share_rows_in_contexts_that_need_several_plans(names):
+    context = make_context(np.arange(5, 65), np.arange(60) // 2)
+    metrics = [get_metric(name) for name in names]
+    plans = list(make_plans([context], metrics, MASK, max_ids=62 * 12))
+    assert len(plans) > 4
+    assert sum(plan.n_rows for plan in plans) == 60 * (1 + 0.5 * (len(names) > 1))

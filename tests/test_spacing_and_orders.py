@@ -1,0 +1,119 @@
+"""`mask_spacing`, `word_any_order` and `word_r2l` from text to scores, against the plainest implementation."""
+
+import random
+
+import numpy as np
+import pytest
+import spacy
+from spacy.util import registry
+
+from spacy_pll.metrics import MAX_EXACT, MaskRows
+from spacy_pll.wordpieces import WORDS
+
+from . import reference
+from .conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
+
+MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("modernbert", "byte-level"), ("xlm-roberta", "unigram")]
+TEXT = "The carnivore lost the souvenir, and Smith's travelers can't believe it."
+
+
+def by_token(doc, values, tokens):
+    return np.bincount(tokens, weights=values, minlength=len(doc))
+
+
+def parts(nlp):
+    model = nlp.get_pipe("pll").model
+    model.load()
+    return model._transformer, model._hf_tokenizer
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("architecture, tokenizer", MODELS)
+def test_word_r2l_and_any_order_are_those_of_brute_force(make_nlp, architecture, tokenizer, words):
+    nlp = make_nlp(architecture, tokenizer, words=words, metrics=["word_any_order", "word_r2l"])
+    longest = []
+    for text in [TEXT, SENTENCES[0]]:
+        doc = nlp(text)
+        values, tokens = reference.score(doc, *parts(nlp), "word_r2l", words)
+        np.testing.assert_allclose(scores(doc, "pll_word_r2l"), by_token(doc, values, tokens), atol=1e-5)
+        longest.append(max(np.bincount(reference.read(doc, get_tokenizer(tokenizer), words)[2])))
+        if longest[-1] <= MAX_EXACT:
+            values, tokens = reference.score_any_order(doc, *parts(nlp), words)
+            np.testing.assert_allclose(scores(doc, "pll_word_any_order"), by_token(doc, values, tokens), atol=1e-5)
+    assert min(longest) <= MAX_EXACT
+
+
+@pytest.mark.parametrize("spacing", [1, 3, 8])
+@pytest.mark.parametrize("architecture, tokenizer", MODELS)
+def test_spaced_scores_are_those_of_brute_force(make_nlp, architecture, tokenizer, spacing):
+    for metric in ("original", "word_l2r", "word_r2l", "whole_word"):
+        nlp = make_nlp(architecture, tokenizer, metrics=[metric], mask_spacing=spacing)
+        scorer = nlp.get_pipe("pll")
+        for text in (TEXT, SENTENCES[1]):
+            scorer.counts.clear()
+            doc = nlp(text)
+            values, tokens, n_passes = reference.score_spaced(doc, *parts(nlp), metric, "spacy", spacing)
+            np.testing.assert_allclose(scores(doc), by_token(doc, values, tokens), atol=1e-5)
+            assert scorer.counts["rows"] == n_passes
+
+
+def test_spaced_scores_do_not_depend_on_company(make_nlp):
+    texts = [TEXT, *SENTENCES, "The.", "", PARAGRAPH]
+    alone = [make_nlp(mask_spacing=4, max_batch_tokens=1)(text) for text in texts]
+    nlp = make_nlp(mask_spacing=4, metrics=["original", "word_l2r", "word_any_order"], attr="many")
+    for doc, expected in zip(nlp.pipe(texts[::-1]), alone[::-1]):
+        np.testing.assert_allclose(scores(doc, "many_word_l2r"), scores(expected), atol=1e-5)
+
+
+def test_a_wide_spacing_gives_the_exact_scores(make_nlp):
+    for exact, spaced in zip(make_nlp().pipe(SENTENCES), make_nlp(mask_spacing=1000).pipe(SENTENCES)):
+        np.testing.assert_allclose(scores(spaced), scores(exact), atol=1e-5)
+    assert abs(scores(make_nlp(mask_spacing=2)(SENTENCES[0])) - scores(make_nlp()(SENTENCES[0]))).max() > 1e-4
+
+
+def test_cost_grows_linearly(make_nlp):
+    nlp = make_nlp(mask_spacing=8)
+    scorer = nlp.get_pipe("pll")
+    words = random.Random(0).choices(PARAGRAPH.split(), k=800)
+    cost = {}
+    for n in (200, 800):
+        scorer.counts.clear()
+        doc = nlp(" ".join(words[:n]))
+        assert scorer.counts["questions"] == doc._.pll_pieces > 2 * n
+        cost[n] = scorer.counts["ids"] / doc._.pll_pieces
+    # Each window of 128 ids scores some 63 of them, in 8 passes and a few for its long words; exact: 128 ids a piece.
+    assert cost[800] == pytest.approx(cost[200], rel=0.2) and cost[800] < 30
+
+
+def test_the_record_says_which_it_was(make_nlp):
+    for spacing in (None, 8):
+        doc = make_nlp(mask_spacing=spacing, keep_pieces=True)(SENTENCES[0])
+        assert doc._.pll_data["mask_spacing"] == spacing
+        assert doc.to_json(underscore=["pll_data"])
+
+
+def test_the_setting_survives_a_round_trip(make_nlp, tmp_path):
+    nlp = make_nlp(mask_spacing=8)
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path).get_pipe("pll").mask_spacing == 8
+    assert make_nlp().get_pipe("pll").mask_spacing is None
+
+
+def test_settings_that_cannot_be(make_nlp):
+    for value in (0, -1):
+        with pytest.raises(ValueError, match=f"`mask_spacing` must be 1 or more pieces, or null.*It is {value}"):
+            make_nlp(mask_spacing=value)
+    with pytest.raises(ValueError, match="'sentence_l2r' does not mask within words.*`metrics` to some of these: orig"):
+        make_nlp(mask_spacing=8, metrics=["word_l2r", "sentence_l2r"])
+
+
+def test_a_metric_of_another_package_that_masks_across_words_is_refused_with_the_first_text(make_nlp):
+    def blocks(word):
+        n = len(word)
+        return MaskRows(np.arange(n), np.arange(n)[:, None] // 3 == np.arange(n) // 3, np.ones(n))
+
+    registry.pll_metrics.register("blocks_for_test", func=blocks)
+    nlp = make_nlp(mask_spacing=8, metrics=["blocks_for_test"])
+    with pytest.raises(ValueError, match="'blocks' does not mask each scored piece.*Set `mask_spacing` to null"):
+        nlp(SENTENCES[0])
+    assert make_nlp(metrics=["blocks_for_test"])(SENTENCES[0])._.pll < 0
