@@ -90,6 +90,7 @@ class LanguageModel:
     model_cls: type  # the transformers class that loads it
     configs: Mapping  # the configurations for which there is such a class
     shift: int  # how far before a piece the model's prediction of it stands
+    sees_both_sides: bool  # whether that prediction depends on the pieces behind it
     example: str  # a well-known one, for messages
 
     def __init__(self, name, revision="main", tokenizer_config=None, transformer_config=None, mixed_precision=False):
@@ -344,11 +345,46 @@ class LanguageModel:
                 f"The model {source!r} ({type(self._transformer).__name__}) cannot read a short text by itself: "
                 f"{error}. Choose a model of another architecture."
             ) from error
+        if not np.isfinite(truth).all():
+            raise ValueError(
+                f"The model {source!r} gives log-probabilities that are not finite, even for a short text: its weights "
+                "are damaged. Get the model anew, or choose another one."
+            )
+        self._check_direction(source, long)
         self.pads = "attention_mask" in self._parameters and self._agrees(together, truth)
         self._gathers = True
         self._gathers = self._agrees(alone, truth)
         if not self._gathers:  # then there are logits for every id of a pass, not only for the targets
             self.max_batch_tokens = min(self.max_batch_tokens, self.max_batch_targets)
+
+    def _check_direction(self, source: str, ids: np.ndarray):
+        """A masked model must see what follows a piece, and a left-to-right one must not, whatever their class says.
+
+        Some classes do either, by a setting in config.json (`is_decoder`, `causal`).
+        """
+        others = ids.copy()
+        others[2:] = (ids[2:] + 1) % self._transformer.get_input_embeddings().num_embeddings
+        first = np.array([0])
+        before, after = (
+            float(
+                self.log_probabilities(Batch(text[None], np.array([len(text)]), first, first + 1, ids[1:2], first))[0]
+            )
+            for text in (ids, others)
+        )
+        # A left-to-right model repeats the same sums, so all that may differ is a last digit.
+        sees = abs(after - before) > 1e-5
+        if self.sees_both_sides and not sees:
+            raise ValueError(
+                f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "
+                'config.json makes it one. Use spacy-pll.CausalLM.v1 for it, with metrics = ["causal"], or choose a '
+                f"masked language model, such as {self.example!r}."
+            )
+        if sees and not self.sees_both_sides:
+            raise ValueError(
+                f"The model {source!r} sees what follows a piece, so each piece would give itself away: it is not a "
+                "left-to-right model, or its config.json makes it none. Use spacy-pll.MaskedLM.v1 if it is a masked "
+                f"language model, or choose a left-to-right one, such as {self.example!r}."
+            )
 
     def _agrees(self, batch: Batch, truth: np.ndarray) -> bool:
         try:
@@ -399,6 +435,7 @@ class MaskedLanguageModel(LanguageModel):
     model_cls = AutoModelForMaskedLM
     configs = MODEL_FOR_MASKED_LM_MAPPING
     shift = 0
+    sees_both_sides = True
     example = "bert-base-cased"
 
     @property
@@ -424,6 +461,7 @@ class CausalLanguageModel(LanguageModel):
     model_cls = AutoModelForCausalLM
     configs = MODEL_FOR_CAUSAL_LM_MAPPING
     shift = 1
+    sees_both_sides = False
     example = "gpt2"
     mask_id = -1  # no metric of this kind masks anything
 
