@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import srsly
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from spacy.util import SimpleFrozenDict, registry
 from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
@@ -28,6 +28,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from .checksums import check_checksums, write_checksums
 from .plan import Batch
 
 BUILTIN = Path(__file__).parent / "builtin"
@@ -209,7 +210,8 @@ class LanguageModel:
             try:
                 model, report = self.model_cls.from_pretrained(source, config=config, output_loading_info=True, **place)
             except (OSError, RuntimeError, SafetensorError) as error:
-                raise OSError(f"The weights of {source!r} cannot be read: {error}. Get the model anew.") from error
+                place = _damaged_file(source) or source
+                raise OSError(f"The weights of {place!r} cannot be read: {error}. Get the model anew.") from error
         missing = sorted(report["missing_keys"])
         if missing:
             raise ValueError(
@@ -393,18 +395,23 @@ class LanguageModel:
             return False
 
     def to_disk(self, path, *, exclude=()):
-        """Write a plain Hugging Face folder: config.json, model.safetensors, tokenizer files."""
+        """Write a plain Hugging Face folder: config.json, model.safetensors, tokenizer files; and their checksums."""
         self.load()
-        self._transformer.save_pretrained(path, safe_serialization=True)
+        self._transformer.save_pretrained(path)  # as safetensors
         self._hf_tokenizer.save_pretrained(path)
         for file in Path(path).glob("*.safetensors"):
             shutil.copymode(Path(path) / "config.json", file)  # safetensors writes for the owner alone
+        write_checksums(Path(path))
 
     def from_disk(self, path, *, exclude=()):
-        """Load from such a folder, whatever the settings name. Without one, the model that they name is kept."""
+        """Load from such a folder, whatever the settings name. Without one, the model that they name is kept.
+
+        RAISES (OSError): A file is missing, or not as it was written; the message names it.
+        """
         # The settings are in the folder's own files by now, but for this one, which transformers does not write.
         kept = {k: v for k, v in self.transformer_config.items() if k == "attn_implementation"}
         if Path(path).is_dir():
+            check_checksums(Path(path))
             self._load(str(path), None, {}, kept)
         return self
 
@@ -537,6 +544,17 @@ def _max_length(model, tokenizer) -> int:
         limits.append(positions - offset)
     limit = min(limits)
     return limit if limit < 1_000_000 else DEFAULT_MAX_LENGTH
+
+
+def _damaged_file(source: str) -> str | None:
+    """The first safetensors file of a folder that cannot be opened."""
+    for file in sorted(Path(source).glob("*.safetensors")):
+        try:
+            with safe_open(file, "numpy"):
+                pass
+        except (OSError, SafetensorError):
+            return str(file)
+    return None
 
 
 @contextmanager
