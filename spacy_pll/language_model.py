@@ -158,7 +158,7 @@ class LanguageModel:
         before = dict(vars(self))
         try:
             self._adopt(tokenizer, model, device, source)
-        except Exception:
+        except BaseException:  # an interruption as well
             # Half a model would be worse than none, or than the one that was there.
             vars(self).clear()
             vars(self).update(before)
@@ -210,8 +210,8 @@ class LanguageModel:
             try:
                 model, report = self.model_cls.from_pretrained(source, config=config, output_loading_info=True, **place)
             except (OSError, RuntimeError, SafetensorError) as error:
-                place = _damaged_file(source) or source
-                raise OSError(f"The weights of {place!r} cannot be read: {error}. Get the model anew.") from error
+                where = _damaged_file(source) or source
+                raise OSError(f"The weights of {where!r} cannot be read: {error}. Get the model anew.") from error
         missing = sorted(report["missing_keys"])
         if missing:
             raise ValueError(

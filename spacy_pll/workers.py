@@ -20,13 +20,15 @@ def watch_workers() -> Iterator[None]:
     RAISES (ChildProcessError): A worker was killed, by the system for want of memory, say.
     """
     others = set(multiprocessing.active_children())
-    killed, done = [], threading.Event()
+    seen, killed, done = set(), [], threading.Event()
+
+    def look():
+        seen.update(set(multiprocessing.active_children()) - others)
+        killed.extend(process for process in seen if process.exitcode not in (None, 0))
 
     def watch():
-        seen = set()
         while not done.wait(SECONDS):
-            seen |= set(multiprocessing.active_children()) - others
-            killed.extend(process for process in seen if process.exitcode not in (None, 0))
+            look()
             if killed:
                 for process in seen:
                     process.kill()
@@ -39,6 +41,7 @@ def watch_workers() -> Iterator[None]:
     except (EOFError, OSError) as error:  # what the parent finds at the end of a pipe
         done.set()
         watcher.join()
+        look()  # all of them may be gone before it could look again
         if not killed:
             raise
         raise ChildProcessError(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from spacy_pll.checksums import NAME
+from spacy_pll.language_model import MaskedLanguageModel
 
 from .conftest import SENTENCES, build_transformer, get_tokenizer, scores
 
@@ -83,6 +84,18 @@ def test_interrupted_and_used_again(make_nlp, expected):
     assert not model._transformer.base_model._forward_hooks
     for doc in nlp.pipe(TEXTS):
         np.testing.assert_allclose(scores(doc), expected[doc.text], atol=1e-5)
+
+
+def test_interrupted_while_it_is_loaded(model_folder, monkeypatch):
+    model = MaskedLanguageModel(str(model_folder("bert")), mixed_precision=True)
+    before = dict(vars(model))
+    monkeypatch.setattr(MaskedLanguageModel, "_forward", Failing(None, {1}, KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        model.load()
+    assert not model.loaded and vars(model) == before
+    monkeypatch.undo()
+    model.load()
+    assert model.loaded and model.mixed_precision and model.pads
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
