@@ -73,7 +73,7 @@ def test_interrupted_and_used_again(make_nlp, expected):
     model = nlp.get_pipe("pll").model
     forward = model._forward
     nlp.set_error_handler(lambda *args: pytest.fail("an interruption is no error of a doc"))
-    model._forward = Failing(forward, {6}, KeyboardInterrupt())
+    model._forward = Failing(forward, {40}, KeyboardInterrupt())
     stream = nlp.pipe(TEXTS, batch_size=2)
     done = []
     with pytest.raises(KeyboardInterrupt):
