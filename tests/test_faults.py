@@ -73,8 +73,10 @@ def test_interrupted_and_used_again(make_nlp, expected):
     model = nlp.get_pipe("pll").model
     forward = model._forward
     nlp.set_error_handler(lambda *args: pytest.fail("an interruption is no error of a doc"))
-    model._forward = Failing(forward, {40}, KeyboardInterrupt())
-    stream = nlp.pipe(TEXTS, batch_size=2)
+    model._forward = counting = Failing(forward, set())
+    list(nlp.pipe(TEXTS, batch_size=1))
+    model._forward = Failing(forward, {counting.calls // 2}, KeyboardInterrupt())
+    stream = nlp.pipe(TEXTS, batch_size=1)
     done = []
     with pytest.raises(KeyboardInterrupt):
         for doc in stream:
