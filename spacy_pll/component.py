@@ -9,7 +9,7 @@ import numpy as np
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
-from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
+from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, registry, to_bytes, to_disk
 
 from .extensions import Names, install
 from .metrics import check_mask_spacing, get_metric
@@ -65,7 +65,8 @@ def make_pll(
         if shared:
             raise ValueError(
                 f"The component {other_name!r} already writes the attribute _.{sorted(shared)[0]}. Give one of the two "
-                f'another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}).'
+                f'another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}), or, where they are '
+                f'loaded, spacy.load(folder, config={{"components.{name}.attr": "{attr}_2"}}).'
             )
     return PLLScorer(
         model,
@@ -149,6 +150,7 @@ class PLLScorer(Pipe):
             if mask_spacing is not None:
                 check_mask_spacing(metric)
         self.names = Names(attr, self.metrics)
+        self._stale_names = {f"{attr}_{metric}" for metric in registry.pll_metrics.get_all()} - {*self.names.stored}
         install(self.names)
 
     def __call__(self, doc: Doc) -> Doc:
@@ -295,7 +297,9 @@ class PLLScorer(Pipe):
             for name, values in columns.items():
                 for token, value, is_scored in zip(doc, values.tolist(), doc_scores.scored.tolist()):
                     token._.set(name, value if is_scored else None)
-            # A record of an earlier scoring would not belong to these scores.
+            # What an earlier scoring left, under metrics that are not asked for now, would not belong to these scores.
+            for key in [key for key in doc.user_data if _attribute(key) in self._stale_names]:
+                del doc.user_data[key]
             if doc_scores.data is not None or doc._.get(self.names.data) is not None:
                 doc._.set(self.names.data, doc_scores.data)
 
@@ -323,3 +327,8 @@ class PLLScorer(Pipe):
         """Load what `to_disk` wrote. Where the model was left out, the one that the config names is kept."""
         from_disk(path, {"model": self.model.from_disk}, exclude)
         return self
+
+
+def _attribute(key) -> str | None:
+    """The name of the attribute that an entry of `Doc.user_data` belongs to, if it does to one."""
+    return key[1] if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." else None

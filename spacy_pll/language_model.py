@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 import srsly
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from spacy.util import SimpleFrozenDict, registry
 from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
@@ -29,6 +29,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from .checksums import check_checksums, write_checksums
 from .plan import Batch
 
 BUILTIN = Path(__file__).parent / "builtin"
@@ -101,6 +102,7 @@ class LanguageModel:
     model_cls: type  # the transformers class that loads it
     configs: Mapping  # the configurations for which there is such a class
     shift: int  # how far before a piece the model's prediction of it stands
+    sees_both_sides: bool  # whether that prediction depends on the pieces behind it
     example: str  # a well-known one, for messages
 
     def __init__(self, name, revision="main", tokenizer_config=None, transformer_config=None, mixed_precision=False):
@@ -172,7 +174,7 @@ class LanguageModel:
         before = dict(vars(self))
         try:
             self._adopt(tokenizer, model, device, source)
-        except Exception:
+        except BaseException:  # an interruption as well
             # Half a model would be worse than none, or than the one that was there.
             vars(self).clear()
             vars(self).update(before)
@@ -224,7 +226,8 @@ class LanguageModel:
             try:
                 model, report = self.model_cls.from_pretrained(source, config=config, output_loading_info=True, **place)
             except (OSError, RuntimeError, SafetensorError) as error:
-                raise OSError(f"The weights of {source!r} cannot be read: {error}. Get the model anew.") from error
+                where = _damaged_file(source) or source
+                raise OSError(f"The weights of {where!r} cannot be read: {error}. Get the model anew.") from error
         missing = sorted(report["missing_keys"])
         if missing:
             raise ValueError(
@@ -362,11 +365,46 @@ class LanguageModel:
                 f"The model {source!r} ({type(self._transformer).__name__}) cannot read a short text by itself: "
                 f"{error}. Choose a model of another architecture."
             ) from error
+        if not np.isfinite(truth).all():
+            raise ValueError(
+                f"The model {source!r} gives log-probabilities that are not finite, even for a short text: its weights "
+                "are damaged. Get the model anew, or choose another one."
+            )
+        self._check_direction(source, long)
         self.pads = "attention_mask" in self._parameters and self._agrees(together, truth)
         self._gathers = True
         self._gathers = self._agrees(alone, truth)
         if not self._gathers:  # then there are logits for every id of a pass, not only for the targets
             self.max_batch_tokens = min(self.max_batch_tokens, self.max_batch_targets)
+
+    def _check_direction(self, source: str, ids: np.ndarray):
+        """A masked model must see what follows a piece, and a left-to-right one must not, whatever their class says.
+
+        Some classes do either, by a setting in config.json (`is_decoder`, `causal`).
+        """
+        others = ids.copy()
+        others[2:] = (ids[2:] + 1) % self._transformer.get_input_embeddings().num_embeddings
+        first = np.array([0])
+        before, after = (
+            float(
+                self.log_probabilities(Batch(text[None], np.array([len(text)]), first, first + 1, ids[1:2], first))[0]
+            )
+            for text in (ids, others)
+        )
+        # A left-to-right model repeats the same sums, so all that may differ is a last digit.
+        sees = abs(after - before) > 1e-5
+        if self.sees_both_sides and not sees:
+            raise ValueError(
+                f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "
+                'config.json makes it one. Use spacy-pll.CausalLM.v1 for it, with metrics = ["causal"], or choose a '
+                f"masked language model, such as {self.example!r}."
+            )
+        if sees and not self.sees_both_sides:
+            raise ValueError(
+                f"The model {source!r} sees what follows a piece, so each piece would give itself away: it is not a "
+                "left-to-right model, or its config.json makes it none. Use spacy-pll.MaskedLM.v1 if it is a masked "
+                f"language model, or choose a left-to-right one, such as {self.example!r}."
+            )
 
     def _agrees(self, batch: Batch, truth: np.ndarray) -> bool:
         try:
@@ -375,18 +413,23 @@ class LanguageModel:
             return False
 
     def to_disk(self, path, *, exclude=()):
-        """Write a plain Hugging Face folder: config.json, model.safetensors, tokenizer files."""
+        """Write a plain Hugging Face folder: config.json, model.safetensors, tokenizer files; and their checksums."""
         self.load()
-        self._transformer.save_pretrained(path, safe_serialization=True)
+        self._transformer.save_pretrained(path)  # as safetensors
         self._hf_tokenizer.save_pretrained(path)
         for file in Path(path).glob("*.safetensors"):
             shutil.copymode(Path(path) / "config.json", file)  # safetensors writes for the owner alone
+        write_checksums(Path(path))
 
     def from_disk(self, path, *, exclude=()):
-        """Load from such a folder, whatever the settings name. Without one, the model that they name is kept."""
+        """Load from such a folder, whatever the settings name. Without one, the model that they name is kept.
+
+        RAISES (OSError): A file is missing, or not as it was written; the message names it.
+        """
         # The settings are in the folder's own files by now, but for this one, which transformers does not write.
         kept = {k: v for k, v in self.transformer_config.items() if k == "attn_implementation"}
         if Path(path).is_dir():
+            check_checksums(Path(path))
             self._load(str(path), None, {}, kept)
         return self
 
@@ -417,6 +460,7 @@ class MaskedLanguageModel(LanguageModel):
     model_cls = AutoModelForMaskedLM
     configs = MODEL_FOR_MASKED_LM_MAPPING
     shift = 0
+    sees_both_sides = True
     example = "bert-base-cased"
 
     @property
@@ -459,6 +503,7 @@ class CausalLanguageModel(LanguageModel):
     model_cls = AutoModelForCausalLM
     configs = MODEL_FOR_CAUSAL_LM_MAPPING
     shift = 1
+    sees_both_sides = False
     example = "gpt2"
     mask_id = -1  # no metric of this kind masks anything
 
@@ -603,6 +648,17 @@ def _max_length(model, tokenizer) -> int:
         limits.append(positions - offset)
     limit = min(limits)
     return limit if limit < 1_000_000 else DEFAULT_MAX_LENGTH
+
+
+def _damaged_file(source: str) -> str | None:
+    """The first safetensors file of a folder that cannot be opened."""
+    for file in sorted(Path(source).glob("*.safetensors")):
+        try:
+            with safe_open(file, "numpy"):
+                pass
+        except (OSError, SafetensorError):
+            return str(file)
+    return None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import torch
 import transformers as hf
 from spacy.util import registry
 
-from spacy_pll.language_model import MaskedLanguageModel
+from spacy_pll.language_model import CausalLanguageModel, MaskedLanguageModel
 from spacy_pll.plan import Batch
 
 from .conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
@@ -234,3 +234,52 @@ def test_architecture_is_registered(model_folder):
     assert not model.loaded
     model.load()
     assert model.loaded
+
+
+# Classes that are masked or left-to-right by a setting: what the model does is what counts.
+
+
+def test_left_to_right_models_of_a_masked_class(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    decoder = hf.BertLMHeadModel(hf.BertConfig(vocab_size=len(tokenizer), is_decoder=True, **SMALL))
+    for name, model in {"decoder": decoder, "xlm": build_transformer("xlm", tokenizer, causal=True)}.items():
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+        with pytest.raises(ValueError, match="does not see what follows a piece.*CausalLM.v1.*'bert-base-cased'"):
+            load(tmp_path / name)
+    CausalLanguageModel(str(tmp_path / "decoder")).load()
+
+
+def test_a_model_that_sees_both_sides_of_a_left_to_right_class(tmp_path):
+    tokenizer = get_tokenizer("byte-level")
+    config = hf.XLNetConfig(vocab_size=len(tokenizer), d_model=32, n_layer=2, n_head=2, d_inner=48)
+    model = hf.XLNetLMHeadModel(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape) * 0.1)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="sees what follows a piece.*MaskedLM.v1.*'gpt2'"):
+        CausalLanguageModel(str(tmp_path)).load()
+
+
+def test_weights_that_are_not_finite(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    transformer = build_transformer("bert", tokenizer)
+    with torch.no_grad():
+        transformer.bert.encoder.layer[0].output.dense.weight[0, 0] = float("nan")
+    transformer.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="not finite, even for a short text.*damaged"):
+        load(tmp_path)
+
+
+def test_a_tokenizer_without_a_fast_version(tmp_path):
+    """It has no offsets, so a piece could not be given to a token: an error, not a guess."""
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]))
+    build_transformer("bert", get_tokenizer("wordpiece")).save_pretrained(tmp_path)
+    hf.BertJapaneseTokenizer(
+        str(tmp_path / "vocab.txt"), word_tokenizer_type="basic", subword_tokenizer_type="character"
+    ).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="BertJapaneseTokenizer. has no fast version.*Choose.*tokenizer.json"):
+        load(tmp_path)

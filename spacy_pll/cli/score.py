@@ -18,6 +18,7 @@ from spacy.tokens import Doc
 from thinc.api import get_torch_default_device
 from tqdm import tqdm
 
+from ..workers import watch_workers
 from . import app
 from .errors import shown_errors
 from .files import digest
@@ -155,7 +156,7 @@ def score_records(
     pieces_name, pieces, began = get_scorer(nlp).names.pieces, 0, time.monotonic()
     texts = ((record.text, record._replace(text="")) for record in records)
     scored = nlp.pipe(texts, as_tuples=True, batch_size=batch_size, n_process=n_process)
-    with tqdm(total=n_texts, initial=done, unit=" texts", disable=None) as bar:
+    with watch_workers(), tqdm(total=n_texts, initial=done, unit=" texts", disable=None) as bar:
         for number, (doc, record) in enumerate(scored, done):
             pieces += doc._.get(pieces_name) or 0
             bar.set_postfix_str(f"{pieces / (time.monotonic() - began):.0f} pieces/s", refresh=False)

@@ -1,0 +1,37 @@
+"""Coverage-guided fuzzing of alignment and planning, with atheris (`pip install atheris`, Linux and macOS).
+
+    python scripts/fuzz.py FOLDER -max_total_time=600
+
+FOLDER keeps the inputs that reach something new; further options are libFuzzer's. An input that fails is written to
+the current folder as crash-*; `python scripts/fuzz.py crash-*` runs it again. With `--keep FILE`, the inputs of FOLDER
+are written to FILE, a line each in hexadecimal, where the tests run them: tests/fuzz_corpus.txt.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+
+def keep(folder: Path, file: Path):
+    inputs = sorted({path.read_bytes() for path in folder.iterdir()}, key=lambda data: (len(data), data))
+    file.write_text("".join(data.hex() + "\n" for data in inputs if data))
+
+
+def main():
+    if "--keep" in sys.argv:
+        keep(Path(sys.argv[1]), Path(sys.argv[-1]))
+        return
+    import atheris
+
+    # Only what is fuzzed is watched: paths inside torch or spaCy would count as news, too.
+    with atheris.instrument_imports(include=["spacy_pll.wordpieces", "spacy_pll.plan", "spacy_pll.metrics"]):
+        import spacy_pll.plan  # noqa: F401
+    from tests import fuzzing
+
+    atheris.Setup([*sys.argv, "-max_len=300"], fuzzing.check)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

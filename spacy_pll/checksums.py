@@ -1,0 +1,42 @@
+"""Checksums beside what is saved: a file of weights that was altered loads as well as the right one."""
+
+import hashlib
+from pathlib import Path
+
+# As the command `sha256sum` writes it, so that `sha256sum -c` checks it too.
+NAME = "SHA256SUMS"
+
+
+def write_checksums(folder: Path):
+    """Write the SHA-256 of each file of a folder, subfolders apart, to the file SHA256SUMS in it."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != NAME)
+    lines = [f"{_digest(path)}  {path.name}\n" for path in files]
+    (folder / NAME).write_text("".join(lines), encoding="utf8")
+
+
+def check_checksums(folder: Path):
+    """Compare the files of a folder with its SHA256SUMS, if it has one. Files that are not listed are not looked at.
+
+    RAISES (OSError): A file is missing or was altered; the message names it.
+    """
+    sums = folder / NAME
+    if not sums.is_file():
+        return
+    for line in sums.read_text(encoding="utf8").splitlines():
+        digest, _, name = line.partition("  ")
+        path = folder / Path(name).name
+        if not path.is_file():
+            raise OSError(f"The file {path} is missing, which {NAME} beside it lists. Get the folder anew.")
+        if _digest(path) != digest:
+            raise OSError(
+                f"The file {path} is not as it was saved: its SHA-256 differs from that in {NAME} beside it. Get the "
+                f"folder anew; or, if you changed the file on purpose, delete {sums}."
+            )
+
+
+def _digest(path: Path) -> str:
+    total = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(2**20):
+            total.update(block)
+    return total.hexdigest()

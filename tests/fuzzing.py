@@ -1,0 +1,101 @@
+"""What the fuzzer (scripts/fuzz.py) and the seeded run (tests/test_fuzz.py) both do with some bytes.
+
+The first bytes choose tokenizer, word unit, window, batch limits, metrics and spans; the rest is the text. Alignment is
+held against the plain reference, the plan against one pass a target.
+"""
+
+import warnings
+
+import numpy as np
+import spacy
+
+from spacy_pll.metrics import get_metric
+from spacy_pll.plan import Plan, group_contexts
+from spacy_pll.wordpieces import WORDS, get_contexts, get_wordpieces
+
+from .conftest import TINY_TOKENIZERS, get_tokenizer
+from .test_metrics import METRICS
+from .test_plan import MASK, fake_model
+from .test_wordpieces import check_alignment
+
+CHOICES = 12  # how many bytes choose the settings
+nlp = spacy.blank("en")
+
+
+def check(data: bytes):
+    """RAISES (AssertionError, or any other): A defect."""
+    choice = [*data[:CHOICES], *[0] * (CHOICES - len(data))]
+    doc = nlp.make_doc(data[CHOICES:].decode("utf8", "ignore"))
+    if not len(doc):
+        return
+    tokenizer = get_tokenizer([*TINY_TOKENIZERS][choice[0] % len(TINY_TOKENIZERS)])
+    unit = WORDS[choice[1] % len(WORDS)]
+    check_alignment(doc, tokenizer, unit)
+    spans = _spans(doc, choice[2:6])
+    wanted = None if choice[6] % 2 else np.arange(len(doc)) % (1 + choice[6] // 2) == 0
+    wordpieces = [get_wordpieces(span, tokenizer.backend_tokenizer, unit) for span in spans]
+    max_length = 3 + choice[7]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of words that are longer than the window
+        contexts, covered = get_contexts(spans, wordpieces, wanted, max_length)
+    check_contexts(doc, spans, wordpieces, wanted, max_length, contexts, covered)
+    metrics = [metric for i, metric in enumerate(METRICS) if choice[8] >> i & 1] or METRICS[:1]
+    check_plan(contexts, metrics, 1 + 8 * choice[9], 1 + choice[10], bool(choice[11] % 2), 200 + 400 * choice[9])
+
+
+def _spans(doc, choice):
+    """The whole doc, or overlapping windows of tokens."""
+    if choice[0] % 2:
+        return [doc[:]]
+    size, step = 1 + choice[1] % 40, 1 + choice[2] % 40
+    begin = choice[3] % len(doc)
+    return [doc[start : start + size] for start in range(begin, len(doc), step)]
+
+
+def check_contexts(doc, spans, wordpieces, wanted, max_length, contexts, covered):
+    seen = [np.zeros(len(pieces), dtype=int) for pieces in wordpieces]
+    for context in contexts:
+        pieces = wordpieces[context.span]
+        assert len(context) <= max_length and context.scored.any()
+        own = slice(context.offset, context.offset + len(context.word))
+        assert [*pieces.prefix, *pieces.ids[own], *pieces.suffix] == context.ids.tolist()
+        seen[context.span][context.offset + np.flatnonzero(context.scored)] += 1
+    inside = np.zeros(len(doc), dtype=bool)
+    for span in spans:
+        inside[span.start : span.end] = True
+    assert (covered == (inside if wanted is None else inside & wanted)).all()
+    assert all((counts <= 1).all() for counts in seen)
+    # A token's pieces are all scored in one span, and in one only.
+    for token in range(len(doc)):
+        scored_in = [i for i, pieces in enumerate(wordpieces) if seen[i][pieces.token == token].any()]
+        holding = [i for i, pieces in enumerate(wordpieces) if (pieces.token == token).any()]
+        assert len(scored_in) <= (1 if covered[token] else 0)
+        for i in scored_in:
+            assert (seen[i][wordpieces[i].token == token] == 1).all()
+        if covered[token] and len(spans) == 1:
+            assert scored_in == holding
+
+
+def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
+    metrics = [get_metric(name) for name in names]
+    found = [np.zeros((len(names), len(context.word))) for context in contexts]
+    for group in group_contexts(contexts, len(names), max_ids):
+        plan = Plan([part for _, part in group], metrics, MASK)
+        answers = np.full(plan.n_questions, np.nan)
+        for batch in plan.batches(max_tokens, max_targets, 0, pad):
+            assert len(batch.ids) == 1 or batch.ids.size <= max_tokens and len(batch.question) <= max_targets
+            for row, position, target, question in zip(batch.row, batch.position, batch.target, batch.question):
+                assert np.isnan(answers[question])
+                answers[question] = fake_model(batch.ids[row, : batch.lengths[row]], position, target)
+        for (i, part), scores in zip(group, plan.scores(answers), strict=True):
+            assert not found[i][:, part.scored].any() or not part.scored.any()
+            found[i] += scores
+    for context, scores in zip(contexts, found):
+        for name, metric, values in zip(names, metrics, scores):
+            rows = metric(context.word)
+            for target, masked in zip(rows.target, rows.masked):
+                ids = context.ids.copy()
+                ids[context.first : context.first + len(context.word)][masked] = MASK
+                position = target + context.first
+                expected = fake_model(ids, position, context.ids[position]) if context.scored[target] else 0.0
+                np.testing.assert_allclose(values[target], expected, rtol=1e-6, err_msg=name)

@@ -1,0 +1,28 @@
+"""A short, seeded run of what scripts/fuzz.py does for as long as one likes, and all that it found worth keeping."""
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from . import fuzzing
+from .conftest import odd_text
+
+CORPUS = Path(__file__).parent / "fuzz_corpus.txt"
+
+
+@settings(max_examples=150, derandomize=True)
+@given(
+    choice=st.binary(min_size=fuzzing.CHOICES, max_size=fuzzing.CHOICES),
+    text=st.one_of(odd_text.map(lambda text: text.encode("utf8")), st.binary(max_size=40)),
+)
+def test_seeded_bytes(choice, text):
+    fuzzing.check(choice + text)
+
+
+def test_what_the_fuzzer_kept():
+    """Inputs that reach different paths, a line each, in hexadecimal."""
+    lines = CORPUS.read_text().split()
+    assert len(lines) >= 50
+    for line in lines:
+        fuzzing.check(bytes.fromhex(line))

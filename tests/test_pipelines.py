@@ -1,0 +1,159 @@
+"""Two components in one pipeline, and spaCy's own ways of putting pipelines together."""
+
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.cli._util import app
+from spacy.tokens import DocBin
+from typer.testing import CliRunner
+
+from .conftest import PARAGRAPH, SENTENCES, scores
+
+
+def run_spacy(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.output
+
+
+@pytest.fixture
+def two(make_nlp):
+    """Two models of different tokenizers and lengths, each with its attributes."""
+    nlp = make_nlp("bert", metrics=["word_l2r", "original"])
+    return make_nlp("albert", nlp=nlp, name="second", attr="other", keep_pieces=True)
+
+
+def check_two(nlp, make_nlp):
+    first, second = make_nlp("bert", metrics=["word_l2r", "original"]), make_nlp("albert", attr="other")
+    for doc in nlp.pipe([PARAGRAPH, *SENTENCES]):
+        assert scores(doc, "pll") == pytest.approx(scores(first(doc.text), "pll"), abs=1e-5)
+        assert scores(doc, "pll_original") == pytest.approx(scores(first(doc.text), "pll_original"), abs=1e-5)
+        assert scores(doc, "other") == pytest.approx(scores(second(doc.text), "other"), abs=1e-5)
+
+
+def test_two_models_do_not_disturb_each_other(two, make_nlp, tmp_path):
+    check_two(two, make_nlp)
+    two.to_disk(tmp_path)
+    check_two(spacy.load(tmp_path), make_nlp)
+
+
+def test_after_entities_are_merged(make_nlp):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "X", "pattern": "the hooligans"}])
+    nlp.add_pipe("merge_entities")
+    make_nlp("bert", nlp=nlp, keep_pieces=True)
+    doc, separate = nlp(SENTENCES[1]), make_nlp("bert", metrics=["original"])(SENTENCES[1])
+    [merged] = [token for token in doc if token.text == "the hooligans"]
+    assert len(doc) == len(separate) - 1 and merged._.pll_pieces == sum(
+        token._.pll_pieces for token in separate if token.text in ("the", "hooligans")
+    )
+    assert doc._.pll_pieces == len(doc._.pll_data["ids"]) == separate._.pll_pieces
+    # The merged token is one word, so its pieces do not give each other away.
+    assert doc._.pll != pytest.approx(make_nlp("bert")(SENTENCES[1])._.pll, abs=1e-4)
+
+
+@pytest.mark.parametrize("stride", [3, 7, 12])
+def test_strided_spans_score_every_piece_once(make_nlp, stride):
+    getter = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 12, "stride": stride}
+    doc = make_nlp("roberta", get_spans=getter, keep_pieces=True)(PARAGRAPH)
+    assert all(token._.pll is not None for token in doc)
+    assert doc._.pll_pieces == sum(token._.pll_pieces for token in doc) == len(doc._.pll_data["ids"])
+    places = zip(doc._.pll_data["start"], doc._.pll_data["end"])
+    covered = [i for start, end in places for i in range(start, end)]
+    assert set(covered) == {i for i, character in enumerate(PARAGRAPH) if not character.isspace()}
+    assert PARAGRAPH.isascii()  # so that no character has several pieces
+    assert len(covered) == len(set(covered))
+
+
+def test_components_that_are_switched_off(two):
+    with two.select_pipes(disable="pll"):
+        doc = two(SENTENCES[0])
+    assert doc._.pll is None and doc._.other < 0
+    with two.select_pipes(enable="pll"):
+        doc = two(SENTENCES[0])
+    assert doc._.other is None and doc._.pll < 0
+
+
+def test_analyze_pipes(two):
+    analysis = two.analyze_pipes()
+    assert analysis["summary"]["pll"]["assigns"] == ["doc._.pll", "span._.pll", "token._.pll"]
+    assert not any(analysis["problems"][name] for name in ("pll", "second"))
+    assert set(analysis["attrs"]) == {"doc._.pll", "span._.pll", "token._.pll"}
+
+
+def test_a_component_from_another_pipeline(make_nlp, tmp_path):
+    """spaCy takes it as it is, attribute and all: two of one name cannot be loaded again until one is renamed."""
+    nlp, other = make_nlp("bert"), make_nlp("roberta")
+    expected = scores(other(SENTENCES[0]))
+    nlp.add_pipe("pll", name="sourced", source=other)
+    nlp.to_disk(tmp_path)
+    with pytest.raises(ValueError, match=r'spacy.load\(folder, config=\{"components.sourced.attr": "pll_2"\}\)'):
+        spacy.load(tmp_path)
+    loaded = spacy.load(tmp_path, config={"components.sourced.attr": "pll_2"})
+    doc = loaded(SENTENCES[0])
+    assert scores(doc, "pll_2") == pytest.approx(expected, abs=1e-5)
+    assert scores(doc, "pll") == pytest.approx(scores(make_nlp("bert")(SENTENCES[0])), abs=1e-5)
+    alone = spacy.blank("en")
+    alone.add_pipe("pll", source=other)
+    alone.to_disk(tmp_path / "alone")
+    assert scores(spacy.load(tmp_path / "alone")(SENTENCES[0])) == pytest.approx(expected, abs=1e-5)
+
+
+def test_scores_of_metrics_that_are_not_asked_for_any_more_are_taken_away(make_nlp):
+    doc = make_nlp("bert", metrics=["word_l2r", "original"])(SENTENCES[0])
+    kept = make_nlp("albert", attr="other", metrics=["word_l2r", "original"])(doc)._.other_original
+    assert doc._.pll_original is not None
+    doc = make_nlp("roberta")(doc)
+    assert doc._.pll_original is None and doc._.pll_word_l2r is None and doc[0:2]._.pll_original is None
+    assert all(token._.pll_original is None for token in doc)
+    assert doc._.other_original == kept and doc._.pll < 0
+    assert not [key for key in doc.user_data if "pll_original" in key]
+
+
+def test_assemble(model_folder, tmp_path, make_nlp):
+    make_nlp("bert").config.to_disk(tmp_path / "config.cfg")
+    run_spacy("assemble", tmp_path / "config.cfg", tmp_path / "pipeline")
+    assert scores(spacy.load(tmp_path / "pipeline")(PARAGRAPH)) == pytest.approx(scores(make_nlp("bert")(PARAGRAPH)))
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_apply(make_nlp, tmp_path, batch_size):
+    nlp = make_nlp("bert")
+    nlp.to_disk(tmp_path / "pipeline")
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in SENTENCES))
+    run_spacy("apply", tmp_path / "pipeline", tmp_path / "in.jsonl", tmp_path / "out", "--batch-size", batch_size)
+    docs = list(DocBin().from_disk(tmp_path / "out.spacy").get_docs(nlp.vocab))
+    assert [doc.text for doc in docs] == SENTENCES
+    for doc in docs:
+        assert scores(doc) == pytest.approx(scores(nlp(doc.text)), abs=1e-5)
+
+
+@pytest.mark.slow
+def test_a_package_installs_and_loads_in_a_fresh_environment(make_nlp, tmp_path):
+    pytest.importorskip("wheel", reason="wheel is not installed: pip install 'spacy-pll[test]'")
+    nlp = make_nlp("bert")
+    expected = nlp(SENTENCES[0])._.pll
+    nlp.to_disk(tmp_path / "pipeline")
+    (tmp_path / "packages").mkdir()
+    run_spacy("package", tmp_path / "pipeline", tmp_path / "packages", "--name", "tiny_pll", "--build", "none")
+    [package] = (tmp_path / "packages").iterdir()
+    assert [line for line in (package / "meta.json").read_text().splitlines() if "spacy-pll" in line]
+    # A fresh environment that sees this one's packages, so that nothing is downloaded; the package itself is installed.
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    site = next((tmp_path / "env").glob("lib/python*/site-packages"))
+    here = [path for path in sys.path if path and Path(path).is_dir()]
+    (site / "here.pth").write_text("\n".join(here))
+    install = ["-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation", "--quiet", package]
+    subprocess.run([python, *install], check=True, capture_output=True, cwd=tmp_path)
+    assert list(site.glob("en_tiny_pll*"))
+    code = f"import spacy; print(spacy.load('en_tiny_pll')({SENTENCES[0]!r})._.pll)"
+    out = subprocess.run(
+        [python, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path, env={"HF_HUB_OFFLINE": "1"}
+    )
+    assert float(out.stdout) == pytest.approx(expected, abs=1e-5)
