@@ -1,10 +1,10 @@
 """Worker processes that die must not leave their parent waiting."""
 
-import multiprocessing
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 
 # How often the workers are looked at.
 SECONDS = 0.2
@@ -19,25 +19,23 @@ def watch_workers() -> Iterator[None]:
 
     RAISES (ChildProcessError): A worker was killed, by the system for want of memory, say.
     """
-    others = set(multiprocessing.active_children())
-    seen, killed, done = set(), [], threading.Event()
+    started, killed, done = [], [], threading.Event()
 
     def look():
-        seen.update(set(multiprocessing.active_children()) - others)
-        killed.extend(process for process in seen if process.exitcode not in (None, 0))
+        killed.extend(process for process in list(started) if process.exitcode not in (None, 0))
 
     def watch():
         while not done.wait(SECONDS):
             look()
             if killed:
-                for process in seen:
+                for process in list(started):  # again and again: one may only just have been started
                     process.kill()
-                return
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield
+        with _noting_started(started):
+            yield
     except (EOFError, OSError) as error:  # what the parent finds at the end of a pipe
         done.set()
         watcher.join()
@@ -50,6 +48,25 @@ def watch_workers() -> Iterator[None]:
         ) from error
     finally:
         done.set()
+
+
+@contextmanager
+def _noting_started(processes: list) -> Iterator[None]:
+    """Add each process that is started meanwhile to a list.
+
+    `multiprocessing.active_children` would not do: it leaves out one that died before it was first asked.
+    """
+    original = BaseProcess.start
+
+    def start(process):
+        original(process)
+        processes.append(process)
+
+    BaseProcess.start = start
+    try:
+        yield
+    finally:
+        BaseProcess.start = original
 
 
 def _cause(exitcode: int) -> str:
