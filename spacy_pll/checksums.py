@@ -10,7 +10,7 @@ NAME = "SHA256SUMS"
 def write_checksums(folder: Path):
     """Write the SHA-256 of each file of a folder, subfolders apart, to the file SHA256SUMS in it."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != NAME)
-    lines = [f"{_digest(path)}  {path.name}\n" for path in files]
+    lines = [f"{file_digest(path)}  {path.name}\n" for path in files]
     (folder / NAME).write_text("".join(lines), encoding="utf8")
 
 
@@ -27,14 +27,15 @@ def check_checksums(folder: Path):
         path = folder / Path(name).name
         if not path.is_file():
             raise OSError(f"The file {path} is missing, which {NAME} beside it lists. Get the folder anew.")
-        if _digest(path) != digest:
+        if file_digest(path) != digest:
             raise OSError(
                 f"The file {path} is not as it was saved: its SHA-256 differs from that in {NAME} beside it. Get the "
                 f"folder anew; or, if you changed the file on purpose, delete {sums}."
             )
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's contents, in hexadecimal digits."""
     total = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(2**20):

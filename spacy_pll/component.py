@@ -150,7 +150,7 @@ class PLLScorer(Pipe):
             if mask_spacing is not None:
                 check_mask_spacing(metric)
         self.names = Names(attr, self.metrics)
-        self._stale_names = {f"{attr}_{metric}" for metric in registry.pll_metrics.get_all()} - {*self.names.stored}
+        self._stale_names = {f"{attr}_{metric}" for metric in registry.pll_metrics.get_all()} - {*self.names.all}
         install(self.names)
 
     def __call__(self, doc: Doc) -> Doc:

@@ -76,7 +76,8 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
     keys = (key for doc in docs for key in doc.user_data if isinstance(key, tuple) and len(key) == 4)
     stored = dict.fromkeys(name for kind, name, start, end in keys if kind == "._." and start is not None)
     prefix = f"{attr}_"
-    metrics = [name.removeprefix(prefix) for name in stored if name.startswith(prefix)]
+    reserved = Names(attr, []).all
+    metrics = [name.removeprefix(prefix) for name in stored if name.startswith(prefix) and name not in reserved]
     names = Names(attr, [metric for metric in metrics if metric in registry.pll_metrics])
     if any(map(len, docs)) and not any(name in stored for name in names.stored[:-1]):
         raise ValueError(

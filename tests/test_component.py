@@ -14,6 +14,7 @@ from spacy.tokens import Doc, Span, Token
 
 from spacy_pll import PLLScorer
 from spacy_pll.metrics import get_metric
+from spacy_pll.plan import Batch
 
 from .conftest import PARAGRAPH, SENTENCES, odd_text, scores
 from .test_metrics import METRICS
@@ -248,6 +249,7 @@ def test_an_attribute_that_is_taken(make_nlp, cls):
 
 def test_infinite_scores_are_not_stored(make_nlp, monkeypatch):
     nlp = make_nlp()
+    nlp.initialize()
     model = nlp.get_pipe("pll").model
     monkeypatch.setattr(model, "log_probabilities", lambda batch: np.full(len(batch.question), -np.inf))
     with pytest.raises(ValueError, match="model '.*' gives log-probabilities that are not finite.*'The traveler"):
@@ -386,4 +388,4 @@ def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monke
     monkeypatch.setattr("spacy_pll.language_model._one_thread_after_fork", lambda: True)
     monkeypatch.setattr(model, "_transformer", SimpleNamespace(device=torch.device("cuda", 0)))
     with pytest.raises(RuntimeError, match="n_process=1"):
-        model.log_probabilities(None)
+        model.log_probabilities(Batch(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 5))

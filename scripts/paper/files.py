@@ -1,32 +1,23 @@
 """Files that appear whole or not at all: written beside their place, then renamed."""
 
-import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spacy_pll.checksums import file_digest as sha256
+from spacy_pll.cli.files import whole_file
 
-def sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
+__all__ = ["read_json", "sha256", "whole_folder", "write_json", "write_whole"]
 
 
 def write_whole(path: Path, content: bytes | str):
     """Write a file; a reader sees the old one or the new one, never half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content.encode("utf8") if isinstance(content, str) else content)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        file.write(content.encode("utf8") if isinstance(content, str) else content)
 
 
 def write_json(path: Path, content):

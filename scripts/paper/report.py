@@ -196,6 +196,8 @@ def html_table(heading: list[str], rows: list[list[str]], caption: str = "") -> 
 def inline_svg(svg: str, prefix: str, title: str) -> str:
     """The drawing alone, with ids of its own: several drawings stand on one page."""
     svg = svg[svg.index("<svg") :]
+    # Pictures in a drawing are named by their contents, which two can share; nothing refers to them.
+    svg = re.sub(r' id="image[0-9a-f]+"', "", svg)
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'((?:xlink:)?href=")#', rf"\1#{prefix}-", svg)
     svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)

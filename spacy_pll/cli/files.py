@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from ..checksums import file_digest
+
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
@@ -41,11 +43,5 @@ def _sync_folder(folder: Path):
 
 def digest(files: list[Path]) -> str:
     """SHA-256 over the names and contents of some files, in their order."""
-    total = hashlib.sha256()
-    for path in files:
-        one = hashlib.sha256()
-        with open(path, "rb") as file:
-            while block := file.read(2**20):
-                one.update(block)
-        total.update(path.name.encode("utf8", "surrogateescape") + b"\0" + one.digest())
-    return total.hexdigest()
+    listing = "".join(f"{file_digest(path)}  {path.name}\n" for path in files)
+    return hashlib.sha256(listing.encode("utf8", "surrogateescape")).hexdigest()

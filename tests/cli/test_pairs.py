@@ -68,13 +68,13 @@ def test_equal_sentences_are_scored_once(blimp, model_folder, monkeypatch):
     import spacy_pll.component as component
 
     seen = []
-    plan = component.Plan
+    make_plans = component.make_plans
 
     def counting(contexts, *args):
         seen.extend(contexts)
-        return plan(contexts, *args)
+        return make_plans(contexts, *args)
 
-    monkeypatch.setattr(component, "Plan", counting)
+    monkeypatch.setattr(component, "make_plans", counting)
     run("pairs", blimp, "--model", model_folder("bert"))
     assert len(seen) == 2  # of eight
 
