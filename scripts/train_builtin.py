@@ -208,8 +208,8 @@ LOSSES = {"masked": masked_loss, "causal": causal_loss}
 class Gradients:
     """The gradients of a batch, its rows dealt out to `workers` threads of one core each.
 
-    On two CPU cores that is 1.4 times as fast as letting each operation use both: the matrices of
-    a model of this size are too small to share.
+    On two CPU cores the built-in model trained at 5,600 pieces a second this way, held-out loss and
+    checkpoints included, against 4,700 with both cores in each operation: its matrices are too small to share.
     """
 
     def __init__(self, model, workers: int, device: str, loss, mask_id: int):

@@ -129,8 +129,8 @@ class PLLScorer(Pipe):
             raise ValueError(f"`max_batch_tokens` must be 1 or more, or null. It is {max_batch_tokens}.")
         if mask_spacing is not None and mask_spacing < 1:
             raise ValueError(
-                f"`mask_spacing` must be 1 or more pieces, or null for exact scores. It is {mask_spacing}. 8 is a good "
-                "value to begin with."
+                f"`mask_spacing` must be 1 or more pieces, or null for exact scores. It is {mask_spacing}. The "
+                "wider the spacing, the closer are the scores to exact ones (docs/metrics.md)."
             )
         if not hasattr(model, "log_probabilities"):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")

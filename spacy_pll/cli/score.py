@@ -97,7 +97,8 @@ def score_cli(
             fields = survey.fields if survey else []
             check_fields(fields, rows.columns, input_path)
             output = output_class(rows, fields)
-            records = read_records(source, column, nlp.vocab, form)
+            # A file's ending says what it is: it must not be surveyed as one thing and scored as another.
+            records = read_records(source, column, nlp.vocab, form if source == STANDARD_STREAM else None)
             if live:
                 scored = score_records(nlp, records, 0, survey and survey.texts, batch_size, n_process)
                 _print(output.encode(scored))

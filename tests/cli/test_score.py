@@ -109,6 +109,15 @@ def test_standard_input(tiny, tmp_path, monkeypatch, output):
     assert len(lines) == 1 and json.loads(lines[0])["n"] == 1
 
 
+def test_a_files_ending_says_what_it_is(tiny, tmp_path):
+    """--format is for standard input: a file is not counted as one format and scored as another."""
+    source = write_lines(tmp_path / "in.txt", ['{"text": "A cat."}', '{"text": "A dog."}'])
+    for output in ("-", tmp_path / "out.jsonl"):
+        result = run("score", source, output, *tiny, "--format", ".jsonl")
+        lines = result.stdout.splitlines() if output == "-" else output.read_text().splitlines()
+        assert [json.loads(line)["text"] for line in lines] == ['{"text": "A cat."}', '{"text": "A dog."}']
+
+
 def test_sentences_are_scored_apart(tiny, tmp_path, make_nlp):
     source = write_lines(tmp_path / "in.txt", ["The cat sat. The dog ran."])
     run("score", source, tmp_path / "out.jsonl", *tiny, "--spans", "sents")
