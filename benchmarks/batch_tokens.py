@@ -7,26 +7,13 @@ weights and that vocabulary: the time does not depend on the weights.
 """
 
 import argparse
-import json
 import tempfile
 import time
-from itertools import islice
 from pathlib import Path
 
 import spacy
+from texts import blimp_sentences
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
-
-
-def sentences(folder: Path, n: int) -> list[str]:
-    """n sentences, both of each pair, spread evenly over the paradigms."""
-    paths = sorted(folder.glob("*.jsonl"))
-    out = []
-    for path in paths:
-        with path.open(encoding="utf8") as file:
-            for line in islice(file, n // (2 * len(paths)) + 1):
-                pair = json.loads(line)
-                out += [pair["sentence_good"], pair["sentence_bad"]]
-    return out[:n]
 
 
 def main():
@@ -49,7 +36,7 @@ def main():
         began = time.perf_counter()
         nlp.initialize()
         print(f"loaded in {time.perf_counter() - began:.2f} s")
-    texts = sentences(args.blimp, args.sentences)
+    texts = blimp_sentences(args.blimp, args.sentences)
     list(nlp.pipe(texts[:50]))
     seconds = {size: [] for size in args.sizes}
     for _ in range(args.rounds):  # interleaved, so that a slow minute of the machine hits all sizes alike

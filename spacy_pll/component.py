@@ -1,7 +1,7 @@
 """The pipeline component: docs in, attributes out."""
 
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,11 +13,11 @@ from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, regis
 
 from .extensions import Names, install
 from .metrics import check_mask_spacing, get_metric
-from .plan import make_plans
-from .wordpieces import WORDS, Wordpieces, Words, get_contexts, get_wordpieces
+from .plan import Batch, Plan, make_plans
+from .wordpieces import WORDS, Context, Wordpieces, Words, get_contexts, get_wordpieces
 
 if TYPE_CHECKING:
-    from .language_model import LanguageModel
+    from .language_model import Answers, LanguageModel
 
 DEFAULT_CONFIG = {
     "model": {"@architectures": "spacy-pll.MaskedLM.v1"},
@@ -39,6 +39,15 @@ class DocScores(NamedTuple):
     pieces: np.ndarray  # int, shape (tokens,)
     scores: np.ndarray  # float64, shape (metrics, tokens), natural log
     data: dict | None  # the value of `_.pll_data`, where it is kept
+
+
+class Begun(NamedTuple):
+    """Docs whose forward passes have been started."""
+
+    per_doc: list[tuple[Doc, list[Wordpieces], np.ndarray]]  # with what is scored, bool, shape (tokens,)
+    contexts: list[Context]
+    owners: list[int]  # for each context, the index of its doc
+    passes: list[tuple[Plan, "Answers"]]
 
 
 @Language.factory("pll", assigns=["doc._.pll", "span._.pll", "token._.pll"], default_config=DEFAULT_CONFIG)
@@ -167,24 +176,47 @@ class PLLScorer(Pipe):
         YIELDS (Doc): The docs, in order. A doc that fails goes to the error handler
             and, as in spaCy's own components, is not yielded; its neighbours are.
         """
-        error_handler = self.get_error_handler()
         self.model.load()  # if that fails it is no doc's fault
+        begun = deque()
         for docs in minibatch(stream, batch_size):
+            begun.append((docs, self._try_to_begin(docs)))
+            # While a GPU works on these docs, those before are finished and those behind begun.
+            if len(begun) > self.model.look_ahead:
+                yield from self._annotated(*begun.popleft())
+        while begun:
+            yield from self._annotated(*begun.popleft())
+
+    def _try_to_begin(self, docs: list[Doc]) -> "Begun | None":
+        try:
+            return self._begin(docs)
+        except Exception:  # whose fault it is shows when they are scored one by one
+            return None
+
+    def _annotated(self, docs: list[Doc], begun: "Begun | None") -> Iterator[Doc]:
+        """The docs with their scores; where that fails, one by one, without those that fail."""
+        if begun is not None:
             try:
-                self.set_annotations(docs, self.predict(docs))
+                self.set_annotations(docs, self._finish(begun))
             except Exception:
-                for doc in docs:
-                    try:
-                        self(doc)
-                    except Exception as error:
-                        error_handler(self.name, self, [doc], error)
-                    else:
-                        yield doc
+                pass  # as above
             else:
                 yield from docs
+                return
+        error_handler = self.get_error_handler()
+        for doc in docs:
+            try:
+                self(doc)
+            except Exception as error:
+                error_handler(self.name, self, [doc], error)
+            else:
+                yield doc
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:
         """Score docs without changing them."""
+        return self._finish(self._begin(docs))
+
+    def _begin(self, docs: list[Doc]) -> "Begun":
+        """Plan the forward passes and run them; a GPU may still be at work on them when this returns."""
         self.model.load()
         tokenizer, max_length = self.model.tokenizer, self.model.max_length
         contexts, owners, per_doc = [], [], []
@@ -194,10 +226,15 @@ class PLLScorer(Pipe):
             scored = scored if spans else np.zeros(len(doc), dtype=bool)
             owners += [len(per_doc)] * len(mine)
             contexts += mine
-            per_doc.append((doc, pieces, scored, []))
-        for owner, context, scores in zip(owners, contexts, self._score(contexts), strict=True):
-            per_doc[owner][3].append((context, scores))
-        return [self._collect(*parts) for parts in per_doc]
+            per_doc.append((doc, pieces, scored))
+        return Begun(per_doc, contexts, owners, self._run(contexts))
+
+    def _finish(self, begun: "Begun") -> list[DocScores]:
+        """Wait for the answers, and put them together."""
+        results = [[] for _ in begun.per_doc]
+        for owner, context, scores in zip(begun.owners, begun.contexts, self._scores(begun), strict=True):
+            results[owner].append((context, scores))
+        return [self._collect(*parts, mine) for parts, mine in zip(begun.per_doc, results)]
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
@@ -225,20 +262,29 @@ class PLLScorer(Pipe):
             wanted[span.start : span.end] = True
         return wanted
 
-    def _score(self, contexts: list) -> list[np.ndarray]:
-        """The scores (metrics, pieces) of each context."""
+    def _run(self, contexts: list[Context]) -> list[tuple[Plan, "Answers"]]:
+        """The forward passes that answer for some contexts."""
         metrics = [get_metric(name) for name in self.metrics]
-        out = [np.zeros((len(metrics), len(context.word))) for context in contexts]
         max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
+        out = []
         for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing):
-            answers = np.empty(plan.n_questions, dtype=np.float32)
-            for batch in plan.batches(max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads):
-                answers[batch.question] = self.model.log_probabilities(batch)
-                self.counts["rows"] += len(batch.ids)
-                self.counts["ids"] += int(batch.lengths.sum())
-                self.counts["padding"] += int(batch.ids.size - batch.lengths.sum())
-                self.counts["questions"] += len(batch.question)
-            for total, scores in zip(out, plan.scores(answers)):
+            batches = plan.batches(max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads)
+            out.append((plan, self.model.answers(map(self._counted, batches))))
+            plan.forget_rows()
+        return out
+
+    def _counted(self, batch: Batch) -> Batch:
+        self.counts["rows"] += len(batch.ids)
+        self.counts["ids"] += int(batch.lengths.sum())
+        self.counts["padding"] += int(batch.ids.size - batch.lengths.sum())
+        self.counts["questions"] += len(batch.question)
+        return batch
+
+    def _scores(self, begun: "Begun") -> list[np.ndarray]:
+        """The scores (metrics, pieces) of each context."""
+        out = [np.zeros((len(self.metrics), len(context.word))) for context in begun.contexts]
+        for plan, answers in begun.passes:
+            for total, scores in zip(out, plan.scores(answers.wait())):
                 total += scores  # the plans answer different questions
         return out
 

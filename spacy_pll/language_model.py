@@ -1,12 +1,11 @@
 """The architectures: load and save a language model, and ask it for log-probabilities at the targets."""
 
-import inspect
+import logging
 import os
 import shutil
 import tempfile
-import threading
-from collections.abc import Callable, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -29,15 +28,16 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from . import forward
 from .checksums import check_checksums, write_checksums
+from .forward import Forward
+from .memory import batch_limits, is_out_of_memory
 from .plan import Batch
+
+logger = logging.getLogger(__name__)
 
 BUILTIN = Path(__file__).parent / "builtin"
 
-# Ids in one forward pass. The figure for CPUs is measured (benchmarks/README.md), that for GPUs not yet.
-MAX_BATCH_TOKENS = {"cpu": 2048, "cuda": 65_536}
-# Logits in one forward pass, over all targets (float32): 128 MB on a CPU.
-MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
 # What a model that states no length can read.
 DEFAULT_MAX_LENGTH = 512
 
@@ -53,6 +53,7 @@ def MaskedLM(
     tokenizer_config: dict = SimpleFrozenDict(),  # noqa: B008
     transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
     mixed_precision: bool = False,
+    compile: bool = False,
 ) -> "MaskedLanguageModel":
     """A masked language model of Hugging Face transformers.
 
@@ -63,9 +64,11 @@ def MaskedLM(
     transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
     mixed_precision (bool): Run the forward passes under autocast, in bfloat16 (float16 on
         GPUs without it). Log-probabilities are taken in float32 all the same.
+    compile (bool): Have PyTorch compile the layers (`torch.compile`): slow at first, for long
+        runs. On a CPU it needs a C++ compiler.
     RETURNS (MaskedLanguageModel): Not loaded yet.
     """
-    return MaskedLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision)
+    return MaskedLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision, compile)
 
 
 @registry.architectures("spacy-pll.CausalLM.v1")
@@ -76,6 +79,7 @@ def CausalLM(
     transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
     mixed_precision: bool = False,
     leading_space: LeadingSpace = "word",
+    compile: bool = False,
 ) -> "CausalLanguageModel":
     """A left-to-right language model, for the metric `causal`: to compare PLL with log-likelihood.
 
@@ -87,7 +91,9 @@ def CausalLM(
     RAISES (ValueError): `leading_space` is neither; or, once the model is loaded, it is
         "previous" and the tokenizer marks no leading spaces.
     """
-    return CausalLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision, leading_space)
+    return CausalLanguageModel(
+        name, revision, tokenizer_config, transformer_config, mixed_precision, leading_space, compile
+    )
 
 
 class LanguageModel:
@@ -105,7 +111,15 @@ class LanguageModel:
     sees_both_sides: bool  # whether that prediction depends on the pieces behind it
     example: str  # a well-known one, for messages
 
-    def __init__(self, name, revision="main", tokenizer_config=None, transformer_config=None, mixed_precision=False):
+    def __init__(
+        self,
+        name,
+        revision="main",
+        tokenizer_config=None,
+        transformer_config=None,
+        mixed_precision=False,
+        compile=False,
+    ):
         for setting, config in (("tokenizer_config", tokenizer_config), ("transformer_config", transformer_config)):
             if "trust_remote_code" in (config or {}):
                 raise ValueError(
@@ -117,8 +131,10 @@ class LanguageModel:
         self.tokenizer_config = dict(tokenizer_config or {})
         self.transformer_config = dict(transformer_config or {})
         self.mixed_precision = mixed_precision
+        self.compile = compile
         self._transformer = None
         self._hf_tokenizer = None
+        self._forward = None
 
     @property
     def title(self) -> str:
@@ -156,7 +172,7 @@ class LanguageModel:
         RAISES (OSError): There is no such model.
         RAISES (ValueError): The model cannot be used to score text; the message says why.
         """
-        with _lock:
+        with forward.lock:
             if not self.loaded:
                 _one_thread_after_fork()
                 self._load(self.name or str(BUILTIN), self.revision, self.tokenizer_config, self.transformer_config)
@@ -189,18 +205,18 @@ class LanguageModel:
         self.tokenizer.no_padding()
         self.max_length = _max_length(model, tokenizer)
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        self.max_batch_tokens = MAX_BATCH_TOKENS.get(device.type, MAX_BATCH_TOKENS["cpu"])
-        n_logits = MAX_LOGITS.get(device.type, MAX_LOGITS["cpu"])
-        self.max_batch_targets = max(1, n_logits // model.get_input_embeddings().num_embeddings)
+        self.max_batch_tokens, self.max_batch_targets = batch_limits(model, device, self.max_length)
+        self.look_ahead = int(device.type == "cuda")
+        self._fits = None
         if self.max_length <= len(self.tokenizer.encode("").ids):
             raise ValueError(
                 f"The model {source!r} reads at most {self.max_length} wordpieces, special tokens included, which "
                 "leaves no room for text. Check `model_max_length` in tokenizer_config and the model's config.json."
             )
-        # In float32 whatever the setting: rounding must not hide, or feign, a difference between architectures.
-        mixed_precision, self.mixed_precision = self.mixed_precision, False
+        # In float32 whatever the settings: rounding must not hide, or feign, a difference between architectures.
+        self._forward = Forward(model)
         self._probe(source)
-        self.mixed_precision = mixed_precision
+        self._forward.set_arithmetic(self.mixed_precision, self.compile)
 
     def _read(self, source: str, revision: str | None, tokenizer_config: dict, transformer_config: dict):
         """Tokenizer and model from a folder or the hub, checked: whole, trained, of the right kind."""
@@ -273,69 +289,57 @@ class LanguageModel:
                 "built for your GPU, or call spacy.require_cpu() before the pipeline is made."
             ) from error
 
-    def _forward(self, ids: np.ndarray, lengths: np.ndarray):
-        device = self._transformer.device
-        ids = torch.from_numpy(ids.astype(np.int64)).to(device)
-        attention = (
-            torch.arange(ids.shape[1], device=device)[None] < torch.from_numpy(lengths.copy()).to(device)[:, None]
-        )
-        arguments = {"input_ids": ids}
-        if "attention_mask" in self._parameters:
-            arguments["attention_mask"] = attention.long()
-        if "use_cache" in self._parameters:
-            arguments["use_cache"] = False
-        with self._autocast(device):
-            return self._transformer(**arguments, return_dict=True).logits
+    def answers(self, batches: Iterable[Batch]) -> "Answers":
+        """Run forward passes, one after the other, without waiting for what they give.
 
-    def _autocast(self, device):
-        if not self.mixed_precision:
-            return nullcontext()
-        half = device.type == "cuda" and not torch.cuda.is_bf16_supported()
-        return torch.autocast(device.type, torch.float16 if half else torch.bfloat16)
-
-    @contextmanager
-    def _head_at(self, row: torch.Tensor, position: torch.Tensor):
-        """While this lasts, the model's own head sees the hidden states at some positions only.
-
-        The encoder's output (rows, length, width) is replaced by (1, questions, width): for
-        any head that works on each position by itself this changes nothing but the cost.
+        batches (Iterable[Batch]): The next is made while the device works on those before.
         """
-
-        def gather(module, args, output):
-            key = next(iter(output))
-            output[key] = output[key][row, position][None]
-            return output
-
-        handle = self._transformer.base_model.register_forward_hook(gather)
-        try:
-            yield
-        finally:
-            handle.remove()
+        return Answers([self.log_probabilities(batch) for batch in batches])
 
     @torch.inference_mode()
-    def log_probabilities(self, batch: Batch) -> np.ndarray:
-        """Natural-log probability of each target id at its position. float32, shape (questions,)."""
-        logits = self._logits(batch, batch.row, batch.position - self.shift)
-        target = torch.from_numpy(batch.target.astype(np.int64)).to(logits.device)
-        at_target = logits.gather(1, target[:, None])[:, 0]
-        return (at_target - logits.logsumexp(dim=1)).cpu().numpy()
+    def log_probabilities(self, batch: Batch) -> torch.Tensor:
+        """Natural-log probability of each target id at its position. float32, shape (questions,), on the device.
 
-    def _logits(self, batch: Batch, row: np.ndarray, position: np.ndarray) -> torch.Tensor:
-        """What the head says at some positions of some rows. float32, shape (positions, vocabulary)."""
-        device = self._transformer.device
-        if _one_thread_after_fork() and device.type == "cuda":
+        Where a pass does not fit into memory it is halved, and from then on none is larger than the half.
+
+        RAISES (RuntimeError): Not even one question about one row fits.
+        """
+        if self._fits is None or batch.ids.size <= self._fits or not batch.can_be_halved:
+            try:
+                return self._log_probabilities(batch)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if not batch.can_be_halved:
+                    raise RuntimeError(
+                        f"{self._transformer.device} has not enough memory for a single row of {batch.ids.size} "
+                        f"wordpieces under the model {self.title}: {error}. Read shorter texts at once, with "
+                        "`get_spans` set to spacy-transformers.strided_spans.v1, or score on the CPU."
+                    ) from error
+            # Behind the except clause, which holds on to the tensors of the pass that failed.
+            self._fits = batch.ids.size // 2
+            logger.warning(
+                "A forward pass of %d ids does not fit into the memory of %s. From now on a pass has at most %d.",
+                batch.ids.size,
+                self._transformer.device,
+                self._fits,
+            )
+            if self._transformer.device.type == "cuda":
+                torch.cuda.empty_cache()
+        return torch.cat([self.log_probabilities(half) for half in batch.halves()])
+
+    def _log_probabilities(self, batch: Batch) -> torch.Tensor:
+        logits, target = self._logits(batch, batch.row, batch.position - self.shift, batch.target)
+        return logits.gather(1, target[:, None])[:, 0] - logits.logsumexp(dim=1)
+
+    def _logits(self, batch: Batch, row: np.ndarray, position: np.ndarray, *others: np.ndarray) -> list[torch.Tensor]:
+        """What the head says at some positions of some rows, and other integer arrays, all of them on the device."""
+        if _one_thread_after_fork() and self._forward.device.type == "cuda":
             raise RuntimeError(
                 "Worker processes cannot use the GPU that the parent process holds. Use nlp.pipe(..., n_process=1) "
                 "on a GPU, or spacy.require_cpu() before the pipeline is made."
             )
-        row, position = (torch.from_numpy(x.astype(np.int64)).to(device) for x in (row, position))
-        if self._gathers:
-            # The hook is set on the module that all threads share.
-            with _lock, self._head_at(row, position):
-                logits = self._forward(batch.ids, batch.lengths)[0]
-        else:
-            logits = self._forward(batch.ids, batch.lengths)[row, position]
-        return logits.float()
+        return self._forward.logits(batch.ids, batch.lengths, row, position, *others)
 
     def _probe(self, source: str):
         """Find out, by trying, what this architecture allows: instead of a list of those that were tested.
@@ -343,7 +347,6 @@ class LanguageModel:
         Sets `_gathers` (the head may run at the targets alone) and `pads` (rows of different
         lengths may share a pass). Where one changes the answer it is not done: slower, and right.
         """
-        self._parameters = set(inspect.signature(self._transformer.forward).parameters)
         long = np.array(self.tokenizer.encode("This is the longer of two texts, to see what padding does.").ids)
         short = np.array(self.tokenizer.encode("Two texts.").ids)
         long, short = long[: self.max_length], short[: self.max_length]
@@ -357,7 +360,7 @@ class LanguageModel:
             return Batch(ids, np.array(lengths), row, asked, short[asked], np.arange(len(asked)))
 
         together, alone = batch(ids, len(long), len(short)), batch(short[None], len(short))
-        self._gathers = False
+        self._forward.narrowing = None
         try:
             truth = self.log_probabilities(alone)
         except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:
@@ -371,10 +374,15 @@ class LanguageModel:
                 "are damaged. Get the model anew, or choose another one."
             )
         self._check_direction(source, long)
-        self.pads = "attention_mask" in self._parameters and self._agrees(together, truth)
-        self._gathers = True
-        self._gathers = self._agrees(alone, truth)
-        if not self._gathers:  # then there are logits for every id of a pass, not only for the targets
+        self.pads = self._forward.takes_mask and self._agrees(together, truth)
+        for narrowing in Forward.narrowings:
+            self._forward.narrowing = narrowing
+            # As there are fewer positions than ids, an operation that mixes narrowed states with others fails.
+            if self._agrees(alone, truth) and (not self.pads or self._agrees(together, truth)):
+                break
+        else:
+            self._forward.narrowing = None
+            # Then there are logits for every id of a pass, not only for the targets.
             self.max_batch_tokens = min(self.max_batch_tokens, self.max_batch_targets)
 
     def _check_direction(self, source: str, ids: np.ndarray):
@@ -453,6 +461,29 @@ class LanguageModel:
             return self.from_disk(folder)
 
 
+class Answers:
+    """Log-probabilities that a device may still be working on.
+
+    parts (list[Tensor]): Of each forward pass, shape (questions,).
+    """
+
+    def __init__(self, parts: list[torch.Tensor]):
+        answers = torch.cat(parts) if parts else torch.zeros(0)
+        self._done = None
+        if answers.device.type == "cuda":
+            # One copy for all of them, into memory that the device can write to by itself.
+            answers = torch.empty(answers.shape, pin_memory=True).copy_(answers, non_blocking=True)
+            self._done = torch.cuda.Event()
+            self._done.record()
+        self._answers = answers
+
+    def wait(self) -> np.ndarray:
+        """All of them, in the order in which they were asked for. float32, shape (questions,)."""
+        if self._done is not None:
+            self._done.synchronize()
+        return self._answers.numpy()
+
+
 class MaskedLanguageModel(LanguageModel):
     """A model that predicts the piece behind a mask from both sides."""
 
@@ -515,8 +546,9 @@ class CausalLanguageModel(LanguageModel):
         transformer_config=None,
         mixed_precision=False,
         leading_space: LeadingSpace = "word",
+        compile=False,
     ):
-        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision)
+        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, compile)
         if leading_space not in get_args(LeadingSpace):
             raise ValueError(
                 f"`leading_space` must be one of {', '.join(get_args(LeadingSpace))}. It is {leading_space!r}."
@@ -532,29 +564,31 @@ class CausalLanguageModel(LanguageModel):
         if self.leading_space == "previous":
             self.max_batch_targets = max(1, self.max_batch_targets // 2)  # two positions a question
 
-    @torch.inference_mode()
-    def log_probabilities(self, batch: Batch) -> np.ndarray:
+    def _log_probabilities(self, batch: Batch) -> torch.Tensor:
         """The answers of `LanguageModel`, with log B moved as `leading_space` says. float32, shape (questions,)."""
         if self.leading_space == "word":
-            return super().log_probabilities(batch)
+            return super()._log_probabilities(batch)
         before, after = batch.position - 1, batch.position
         # The model's prediction after one piece is that before the next: each is asked for once.
         asked, which = np.unique(
             np.stack([np.tile(batch.row, 2), np.concatenate([before, after])]), axis=1, return_inverse=True
         )
-        logits = self._logits(batch, *asked)
-        which = which.reshape(2, -1)
-        log_sum = logits.logsumexp(dim=1)
-        begins = torch.from_numpy(self._begins_word).to(logits.device)
-        boundary = (logits[:, begins].logsumexp(dim=1) - log_sum).cpu().numpy()
-        target = torch.from_numpy(batch.target.astype(np.int64)).to(logits.device)
-        own = torch.from_numpy(which[0]).to(logits.device)
-        plain = (logits[own, target] - log_sum[own]).cpu().numpy()
         last = batch.position + 1 == batch.lengths[batch.row] - self._n_suffix
         following = batch.ids[batch.row, np.where(last, batch.position, batch.position + 1)]
         gives = self._begins_word[batch.target] & (batch.position > self._n_prefix)
         takes = last | self._begins_word[following]
-        return plain - np.where(gives, boundary[which[0]], 0) + np.where(takes, boundary[which[1]], 0)
+        begins = np.flatnonzero(self._begins_word)
+        logits, which, target, gives, takes, begins = self._logits(
+            batch, *asked, which.reshape(2, -1), batch.target, gives, takes, begins
+        )
+        log_sum = logits.logsumexp(dim=1)
+        boundary = logits[:, begins].logsumexp(dim=1) - log_sum
+        plain = logits[which[0], target] - log_sum[which[0]]
+        # Not by a product with 0 and 1: the boundary of a place that is not asked for may be infinite.
+        nothing = torch.zeros_like(plain)
+        given = torch.where(gives.bool(), boundary[which[0]], nothing)
+        taken = torch.where(takes.bool(), boundary[which[1]], nothing)
+        return plain - given + taken
 
     def _check_config(self, config, source: str):
         super()._check_config(config, source)
@@ -603,19 +637,6 @@ def _marked_pieces(tokenizer, n_embeddings: int, source: str) -> np.ndarray:
         marked[tokenizer.eos_token_id] = True
     return marked
 
-
-# Held while a model is loaded or runs with its hook set; a module's, so that a model can be pickled.
-_lock = threading.RLock()
-
-
-def _new_lock():
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    # Another thread may have held it at the moment of the fork, and that thread is not there in the child.
-    os.register_at_fork(after_in_child=_new_lock)
 
 _IMPORTED_IN = os.getpid()
 

@@ -21,7 +21,29 @@ class Batch(NamedTuple):
     row: np.ndarray  # int, shape (questions,)
     position: np.ndarray  # int, shape (questions,)
     target: np.ndarray  # int32, shape (questions,): how likely is this id, at this position of this row?
-    question: np.ndarray  # int, shape (questions,): their numbers in the plan
+    question: np.ndarray  # int, shape (questions,): their numbers in the plan, one after the other
+
+    @property
+    def can_be_halved(self) -> bool:
+        return len(self.ids) > 1 or len(self.question) > 1
+
+    def halves(self) -> tuple["Batch", "Batch"]:
+        """The same questions, in the same order, in two passes: half of the rows in each, or the one row for both."""
+        if len(self.ids) == 1:
+            middle = len(self.question) // 2
+            return tuple(self._replace(**self._questions(part)) for part in (slice(middle), slice(middle, None)))
+        middle = len(self.ids) // 2
+        at = np.searchsorted(self.row, middle)
+        first = self._rows(slice(middle))._replace(**self._questions(slice(at)))
+        second = self._rows(slice(middle, None))._replace(**self._questions(slice(at, None)))
+        return first, second._replace(row=second.row - middle)
+
+    def _rows(self, part: slice) -> "Batch":
+        lengths = self.lengths[part]
+        return self._replace(ids=self.ids[part, : lengths.max()], lengths=lengths)
+
+    def _questions(self, part: slice) -> dict:
+        return {name: getattr(self, name)[part] for name in ("row", "position", "target", "question")}
 
 
 class Plan:
@@ -106,6 +128,10 @@ class Plan:
     @property
     def n_questions(self) -> int:
         return len(self._row)
+
+    def forget_rows(self):
+        """Once they have been read: they are most of a plan's memory, and `scores` can do without."""
+        self.rows, self.n_rows = [], 0
 
     def scores(self, answers: np.ndarray) -> list[np.ndarray]:
         """Put the answers together.

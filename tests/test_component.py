@@ -251,7 +251,7 @@ def test_infinite_scores_are_not_stored(make_nlp, monkeypatch):
     nlp = make_nlp()
     nlp.initialize()
     model = nlp.get_pipe("pll").model
-    monkeypatch.setattr(model, "log_probabilities", lambda batch: np.full(len(batch.question), -np.inf))
+    monkeypatch.setattr(model, "log_probabilities", lambda batch: torch.full((len(batch.question),), -np.inf))
     with pytest.raises(ValueError, match="model '.*' gives log-probabilities that are not finite.*'The traveler"):
         nlp(SENTENCES[0])
 
@@ -386,6 +386,6 @@ def test_a_scorer_can_be_sent_to_a_spawned_worker(make_nlp):
 def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monkeypatch):
     model = language_model("bert")
     monkeypatch.setattr("spacy_pll.language_model._one_thread_after_fork", lambda: True)
-    monkeypatch.setattr(model, "_transformer", SimpleNamespace(device=torch.device("cuda", 0)))
+    monkeypatch.setattr(model, "_forward", SimpleNamespace(device=torch.device("cuda", 0)))
     with pytest.raises(RuntimeError, match="n_process=1"):
         model.log_probabilities(Batch(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 5))

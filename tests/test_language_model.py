@@ -8,6 +8,7 @@ import torch
 import transformers as hf
 from spacy.util import registry
 
+from spacy_pll.forward import Forward
 from spacy_pll.language_model import CausalLanguageModel, MaskedLanguageModel
 from spacy_pll.plan import Batch
 
@@ -55,16 +56,15 @@ def test_the_probe_finds_what_an_architecture_allows(language_model, architectur
     model = language_model(architecture)
     # FNet mixes all positions and ConvBERT the near ones, padding or not: their rows are never padded.
     assert model.pads == (architecture not in ("fnet", "convbert"))
-    assert model._gathers
+    assert model._forward.narrowing
 
 
-def test_rounding_does_not_hide_what_padding_does(model_folder):
+def test_rounding_does_not_hide_what_padding_does(model_folder, monkeypatch):
     model = MaskedLanguageModel(str(model_folder("convbert")), mixed_precision=True)
-    seen = []
-    forward = model._forward
-    model._forward = lambda *args: (seen.append(model.mixed_precision), forward(*args))[1]
+    seen, run = [], Forward._run
+    monkeypatch.setattr(Forward, "_run", lambda self, *args: (seen.append(self.mixed_precision), run(self, *args))[1])
     model.load()
-    assert seen and not any(seen) and model.mixed_precision and not model.pads
+    assert seen and not any(seen) and model._forward.mixed_precision and not model.pads
 
 
 def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_folder):
@@ -73,7 +73,7 @@ def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_fold
     head = model._transformer.cls
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
     model._probe("bert")
-    assert not model._gathers
+    assert model._forward.narrowing is None
     assert model.max_batch_tokens <= model.max_batch_targets
     ids = np.array([model.tokenizer.encode("The traveler lost").ids])
     n = ids.shape[1]
@@ -197,7 +197,7 @@ def test_damaged_or_unfitting_files(model_folder, tmp_path):
 
 def test_a_model_that_fails_to_load_leaves_the_one_before(model_folder, monkeypatch):
     model = MaskedLanguageModel(str(model_folder("bert")))
-    monkeypatch.setattr(MaskedLanguageModel, "_forward", lambda *args: 1 / torch.zeros(()).reshape(2))
+    monkeypatch.setattr(Forward, "_run", lambda *args: 1 / torch.zeros(()).reshape(2))
     with pytest.raises(ValueError, match="BertForMaskedLM. cannot read a short text"):
         model.load()
     assert not model.loaded

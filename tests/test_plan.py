@@ -149,3 +149,24 @@ def test_metrics_share_rows_in_contexts_that_need_several_plans(names):
     plans = list(make_plans([context], metrics, MASK, max_ids=62 * 12))
     assert len(plans) > 4
     assert sum(plan.n_rows for plan in plans) == 60 * (1 + 0.5 * (len(names) > 1))
+
+
+@given(contexts=st.lists(contexts(), min_size=1, max_size=5), names=st.lists(st.sampled_from(METRICS), min_size=1))
+def test_halves_of_a_pass_ask_the_same(contexts, names):
+    def asked(batch):
+        for row, position, target, question in zip(batch.row, batch.position, batch.target, batch.question):
+            yield question, target, position, batch.ids[row, : batch.lengths[row]].tolist()
+
+    def quarters(batch):
+        if not batch.can_be_halved:
+            return [batch]
+        first, second = batch.halves()
+        assert max(len(first.ids), len(second.ids)) < len(batch.ids) or len(batch.ids) == 1
+        assert min(len(first.question), len(second.question)) > 0
+        return [*quarters(first), *quarters(second)]
+
+    for plan in make_plans(contexts, [get_metric(name) for name in dict.fromkeys(names)], MASK):
+        for batch in plan.batches(**LIMITS):
+            parts = quarters(batch)
+            assert [each for part in parts for each in asked(part)] == list(asked(batch))
+            assert all(part.ids.shape == (1, part.lengths[0]) and len(part.question) == 1 for part in parts)

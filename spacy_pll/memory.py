@@ -1,0 +1,66 @@
+"""How large a forward pass may be: from the device's free memory and the size of the model, vocabulary included."""
+
+import os
+
+import torch
+
+# Ids in one forward pass: beyond that no gain. Measured for CPUs (benchmarks/README.md), not yet for GPUs.
+MAX_IDS = {"cpu": 2048, "cuda": 65_536}
+# Logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
+MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
+# What a pass may plan to take of the memory that is free: allocators need room to cut it up.
+SHARE_OF_IDS, SHARE_OF_TARGETS = 0.5, 0.25
+FLOAT32 = 4
+
+
+def batch_limits(model, device: torch.device, max_length: int) -> tuple[int, int]:
+    """The most ids, and the most targets, in one forward pass of a model on its device.
+
+    max_length (int): The most ids in one row.
+    RETURNS (tuple[int, int]): Each at least 1, so that a row can always be tried.
+    """
+    vocabulary = model.get_input_embeddings().num_embeddings
+    ids = MAX_IDS.get(device.type, MAX_IDS["cpu"])
+    targets = MAX_LOGITS.get(device.type, MAX_LOGITS["cpu"]) // vocabulary
+    free = free_bytes(device)
+    if free is not None:
+        ids = min(ids, int(SHARE_OF_IDS * free) // bytes_per_id(model, max_length))
+        targets = min(targets, int(SHARE_OF_TARGETS * free) // bytes_per_target(vocabulary))
+    return max(1, ids), max(1, targets)
+
+
+def bytes_per_id(model, max_length: int) -> int:
+    """What the hidden states of one id take at the widest point of a layer, its feed-forward part.
+
+    Attention that is not fused keeps its probabilities as well, twice, for each head and each id of the row.
+    """
+    linear = [module for module in model.base_model.modules() if isinstance(module, torch.nn.Linear)]
+    width = model.get_input_embeddings().embedding_dim
+    widest = max([width, *(max(module.in_features, module.out_features) for module in linear)])
+    values = 2 * widest + 4 * width
+    if getattr(model.config, "_attn_implementation", "eager") == "eager":
+        values += 2 * getattr(model.config, "num_attention_heads", 1) * max_length
+    return FLOAT32 * values
+
+
+def bytes_per_target(vocabulary: int) -> int:
+    """The logits of one target, their exponentials for the normalisation, and a copy where they were rounded."""
+    return FLOAT32 * 3 * vocabulary
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """Memory that nothing uses; None where the system does not say."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows, macOS
+        return None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a forward pass failed for lack of memory."""
+    said = str(error).lower()
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
+        isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said)
+    )

@@ -1,0 +1,48 @@
+"""Float32 products by oneDNN on processors for which the library that PyTorch uses for them is slow.
+
+PyTorch hands float32 matrix products on x86 to Intel's MKL, which leaves AVX-512 unused on
+processors of other makers: there oneDNN, which PyTorch comes with and uses for bfloat16, is
+1.3 to 1.8 times as fast (benchmarks/README.md). Both add up in float32; sums differ in the last digits.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch.nn.functional import linear
+from torch.overrides import TorchFunctionMode
+
+CPU_INFO = Path("/proc/cpuinfo")  # Linux; elsewhere PyTorch's choice stands
+
+
+@lru_cache(maxsize=1)
+def is_faster_here() -> bool:
+    """Whether this processor is one on which oneDNN was found to be faster: AMD, with AVX-512.
+
+    By kind and not by timing, so that the same machine gives the same digits every time.
+    """
+    if not torch.backends.mkldnn.is_available() or torch.backends.cpu.get_cpu_capability() != "AVX512":
+        return False
+    return CPU_INFO.exists() and "AuthenticAMD" in CPU_INFO.read_text()
+
+
+class OneDNNLinear(TorchFunctionMode):
+    """While this context lasts, oneDNN computes the products with the weights of a model's linear layers.
+
+    The model itself is not changed. The copies of its weights in oneDNN's own layout take as much memory again
+    as these weights.
+    """
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self._copies = {}
+        with torch.no_grad():
+            for module in model.modules():
+                if isinstance(module, torch.nn.Linear) and module.weight.dtype == torch.float32:
+                    bias = None if module.bias is None else module.bias.detach().to_mkldnn()
+                    self._copies[module.weight] = module.weight.detach().to_mkldnn(), bias
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is linear and len(args) == 3 and args[1] in self._copies and args[0].numel():
+            return torch._C._nn.mkldnn_linear(args[0].to_mkldnn(), *self._copies[args[1]]).to_dense()
+        return function(*args, **(kwargs or {}))
