@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import spacy
+from models import save_random
 from texts import blimp_sentences
-from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 
 def main():
@@ -27,9 +27,7 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if args.bert_base:
-            tokenizer = AutoTokenizer.from_pretrained(args.bert_base)
-            BertForMaskedLM(BertConfig(vocab_size=len(tokenizer))).save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
+            save_random("bert-base", args.bert_base, Path(folder))
             args.model = folder
         nlp = spacy.blank("en")
         scorer = nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": args.model}})

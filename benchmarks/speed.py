@@ -24,10 +24,11 @@ import numpy as np
 import spacy
 import torch
 from minicons.scorer import MaskedLMScorer
+from models import save_random
 from scipy.stats import spearmanr
 from texts import blimp_sentences, brown_paragraphs, brown_sentences
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, RobertaConfig, RobertaForMaskedLM
+from transformers import AutoTokenizer
 
 from spacy_pll.forward import Forward
 from spacy_pll.language_model import BUILTIN
@@ -38,14 +39,6 @@ from spacy_pll.wordpieces import get_contexts, get_wordpieces
 
 MINICONS_BATCHES = [1, 4, 16]  # sentences; the fastest of them on some of the sentences is taken
 THREE = ["word_l2r", "original", "whole_word"]
-
-
-def save_random(config, cls, tokenizer_folder: Path, folder: Path):
-    torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
-    config.vocab_size, config.pad_token_id = len(tokenizer), tokenizer.pad_token_id
-    cls(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def make_pipeline(folder: Path, metrics: list[str], **settings):
@@ -250,16 +243,10 @@ def main():
     }
     with tempfile.TemporaryDirectory() as scratch:
         models = {} if args.no_builtin else {"built in": BUILTIN}
-        if args.bert_base:
-            models["BERT-base size"] = Path(scratch) / "bert-base"
-            save_random(BertConfig(), BertForMaskedLM, args.bert_base, models["BERT-base size"])
-        if args.roberta_large:
-            large = RobertaConfig(
-                hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096,
-                max_position_embeddings=514, type_vocab_size=1,
-            )  # fmt: skip
-            models["RoBERTa-large size"] = Path(scratch) / "roberta-large"
-            save_random(large, RobertaForMaskedLM, args.roberta_large, models["RoBERTa-large size"])
+        for size, tokenizer in (("bert-base", args.bert_base), ("roberta-large", args.roberta_large)):
+            if tokenizer:
+                models[f"{size} size"] = Path(scratch) / size
+                save_random(size, tokenizer, models[f"{size} size"])
         results = []
         for name, folder in models.items():
             tokenizer = AutoTokenizer.from_pretrained(folder).backend_tokenizer

@@ -9,8 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import torch
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
 from torch.overrides import TorchFunctionMode
+
+# oneDNN compiles a kernel for each size that it meets, and keeps a thousand of them: some 300 MB when every pass has
+# another number of targets. So numbers of rows are rounded up to a multiple of this.
+ROWS = 32
 
 CPU_INFO = Path("/proc/cpuinfo")  # Linux; elsewhere PyTorch's choice stands
 
@@ -44,5 +48,12 @@ class OneDNNLinear(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if function is linear and len(args) == 3 and args[1] in self._copies and args[0].numel():
-            return torch._C._nn.mkldnn_linear(args[0].to_mkldnn(), *self._copies[args[1]]).to_dense()
+            return self._product(args[0], *self._copies[args[1]])
         return function(*args, **(kwargs or {}))
+
+    @staticmethod
+    def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        flat = x.reshape(-1, x.shape[-1])
+        padded = pad(flat, (0, 0, 0, -len(flat) % ROWS))
+        y = torch._C._nn.mkldnn_linear(padded.to_mkldnn(), weight, bias).to_dense()
+        return y[: len(flat)].view(*x.shape[:-1], -1)

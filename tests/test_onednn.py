@@ -49,6 +49,9 @@ def test_products_are_those_of_pytorch():
         assert other(x).shape == (5, 7, 3)  # a layer of another model
     assert len(mode._copies) == 2
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    with OneDNNLinear(model):  # as many rows as are not rounded up, and one more
+        for n in (onednn.ROWS, onednn.ROWS + 1):
+            torch.testing.assert_close(model(x.repeat(n, 1, 1)[0, :1].repeat(n, 1)), expected[0, :1].repeat(n, 1))
     assert found is not expected and torch.equal(model(x), expected)
 
 

@@ -1,0 +1,31 @@
+"""Models with random weights, on which neither time nor memory depends, and real vocabularies."""
+
+from pathlib import Path
+
+import torch
+from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, RobertaConfig, RobertaForMaskedLM
+
+SIZES = {
+    "bert-base": (BertForMaskedLM, BertConfig, {}),
+    "roberta-large": (
+        RobertaForMaskedLM,
+        RobertaConfig,
+        dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096,
+             max_position_embeddings=514, type_vocab_size=1),
+    ),
+    "small": (
+        BertForMaskedLM,
+        BertConfig,
+        dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128),
+    ),
+}  # fmt: skip
+
+
+def save_random(size: str, tokenizer_folder: Path, folder: Path):
+    """Write a model of a size of `SIZES` and a tokenizer to a folder, as a trained one would be."""
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
+    model_cls, config_cls, settings = SIZES[size]
+    config = config_cls(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **settings)
+    model_cls(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
