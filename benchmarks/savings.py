@@ -1,0 +1,102 @@
+"""What each way of leaving out work saves, on sentences of BLiMP, one left out of the leaving out at a time.
+
+    python benchmarks/savings.py BLIMP_FOLDER [--bert-base TOKENIZER_FOLDER] [--sentences 268] [--rounds 5]
+
+Without --bert-base, the built-in model.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import spacy
+from models import save_random
+from texts import blimp_sentences
+
+from spacy_pll import forward
+
+
+def count(scorer, run) -> dict:
+    scorer.counts.clear()
+    run()
+    return dict(scorer.counts)
+
+
+def padding_unsorted(lengths: list[int], max_tokens: int) -> float:
+    """The padded share of rows that are read in the order in which they come."""
+    total, rows, longest = 0, 0, 0
+    for length in lengths:
+        if rows and max(longest, length) * (rows + 1) > max_tokens:
+            total, rows, longest = total + rows * longest, 0, 0
+        rows, longest = rows + 1, max(longest, length)
+    return 1 - sum(lengths) / (total + rows * longest)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("blimp", type=Path)
+    parser.add_argument("--bert-base", type=Path, metavar="TOKENIZER_FOLDER")
+    parser.add_argument("--sentences", type=int, default=268)
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if args.bert_base:
+            save_random("bert-base", args.bert_base, Path(folder))
+        nlp = spacy.blank("en")
+        model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": folder if args.bert_base else None}
+        scorer = nlp.add_pipe("pll", config={"model": model})
+        nlp.initialize()
+    texts = blimp_sentences(args.blimp, args.sentences)
+    docs = list(nlp.tokenizer.pipe(texts))
+    run = scorer.model._forward
+
+    def score():
+        list(scorer.pipe(docs, batch_size=len(docs)))
+
+    variants = {
+        "all of it": [],
+        "the last feed-forward at every position": [patch.object(run, "narrowing", "before_head")],
+        "head and last feed-forward at every position": [patch.object(run, "narrowing", None)],
+        "products as PyTorch computes them": [patch.object(forward, "is_faster_here", lambda: False)],
+    }
+    score()
+    seconds = {name: [] for name in variants}
+    in_model = []
+    for _ in range(args.rounds):
+        for name, patches in variants.items():
+            spent, original = [], run._run
+
+            def timed(*arguments, original=original, spent=spent):
+                began = time.perf_counter()
+                out = original(*arguments)
+                spent.append(time.perf_counter() - began)
+                return out
+
+            with ExitStack() as stack:
+                for each in [*patches, patch.object(run, "_run", timed)]:
+                    stack.enter_context(each)
+                began = time.perf_counter()
+                score()
+                seconds[name].append(time.perf_counter() - began)
+            if name == "all of it":
+                in_model.append(sum(spent) / seconds[name][-1])
+    print("| | times the time | least and most |\n| --- | ---: | ---: |")
+    for name, values in list(seconds.items())[1:]:
+        ratios = sorted(np.divide(values, seconds["all of it"]))
+        print(f"| {name} | {statistics.median(ratios):.2f} | {ratios[0]:.2f}-{ratios[-1]:.2f} |")
+    print(f"share of the time inside the model: {statistics.median(in_model):.0%}")
+    together = count(scorer, score)
+    alone = count(scorer, lambda: list(scorer.pipe(docs, batch_size=1)))
+    lengths = [len(scorer.model.tokenizer.encode(doc.text).ids) for doc in docs for _ in range(doc._.pll_pieces)]
+    print(f"forward rows: {together['rows']:,}; if each sentence stood alone {alone['rows']:,}")
+    print(f"padding: {together['padding'] / (together['ids'] + together['padding']):.1%} of the ids; in the order of")
+    print(f"the texts {padding_unsorted(lengths, scorer.model.max_batch_tokens):.1%}")
+
+
+if __name__ == "__main__":
+    main()
