@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ try:
     import pyarrow.parquet as pq
     import ray
     import ray.data
+    from ray.data.exceptions import ExecutionTimeoutError
 except ImportError:
     raise ImportError('Scoring on several machines needs Ray. Install it: pip install "spacy-pll[ray]"') from None
 from spacy.cli._util import setup_gpu
@@ -60,8 +61,8 @@ def annotate(
         a function that makes one there (`functools.partial(spacy.load, "/shared/folder")`).
     column (str): The column of texts.
     id_column (str): The column that the rows are ordered by.
-    workers (int): Processes, with a pipeline each. One without a GPU takes one CPU of the cluster, and one thread;
-        leave one CPU for reading and writing.
+    workers (int): Processes, with a pipeline each. A worker takes one CPU of the cluster, and without a GPU uses one
+        thread; leave one CPU for reading and writing.
     gpus_per_worker (float): 1, or a part such as 0.5, where several workers are to share a GPU; 0 is for CPUs.
     batch_size (int): How many texts a worker is given at a time: equal masked contexts among them are computed once.
         This is also what is done again when a worker dies.
@@ -92,7 +93,7 @@ def annotate(
         batch_size=batch_size,
         batch_format="pyarrow",
         compute=ray.data.ActorPoolStrategy(size=workers),
-        **({"num_gpus": gpus_per_worker} if gpus_per_worker else {"num_cpus": 1}),
+        num_gpus=gpus_per_worker or None,
     )
 
 
@@ -155,11 +156,13 @@ class Worker:
         """The scored doc of each text, or the error that it is to be left out for."""
         self.nlp.set_error_handler(ignore_error)
         made = ((doc, n) for n, text in enumerate(texts) if isinstance(doc := self._try(self.nlp.make_doc, text), Doc))
-        docs = {n: doc for doc, n in self.nlp.pipe(made, as_tuples=True, batch_size=len(texts))}
+        docs = {}
+        # Some components leave out, or fail with, a whole batch for one text of it: what is missing is tried alone.
+        with suppress(Exception):
+            docs.update((n, doc) for doc, n in self.nlp.pipe(made, as_tuples=True, batch_size=len(texts) or 1))
         self.nlp.set_error_handler(raise_error)
         if len(docs) == len(texts):
             return list(docs.values())
-        # Whole batches are left out for one text by some components: those texts are tried alone.
         outcomes = [docs[n] if n in docs else self._try(self.nlp, text) for n, text in enumerate(texts)]
         self.nlp(WITNESS)
         return outcomes
@@ -382,7 +385,8 @@ def write(dataset: ray.data.Dataset, folder: Path):
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         dataset.write_parquet(str(unfinished), min_rows_per_file=ROWS_PER_FILE)
-    except ray.exceptions.RayError as error:
+    except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
         raise ChildProcessError(f"The job failed, and nothing was written. {error}") from error
     if folder.is_dir():
         shutil.rmtree(folder)

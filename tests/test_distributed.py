@@ -32,6 +32,20 @@ def fails_on_bad(doc):
     return doc
 
 
+@Language.factory("fails_in_its_pipe")
+class FailsInItsPipe:
+    """Knows nothing of error handlers, as components of other packages may."""
+
+    def __init__(self, nlp, name):
+        pass
+
+    def __call__(self, doc):
+        return fails_on_bad(doc)
+
+    def pipe(self, docs, **cfg):
+        yield from map(self, docs)
+
+
 def table(texts):
     return pa.table({"id": range(len(texts)), "text": pa.array(texts, pa.string()), "more": ["x"] * len(texts)})
 
@@ -54,11 +68,12 @@ def test_a_worker_adds_what_the_pipeline_scores(make_nlp):
         assert [piece for pieces in row["token_pieces"] for piece in pieces] == doc._.pll_data["pieces"]
 
 
-def test_rows_that_fail_are_kept_with_their_error(make_nlp):
+@pytest.mark.parametrize("component", ["fails_on_bad", "fails_in_its_pipe"])
+def test_rows_that_fail_are_kept_with_their_error(make_nlp, component):
     def make():
         nlp = spacy.blank("en")
         nlp.max_length = 200
-        nlp.add_pipe("fails_on_bad")
+        nlp.add_pipe(component)
         return make_nlp("bert", nlp=nlp)
 
     texts = [SENTENCES[0], "a bad one", SENTENCES[1], "long " * 100, None, SENTENCES[2]]
@@ -227,6 +242,21 @@ def test_outputs_and_inputs_that_are_refused(tmp_path, model_folder):
     assert "already has the field 'error'" in refused(tmp_path / "in.jsonl", tmp_path / "out.parquet")
     (tmp_path / "out.parquet").mkdir()
     assert "exists. Replace it with --force" in refused(tmp_path / "in.jsonl", tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize("error", [distributed.ExecutionTimeoutError, distributed.ray.exceptions.RayError])
+def test_a_job_that_fails_leaves_nothing_and_what_was_there(tmp_path, error):
+    class Failing:
+        def write_parquet(self, path, **more):
+            (Path(path) / "part").mkdir(parents=True)
+            raise error("no progress")
+
+    output = tmp_path / "out.parquet"
+    output.mkdir()
+    (output / "precious").touch()
+    with pytest.raises(ChildProcessError, match="The job failed, and nothing was written. no progress"):
+        distributed.write(Failing(), output)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["out.parquet", "precious"]
 
 
 @pytest.fixture(scope="module")
