@@ -323,7 +323,8 @@ def test_a_dataset_and_a_pipeline_in_python(two_workers, make_nlp, tmp_path):
     dataset = distributed.ray.data.from_items(items)
     with pytest.raises(ValueError, match="no column 'text'; it has 'key', 'sentence'"):
         distributed.annotate(dataset, nlp)
-    rows = distributed.annotate(dataset, nlp, column="sentence", id_column="key").take_all()
+    names = {"column": "sentence", "id_column": "key"}
+    rows = distributed.annotate(dataset, nlp, **names).take_all()
     assert [row["key"] for row in rows] == [str(n) for n in range(len(SENTENCES))]
     expected = [nlp(row["sentence"])._.naturalness for row in rows]
     assert [row["naturalness"] for row in rows] == pytest.approx(expected, abs=1e-5)
@@ -332,5 +333,5 @@ def test_a_dataset_and_a_pipeline_in_python(two_workers, make_nlp, tmp_path):
         raise OSError("no such model")
 
     with pytest.raises(ChildProcessError, match="The job failed.*nothing was written"):
-        distributed.write(distributed.annotate(dataset, cannot, column="sentence"), tmp_path / "out.parquet")
+        distributed.write(distributed.annotate(dataset, cannot, **names), tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
