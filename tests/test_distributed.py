@@ -91,10 +91,10 @@ def test_rows_that_fail_are_kept_with_their_error(make_nlp, component):
 def test_a_fault_of_the_worker_is_no_texts_fault(make_nlp, monkeypatch):
     worker = distributed.Worker(lambda: make_nlp("bert"), "text")
 
-    def broken(self, docs):
+    def broken(self, *args):
         raise RuntimeError("device lost")
 
-    monkeypatch.setattr(PLLScorer, "predict", broken)
+    monkeypatch.setattr(PLLScorer, "_collect", broken)
     with pytest.raises(RuntimeError, match="device lost"):
         worker(table(SENTENCES))
     with pytest.raises(RuntimeError, match="device lost"):
