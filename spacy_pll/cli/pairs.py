@@ -18,6 +18,7 @@ from .pipelines import (
     MetricsOption,
     ModelOption,
     PrecisionOption,
+    ProcessesOption,
     SpansOption,
     WordsOption,
     get_scorer,
@@ -71,6 +72,7 @@ def pairs_cli(
     gpu_id: GpuOption = -1,
     precision: PrecisionOption = None,
     batch_size: BatchSizeOption = 512,
+    n_process: ProcessesOption = 1,
 ):
     """Accuracy on minimal pairs: how often the better of two sentences has the higher score.
 
@@ -86,7 +88,7 @@ def pairs_cli(
         nlp = make_pipeline(model, split_names(metrics), words, spans, lang, precision, gpu_id=gpu_id)
         scorer = get_scorer(nlp)
         sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-        scores = score_distinct(nlp, scorer.names, sentences, batch_size, progress_bar)
+        scores = score_distinct(nlp, scorer.names, sentences, batch_size, progress_bar, n_process)
         if per_piece:
             scores = {text: score.per_piece() for text, score in scores.items()}
         results = {

@@ -10,6 +10,7 @@ from wasabi import table
 
 from ..component import PLLScorer
 from ..evaluation.perplexity import Corpus, perplexity, pieces_per_word, word_starts
+from ..workers import watch_workers
 from . import app
 from .errors import shown_errors
 from .outputs import ForceOption, check_output, json_text, write_whole
@@ -20,6 +21,7 @@ from .pipelines import (
     MetricsOption,
     ModelOption,
     PrecisionOption,
+    ProcessesOption,
     SpansOption,
     WordsOption,
     get_scorer,
@@ -58,6 +60,7 @@ def ppl_cli(
     gpu_id: GpuOption = -1,
     precision: PrecisionOption = None,
     batch_size: BatchSizeOption = 512,
+    n_process: ProcessesOption = 1,
 ):
     """Pseudo-perplexity of a corpus, per wordpiece and per word (Salazar et al. 2020, section 2.3).
 
@@ -75,8 +78,9 @@ def ppl_cli(
             )
         texts = (record.text for record in read_records(path, column, nlp.vocab))
         corpus = Corpus()
-        for doc in progress_bar(nlp.pipe(texts, batch_size=batch_size)):
-            add_doc(corpus, doc, scorer)
+        with watch_workers():
+            for doc in progress_bar(nlp.pipe(texts, batch_size=batch_size, n_process=n_process)):
+                add_doc(corpus, doc, scorer)
         if not corpus.pieces:
             raise InputError(f"Nothing was scored: {path!r} has {corpus.texts} texts, none of them with a wordpiece.")
         result = summary(corpus, scorer)

@@ -33,6 +33,7 @@ from .pipelines import (
     LangOption,
     ModelOption,
     PrecisionOption,
+    ProcessesOption,
     SpansOption,
     WordsOption,
     get_scorer,
@@ -84,6 +85,7 @@ def rescore_cli(
     gpu_id: GpuOption = -1,
     precision: PrecisionOption = None,
     batch_size: BatchSizeOption = 512,
+    n_process: ProcessesOption = 1,
 ):
     """Reorder n-best lists by first-pass score + weight * PLL (Salazar et al. 2020, section 3).
 
@@ -105,7 +107,7 @@ def rescore_cli(
         measure = (bleu() if use_bleu else word_error_rate()) if has_references else None
         nlp = make_pipeline(model, [metric] if metric else None, words, spans, lang, precision, gpu_id=gpu_id)
         texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
-        scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar)
+        scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar, n_process)
         if dev:
             judged = Judged.of(dev_lists, scores, per_piece, measure)
             weight = tuned_weight(judged, measure, weights, dev)

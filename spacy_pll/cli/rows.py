@@ -57,6 +57,28 @@ class TokenRows:
             yield {**row, "surprisal": surprisal, "pieces": pieces[token.i]}
 
 
+class ListRows(TextRows):
+    """One row a text, with its tokens that are not white space in lists: their texts, scores and wordpieces."""
+
+    keep_pieces = True
+
+    @property
+    def token_columns(self) -> dict[str, str]:
+        """Of the columns that hold lists: the key of `TokenRows` that their entries have."""
+        scores = {f"token_{name}": name for name in self.names.columns.values()}
+        return {"tokens": self.column, **scores, "token_pieces": "pieces"}
+
+    @property
+    def columns(self) -> list[str]:
+        return [*super().columns, *self.token_columns]
+
+    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
+        tokens = list(TokenRows(self.column, self.names)(number, doc, record._replace(fields={})))
+        lists = {name: [token[key] for token in tokens] for name, key in self.token_columns.items()}
+        for row in TextRows(self.column, self.names)(number, doc, record):
+            yield {**row, **lists}
+
+
 class JsonLines:
     """One JSON object a line."""
 

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,8 @@ from tqdm import tqdm
 from ..workers import watch_workers
 from . import app
 from .errors import shown_errors
-from .files import digest
+from .files import digest, whole_file
+from .outputs import json_text
 from .pipelines import (
     BatchSizeOption,
     GpuOption,
@@ -35,15 +37,17 @@ from .pipelines import (
     describe_model,
     get_scorer,
     make_pipeline,
+    one_of,
     split_names,
 )
 from .rows import FORMATS, Docs, JsonLines, TextRows, TokenRows, check_fields
-from .shards import Shards
+from .shards import MANIFEST, Shards
 from .texts import READERS, STANDARD_STREAM, InputError, Record, list_files, read_records
 
 # A part is long enough that opening and closing it costs nothing, and short enough that little is done twice.
 BATCHES_PER_PART = 4
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
+LOCAL, RAY = "local", "ray"
 
 
 class Survey(NamedTuple):
@@ -76,21 +80,43 @@ def score_cli(
     precision: PrecisionOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an earlier run was stopped.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    engine: Annotated[
+        str, typer.Option(**one_of(LOCAL, RAY), help="ray: on several processes or machines, by Ray Data.")
+    ] = LOCAL,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="With --engine ray: processes, each with a model. [default: 1]")
+    ] = None,
+    gpus_per_worker: Annotated[
+        float | None, typer.Option(min=0, max=1, help="With --engine ray: 1, or a part of one. [default: 0]")
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(help="With --engine ray: what to order by; numbers if it is not there. [default: id]"),
+    ] = None,
 ):
     """Score every text of INPUT and write the scores (natural logarithm) to OUTPUT.
 
     In .txt each line is a text; what stands beside a text in .jsonl, .csv and .tsv is kept.
     The results of a long run are kept in OUTPUT.parts until all are there: if it is stopped,
     the same command with --resume goes on.
+    With --engine ray INPUT may be Parquet as well, and OUTPUT is a folder of Parquet files.
     """
     with shown_errors():
+        options = (model, split_names(metrics), words, spans, lang, precision)
+        if engine == RAY:
+            local = {"--format": form, "--tokens": tokens, "--resume": resume, "--n-process": n_process != 1}
+            _check_unset(RAY, {**local, "--gpu-id": gpu_id != -1})
+            pool = (workers or 1, gpus_per_worker or 0)
+            score_on_ray(input_path, output_path, options, column, id_column or "id", *pool, batch_size, force)
+            return
+        _check_unset(LOCAL, {"--workers": workers, "--gpus-per-worker": gpus_per_worker, "--id-column": id_column})
         rows_class = TokenRows if tokens else TextRows
         output_class = _output_class(output_path, tokens)
         live = output_path == STANDARD_STREAM
         if resume and STANDARD_STREAM in (input_path, output_path):
             raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
         shards = None if live else Shards(Path(output_path), resume, force)
-        nlp = make_pipeline(model, split_names(metrics), words, spans, lang, precision, rows_class.keep_pieces, gpu_id)
+        nlp = make_pipeline(*options, rows_class.keep_pieces, gpu_id)
         with _as_file(input_path, form, live) as source:
             survey = None if source == STANDARD_STREAM else survey_input(source, column, nlp)
             rows = rows_class(column, get_scorer(nlp).names)
@@ -103,18 +129,84 @@ def score_cli(
                 scored = score_records(nlp, records, 0, survey and survey.texts, batch_size, n_process)
                 _print(output.encode(scored))
             else:
-                manifest = {
-                    "input": {"column": column, **survey._asdict()},
-                    "rows": "tokens" if tokens else "texts",
-                    "batch_size": batch_size,
-                    "model": describe_model(model, nlp),
-                    "pipeline": nlp.config["components"],
-                    "device": str(get_torch_default_device()),
-                    "versions": {package: version(package) for package in PACKAGES},
-                }
+                settings = {"rows": "tokens" if tokens else "texts", "batch_size": batch_size}
+                read = {"column": column, **survey._asdict()}
+                manifest = make_manifest(read, settings, model, nlp, str(get_torch_default_device()))
                 done = shards.begin(manifest)
                 if done >= 0:
                     score_to_shards(nlp, records, survey.texts, shards, done, output, batch_size, n_process)
+
+
+def score_on_ray(
+    input_path: str,
+    output_path: str,
+    options: tuple,
+    column: str,
+    id_column: str,
+    workers: int,
+    gpus_per_worker: float,
+    batch_size: int,
+    force: bool,
+):
+    """Score texts by a pool of workers, and write a folder of Parquet files.
+
+    options (tuple): The first arguments of `make_pipeline`.
+    """
+    from .. import distributed  # needs the extra `[ray]`
+
+    output = Path(output_path)
+    if output.suffix.lower() != distributed.PARQUET or output.is_file():
+        raise InputError(f"With --engine ray OUTPUT must be a folder that ends in .parquet. It is {output_path!r}.")
+    if output.exists() and not force:
+        raise InputError(f"{output} exists. Replace it with --force, or choose another name.")
+    model, *others = options
+    # Workers may run elsewhere.
+    options = (str(Path(model).absolute()) if model and Path(model).exists() else model, *others)
+    nlp = make_pipeline(*options)
+    corpus = distributed.survey(input_path, column, id_column)
+    check_fields(corpus.schema.names, distributed.added_columns(nlp, column), input_path)
+    make_nlp = partial(make_pipeline, *options, gpu_id=0 if gpus_per_worker else -1)
+    with distributed.cluster(workers):
+        scored = distributed.annotate(
+            corpus.read(),
+            make_nlp,
+            column=column,
+            id_column=id_column,
+            workers=workers,
+            gpus_per_worker=gpus_per_worker,
+            batch_size=batch_size,
+            ordered=corpus.numbered,
+        )
+        distributed.write(scored, output)
+    read = {"column": column, "texts": corpus.texts, "fields": corpus.schema.names, "digest": corpus.digest()}
+    settings = {"rows": "texts", "batch_size": batch_size, "engine": RAY, "workers": workers}
+    manifest = make_manifest(read, settings, model, nlp, f"{gpus_per_worker:g} GPUs a worker")
+    with whole_file(output.with_name(f"{output.name}.{MANIFEST}")) as file:
+        file.write(json_text(manifest).encode("utf8"))
+
+
+def make_manifest(read: dict, settings: dict, model: str | None, nlp: Language, device: str) -> dict:
+    """What decides the results.
+
+    read (dict): The input.
+    settings (dict): Those of the run.
+    """
+    return {
+        "input": read,
+        **settings,
+        "model": describe_model(model, nlp),
+        "pipeline": nlp.config["components"],
+        "device": device,
+        "versions": {package: version(package) for package in PACKAGES},
+    }
+
+
+def _check_unset(engine: str, options: dict[str, object]):
+    """RAISES (InputError): An option was given that the engine does not have."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        others = {RAY: "Leave it out, or leave out --engine ray", LOCAL: "Add --engine ray, or leave it out"}
+        raise InputError(f"{given[0]} does not go with --engine {engine}. {others[engine]}.")
 
 
 def score_to_shards(

@@ -1,13 +1,20 @@
 """Long runs that survive: results in numbered parts, each there whole or not at all, and a manifest beside them."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .files import whole_file
 
+try:
+    import fcntl
+except ImportError:  # no POSIX system: two runs of one output are not kept apart
+    fcntl = None
+
 MANIFEST = "manifest.json"
+LOCK = "lock"
 
 
 class ResumeError(ValueError):
@@ -39,18 +46,41 @@ class Shards:
         """Make ready, and say how many parts are there already; -1 when all is done and merged.
 
         manifest (dict): What decides the results: input, settings, versions. Plain JSON values.
-        RAISES (ResumeError): An earlier run, which this one is to continue, differs from it.
+        RAISES (ResumeError): An earlier run, which this one is to continue, differs from it, or is still at work.
         """
         self.manifest = json.loads(json.dumps(manifest))  # as it will read back
-        if self.resume and self.folder.exists():
-            return self._go_on()
-        if self.resume and self.output.exists():
+        unfinished = self.folder.exists()
+        if self.resume and not unfinished and self.output.exists():
             self._check_same(_read(self.final_manifest))
             return -1
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock()
+        if self.resume and unfinished:
+            return self._go_on()
+        for path in self.folder.iterdir():
+            if path.name != LOCK:
+                path.unlink()
         self._write_manifest(self.folder / MANIFEST)
         return 0
+
+    def _lock(self):
+        """Hold the folder until all is merged, or this process ends, in whatever way.
+
+        Worker processes do not inherit the lock: one that outlives a killed parent does not keep it.
+        """
+        self.lock = open(self.folder / LOCK, "a+", encoding="utf8")
+        try:
+            if fcntl:
+                fcntl.lockf(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            self.lock.seek(0)
+            raise ResumeError(
+                f"Another process, {self.lock.read() or 'just begun'}, is writing {self.output}. Wait until it has "
+                "ended, or stop it and go on with --resume; or choose another name."
+            ) from None
+        self.lock.truncate(0)
+        self.lock.write(str(os.getpid()))
+        self.lock.flush()
 
     def _go_on(self) -> int:
         path = self.folder / MANIFEST
@@ -90,6 +120,7 @@ class Shards:
         self._write(self.output, join(self._parts(count)))
         self._write_manifest(self.final_manifest)
         shutil.rmtree(self.folder)
+        self.lock.close()
 
     def _write(self, path: Path, blocks: Iterable[bytes]):
         try:

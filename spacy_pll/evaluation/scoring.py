@@ -7,6 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..extensions import Names
+from ..workers import watch_workers
 
 
 class TextScore(NamedTuple):
@@ -26,6 +27,7 @@ def score_distinct(
     texts: Iterable[str],
     batch_size: int = 512,
     progress: Callable[[Iterator, int], Iterable] = lambda scores, total: scores,
+    n_process: int = 1,
 ) -> dict[str, TextScore]:
     """Score each distinct text once.
 
@@ -33,13 +35,16 @@ def score_distinct(
     names (Names): What that component calls its attributes.
     texts (Iterable[str]): In an order that puts like texts side by side: texts of one batch share masked contexts.
     progress (Callable): Wraps the stream of scores; it is told how many there will be.
+    n_process (int): Worker processes, as for `nlp.pipe`.
     RETURNS (dict[str, TextScore]): In the order of the texts' first occurrence. A text without a wordpiece scores 0.0,
         the logarithm of an empty product.
     RAISES (ValueError): A text has words and none was scored.
+    RAISES (ChildProcessError): A worker process was killed.
     """
     distinct = list(dict.fromkeys(texts))
-    scores = (text_score(doc, names) for doc in nlp.pipe(distinct, batch_size=batch_size))
-    return dict(zip(distinct, progress(scores, len(distinct)), strict=True))
+    with watch_workers():
+        scores = (text_score(doc, names) for doc in nlp.pipe(distinct, batch_size=batch_size, n_process=n_process))
+        return dict(zip(distinct, progress(scores, len(distinct)), strict=True))
 
 
 def text_score(doc: Doc, names: Names) -> TextScore:

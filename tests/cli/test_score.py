@@ -261,9 +261,28 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, size, parts_don
     assert "File too large" in stopped.stderr and "--resume" in stopped.stderr
     assert not (tmp_path / "out.jsonl").exists()
     parts = [part.name for part in (tmp_path / "out.jsonl.parts").iterdir()]
-    assert sorted(parts) == [*(f"{n:06}.jsonl" for n in range(parts_done)), "manifest.json"]
+    assert sorted(parts) == [*(f"{n:06}.jsonl" for n in range(parts_done)), "lock", "manifest.json"]
     subprocess.run(command(*arguments, "--resume"), check=True, capture_output=True)
     assert [row["text"] for row in read_rows(tmp_path / "out.jsonl")] == texts
+
+
+def test_two_processes_do_not_write_one_output(tiny, tmp_path, monkeypatch):
+    source = write_lines(tmp_path / "in.txt", SENTENCES)
+    output, answers = tmp_path / "out.jsonl", []
+
+    def meanwhile(*arguments):
+        for option in ("--resume", "--force"):
+            second = subprocess.run(command(source, output, *tiny, option), capture_output=True, text=True)
+            answers.append((second.returncode, " ".join(second.stderr.split())))
+        return original(*arguments)
+
+    original = score.score_records
+    monkeypatch.setattr(score, "score_records", meanwhile)
+    run("score", source, output, *tiny)
+    for code, error in answers:
+        assert code == 1 and f"Another process, {os.getpid()}, is writing {output}. Wait until" in error
+    assert [row["text"] for row in read_rows(output)] == SENTENCES
+    assert not (tmp_path / "out.jsonl.parts").exists()
 
 
 @pytest.mark.slow
