@@ -1,4 +1,4 @@
-"""How much several metrics at once cost, counted in forward rows on BLiMP with a real vocabulary."""
+"""What is computed, counted on real sentences with a real vocabulary: rows that metrics share, and padding."""
 
 import pytest
 import spacy
@@ -8,7 +8,10 @@ from spacy_pll.plan import make_plans
 from spacy_pll.wordpieces import get_contexts, get_wordpieces
 
 from .conftest import SHARED, get_tokenizer
+from .corruption import brown_sentences
 from .test_minicons import BLIMP, sentences
+
+BROWN = SHARED / "data" / "brown" / "brown.zip"
 
 
 @pytest.mark.skipif(not BLIMP.is_dir(), reason=f"BLiMP is not at hand under {SHARED.name}/data")
@@ -29,3 +32,20 @@ def test_three_metrics_cost_a_quarter_more_than_one():
     print(f"forward rows: {rows[1]} for one metric, {rows[3]} for three")  # pytest -s shows it
     assert rows[1] == sum(len(context.word) for context in contexts)
     assert rows[1] < rows[3] < 1.25 * rows[1], rows
+
+
+@pytest.mark.skipif(not BROWN.is_file(), reason=f"the Brown corpus is not at hand under {SHARED.name}/data")
+def test_little_of_what_is_computed_is_padding():
+    tokenizer = get_tokenizer("bert-base-cased")
+    nlp = spacy.blank("en")
+    contexts = []
+    for doc in nlp.pipe(brown_sentences(BROWN, 1000, words=(1, 200))):
+        pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "spacy")
+        contexts += get_contexts([doc[:]], [pieces], None, 512)[0]
+    ids = padding = 0
+    for plan in make_plans(contexts, [get_metric("word_l2r")], tokenizer.mask_token_id):
+        for batch in plan.batches(2048, 1000, 0):
+            ids += batch.ids.size
+            padding += batch.ids.size - batch.lengths.sum()
+    print(f"padding: {padding / ids:.1%} of {ids:,} ids")
+    assert padding < 0.03 * ids
