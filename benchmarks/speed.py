@@ -12,6 +12,7 @@ targets, as PyTorch computes it by itself. Needs minicons: pip install "spacy-pl
 
 import argparse
 import json
+import math
 import platform
 import statistics
 import tempfile
@@ -32,6 +33,7 @@ from transformers import AutoTokenizer
 
 from spacy_pll.forward import Forward
 from spacy_pll.language_model import BUILTIN
+from spacy_pll.memory import free_bytes
 from spacy_pll.metrics import get_metric
 from spacy_pll.onednn import is_faster_here
 from spacy_pll.plan import make_plans
@@ -121,14 +123,18 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     three = make_pipeline(folder, THREE)
     rounded = make_pipeline(folder, ["word_l2r"], mixed_precision=True)
     bare, pieces = make_bare(nlp, texts)
-    minicons, batch = make_minicons(folder, texts, device)
     contestants = {
         "spacy-pll": lambda: list(nlp.pipe(texts)),
-        "minicons": minicons,
         "bare": bare,
         "three metrics": lambda: list(three.pipe(texts)),
         "mixed precision": lambda: list(rounded.pipe(texts)),
     }
+    batch = None
+    # minicons reads a text in one pass, and keeps all its logits, float32, and as many while it normalises them.
+    longest = max(doc._.pll_pieces for doc in nlp.pipe(texts))
+    needed = 8 * longest**2 * nlp.get_pipe("pll").model.tokenizer.get_vocab_size()
+    if needed < (free_bytes(torch.device(device)) or math.inf) and longest < nlp.get_pipe("pll").model.max_length:
+        contestants["minicons"], batch = make_minicons(folder, texts, device)
     some = texts[: max(1, len(texts) // 10)]
     for warm in (nlp, three, rounded):
         list(warm.pipe(some))
@@ -180,6 +186,8 @@ def products(device: str) -> list[str]:
 
 def ratio(result: dict, numerator: str, denominator: str) -> str:
     """Of two contestants' times: the median over the rounds, and its spread."""
+    if numerator not in result["seconds"]:
+        return "too long for it"
     pairs = zip(result["seconds"][numerator], result["seconds"][denominator])
     values = sorted(a / b for a, b in pairs)
     return f"{statistics.median(values):.2f} ({values[0]:.2f}-{values[-1]:.2f})"
