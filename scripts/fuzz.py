@@ -25,7 +25,8 @@ def main():
     import atheris
 
     # Only what is fuzzed is watched: paths inside torch or spaCy would count as news, too.
-    with atheris.instrument_imports(include=["spacy_pll.wordpieces", "spacy_pll.plan", "spacy_pll.metrics"]):
+    watched = ["metrics", "plan", "questions", "wordpieces"]
+    with atheris.instrument_imports(include=[f"spacy_pll.{name}" for name in watched]):
         import spacy_pll.plan  # noqa: F401
     from tests import fuzzing
 

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 
 Words = Literal["spacy", "tokenizer", "whitespace"]
 WORDS = get_args(Words)
 
 # More pieces than any window has: the poorer side counts first, the richer one breaks ties.
 _RICHER_SIDE = 2**32
+# More room than any window has: a span that holds all tokens that share pieces comes before one that holds some.
+_WHOLE_GROUP = 2**61
 
 # Every code point that str.isspace() accepts lies below U+3001.
 _WHITE_SPACE = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
@@ -224,7 +226,9 @@ def get_contexts(
     """Cut the spans of one doc into contexts such that every token is scored once.
 
     A token that lies in several spans is scored in the one that gives it the most
-    context on its poorer side; a tie goes to the earlier span.
+    context on its poorer side; a tie goes to the earlier span. Tokens that share a piece in
+    some span ("ca" and "n't" share "can") are scored in the same span, of those that hold them all:
+    else a letter of theirs would be scored twice, or never.
 
     spans (list[Span]): The spans of one doc.
     wordpieces (list[Wordpieces]): Their pieces. `word` is renumbered in place where a
@@ -237,6 +241,8 @@ def get_contexts(
     best = np.full(n_tokens, -1, dtype=np.int64)
     owner = np.full(n_tokens, -1, dtype=np.int64)
     cuts = []
+    group = _joined_tokens(wordpieces, spans[0].doc) if spans else owner
+    group_sizes = np.bincount(group)
     for i, (span, pieces) in enumerate(zip(spans, wordpieces)):
         size = max_length - len(pieces.prefix) - len(pieces.suffix)
         if not len(pieces):
@@ -250,6 +256,8 @@ def get_contexts(
             window, piece_room = choose_windows(pieces.word, bounds)
             cuts.append((bounds, window))
             room = _token_room(pieces.token - span.start, piece_room, len(span))
+        mine = group[span.start : span.end]
+        room = np.where(np.bincount(mine)[mine] == group_sizes[mine], _WHOLE_GROUP + _least(mine, room)[mine], room)
         better = room > best[span.start : span.end]
         owner[span.start : span.end][better] = i
         best[span.start : span.end][better] = room[better]
@@ -270,10 +278,27 @@ def get_contexts(
     return contexts, covered
 
 
+def _joined_tokens(wordpieces: list[Wordpieces], doc: Doc) -> np.ndarray:
+    """Number the runs of tokens of which each shares a piece with the next in some span; shape (tokens of the doc,)."""
+    starts = np.array([token.idx for token in doc], dtype=np.int64)
+    joined = np.zeros(len(doc) + 1, dtype=np.int64)
+    for pieces in wordpieces:
+        last = np.maximum(segment_of(pieces.end - 1, starts), pieces.token)
+        np.add.at(joined, pieces.token, 1)
+        np.add.at(joined, last, -1)
+    return np.cumsum(np.append(True, joined[:-1].cumsum()[:-1] == 0)) - 1
+
+
+def _least(number: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """For each number, the least value that goes with it."""
+    out = np.full(number.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(out, number, value)
+    return out
+
+
 def _token_room(token: np.ndarray, room: np.ndarray, n_tokens: int) -> np.ndarray:
     """The least room of a token's pieces; a token without a piece has that of the one before it, else after."""
-    out = np.full(n_tokens, np.iinfo(np.int64).max)
-    np.minimum.at(out, token, room)
+    out = _least(token, room)
     has = np.flatnonzero(np.bincount(token, minlength=n_tokens))
     return out[has[np.maximum(np.searchsorted(has, np.arange(n_tokens), side="right") - 1, 0)]]
 

@@ -200,6 +200,43 @@ def test_overlapping_spans_score_a_token_once_where_it_has_most_context():
     assert covered.all()
 
 
+def scored_letters(doc, spans, unit="spacy"):
+    """How often each character of a doc is scored."""
+    tokenizer = get_tokenizer("wordpiece").backend_tokenizer
+    pieces = [get_wordpieces(span, tokenizer, unit) for span in spans]
+    contexts, _ = get_contexts(spans, pieces, None, 100)
+    times = np.zeros(len(doc.text), dtype=int)
+    for context in contexts:
+        for i in context.offset + np.flatnonzero(context.scored):
+            times[pieces[context.span].start[i] : pieces[context.span].end[i]] += 1
+    return times
+
+
+@pytest.mark.parametrize("unit", WORDS)
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        [(0, 5), (4, 7)],  # only the second holds both tokens, and gives "ca" less context than the first
+        [(2, 6), (5, 11)],  # only the first does, and gives "n't" less
+        [(5, 11), (2, 6)],
+        [(0, 5), (5, 11)],
+        [(0, 11), (4, 5)],
+        [(0, 5), (4, 7), (5, 11)],
+    ],
+)
+def test_spans_that_meet_inside_a_contraction_score_each_letter_once(cuts, unit):
+    words = "We said that I ca n't go there at all .".split()
+    doc = Doc(nlp.vocab, words=words, spaces=[word != "ca" for word in words])
+    whole = get_wordpieces(doc[:], get_tokenizer("wordpiece").backend_tokenizer, unit)
+    inside = doc[5].idx
+    assert ((whole.start < inside) & (inside < whole.end)).any()  # a piece reaches from "ca" into "n't"
+    inside_some = np.zeros(len(doc.text), dtype=bool)
+    for start, end in cuts:
+        inside_some[doc[start:end].start_char : doc[start:end].end_char] = True
+    expected = inside_some & [not character.isspace() for character in doc.text]
+    assert (scored_letters(doc, [doc[start:end] for start, end in cuts], unit) == expected).all()
+
+
 def test_a_token_at_the_edge_of_two_spans_is_scored_in_the_longer_one():
     doc = nlp.make_doc(SENTENCES[0])
     _, [context], _ = contexts_of(doc, [doc[0:1], doc[:]], max_length=100)
