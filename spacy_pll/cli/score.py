@@ -28,6 +28,7 @@ from .pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
+    MaskSpacingOption,
     MetricsOption,
     ModelOption,
     PrecisionOption,
@@ -68,6 +69,7 @@ def score_cli(
     metrics: MetricsOption = None,
     words: WordsOption = None,
     spans: SpansOption = None,
+    mask_spacing: MaskSpacingOption = None,
     lang: LangOption = "en",
     column: Annotated[str, typer.Option(help="The column or key that holds the text.")] = "text",
     form: Annotated[
@@ -102,7 +104,7 @@ def score_cli(
     With --engine ray INPUT may be Parquet as well, and OUTPUT is a folder of Parquet files.
     """
     with shown_errors():
-        options = (model, split_names(metrics), words, spans, lang, precision)
+        options = (model, split_names(metrics), words, spans, lang, precision, mask_spacing)
         if engine == RAY:
             local = {"--format": form, "--tokens": tokens, "--resume": resume, "--n-process": n_process != 1}
             _check_unset(RAY, {**local, "--gpu-id": gpu_id != -1})

@@ -126,6 +126,23 @@ def test_sentences_are_scored_apart(tiny, tmp_path, make_nlp):
     assert read_rows(tmp_path / "out.jsonl")[0]["pll"] == pytest.approx(whole, abs=1e-4)
 
 
+def test_passes_are_shared_with_mask_spacing_and_the_manifest_says_so(tiny, tmp_path, make_nlp):
+    source = write_lines(tmp_path / "in.txt", SENTENCES)
+    run("score", source, tmp_path / "out.jsonl", *tiny, "--mask-spacing", 3)
+    own = [row["pll"] for row in read_rows(tmp_path / "out.jsonl")]
+    spaced, exact = ([doc._.pll for doc in make_nlp("bert", mask_spacing=n).pipe(SENTENCES)] for n in (3, None))
+    assert own == pytest.approx(spaced, abs=1e-4) and own != pytest.approx(exact, abs=1e-4)
+    manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
+    assert manifest["pipeline"]["pll"]["mask_spacing"] == 3
+    # a saved pipeline keeps its own, unless another is given
+    make_nlp("bert", mask_spacing=3).to_disk(tmp_path / "pipeline")
+    for name, options, expected in (("own", [], spaced), ("other", ["--mask-spacing", 1000], exact)):
+        run("score", source, tmp_path / f"{name}.jsonl", "--model", tmp_path / "pipeline", *options)
+        assert [row["pll"] for row in read_rows(tmp_path / f"{name}.jsonl")] == pytest.approx(expected, abs=1e-4)
+    error = run("score", source, "-", *tiny, "--mask-spacing", 3, "--metrics", "sentence_l2r", fails=True)
+    assert "does not mask within words" in error.unwrapped_stderr
+
+
 def test_two_processes_give_the_same(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", SENTENCES * 3)
     run("score", source, tmp_path / "one.jsonl", *tiny, "--batch-size", 2)
@@ -175,6 +192,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
     run("score", source, output, *tiny)
     for options, message in [
         ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is ['original']"),
+        ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is 8"),
         ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is 7"),
         ((*tiny, "--tokens"), "rows: it was 'texts', and is 'tokens'"),
         (("--model", model_folder("roberta")), "model.digest: it was"),
