@@ -5,6 +5,7 @@
 
 BROWN.zip is NLTK's archive of the Brown corpus, BLIMP_FOLDER has BLiMP's 67 data files,
 EVENTSADAPT.csv is Kauf et al.'s sentence set. Needs the package wordfreq. Prints Markdown tables.
+FILE.json is written as the results come in; parts that it has already are kept unless they are measured anew.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import re
 import time
 import zipfile
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +109,15 @@ def with_interval(x, y) -> str:
     return f"{math.tanh(z):.3f} [{math.tanh(z - half):.3f}, {math.tanh(z + half):.3f}]"
 
 
+def difference_interval(x, y, other, n_samples: int = 2000) -> str:
+    """r(x, y) - r(x, other), with a percentile bootstrap interval that draws the items anew."""
+    values = np.array([x, y, other])
+    draws = np.random.default_rng(0).integers(len(x), size=(n_samples, len(x)))
+    samples = [np.corrcoef(values[:, draw])[0] for draw in draws]
+    low, high = np.percentile([r[1] - r[2] for r in samples], [2.5, 97.5])
+    return f"{pearson(x, y) - pearson(x, other):+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
 def hits(docs: list, metric: str | None = None) -> np.ndarray:
     """For each pair of good and bad: 1, 0, or 0.5 on a tie."""
     scores = np.array([doc._.get(f"pll_{metric}" if metric else "pll") for doc in docs])
@@ -122,11 +133,12 @@ def half_width(values: np.ndarray) -> float:
 
 
 def timed(nlp, texts: list[str]):
+    """The docs, the seconds of CPU time that they took, and the pieces in their forward passes."""
     scorer = nlp.get_pipe("pll")
     scorer.counts.clear()
-    began = time.perf_counter()
+    began = time.process_time()  # of this process alone, whatever else the machine does
     docs = list(nlp.pipe(texts, batch_size=64))
-    return docs, time.perf_counter() - began, scorer.counts["ids"]
+    return docs, time.process_time() - began, scorer.counts["ids"]
 
 
 def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | None) -> int:
@@ -135,7 +147,7 @@ def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | Non
     return sum(rows.size for plan in plans for rows in plan.rows)
 
 
-def cost_tables(args) -> dict:
+def cost_tables(args) -> Iterator[dict]:
     """What the spacings save with models that read contexts of several lengths: counted, for the tokenizer's words."""
     nlp = make_pipeline(args.model, METRICS)
     model = nlp.get_pipe("pll").model
@@ -154,7 +166,7 @@ def cost_tables(args) -> dict:
             table.append(row)
     n_pieces = sum(map(len, pieces)) / len(docs)
     print_table(f"Forward pieces for {len(docs)} Brown paragraphs of {n_pieces:.0f} pieces", table)
-    return {"cost": table}
+    yield {"pieces_per_text": n_pieces, "forward_pieces": table}
 
 
 def units(docs: list) -> dict[str, np.ndarray]:
@@ -166,7 +178,7 @@ def units(docs: list) -> dict[str, np.ndarray]:
     }
 
 
-def spacing_tables(args) -> dict:
+def spacing_tables(args) -> Iterator[dict]:
     exact_nlp = make_pipeline(args.model, ["word_l2r"], keep_pieces=True)
     model = exact_nlp.get_pipe("pll").model
     paragraphs = brown_paragraphs(args.brown, model.tokenizer, args.paragraphs)
@@ -177,7 +189,18 @@ def spacing_tables(args) -> dict:
     exact_units = units(exact)
     exact_blimp, blimp_time, blimp_ids = timed(exact_nlp, sentences)
     n_pieces = len(exact_units["piece"]) / len(paragraphs)
+    accuracy = 100 * hits(exact_blimp).mean()
     agreement, cost, blimp = [], [], []
+    exact_figures = {
+        "paragraphs": len(paragraphs),
+        "pieces_per_paragraph": n_pieces,
+        "forward_pieces": exact_ids,
+        "cpu_seconds": exact_time,
+        "blimp_pairs": len(pairs),
+        "blimp_accuracy": accuracy,
+        "blimp_forward_pieces": blimp_ids,
+        "blimp_cpu_seconds": blimp_time,
+    }
     for spacing in SPACINGS:
         nlp = make_pipeline(args.model, ["word_l2r"], keep_pieces=True, mask_spacing=spacing)
         docs, seconds, ids = timed(nlp, paragraphs)
@@ -193,7 +216,7 @@ def spacing_tables(args) -> dict:
             {
                 "mask_spacing": spacing,
                 "forward pieces": f"{exact_ids / ids:.1f} times fewer",
-                "time": f"{exact_time / seconds:.1f} times less",
+                "CPU time": f"{exact_time / seconds:.1f} times less",
             }
         )
         docs, seconds, ids = timed(nlp, sentences)
@@ -205,21 +228,24 @@ def spacing_tables(args) -> dict:
                 "accuracy": f"{100 * hits(docs).mean():.1f}",
                 "change": f"{change.mean():+.1f} ± {half_width(change):.1f}",
                 "forward pieces": f"{blimp_ids / ids:.1f} times fewer",
-                "time": f"{blimp_time / seconds:.1f} times less",
+                "CPU time": f"{blimp_time / seconds:.1f} times less",
             }
         )
+        yield {"exact": exact_figures, "agreement": agreement, "cost": cost, "blimp": blimp}
     about = f"{len(paragraphs)} Brown paragraphs of {n_pieces:.0f} pieces"
     print_table(f"{about}, word_l2r: agreement with exact scores (nats)", agreement)
-    print_table(f"{about}, word_l2r: cost (exact: {exact_ids:,} forward pieces, {exact_time:.0f} s)", cost)
-    accuracy = 100 * hits(exact_blimp).mean()
-    print_table(f"BLiMP, {len(pairs):,} pairs, word_l2r (exact: {accuracy:.1f} %, {blimp_time:.0f} s)", blimp)
-    return {"agreement": agreement, "cost": cost, "blimp": blimp, "blimp_exact": accuracy}
+    print_table(f"{about}, word_l2r: cost (exact: {exact_ids:,} forward pieces, {exact_time:.0f} s of CPU time)", cost)
+    print_table(
+        f"BLiMP, {len(pairs):,} pairs, word_l2r (exact: {accuracy:.1f} %, {blimp_ids:,} forward pieces, "
+        f"{blimp_time:.0f} s of CPU time)",
+        blimp,
+    )
 
 
 # The metrics side by side
 
 
-def metric_tables(args) -> dict:
+def metric_tables(args) -> Iterator[dict]:
     import wordfreq
 
     nlp = make_pipeline(args.model, METRICS)
@@ -239,6 +265,8 @@ def metric_tables(args) -> dict:
         blimp.append({"phenomenon": name, **cells, "any order minus l2r": against})
     print_table(f"BLiMP accuracy in percent, {len(pairs):,} pairs", blimp)
 
+    yield {"blimp": blimp}
+
     sentences = eventsadapt(args.eventsadapt)
     words = sorted({word for text in sentences for word in text.lower().rstrip(".").split() if word.isalpha()})
     frequency = {word: wordfreq.word_frequency(word, "en") for word in words}
@@ -246,37 +274,50 @@ def metric_tables(args) -> dict:
     in_context = list(nlp.pipe([CONTEXT.format(word) for word in words], batch_size=256))
     position = CONTEXT.split().index("{}.")
     tokens = [doc[position] for doc in in_context]
-    log_frequency = [math.log(frequency[word]) for word in words]
-    several = np.array([token._.pll_pieces > 1 for token in tokens])
+    log_frequency = np.array([math.log(frequency[word]) for word in words])
+    n_pieces = np.array([token._.pll_pieces for token in tokens])
+    several = n_pieces > 1
     scored = list(nlp.pipe(sentences, batch_size=256))
     length = [doc._.pll_pieces for doc in scored]
-    correlations = []
-    for metric in METRICS:
-        values = np.array([token._.get(f"pll_{metric}") for token in tokens])
-        per_piece = values / [token._.pll_pieces for token in tokens]
+    score = {metric: np.array([token._.get(f"pll_{metric}") for token in tokens]) for metric in METRICS}
+    correlations, normalised = [], []
+    for metric, values in score.items():
         negative = [-doc._.get(f"pll_{metric}") for doc in scored]
         correlations.append(
             {
                 "metric": metric,
                 "word score, log frequency": with_interval(log_frequency, values),
-                "words of several pieces": with_interval(np.array(log_frequency)[several], values[several]),
-                "word score per piece": with_interval(log_frequency, per_piece),
+                "minus word_l2r's": difference_interval(log_frequency, values, score["word_l2r"])
+                if metric != "word_l2r"
+                else "",
+                "words of several pieces": with_interval(log_frequency[several], values[several]),
                 "negative score, length": with_interval(length, negative),
             }
         )
+        normalised.append(
+            {
+                "metric": metric,
+                "score": with_interval(log_frequency, values),
+                "/ sqrt(pieces)": with_interval(log_frequency, values / np.sqrt(n_pieces)),
+                "/ pieces": with_interval(log_frequency, values / n_pieces),
+                "/ characters": with_interval(log_frequency, values / np.array([len(word) for word in words])),
+                "/ pieces, words of several": with_interval(log_frequency[several], (values / n_pieces)[several]),
+            }
+        )
+    in_words = f"{len(words):,} words ({several.sum()} of several pieces) in {CONTEXT.format('_')!r}"
     print_table(
-        f"Pearson's r of log frequency and the score of {len(words):,} words ({several.sum()} of several pieces) in "
-        f"{CONTEXT.format('_')!r}; of the length in pieces and the negative score of {len(sentences):,} sentences of "
-        "EventsAdapt",
+        f"Pearson's r of log frequency and the score of {in_words}; of the length in pieces and the negative score of "
+        f"{len(sentences):,} sentences of EventsAdapt",
         correlations,
     )
-    return {"blimp": blimp, "correlations": correlations}
+    print_table(f"Pearson's r of log frequency and the length-normalised score of {in_words}", normalised)
+    yield {"blimp": blimp, "correlations": correlations, "length_normalised": normalised}
 
 
 # Sampled orders
 
 
-def order_tables(args, n_draws: int = 20, n_words: int = 12) -> dict:
+def order_tables(args, n_draws: int = 20, n_words: int = 12) -> Iterator[dict]:
     """How far the average over some orders is from that over all, for words that are long but not too long for all."""
 
     def single(seed, k):
@@ -328,7 +369,7 @@ def order_tables(args, n_draws: int = 20, n_words: int = 12) -> dict:
             }
         )
     print_table(f"Sampled orders, words of Brown in {CONTEXT.format('_')!r}, {n_draws} draws (nats)", table)
-    return {"orders": table}
+    yield {"sampled": table}
 
 
 def main():
@@ -344,9 +385,13 @@ def main():
     args = parser.parse_args()
     spacy.prefer_gpu()
     parts = {"cost": cost_tables, "spacing": spacing_tables, "metrics": metric_tables, "orders": order_tables}
-    result = {name: part(args) for name, part in parts.items() if args.only in (None, name)}
-    if args.output:
-        args.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf8")
+    kept = args.output is not None and args.output.exists()
+    results = json.loads(args.output.read_text(encoding="utf8")) if kept else {}
+    for name, part in parts.items():
+        if args.only in (None, name):
+            for results[name] in part(args):
+                if args.output:
+                    args.output.write_text(json.dumps(results, indent=2) + "\n", encoding="utf8")
 
 
 if __name__ == "__main__":

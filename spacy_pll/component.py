@@ -1,8 +1,9 @@
 """The pipeline component: docs in, attributes out."""
 
 import warnings
+import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, registry, to_bytes, to_disk
 
+from .continuations import Continuation, check_apart, normalised, place
 from .extensions import Names, install
 from .metrics import check_mask_spacing, get_metric
 from .plan import Batch, Plan, make_plans
@@ -88,7 +90,25 @@ def make_pll(
         keep_pieces=keep_pieces,
         max_batch_tokens=max_batch_tokens,
         mask_spacing=mask_spacing,
+        make_doc=_DocMaker(nlp),
     )
+
+
+class _DocMaker:
+    """`nlp.make_doc`, but without a hold on the pipeline: a component that holds the pipeline that it stands in would
+    keep the model's memory until the garbage collector finds the cycle. It is not pickled or copied: what comes out
+    is None.
+    """
+
+    def __init__(self, nlp: Language):
+        self._nlp, self._tokenizer = weakref.ref(nlp), nlp.tokenizer
+
+    def __call__(self, text: str) -> Doc:
+        nlp = self._nlp()
+        return self._tokenizer(text) if nlp is None else nlp.make_doc(text)
+
+    def __reduce__(self):
+        return type(None), ()
 
 
 class PLLScorer(Pipe):
@@ -111,6 +131,7 @@ class PLLScorer(Pipe):
         where their masked pieces are at least so many pieces apart: about `mask_spacing`
         passes a context whatever its length, for nearly the same scores. For metrics that
         mask within words. None: every word by itself, the exact scores.
+    make_doc (Optional[Callable[[str], Doc]]): From a text to its doc, for `score_continuations`.
     RAISES (ValueError): A setting has a value that is not among the legal ones.
     """
 
@@ -127,6 +148,7 @@ class PLLScorer(Pipe):
         keep_pieces: bool = False,
         max_batch_tokens: int | None = None,
         mask_spacing: int | None = None,
+        make_doc: Callable[[str], Doc] | None = None,
     ):
         if not metrics or len(set(metrics)) < len(metrics):
             raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {metrics!r}.")
@@ -153,6 +175,7 @@ class PLLScorer(Pipe):
         self.keep_pieces = keep_pieces
         self.max_batch_tokens = max_batch_tokens
         self.mask_spacing = mask_spacing
+        self.make_doc = make_doc
         self.counts = Counter()  # forward rows, ids in them, padding, questions: what the work has been so far
         for metric in metrics:
             model.check_serves(metric, get_metric(metric))
@@ -215,14 +238,73 @@ class PLLScorer(Pipe):
         """Score docs without changing them."""
         return self._finish(self._begin(docs))
 
+    def score_continuations(
+        self,
+        prefix: str,
+        candidates: Sequence[str],
+        suffix: str = "",
+        *,
+        separator: str = " ",
+        make_doc: Callable[[str], Doc] | None = None,
+    ) -> list[Continuation]:
+        """Score candidates that stand between a prefix and a suffix, for cloze tests and multiple choice.
+
+        The whole text is one context, whatever `get_spans` says, and only the candidate is scored: as with
+        `targets`. Each of its pieces is asked for with all else in sight that the metric does not hide; a
+        left-to-right model sees what stands before the piece alone, so that a suffix changes nothing.
+
+        prefix (str): What stands before the candidates; may be empty.
+        candidates (Sequence[str]): Texts, in any order.
+        suffix (str): What stands after them, as it is: begin it with a space if there should be one.
+        separator (str): What stands between prefix and candidate, where neither has white space there.
+        make_doc (Optional[Callable[[str], Doc]]): From a text to its doc; None: as the pipeline does that the
+            component was added to.
+        RETURNS (list[Continuation]): One a candidate, in their order.
+        RAISES (ValueError): There is no candidate, one is blank, or the tokenizer makes one piece of its end
+            and what stands beside it.
+        """
+        if isinstance(candidates, str) or not len(candidates):
+            raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
+        make_doc = make_doc or self.make_doc
+        if make_doc is None:
+            raise ValueError(
+                "This component was copied or made apart from a pipeline, so nothing says how a text is tokenized. "
+                "Give make_doc=nlp.make_doc, where nlp is a pipeline."
+            )
+        spans = [place(make_doc, prefix, candidate, suffix, separator) for candidate in candidates]
+        self.model.load()
+        docs, wanted = [span.doc for span in spans], []
+        for span in spans:
+            pieces = get_wordpieces(span.doc[:], self.model.tokenizer, self.words)
+            check_apart(span, pieces, self.model.tokenizer.id_to_token)
+            wanted.append(np.isin(np.arange(len(span.doc)), np.arange(span.start, span.end)))
+        results = self._finish(self._begin_in(docs, [[doc[:]] for doc in docs], wanted))
+        self.set_annotations(docs, results)
+        totals = [float(result.scores[0].sum()) for result in results]
+        return [
+            Continuation(
+                text,
+                span,
+                total,
+                int(result.pieces.sum()),
+                result.scores[0, span.start : span.end].tolist(),
+                probability,
+            )
+            for text, span, total, result, probability in zip(candidates, spans, totals, results, normalised(totals))
+        ]
+
     def _begin(self, docs: list[Doc]) -> "Begun":
         """Plan the forward passes and run them; a GPU may still be at work on them when this returns."""
+        return self._begin_in(docs, self._spans_of(docs), [self._wanted(doc) for doc in docs])
+
+    def _begin_in(self, docs: list[Doc], spans_of: list[list[Span]], wanted_of: list[np.ndarray | None]) -> "Begun":
+        """The same, with each doc read in its spans; of its tokens the wanted ones, bool, shape (tokens,), or all."""
         self.model.load()
         tokenizer, max_length = self.model.tokenizer, self.model.max_length
         contexts, owners, per_doc = [], [], []
-        for doc, spans in zip(docs, self._spans_of(docs)):
+        for doc, spans, wanted in zip(docs, spans_of, wanted_of):
             pieces = [get_wordpieces(span, tokenizer, self.words) for span in spans]
-            mine, scored = get_contexts(spans, pieces, self._wanted(doc), max_length)
+            mine, scored = get_contexts(spans, pieces, wanted, max_length)
             scored = scored if spans else np.zeros(len(doc), dtype=bool)
             owners += [len(per_doc)] * len(mine)
             contexts += mine

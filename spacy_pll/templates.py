@@ -24,6 +24,7 @@ STYLE = (
     """
 .pll-viz{color-scheme:light dark;--ink:light-dark(#1b1d22,#e6e8ec);--dim:light-dark(#5d6470,#9aa1ad);
 --line:light-dark(#e3e6ea,#30343c);--paper:light-dark(#ffffff,#16181d);--focus:light-dark(#0b57d0,#8ab4f8);
+--more:light-dark(#0072b2,#56b4e9);--less:light-dark(#b34a00,#f0a050);
 background:var(--paper);color:var(--ink);padding:1rem;box-sizing:border-box;text-align:start;
 font:16px/1.4 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Helvetica Neue",Arial,sans-serif,
 "Apple Color Emoji","Segoe UI Emoji","Noto Color Emoji"}
@@ -53,6 +54,18 @@ font:.72rem/1.35 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",m
 box-shadow:0 0 0 1px color-mix(in srgb,var(--paper) 60%,transparent)}
 .pll-viz.numbers .t[data-v]::after{content:attr(data-v);order:1;font-size:.7rem;line-height:1.2;opacity:.95;
 font-variant-numeric:tabular-nums;user-select:none}
+.pll-viz .percent{color:var(--dim);font-size:.75rem;font-variant-numeric:tabular-nums}
+.pll-viz .share{display:block;height:.35rem;margin-top:.15rem;border-radius:.2rem;background:var(--line)}
+.pll-viz .share i{display:block;height:100%;border-radius:inherit;background:var(--more)}
+.pll-viz .versions{display:flex;flex-wrap:wrap;gap:.75rem .3rem;align-items:stretch;min-width:0}
+.pll-viz .seg{display:inline-grid;grid-template-rows:auto auto 1fr;justify-items:center;row-gap:.1rem;max-width:100%;
+padding:.1rem .15rem;border:1px solid transparent;border-radius:.4rem}
+.pll-viz .seg:not(.equal){border-color:var(--dim)}
+.pll-viz .side{max-width:100%;text-align:center}
+.pll-viz .delta{display:flex;flex-direction:column;justify-content:flex-end;align-items:center;min-height:3.6em;
+font-size:.75rem;cursor:help;font-variant-numeric:tabular-nums}
+.pll-viz .delta i{width:1em;border-radius:.15em .15em 0 0}
+.pll-viz .gain{background:var(--more)}.pll-viz .loss{background:var(--less)}
 .pll-viz .legend{display:flex;flex-wrap:wrap;align-items:center;gap:.3rem .75rem;font-size:.8rem;color:var(--dim);
 margin:0 0 .75rem}
 .pll-viz .scale{display:inline-flex;max-width:100%}

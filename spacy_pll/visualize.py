@@ -21,6 +21,9 @@ from .templates import BAR, LIGHT_STEPS, PAGE_END, PAGE_HEAD, PAGE_STYLE, SCRIPT
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .comparison import Comparison, Segment
+    from .continuations import Continuation
+
 VMIN = -20.0
 
 # Metrics that differ by less are drawn as equal: no eye would see it.
@@ -28,6 +31,8 @@ _VISIBLE = 0.01
 
 # Okabe & Ito's colours, told apart without colour vision, with a marker each for print without colour.
 _LINES = list(zip(["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000"], "osD^vX"))
+
+_NOTHING = '<span class="t off" title="nothing in this version">–</span>'
 
 _VISIBLE_SPACE = {"\n": "↵", "\r": "", "\t": "⇥"}
 
@@ -80,8 +85,59 @@ def render(
     if page:
         html = "".join(page_parts(docs, view))
     else:
-        html = f'<div class="pll-viz tex2jax_ignore mathjax_ignore"><style>{STYLE}</style>{_legend(vmin)}'
-        html += "".join(_doc_html(doc, view) for doc in docs) + "</div>"
+        html = _framed("", (_doc_html(doc, view) for doc in docs), vmin, page=False)
+    return _display(html, jupyter)
+
+
+def render_continuations(
+    continuations: Iterable["Continuation"],
+    *,
+    attr: str = "pll",
+    vmin: float = VMIN,
+    page: bool = False,
+    jupyter: bool | None = None,
+) -> str | None:
+    """Show what `score_continuations` gave as HTML: the most probable candidate first, the text around it pale.
+
+    continuations (Iterable[Continuation]): What to show.
+    attr (str): The component's setting of that name.
+    vmin, page, jupyter, RETURNS: As of `render`; the page has no search box.
+    """
+    ranked = sorted(continuations, key=lambda continuation: -continuation.probability)
+    names = find_names([continuation.span.doc for continuation in ranked], attr)
+    view = View(names, select_columns(names), vmin)
+    body = (_continuation_html(continuation, view, number) for number, continuation in enumerate(ranked, 1))
+    return _display(_framed("Candidates in context", body, vmin, page), jupyter)
+
+
+def render_comparison(
+    comparison: "Comparison", *, vmin: float = VMIN, page: bool = False, jupyter: bool | None = None
+) -> str | None:
+    """Show what `compare` gave as HTML: the two versions above each other, and what each segment adds to b - a.
+
+    The bars below the segments are as high as its share; changed segments are framed.
+
+    comparison (Comparison): What to show.
+    vmin, page, jupyter, RETURNS: As of `render`; the page has no search box.
+    """
+    names = find_names([comparison.a, comparison.b], comparison.attr)
+    view = View(names, {comparison.attribute: comparison.attribute}, vmin)
+    body = [_comparison_html(comparison, view)]
+    return _display(_framed("Two versions compared", body, vmin, page), jupyter)
+
+
+def _framed(title: str, body: Iterable[str], vmin: float, page: bool) -> str:
+    """A fragment with its style and legend, or a whole page."""
+    _check_vmin(vmin)
+    if page:
+        head = PAGE_HEAD.format(title=escape(title), style=STYLE + PAGE_STYLE) + f"<h1>{escape(title)}</h1>\n"
+        return head + _legend(vmin) + "".join(body) + PAGE_END
+    style = f'<div class="pll-viz tex2jax_ignore mathjax_ignore"><style>{STYLE}</style>'
+    return style + _legend(vmin) + "".join(body) + "</div>"
+
+
+def _display(html: str, jupyter: bool | None) -> str | None:
+    """What `spacy.displacy.render` does with its markup."""
     if displacy.RENDER_WRAPPER is not None:
         html = displacy.RENDER_WRAPPER(html)
     if jupyter or (jupyter is None and is_in_jupyter()):
@@ -318,6 +374,65 @@ def _text_html(doc: Doc | Span, name: str, pieces: dict[int, list[Piece]], view:
         elif group[-1].whitespace_ or group[-1].is_space:
             out.append(" ")
     return f'<p class="text" dir="{base}">{"".join(out)}</p>'
+
+
+def _continuation_html(continuation: "Continuation", view: View, number: int) -> str:
+    """One candidate in its text: a row for each metric, and a bar as long as its probability."""
+    span, percent = continuation.span, f"{100 * continuation.probability:.1f}"
+    share = (
+        f'<small class="percent">{percent} %</small>'
+        f'<span class="share" title="of the candidates\' probability"><i style="width:{percent}%"></i></span>'
+    )
+    pieces = _pieces(span.doc, view.names, view.columns)
+    rows = ""
+    for heading, name in view.columns.items():
+        total = _sum_html(heading, span._.get(name), continuation.pieces, None if rows else number)
+        text = _text_html(span.doc, name, pieces, view)
+        rows += f'<div class="row"><div>{total}{"" if rows else share}</div>{text}</div>'
+    return f'<article class="doc" lang="{escape(span.doc.lang_)}">{rows}</article>\n'
+
+
+def _comparison_html(comparison: "Comparison", view: View) -> str:
+    """The sums beside, the segments below each other, in columns."""
+    name = comparison.attribute
+    sums = "".join(
+        _sum_html(label, doc._.get(name), doc._.get(view.names.pieces) or 0, None)
+        for label, doc in (("a", comparison.a), ("b", comparison.b))
+    )
+    tip = escape(f"{_signed(comparison.difference)} nats: the sum of the numbers below the segments")
+    sums += (
+        f'<div class="sum" title="{tip}"><span class="metric">b − a</span><b>{_signed(comparison.difference)}</b></div>'
+    )
+    pieces = {id(doc): _pieces(doc, view.names, view.columns) for doc in (comparison.a, comparison.b)}
+    highest = max((abs(segment.difference) for segment in comparison.segments), default=0.0) or 1.0
+    segments = "".join(_segment_html(segment, name, pieces, view, highest) for segment in comparison.segments)
+    base = _direction(comparison.a.text) or _direction(comparison.b.text) or "ltr"
+    return (
+        f'<article class="doc" lang="{escape(comparison.a.lang_)}"><div class="row"><div>{sums}</div>'
+        f'<div class="versions" dir="{base}">{segments}</div></div></article>\n'
+    )
+
+
+def _segment_html(segment: "Segment", name: str, pieces: dict, view: View, highest: float) -> str:
+    """One column: a's tokens, b's tokens, the difference."""
+
+    def side(span: Span) -> str:
+        tokens = "".join(
+            _token_html(token, name, pieces[id(span.doc)].get(token.i, []), view) + token.whitespace_ for token in span
+        )
+        return f'<span class="side">{tokens or _NOTHING}</span>'
+
+    height = f"{2 * abs(segment.difference) / highest:.2f}em"
+    direction = "loss" if segment.difference < 0 else "gain"
+    tip = escape(f"{segment.a.text or '–'} → {segment.b.text or '–'}\nb − a: {_signed(segment.difference)} nats")
+    return (
+        f'<span class="seg {segment.kind}">{side(segment.a)}{side(segment.b)}<span class="delta" title="{tip}">'
+        f'<i class="{direction}" style="height:{height}"></i>{_signed(segment.difference)}</span></span>'
+    )
+
+
+def _signed(value: float) -> str:
+    return _number(round(value, 2), "+.2f")  # no minus before a zero
 
 
 def _token_html(token: Token, name: str, pieces: list[Piece], view: View) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spacy import displacy
 from spacy.tokens import DocBin
 
-from spacy_pll import visualize
+from spacy_pll import compare, visualize
 from spacy_pll.templates import DARK_STEPS, LIGHT_STEPS
 from spacy_pll.visualize import plot, render
 
@@ -381,3 +381,69 @@ def test_errors_of_plots(nlp, doc, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-pll\[plot\]'"):
         plot(doc)
+
+
+# Candidates and comparisons
+
+
+@pytest.fixture
+def tiny(make_nlp):
+    return make_nlp(metrics=["word_l2r", "original"], keep_pieces=True, attr="two")
+
+
+@pytest.mark.parametrize("page", [False, True])
+def test_continuations_are_shown_best_first_with_their_scores(tiny, page):
+    candidates = ["the souvenir", "it", "<b>&", "carnivore"]
+    found = tiny.get_pipe("pll").score_continuations('The "traveler" lost', candidates, " & left.")
+    html = visualize.render_continuations(found, attr="two", page=page, jupyter=False)
+    markup = Markup(html)
+    ranked = sorted(found, key=lambda one: -one.score)
+    assert len(markup.all("doc")) == 4 and len(markup.all("row")) == 8
+    assert [e.text for e in markup.all("percent")] == [f"{100 * one.probability:.1f} %" for one in ranked]
+    assert [row.text.split("−")[0] for row in markup.all("row")[::2]] == [f"{n} word_l2r" for n in (1, 2, 3, 4)]
+    for one, row in zip(ranked, markup.all("row")[::2]):
+        assert shown(one.score) in row.text and shown(one.mean) in row.text
+    # what is not in the candidate is there, without a score
+    off = ["off" in e.attributes["class"].split() for e in markup.all("t")]
+    expected = [token._.two is None for one in ranked for _ in range(2) for token in one.span.doc]
+    assert off == expected and True in off and False in off
+    assert ("<title>" in html) == page and "<b>&" not in html and "<script" not in html
+
+
+@pytest.mark.parametrize("page", [False, True])
+def test_a_comparison_shows_both_versions_and_what_each_segment_adds(tiny, page):
+    found = compare(tiny, "The traveler lost the <b>souvenir.", 'The "young" traveler lost it', "original", attr="two")
+    html = visualize.render_comparison(found, page=page, jupyter=False)
+    markup = Markup(html)
+    segments = markup.all("seg")
+    assert [e.attributes["class"].split()[1] for e in segments] == [segment.kind for segment in found.segments]
+    deltas = [e.text for e in markup.all("delta")]
+    assert deltas == [f"{round(s.difference, 2) + 0.0:+.2f}".replace("-", "−") for s in found.segments]
+    bars = [e for e in markup.elements if e.tag == "i"]
+    heights = [float(re.fullmatch(r"height:(.*)em", e.attributes["style"])[1]) for e in bars]
+    highest = max(abs(segment.difference) for segment in found.segments)
+    assert heights == pytest.approx([2 * abs(s.difference) / highest for s in found.segments], abs=0.006)
+    assert [e.attributes["class"] for e in bars] == ["loss" if s.difference < 0 else "gain" for s in found.segments]
+    tokens = [e.attributes.get("data-v", "–") for e in markup.all("t")]
+    expected = [
+        shown(token._.two_original)
+        for s in found.segments
+        for side in (s.a, s.b)
+        for token in (side or [None])
+        if token
+    ]
+    assert [v for v in tokens if v != "–"] == expected
+    sums = [e.text for e in markup.all("sum")]
+    assert shown(found.a._.two_original) in sums[0] and shown(found.b._.two_original) in sums[1]
+    assert f"{found.difference:+.2f}".replace("-", "−") in sums[2]
+    assert ("<title>" in html) == page and "<b>souvenir" not in html and "<script" not in html
+
+
+def test_comparisons_of_odd_text_are_well_formed(tiny):
+    @given(odd_text, odd_text)
+    def check(a, b):
+        if (a + b).strip():
+            found = compare(tiny, a, b, attr="two")
+            assert len(Markup(visualize.render_comparison(found, jupyter=False)).all("seg")) == len(found.segments)
+
+    check()

@@ -15,6 +15,7 @@ from .pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
+    MaskSpacingOption,
     MetricsOption,
     ModelOption,
     PrecisionOption,
@@ -68,6 +69,7 @@ def pairs_cli(
     force: ForceOption = False,
     words: WordsOption = None,
     spans: SpansOption = None,
+    mask_spacing: MaskSpacingOption = None,
     lang: LangOption = "en",
     gpu_id: GpuOption = -1,
     precision: PrecisionOption = None,
@@ -85,7 +87,9 @@ def pairs_cli(
         pairs = read_pairs(path, columns)
         if sample:
             pairs = sample_pairs(pairs, sample)
-        nlp = make_pipeline(model, split_names(metrics), words, spans, lang, precision, gpu_id=gpu_id)
+        nlp = make_pipeline(
+            model, split_names(metrics), words, spans, lang, precision, gpu_id=gpu_id, mask_spacing=mask_spacing
+        )
         scorer = get_scorer(nlp)
         sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
         scores = score_distinct(nlp, scorer.names, sentences, batch_size, progress_bar, n_process)
@@ -99,6 +103,7 @@ def pairs_cli(
             "path": path,
             "model": model or "builtin",
             "words": scorer.words,
+            "mask_spacing": scorer.mask_spacing,
             "per_piece": per_piece,
             "sample": sample,
             "bootstrap": bootstrap,

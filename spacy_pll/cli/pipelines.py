@@ -67,6 +67,15 @@ PrecisionOption = Annotated[
         show_default=False,
     ),
 ]
+MaskSpacingOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Words of a context whose masked pieces are at least so many pieces apart share a forward pass: nearly "
+        "the exact scores at a cost that grows linearly. [default: none, exact]",
+        show_default=False,
+    ),
+]
 BatchSizeOption = Annotated[int, typer.Option(min=1, help="How many texts to buffer: equal contexts are shared.")]
 ProcessesOption = Annotated[int, typer.Option(min=-1, help="Worker processes, on a CPU; -1 for one a core.")]
 
@@ -87,6 +96,7 @@ def make_pipeline(
     spans: str | None = None,
     lang: str = "en",
     precision: str | None = None,
+    mask_spacing: int | None = None,
     keep_pieces: bool = False,
     gpu_id: int = -1,
 ) -> Language:
@@ -98,7 +108,7 @@ def make_pipeline(
     RAISES (ValueError): A setting is not legal, or the model cannot score text; the message says why.
     """
     setup_gpu(gpu_id, silent=True)
-    settings = {"metrics": metrics, "words": words, "get_spans": SPAN_GETTERS.get(spans)}
+    settings = {"metrics": metrics, "words": words, "get_spans": SPAN_GETTERS.get(spans), "mask_spacing": mask_spacing}
     settings = {name: value for name, value in settings.items() if value is not None}
     if keep_pieces:
         settings["keep_pieces"] = True

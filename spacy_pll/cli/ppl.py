@@ -18,6 +18,7 @@ from .pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
+    MaskSpacingOption,
     MetricsOption,
     ModelOption,
     PrecisionOption,
@@ -56,6 +57,7 @@ def ppl_cli(
     force: ForceOption = False,
     words: WordsOption = None,
     spans: SpansOption = None,
+    mask_spacing: MaskSpacingOption = None,
     lang: LangOption = "en",
     gpu_id: GpuOption = -1,
     precision: PrecisionOption = None,
@@ -69,7 +71,7 @@ def ppl_cli(
     with shown_errors():
         files = check_output(output, (".json",), force)
         options = (model, split_names(metrics), words, spans, lang, precision)
-        nlp = make_pipeline(*options, keep_pieces=True, gpu_id=gpu_id)
+        nlp = make_pipeline(*options, keep_pieces=True, gpu_id=gpu_id, mask_spacing=mask_spacing)
         scorer = get_scorer(nlp)
         if scorer.targets is not None:
             raise ValueError(
@@ -85,7 +87,12 @@ def ppl_cli(
             raise InputError(f"Nothing was scored: {path!r} has {corpus.texts} texts, none of them with a wordpiece.")
         result = summary(corpus, scorer)
         print(summary_tables(result, scorer.words))
-        settings = {"path": path, "model": model or "builtin", "words": scorer.words}
+        settings = {
+            "path": path,
+            "model": model or "builtin",
+            "words": scorer.words,
+            "mask_spacing": scorer.mask_spacing,
+        }
         for file in files:
             write_whole(file, json_text({"settings": settings, **result}))
 

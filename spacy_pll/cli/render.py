@@ -14,6 +14,7 @@ from .pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
+    MaskSpacingOption,
     MetricsOption,
     ModelOption,
     PrecisionOption,
@@ -41,6 +42,7 @@ def render_cli(
     metrics: MetricsOption = None,
     words: WordsOption = None,
     spans: SpansOption = None,
+    mask_spacing: MaskSpacingOption = None,
     lang: LangOption = "en",
     column: Annotated[str, typer.Option(help="The column, or key, that holds the text.")] = "text",
     vmin: Annotated[float, typer.Option(help="The score from which on, downward, the last colour is used.")] = VMIN,
@@ -59,7 +61,17 @@ def render_cli(
         check_output(output, (output.suffix,), force)
         if input != STANDARD_STREAM:
             list_files(input)  # before a model is loaded in vain
-        nlp = make_pipeline(model, split_names(metrics), words, spans, lang, precision, keep_pieces=True, gpu_id=gpu_id)
+        nlp = make_pipeline(
+            model,
+            split_names(metrics),
+            words,
+            spans,
+            lang,
+            precision,
+            keep_pieces=True,
+            gpu_id=gpu_id,
+            mask_spacing=mask_spacing,
+        )
         scorer = get_scorer(nlp)
         view = View(scorer.names, scorer.names.columns, vmin)
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name

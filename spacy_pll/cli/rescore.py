@@ -31,6 +31,7 @@ from .pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
+    MaskSpacingOption,
     ModelOption,
     PrecisionOption,
     ProcessesOption,
@@ -81,6 +82,7 @@ def rescore_cli(
     force: ForceOption = False,
     words: WordsOption = None,
     spans: SpansOption = None,
+    mask_spacing: MaskSpacingOption = None,
     lang: LangOption = "en",
     gpu_id: GpuOption = -1,
     precision: PrecisionOption = None,
@@ -105,7 +107,9 @@ def rescore_cli(
             raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
         has_references = any(nbest.references for nbest in (*lists, *dev_lists))
         measure = (bleu() if use_bleu else word_error_rate()) if has_references else None
-        nlp = make_pipeline(model, [metric] if metric else None, words, spans, lang, precision, gpu_id=gpu_id)
+        nlp = make_pipeline(
+            model, [metric] if metric else None, words, spans, lang, precision, gpu_id=gpu_id, mask_spacing=mask_spacing
+        )
         texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
         scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar, n_process)
         if dev:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 from spacy.tokens import Doc, DocBin
 
 from ..extensions import Names
@@ -79,6 +80,33 @@ class ListRows(TextRows):
             yield {**row, **lists}
 
 
+class ProdigyRows:
+    """One task a text, as Prodigy reads it. `meta.score` is the mean score of a wordpiece, until `Tasks` ranks it.
+
+    The mean, since the sum would rank texts by their length above all.
+    """
+
+    keep_pieces = False
+    columns = ["text", "tokens"]
+
+    def __init__(self, column: str, names: Names):
+        self.names = names
+
+    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
+        meta = record.fields.get("meta", {})
+        if not isinstance(meta, dict):
+            meta = {"meta": meta}
+        tokens = [
+            {"text": token.text, "start": token.idx, "end": token.idx + len(token), "id": token.i,
+             "ws": bool(token.whitespace_)}
+            for token in doc
+        ]  # fmt: skip
+        score, n = doc._.get(self.names.score), doc._.get(self.names.pieces)
+        scores = {name: doc._.get(name) for name in self.names.columns.values()}
+        meta = {**meta, "score": score / n if n else None, **scores}
+        yield {"text": doc.text, **record.fields, "tokens": tokens, "meta": meta}
+
+
 class JsonLines:
     """One JSON object a line."""
 
@@ -92,6 +120,43 @@ class JsonLines:
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         yield from parts
+
+
+class Tasks(JsonLines):
+    """Prodigy's tasks: the scores are replaced by their ranks when all are there, so the parts are read twice."""
+
+    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        scores = np.fromiter((_score(task) for part in parts for task in _tasks(part)), dtype=np.float64)
+        ranks = iter(rank_shares(scores).tolist())
+        for part in parts:
+            for task in _tasks(part):
+                rank = next(ranks)
+                task["meta"]["score"] = None if math.isnan(rank) else round(rank, 6)
+                yield json.dumps(task, ensure_ascii=False).encode("utf8") + b"\n"
+
+
+def _tasks(part: bytes) -> Iterator[dict]:
+    return map(json.loads, part.splitlines())
+
+
+def _score(task: dict) -> float:
+    score = task["meta"]["score"]
+    return math.nan if score is None else score
+
+
+def rank_shares(scores: np.ndarray) -> np.ndarray:
+    """From 0.0 for the lowest score to 1.0 for the highest, in equal steps; equal scores share the mean of theirs.
+
+    scores (float array, shape (texts,)): NaN where there is none.
+    RETURNS (float array, shape (texts,)): NaN there as well; 0.5 where there is one score only.
+    """
+    known = ~np.isnan(scores)
+    _, group, count = np.unique(scores[known], return_inverse=True, return_counts=True)
+    mean_rank = np.cumsum(count) - (count + 1) / 2
+    shares = np.full(len(scores), np.nan)
+    last = known.sum() - 1
+    shares[known] = mean_rank[group] / last if last > 0 else 0.5
+    return shares
 
 
 class Table(JsonLines):

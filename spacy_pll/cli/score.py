@@ -28,6 +28,7 @@ from .pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
+    MaskSpacingOption,
     MetricsOption,
     ModelOption,
     PrecisionOption,
@@ -40,7 +41,7 @@ from .pipelines import (
     one_of,
     split_names,
 )
-from .rows import FORMATS, Docs, JsonLines, TextRows, TokenRows, check_fields
+from .rows import FORMATS, Docs, JsonLines, ProdigyRows, Tasks, TextRows, TokenRows, check_fields
 from .shards import MANIFEST, Shards
 from .texts import READERS, STANDARD_STREAM, InputError, Record, list_files, read_records
 
@@ -68,12 +69,21 @@ def score_cli(
     metrics: MetricsOption = None,
     words: WordsOption = None,
     spans: SpansOption = None,
+    mask_spacing: MaskSpacingOption = None,
     lang: LangOption = "en",
     column: Annotated[str, typer.Option(help="The column or key that holds the text.")] = "text",
     form: Annotated[
         str | None, typer.Option("--format", help="The format of standard input. [default: .txt]", show_default=False)
     ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="A row per token instead of a row per text.")] = False,
+    prodigy: Annotated[
+        bool,
+        typer.Option(
+            "--prodigy",
+            help="Tasks for Prodigy, in .jsonl. meta.score is the text's rank, from 0 for the lowest mean score of a "
+            "wordpiece to 1 for the highest.",
+        ),
+    ] = False,
     gpu_id: GpuOption = -1,
     batch_size: BatchSizeOption = 256,
     n_process: ProcessesOption = 1,
@@ -102,16 +112,24 @@ def score_cli(
     With --engine ray INPUT may be Parquet as well, and OUTPUT is a folder of Parquet files.
     """
     with shown_errors():
-        options = (model, split_names(metrics), words, spans, lang, precision)
+        options = (model, split_names(metrics), words, spans, lang, precision, mask_spacing)
         if engine == RAY:
-            local = {"--format": form, "--tokens": tokens, "--resume": resume, "--n-process": n_process != 1}
+            local = {
+                "--format": form,
+                "--tokens": tokens,
+                "--prodigy": prodigy,
+                "--resume": resume,
+                "--n-process": n_process != 1,
+            }
             _check_unset(RAY, {**local, "--gpu-id": gpu_id != -1})
             pool = (workers or 1, gpus_per_worker or 0)
             score_on_ray(input_path, output_path, options, column, id_column or "id", *pool, batch_size, force)
             return
         _check_unset(LOCAL, {"--workers": workers, "--gpus-per-worker": gpus_per_worker, "--id-column": id_column})
-        rows_class = TokenRows if tokens else TextRows
-        output_class = _output_class(output_path, tokens)
+        if tokens and prodigy:
+            raise InputError("--prodigy gives a task per text: leave out --tokens.")
+        rows_class = TokenRows if tokens else ProdigyRows if prodigy else TextRows
+        output_class = _output_class(output_path, tokens, prodigy)
         live = output_path == STANDARD_STREAM
         if resume and STANDARD_STREAM in (input_path, output_path):
             raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
@@ -129,7 +147,10 @@ def score_cli(
                 scored = score_records(nlp, records, 0, survey and survey.texts, batch_size, n_process)
                 _print(output.encode(scored))
             else:
-                settings = {"rows": "tokens" if tokens else "texts", "batch_size": batch_size}
+                settings = {
+                    "rows": "tokens" if tokens else "prodigy" if prodigy else "texts",
+                    "batch_size": batch_size,
+                }
                 read = {"column": column, **survey._asdict()}
                 manifest = make_manifest(read, settings, model, nlp, str(get_torch_default_device()))
                 done = shards.begin(manifest)
@@ -280,7 +301,11 @@ def _as_file(path: str, form: str | None, live: bool) -> Iterator[str]:
         yield str(file)
 
 
-def _output_class(path: str, tokens: bool):
+def _output_class(path: str, tokens: bool, prodigy: bool):
+    if prodigy and Path(path).suffix.lower() != ".jsonl":
+        raise InputError(f"With --prodigy, OUTPUT must be a file that ends in .jsonl. It is {path!r}.")
+    if prodigy:
+        return Tasks
     if path == STANDARD_STREAM:
         return JsonLines
     ending = Path(path).suffix.lower()

@@ -114,10 +114,11 @@ class Shards:
     def merge(self, join, count: int):
         """Join the parts to the file asked for, leave the manifest beside it, and take the parts away.
 
-        join (Callable[[Iterable[bytes]], Iterable[bytes]]): The format's way of joining.
+        join (Callable[[Iterable[bytes]], Iterable[bytes]]): The format's way of joining. It may go through the
+            parts more than once; they are read anew each time.
         count (int): How many parts there are.
         """
-        self._write(self.output, join(self._parts(count)))
+        self._write(self.output, join(_Files([self._part(number) for number in range(count)])))
         self._write_manifest(self.final_manifest)
         shutil.rmtree(self.folder)
         self.lock.close()
@@ -137,9 +138,15 @@ class Shards:
         with whole_file(path) as file:
             file.write((json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n").encode("utf8"))
 
-    def _parts(self, count: int) -> Iterator[bytes]:
-        for number in range(count):
-            yield self._part(number).read_bytes()
+
+class _Files:
+    """The contents of files, one in memory at a time."""
+
+    def __init__(self, paths: list[Path]):
+        self.paths = paths
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (path.read_bytes() for path in self.paths)
 
 
 def _read(path: Path) -> dict:

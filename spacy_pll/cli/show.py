@@ -8,7 +8,16 @@ from wasabi import table
 
 from . import app
 from .errors import shown_errors
-from .pipelines import LangOption, MetricsOption, ModelOption, WordsOption, get_scorer, make_pipeline, split_names
+from .pipelines import (
+    LangOption,
+    MaskSpacingOption,
+    MetricsOption,
+    ModelOption,
+    WordsOption,
+    get_scorer,
+    make_pipeline,
+    split_names,
+)
 
 
 @app.command("show", no_args_is_help=True)
@@ -17,11 +26,12 @@ def show_cli(
     model: ModelOption = None,
     metrics: MetricsOption = None,
     words: WordsOption = None,
+    mask_spacing: MaskSpacingOption = None,
     lang: LangOption = "en",
 ):
     """Print each text's tokens with their wordpieces and scores (natural logarithm), and the sums."""
     with shown_errors():
-        nlp = make_pipeline(model, split_names(metrics), words, lang=lang, keep_pieces=True)
+        nlp = make_pipeline(model, split_names(metrics), words, lang=lang, keep_pieces=True, mask_spacing=mask_spacing)
         names = get_scorer(nlp).names
         # A shell argument that is no valid UTF-8 reaches Python as lone surrogates, which spaCy refuses.
         clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]

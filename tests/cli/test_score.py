@@ -1,5 +1,6 @@
 import csv
 import json
+import math
 import os
 import random
 import resource
@@ -7,12 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from operator import eq, lt
 
+import numpy as np
 import pytest
 import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.cli import score
+from spacy_pll.cli.rows import rank_shares
 from spacy_pll.cli.texts import FIELDS
 
 from ..conftest import SENTENCES
@@ -126,6 +130,23 @@ def test_sentences_are_scored_apart(tiny, tmp_path, make_nlp):
     assert read_rows(tmp_path / "out.jsonl")[0]["pll"] == pytest.approx(whole, abs=1e-4)
 
 
+def test_passes_are_shared_with_mask_spacing_and_the_manifest_says_so(tiny, tmp_path, make_nlp):
+    source = write_lines(tmp_path / "in.txt", SENTENCES)
+    run("score", source, tmp_path / "out.jsonl", *tiny, "--mask-spacing", 3)
+    own = [row["pll"] for row in read_rows(tmp_path / "out.jsonl")]
+    spaced, exact = ([doc._.pll for doc in make_nlp("bert", mask_spacing=n).pipe(SENTENCES)] for n in (3, None))
+    assert own == pytest.approx(spaced, abs=1e-4) and own != pytest.approx(exact, abs=1e-4)
+    manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
+    assert manifest["pipeline"]["pll"]["mask_spacing"] == 3
+    # a saved pipeline keeps its own, unless another is given
+    make_nlp("bert", mask_spacing=3).to_disk(tmp_path / "pipeline")
+    for name, options, expected in (("own", [], spaced), ("other", ["--mask-spacing", 1000], exact)):
+        run("score", source, tmp_path / f"{name}.jsonl", "--model", tmp_path / "pipeline", *options)
+        assert [row["pll"] for row in read_rows(tmp_path / f"{name}.jsonl")] == pytest.approx(expected, abs=1e-4)
+    error = run("score", source, "-", *tiny, "--mask-spacing", 3, "--metrics", "sentence_l2r", fails=True)
+    assert "does not mask within words" in error.unwrapped_stderr
+
+
 def test_two_processes_give_the_same(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", SENTENCES * 3)
     run("score", source, tmp_path / "one.jsonl", *tiny, "--batch-size", 2)
@@ -133,15 +154,62 @@ def test_two_processes_give_the_same(tiny, tmp_path):
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
 
 
+def test_tasks_for_prodigy(tiny, tmp_path, make_nlp):
+    texts = [*TEXTS, SENTENCES[1]]
+    source = write_lines(
+        tmp_path / "in.jsonl",
+        [
+            json.dumps({"Sentence": text, "label": i, "meta": {"source": i} if i else "x"})
+            for i, text in enumerate(texts)
+        ],
+    )
+    run("score", source, tmp_path / "out.jsonl", *tiny, "--column", "Sentence", "--prodigy", "--batch-size", 1)
+    tasks = read_rows(tmp_path / "out.jsonl")
+    docs = list(make_nlp("bert").pipe(texts))
+    means = [doc._.pll / doc._.pll_pieces if doc._.pll_pieces else None for doc in docs]
+    known = [mean for mean in means if mean is not None]
+    for i, (task, doc, mean) in enumerate(zip(tasks, docs, means, strict=True)):
+        assert list(task) == ["text", "label", "meta", "tokens"] and task["text"] == doc.text and task["label"] == i
+        for token, found in zip(doc, task["tokens"], strict=True):
+            assert found["text"] == token.text == task["text"][found["start"] : found["end"]]
+            assert found["id"] == token.i and found["ws"] is bool(token.whitespace_)
+        meta = task["meta"]
+        assert meta["source" if i else "meta"] == (i or "x")
+        assert meta["pll"] == pytest.approx(doc._.pll, abs=1e-4)
+        if mean is None:
+            assert meta["score"] is None
+        else:
+            below, same = (sum(c(other, mean) for other in known) for c in (lt, eq))
+            assert meta["score"] == pytest.approx((below + (same - 1) / 2) / (len(known) - 1), abs=1e-6)
+    ranks = sorted(task["meta"]["score"] for task in tasks if task["meta"]["score"] is not None)
+    assert ranks[0] == 0 and ranks[-1] == 1 and len(set(ranks)) == len(ranks) - 1  # one text is there twice
+    assert len(tasks) == 10  # more than one part
+    manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
+    assert manifest["rows"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
+
+
+def test_ranks():
+    nan = math.nan
+    for scores, shares in [
+        ([-3, -1, -2], [0, 1, 0.5]),
+        ([-1, -1, -5, -2, -1], [0.75, 0.75, 0, 0.25, 0.75]),
+        ([nan, -2, nan, -1], [nan, 0, nan, 1]),
+        ([-7], [0.5]),
+        ([nan], [nan]),
+        ([], []),
+    ]:
+        assert rank_shares(np.array(scores, dtype=float)) == pytest.approx(shares, nan_ok=True)
+
+
 class Stopped(Exception):
     pass
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".spacy"])
-def test_a_stopped_run_goes_on_and_scores_nothing_twice(tiny, tmp_path, monkeypatch, ending):
+@pytest.mark.parametrize(("ending", "more"), [(".jsonl", []), (".csv", []), (".spacy", []), (".jsonl", ["--prodigy"])])
+def test_a_stopped_run_goes_on_and_scores_nothing_twice(tiny, tmp_path, monkeypatch, ending, more):
     texts = [f"{sentence} {i}" for i, sentence in enumerate(SENTENCES * 4)]
     source = write_lines(tmp_path / "in.txt", texts)
-    options = (*tiny, "--batch-size", 2)
+    options = (*tiny, "--batch-size", 2, *more)
     run("score", source, tmp_path / f"whole{ending}", *options)
     output, scored = tmp_path / f"out{ending}", []
 
@@ -175,6 +243,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
     run("score", source, output, *tiny)
     for options, message in [
         ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is ['original']"),
+        ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is 8"),
         ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is 7"),
         ((*tiny, "--tokens"), "rows: it was 'texts', and is 'tokens'"),
         (("--model", model_folder("roberta")), "model.digest: it was"),
@@ -232,6 +301,9 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .spacy, or be -"),
         ((source, "out.spacy", "--tokens"), "leave out --tokens"),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
+        ((source, "out.csv", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
+        ((source, "-", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
+        ((source, "out.jsonl", "--prodigy", "--tokens"), "--prodigy gives a task per text: leave out --tokens"),
         ((source, "-", "--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),
     ]:
         assert message in run("score", *arguments, *tiny, fails=True).unwrapped_stderr
