@@ -1,6 +1,7 @@
 import math
 from itertools import permutations
 
+import catalogue
 import numpy as np
 import pytest
 from hypothesis import given
@@ -100,3 +101,10 @@ def test_unknown_metric_lists_the_known_ones():
 
 def test_registry_holds_the_four_of_the_paper():
     assert set(METRICS) <= set(registry.pll_metrics.get_all())
+
+
+def test_the_module_registers_its_metrics_itself():
+    """Without the entry points, too, which an installed package has and a folder on the path does not."""
+    registered = {key[-1] for key in catalogue.REGISTRY if key[:2] == ("spacy", "pll_metrics")}
+    expected = {"original", "word_l2r", "word_r2l", "whole_word", "sentence_l2r", "causal", "word_any_order"}
+    assert expected <= registered
