@@ -137,7 +137,7 @@ def any_order(k: int) -> MaskRows:
     # RandomState's stream is the one that numpy promises never to change.
     draw = np.random.RandomState(k)
     rank = np.array([draw.permutation(k) for _ in range(ORDER_PAIRS)])
-    return some_orders(np.concatenate([rank, k - 1 - rank]))
+    return some_orders(np.concatenate([rank, -rank]))
 
 
 def all_orders(k: int) -> MaskRows:
@@ -150,11 +150,11 @@ def all_orders(k: int) -> MaskRows:
 
 
 def some_orders(rank: np.ndarray) -> MaskRows:
-    """Average over some orders; rank (int array, shape (orders, k)): when each piece is revealed."""
+    """Average over some orders; rank (int array, shape (orders, k)): the smaller, the earlier a piece is revealed."""
     n_orders, k = rank.shape
     # While piece t is the target, those are masked whose turn comes no earlier.
     masked = rank[:, None, :] >= rank[:, :, None]
-    return MaskRows(np.tile(np.arange(k), n_orders), masked.reshape(-1, k), np.full(rank.size, 1 / n_orders))
+    return MaskRows(np.tile(np.arange(k), n_orders), masked.reshape(rank.size, k), np.full(rank.size, 1 / n_orders))
 
 
 def in_each_word(word: np.ndarray, rows_of: Callable[[int], MaskRows]) -> MaskRows:
@@ -173,7 +173,7 @@ def _place(rows: MaskRows, starts: np.ndarray, n: int) -> MaskRows:
     columns = starts[:, None, None] + np.arange(k)
     masked[np.arange(len(starts))[:, None, None], np.arange(n_rows)[:, None], columns] = rows.masked
     target = starts[:, None] + rows.target
-    return MaskRows(target.ravel(), masked.reshape(-1, n), np.tile(rows.weight, len(starts)))
+    return MaskRows(target.ravel(), masked.reshape(target.size, n), np.tile(rows.weight, len(starts)))
 
 
 causal.model_kind = "causal"

@@ -1,4 +1,5 @@
 import math
+from importlib.metadata import EntryPoint
 from itertools import permutations
 
 import catalogue
@@ -89,6 +90,16 @@ def test_metrics_that_cannot_share_passes_say_so(name):
         check_mask_spacing(name)
 
 
+def test_metrics_that_share_passes_or_do_not_say():
+    for name in WITHIN_WORDS:
+        check_mask_spacing(name)
+    registry.pll_metrics.register("silent", func=lambda word: get_metric("original")(word))
+    try:
+        check_mask_spacing("silent")
+    finally:
+        del catalogue.REGISTRY["spacy", "pll_metrics", "silent"]
+
+
 @pytest.mark.parametrize("name", [*METRICS, "word_r2l", "word_any_order"])
 def test_no_pieces(name):
     assert get_metric(name)(np.zeros(0, dtype=int)).masked.shape == (0, 0)
@@ -101,6 +112,12 @@ def test_unknown_metric_lists_the_known_ones():
 
 def test_registry_holds_the_four_of_the_paper():
     assert set(METRICS) <= set(registry.pll_metrics.get_all())
+
+
+def test_a_metric_of_another_package_is_found_by_its_entry_point(monkeypatch):
+    entry_point = EntryPoint("theirs", "spacy_pll.metrics:whole_word", "spacy_pll_metrics")
+    monkeypatch.setattr(registry.pll_metrics, "_get_entry_points", lambda: [entry_point])
+    assert get_metric("theirs").__name__ == "whole_word"
 
 
 def test_the_module_registers_its_metrics_itself():
