@@ -158,19 +158,15 @@ def test_a_copy_asks_for_make_doc(make_nlp):
 
 
 def test_the_pipelines_tokenizer_is_used_but_the_pipeline_is_not_kept(make_nlp):
-    gc.collect()
-    gc.disable()
-    try:
-        nlp = make_nlp()
-        pll, alive = nlp.get_pipe("pll"), weakref.ref(nlp)
-        assert len(pll.score_continuations("The", ["well-known"])[0].span) == 3
-        nlp.tokenizer = Tokenizer(nlp.vocab)
-        assert len(pll.score_continuations("The", ["well-known"])[0].span) == 1
-        del nlp
-        assert alive() is None
-        assert pll.score_continuations("The", ["well-known"])[0].span.text == "well-known"
-    finally:
-        gc.enable()
+    nlp = make_nlp()
+    pll, alive = nlp.get_pipe("pll"), weakref.ref(nlp)
+    assert len(pll.score_continuations("The", ["well-known"])[0].span) == 3
+    nlp.tokenizer = Tokenizer(nlp.vocab)
+    assert len(pll.score_continuations("The", ["well-known"])[0].span) == 1
+    del nlp
+    gc.collect()  # some versions of spaCy hold a pipeline in a cycle of their own
+    assert alive() is None
+    assert pll.score_continuations("The", ["well-known"])[0].span.text == "well-known"
 
 
 def test_after_loading_from_disk(make_nlp, tmp_path):

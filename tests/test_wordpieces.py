@@ -13,6 +13,7 @@ from spacy_pll.wordpieces import (
     get_contexts,
     get_wordpieces,
     joined_units,
+    pretoken_units,
     split_long_words,
     trim,
     window_bounds,
@@ -154,6 +155,10 @@ def test_most_words_of_a_long_text_have_a_quarter_window_on_each_side(word, size
     assert (room[inner] >= size // 4 - 2 * longest).all()
 
 
+def test_pieces_without_a_pretoken_are_each_a_word():
+    assert partition(pretoken_units([None, None, 0, 0, None, 0, 1, 2, 2])) == [0, 1, 2, 2, 3, 4, 5, 6, 6]
+
+
 @given(word=words, size=st.integers(1, 8))
 def test_long_words_are_split(word, size):
     split = split_long_words(word, size)
@@ -241,6 +246,14 @@ def test_a_token_at_the_edge_of_two_spans_is_scored_in_the_longer_one():
     doc = nlp.make_doc(SENTENCES[0])
     _, [context], _ = contexts_of(doc, [doc[0:1], doc[:]], max_length=100)
     assert context.span == 1 and context.scored.all()
+
+
+def test_tokens_that_stand_close_but_share_no_piece_may_be_scored_in_different_spans():
+    words = "We said that we know well - known people".split()
+    doc = Doc(nlp.vocab, words=words, spaces=[word not in ("well", "-") for word in words])
+    pieces, [first, second], _ = contexts_of(doc, [doc[0:6], doc[5:9]], max_length=100)
+    owner = {token: c.span for c in (first, second) for token in pieces[c.span].token[c.scored].tolist()}
+    assert [owner[i] for i in range(9)] == [0] * 6 + [1] * 3
 
 
 def test_only_wanted_tokens_are_scored_and_the_rest_is_context():

@@ -54,7 +54,6 @@ def test_errors_are_messages(option, message):
 
 
 def test_an_option_of_fixed_choices():
-    assert (
-        "'nonesuch' is not one of spacy, tokenizer, whitespace"
-        in run("show", "A text", "--words", "nonesuch", code=2).output
-    )
+    output = run("show", "A text", "--words", "nonesuch", code=2).output
+    # some versions of typer draw a box around it, in which lines are broken
+    assert "'nonesuch' is not one of spacy, tokenizer, whitespace" in " ".join(output.replace("│", " ").split())
