@@ -156,13 +156,13 @@ def joined_units(start: np.ndarray, end: np.ndarray, anchor: np.ndarray, segment
     np.add.at(covered, last, -1)
     # covered.cumsum()[s] > 0: some piece reaches from segment s into segment s + 1
     starts_unit = np.append(True, covered[:-1].cumsum()[:-1] == 0)
-    return (np.cumsum(starts_unit) - 1)[first]
+    return np.cumsum(starts_unit)[first]
 
 
 def pretoken_units(word_ids: list) -> np.ndarray:
     """Number the runs of one `word_id`; pieces without one are each a word."""
     ids = np.array([-1 if i is None else i for i in word_ids], dtype=np.int64)
-    return np.cumsum(_begins(ids) | (ids == -1)) - 1
+    return np.cumsum(_begins(ids) | (ids == -1))
 
 
 def _begins(word: np.ndarray) -> np.ndarray:
@@ -174,7 +174,7 @@ def split_long_words(word: np.ndarray, size: int) -> np.ndarray:
     """Number the words anew such that none has more than `size` pieces."""
     begins = _begins(word)
     within = np.arange(len(word)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
-    return np.cumsum(begins | (within % size == 0)) - 1
+    return np.cumsum(begins | (within % size == 0))
 
 
 def window_bounds(word: np.ndarray, size: int) -> np.ndarray:
@@ -286,7 +286,7 @@ def _joined_tokens(wordpieces: list[Wordpieces], doc: Doc) -> np.ndarray:
         last = np.maximum(segment_of(pieces.end - 1, starts), pieces.token)
         np.add.at(joined, pieces.token, 1)
         np.add.at(joined, last, -1)
-    return np.cumsum(np.append(True, joined[:-1].cumsum()[:-1] == 0)) - 1
+    return np.cumsum(np.append(True, joined[:-1].cumsum()[:-1] == 0))
 
 
 def _least(number: np.ndarray, value: np.ndarray) -> np.ndarray:

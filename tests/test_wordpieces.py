@@ -77,9 +77,9 @@ def test_alignment_by_hand():
     assert texts == ["I", "can", "'", "t", "lose", "the", "so", "##uve", "##nir"]
     assert [doc[i].text for i in pieces.token] == ["I", "ca", "n't", "n't", "lose", "the", *["souvenir"] * 3]
     # "can" holds letters of "ca" and of "n't", so the two tokens are one word.
-    assert pieces.word.tolist() == [0, 1, 1, 1, 2, 3, 4, 4, 4]
+    assert partition(pieces.word) == [0, 1, 1, 1, 2, 3, 4, 4, 4]
     by_pretoken = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "tokenizer")
-    assert by_pretoken.word.tolist() == [0, 1, 2, 3, 4, 5, 6, 6, 6]
+    assert partition(by_pretoken.word) == [0, 1, 2, 3, 4, 5, 6, 6, 6]
 
 
 def test_span_inside_a_doc_has_doc_offsets():
@@ -116,7 +116,15 @@ def test_a_piece_without_offsets_stays_where_it_stands():
 def test_segments_that_share_a_piece_are_joined():
     starts = np.array([0, 2, 4, 6])
     offsets = np.array([[0, 1], [1, 5], [5, 6], [6, 8]])
-    assert joined_units(offsets[:, 0], offsets[:, 1], offsets[:, 0], starts).tolist() == [0, 0, 0, 1]
+    assert partition(joined_units(offsets[:, 0], offsets[:, 1], offsets[:, 0], starts)) == [0, 0, 0, 1]
+
+
+def test_windows_by_hand():
+    assert window_bounds(np.arange(30), 12).tolist() == [[0, 12], [6, 18], [12, 24], [18, 30]]
+    # Half a window on lies in the word of three; the window begins at the next word.
+    assert window_bounds(np.repeat(range(5), [5, 3, 3, 1, 1]), 12).tolist() == [[0, 12], [8, 13]]
+    # Half a window on, the word of eight that comes next would not fit in: the window begins later.
+    assert window_bounds(np.array([*range(11), *[11] * 8]), 12).tolist() == [[0, 11], [7, 19]]
 
 
 @given(word=words, size=st.integers(6, 30))
@@ -227,6 +235,8 @@ def scored_letters(doc, spans, unit="spacy"):
         [(0, 5), (5, 11)],
         [(0, 11), (4, 5)],
         [(0, 5), (4, 7), (5, 11)],
+        [(4, 5)],
+        [(4, 5), (5, 6)],
     ],
 )
 def test_spans_that_meet_inside_a_contraction_score_each_letter_once(cuts, unit):
@@ -240,6 +250,25 @@ def test_spans_that_meet_inside_a_contraction_score_each_letter_once(cuts, unit)
         inside_some[doc[start:end].start_char : doc[start:end].end_char] = True
     expected = inside_some & [not character.isspace() for character in doc.text]
     assert (scored_letters(doc, [doc[start:end] for start, end in cuts], unit) == expected).all()
+
+
+def test_a_contraction_goes_to_the_span_that_holds_it_whole_however_short_that_is():
+    words = [*["We"] * 80, "ca", "n't", "go"]
+    doc = Doc(nlp.vocab, words=words, spaces=[word != "ca" for word in words])
+    times = scored_letters(doc, [doc[:81], doc[80:]])
+    assert (times == [not character.isspace() for character in doc.text]).all()
+
+
+def test_of_equal_spans_the_earlier_one_is_scored():
+    doc = nlp.make_doc(SENTENCES[0])
+    _, [context], _ = contexts_of(doc, [doc[:], doc[:]], max_length=100)
+    assert context.span == 0 and context.scored.all()
+
+
+def test_a_span_without_pieces_does_not_end_the_others():
+    doc = Doc(nlp.vocab, words=["\n", "The", "souvenir"], spaces=[False, True, False])
+    _, [context], covered = contexts_of(doc, [doc[:1], doc[1:]], max_length=100)
+    assert context.span == 1 and context.scored.all() and covered.all()
 
 
 def test_a_token_at_the_edge_of_two_spans_is_scored_in_the_longer_one():
@@ -269,3 +298,19 @@ def test_a_word_longer_than_the_window_is_scored_in_parts_with_a_warning():
     with pytest.warns(UserWarning, match="token 1, 'rere.*more pieces than the model reads at once \\(18\\)"):
         pieces, contexts, _ = contexts_of(doc, [doc[:]])
     assert sum(context.scored.sum() for context in contexts) == len(pieces[0])
+
+
+def test_the_warning_names_the_first_token_of_a_long_word():
+    words = ["The", *["re", "-"] * 20, "end"]
+    doc = Doc(nlp.vocab, words=words, spaces=[word in ("The", "end") for word in words])
+    with pytest.warns(UserWarning, match="token 1, 're'"):
+        contexts_of(doc, [doc[:]], unit="whitespace")
+
+
+def test_a_word_as_long_as_the_window_is_scored_whole():
+    doc = Doc(nlp.vocab, words=["The", "re" * 9])
+    size = len(get_wordpieces(doc[1:], get_tokenizer("wordpiece").backend_tokenizer, "spacy")) + 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pieces, contexts, _ = contexts_of(doc, [doc[:]], max_length=size)
+    assert len(contexts) == 2 and len(pieces[0]) > size - 2
