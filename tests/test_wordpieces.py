@@ -103,6 +103,8 @@ def test_white_space_belongs_to_the_token_that_comes_next():
     start, end, anchor = trim("ab  cd ", np.array([[0, 2], [2, 5], [5, 6], [6, 7]]))
     assert start.tolist() == [0, 4, 5, 7] and end.tolist() == [2, 5, 6, 7]
     assert anchor.tolist() == [0, 4, 5, 5]  # the last piece is white space at the end: to the last token
+    start, end, anchor = trim(" ab", np.array([[0, 1], [1, 3]]))
+    assert start.tolist() == [1, 1] and end.tolist() == [1, 3] and anchor.tolist() == [1, 1]
 
 
 def test_a_piece_without_offsets_stays_where_it_stands():
@@ -111,6 +113,8 @@ def test_a_piece_without_offsets_stays_where_it_stands():
     assert start.tolist() == [0, 0, 3, 3] and anchor.tolist() == [0, 0, 3, 3]
     start, _, anchor = trim("ab cd", np.array([[1, 2], [0, 0], [3, 5]]))
     assert start.tolist() == [1, 1, 3] and anchor.tolist() == [1, 1, 3]
+    start, end, _ = trim("ab", np.array([[0, 0], [0, 2]]))
+    assert start.tolist() == [0, 0] and end.tolist() == [0, 2]
 
 
 def test_segments_that_share_a_piece_are_joined():
