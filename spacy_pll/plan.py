@@ -25,7 +25,7 @@ class Batch(NamedTuple):
 
     @property
     def can_be_halved(self) -> bool:
-        return len(self.ids) > 1 or len(self.question) > 1
+        return len(self.question) > 1  # no row is without a question
 
     def halves(self) -> tuple["Batch", "Batch"]:
         """The same questions, in the same order, in two passes: half of the rows in each, or the one row for both."""
@@ -57,13 +57,13 @@ class Plan:
     def __init__(self, contexts: Sequence[Context], questions: Sequence[Questions], n_metrics: int, mask_id: int):
         """
         contexts (Sequence[Context]): What is read.
-        questions (Sequence[Questions]): What is asked of them, by `ask`.
+        questions (Sequence[Questions]): What is asked of them, by `ask`; at least one block.
         n_metrics (int): The number of metrics that ask.
         mask_id (int): The id of the mask token.
         """
         self.n_metrics = n_metrics
         self.offsets = np.cumsum([0] + [len(context.word) for context in contexts])
-        self.rows: list[np.ndarray] = []  # int32 arrays (rows, length), one a length, the longest first
+        self.rows: list[np.ndarray] | None = []  # int32 arrays (rows, length), one a length, the longest first
         asked = []  # one record a (mask row, metric): forward row, position, target id, metric, piece, weight
         n_rows = 0
         lengths = np.array([len(contexts[block.context]) for block in questions])
@@ -84,8 +84,6 @@ class Plan:
             self.rows.append(rows)
             n_rows += len(rows)
         self.n_rows = n_rows
-        if not asked:
-            asked.append(tuple(np.zeros(0, dtype=np.int64) for _ in range(6)))
         row, position, target, self._weight, self._metric, self._piece = (np.concatenate(c) for c in zip(*asked))
         # Sorted by forward row, so that the questions of a batch stand together.
         distinct, self._question = np.unique(np.stack([row, position, target]), axis=1, return_inverse=True)
@@ -131,7 +129,7 @@ class Plan:
 
     def forget_rows(self):
         """Once they have been read: they are most of a plan's memory, and `scores` can do without."""
-        self.rows, self.n_rows = [], 0
+        self.rows = None
 
     def scores(self, answers: np.ndarray) -> list[np.ndarray]:
         """Put the answers together.

@@ -78,7 +78,15 @@ def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_
         return
     [plan] = plans
     longest = np.inf
-    for batch in plan.batches(**limits):
+    batches = list(plan.batches(**limits))
+    assert sum(len(batch.ids) for batch in batches) == plan.n_rows
+    for batch, following in zip(batches, batches[1:]):  # one more row would be too many
+        assert (
+            (len(batch.ids) + 1) * batch.ids.shape[1] > max_tokens
+            or len(batch.question) + (following.row == 0).sum() > max_targets
+            or (not pad and following.lengths[0] != batch.lengths[0])
+        )
+    for batch in batches:
         assert len(batch.ids) == 1 or batch.ids.size <= max_tokens
         assert len(batch.ids) == 1 or len(batch.question) <= max_targets
         assert pad or len(set(batch.lengths)) == 1
@@ -140,6 +148,13 @@ def test_plans_are_bounded_and_their_sums_are_those_of_one_plan(contexts, names,
     whole = scores_of(make_plans(contexts, metrics, MASK, mask_spacing), contexts, len(metrics), **LIMITS)
     for found, expected in zip(scores_of(small, contexts, len(metrics), **LIMITS), whole):
         np.testing.assert_allclose(found, expected)
+
+
+def test_a_plan_is_filled_to_its_bound():
+    contexts = [make_context([10 + i, 11, 12], [0, 1, 2]) for i in range(4)]  # three rows each, of five ids
+    for max_ids, expected in [(60, [12]), (59, [9, 3]), (30, [6, 6]), (29, [3, 3, 3, 3])]:
+        plans = make_plans(contexts, [get_metric("original")], MASK, max_ids=max_ids)
+        assert [plan.n_questions for plan in plans] == expected
 
 
 @pytest.mark.parametrize("names", [["word_l2r"], ["word_l2r", "original", "whole_word"]])
