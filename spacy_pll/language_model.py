@@ -368,7 +368,7 @@ class LanguageModel:
                 f"The model {source!r} ({type(self._transformer).__name__}) cannot read a short text by itself: "
                 f"{error}. Choose a model of another architecture."
             ) from error
-        if not np.isfinite(truth).all():
+        if not truth.isfinite().all():
             raise ValueError(
                 f"The model {source!r} gives log-probabilities that are not finite, even for a short text: its weights "
                 "are damaged. Get the model anew, or choose another one."
@@ -414,9 +414,9 @@ class LanguageModel:
                 f"language model, or choose a left-to-right one, such as {self.example!r}."
             )
 
-    def _agrees(self, batch: Batch, truth: np.ndarray) -> bool:
+    def _agrees(self, batch: Batch, truth: torch.Tensor) -> bool:
         try:
-            return np.allclose(self.log_probabilities(batch), truth, rtol=1e-4, atol=1e-4)
+            return torch.allclose(self.log_probabilities(batch), truth, rtol=1e-4, atol=1e-4)
         except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
             return False
 

@@ -78,6 +78,23 @@ def test_one_copy_to_the_device_a_pass_and_one_back_a_plan(make_nlp, monkeypatch
     assert len(waits) == 1
 
 
+@pytest.mark.parametrize("architecture", ["bert", "fnet"])
+def test_tensors_on_the_device_are_not_taken_for_numpy_arrays(make_nlp, monkeypatch, architecture):
+    """numpy reads a tensor on the CPU unasked, and raises a TypeError for one on a GPU."""
+
+    def refuse(tensor, *args, **kwargs):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy.")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+    with pytest.raises(TypeError, match="cuda"):
+        np.isfinite(torch.zeros(1))
+    nlp = make_nlp(architecture)
+    model = nlp.get_pipe("pll").model
+    model.load()
+    assert model.pads == (architecture == "bert") and model._forward.narrowing == narrowing_of(architecture)
+    assert len([doc._.pll for doc in nlp.pipe(TEXTS)]) == len(TEXTS)
+
+
 def test_a_pass_that_does_not_fit_is_halved_and_the_size_kept(make_nlp, monkeypatch, caplog):
     plain = {doc.text: scores(doc) for doc in make_nlp().pipe(TEXTS)}
     nlp = make_nlp(max_batch_tokens=2000)

@@ -119,7 +119,7 @@ def test_positions_that_count_from_the_padding_id_are_allowed_for(model_folder, 
     assert model.max_length == expected
     ids = np.full((1, expected), 7)
     batch = Batch(ids, np.array([expected]), np.array([0]), np.array([expected - 1]), np.array([7]), np.array([0]))
-    assert np.isfinite(model.log_probabilities(batch)).all()
+    assert model.log_probabilities(batch).isfinite().all()
 
 
 # Errors: each says what was wrong, with the value, and what to do.
