@@ -81,7 +81,7 @@ def get_wordpieces(span: Span, tokenizer, words: Words) -> Wordpieces:
     if not len(own):
         # Nothing to score. Which special tokens stand on which side does not matter then.
         return Wordpieces(ids[:0], *(np.zeros(0, dtype=np.int64) for _ in range(4)), ids, ids[:0])
-    offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)[first:last]
+    offsets = np.array(encoding.offsets, dtype=np.int64)[first:last]
     start, end, anchor = trim(text, offsets)
     token_starts = np.array([token.idx for token in span], dtype=np.int64) - span.start_char
     token = segment_of(anchor, token_starts)
@@ -113,34 +113,33 @@ def trim(text: str, offsets: np.ndarray):
     offsets (int array, shape (pieces, 2)): Character offsets in the text.
     RETURNS: start and end without white space (equal if nothing else is there), and
         the anchor: the first character, at or after the piece's start, that is not
-        white space, or the last such character of the text for a piece after it.
+        white space, or the last such character of the text for a piece after it (-1 if there is none).
     """
     n = len(text)
     index = np.arange(n)
     dark = ~is_white_space(text)
-    # following[i], preceding[i]: where the next character from i on, the last before i, is that is not white space
+    # Of characters that are not white space, following[i]: where the next one from i on begins; preceding[i]: where the
+    # last one before i ends.
     following = np.append(np.minimum.accumulate(np.where(dark, index, n)[::-1])[::-1], n)
-    preceding = np.insert(np.maximum.accumulate(np.where(dark, index, -1)), 0, -1)
+    preceding = np.insert(np.maximum.accumulate(np.where(dark, index + 1, 0)), 0, 0)
     # Some tokenizers give (0, 0) to a piece that they insert; pieces come in the order of the text.
     start = np.maximum.accumulate(offsets[:, 0])
     end = np.maximum(offsets[:, 1], start)
-    anchor = following[start]
-    anchor = np.where(anchor == n, max(preceding[n], 0), anchor)
+    anchor = np.minimum(following[start], preceding[n] - 1)
     start = np.minimum(following[start], end)
-    end = np.maximum(preceding[end] + 1, start)
+    end = np.maximum(preceding[end], start)
     return start, end, anchor
 
 
 def segment_of(position: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """The index of the segment (token, run) that a character lies in; `starts` is increasing."""
+    """The index of the segment (token, run) that a character lies in, 0 before the first; `starts` is increasing."""
     return np.maximum(np.searchsorted(starts, position, side="right") - 1, 0)
 
 
 def white_space_runs(text: str) -> np.ndarray:
-    """Where the stretches without white space begin, shape (runs,), at least one."""
+    """Where the stretches without white space begin, shape (runs,)."""
     dark = ~is_white_space(text)
-    starts = np.flatnonzero(dark & ~np.append(False, dark[:-1]))
-    return starts if len(starts) else np.zeros(1, dtype=np.int64)
+    return np.flatnonzero(dark & ~np.append(False, dark[:-1]))
 
 
 def joined_units(start: np.ndarray, end: np.ndarray, anchor: np.ndarray, segments: np.ndarray) -> np.ndarray:
@@ -151,12 +150,16 @@ def joined_units(start: np.ndarray, end: np.ndarray, anchor: np.ndarray, segment
     """
     first = segment_of(anchor, segments)
     last = np.where(end > start, segment_of(end - 1, segments), first)
-    covered = np.zeros(len(segments) + 1, dtype=np.int64)
-    np.add.at(covered, first, 1)
-    np.add.at(covered, last, -1)
-    # covered.cumsum()[s] > 0: some piece reaches from segment s into segment s + 1
-    starts_unit = np.append(True, covered[:-1].cumsum()[:-1] == 0)
-    return np.cumsum(starts_unit)[first]
+    return _connected(first, last, len(segments))[first]
+
+
+def _connected(first: np.ndarray, last: np.ndarray, n: int) -> np.ndarray:
+    """Number n segments in a row such that those from the first to the last of a piece have one number."""
+    reach = np.zeros(n + 1, dtype=np.int64)
+    np.add.at(reach, first, 1)
+    np.add.at(reach, last, -1)
+    # reach.cumsum()[s] > 0: some piece reaches from segment s into segment s + 1
+    return np.append(0, np.cumsum(reach.cumsum()[: n - 1] == 0))
 
 
 def pretoken_units(word_ids: list) -> np.ndarray:
@@ -237,11 +240,13 @@ def get_contexts(
     max_length (int): The most ids the model can read at once, special tokens included.
     RETURNS: the contexts, and the tokens that were scored, bool, shape (tokens of the doc,).
     """
-    n_tokens = len(spans[0].doc) if spans else 0
-    best = np.full(n_tokens, -1, dtype=np.int64)
-    owner = np.full(n_tokens, -1, dtype=np.int64)
+    if not spans:
+        return [], np.zeros(0, dtype=bool)
+    doc = spans[0].doc
+    best = np.full(len(doc), -1, dtype=np.int64)
+    owner = np.full(len(doc), -1, dtype=np.int64)
     cuts = []
-    group = _joined_tokens(wordpieces, spans[0].doc) if spans else owner
+    group = _joined_tokens(wordpieces, doc)
     group_sizes = np.bincount(group)
     for i, (span, pieces) in enumerate(zip(spans, wordpieces)):
         size = max_length - len(pieces.prefix) - len(pieces.suffix)
@@ -281,12 +286,9 @@ def get_contexts(
 def _joined_tokens(wordpieces: list[Wordpieces], doc: Doc) -> np.ndarray:
     """Number the runs of tokens of which each shares a piece with the next in some span; shape (tokens of the doc,)."""
     starts = np.array([token.idx for token in doc], dtype=np.int64)
-    joined = np.zeros(len(doc) + 1, dtype=np.int64)
-    for pieces in wordpieces:
-        last = np.maximum(segment_of(pieces.end - 1, starts), pieces.token)
-        np.add.at(joined, pieces.token, 1)
-        np.add.at(joined, last, -1)
-    return np.cumsum(np.append(True, joined[:-1].cumsum()[:-1] == 0))
+    first = np.concatenate([pieces.token for pieces in wordpieces])
+    last = np.maximum(segment_of(np.concatenate([pieces.end for pieces in wordpieces]) - 1, starts), first)
+    return _connected(first, last, len(doc))
 
 
 def _least(number: np.ndarray, value: np.ndarray) -> np.ndarray:
@@ -297,15 +299,15 @@ def _least(number: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 def _token_room(token: np.ndarray, room: np.ndarray, n_tokens: int) -> np.ndarray:
-    """The least room of a token's pieces; a token without a piece has that of the one before it, else after."""
-    out = _least(token, room)
-    has = np.flatnonzero(np.bincount(token, minlength=n_tokens))
-    return out[has[np.maximum(np.searchsorted(has, np.arange(n_tokens), side="right") - 1, 0)]]
+    """The least room of a token's pieces; 0 for a token without a piece, of which there is nothing to score."""
+    out = np.zeros(n_tokens, dtype=np.int64)
+    out[token] = _least(token, room)[token]
+    return out
 
 
 def _warn_long_word(span: Span, pieces: Wordpieces, size: int):
     unit = np.bincount(pieces.word).argmax()
-    token = span.doc[int(pieces.token[np.flatnonzero(pieces.word == unit)[0]])]
+    token = span.doc[int(pieces.token[np.searchsorted(pieces.word, unit)])]
     warnings.warn(
         f"The word at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once ({size}). "
         f"It is scored in parts of at most {size} pieces, each as if it were a word.",
