@@ -151,6 +151,7 @@ def main():
     warnings.simplefilter("ignore")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     # All that is slow to import stays in memory; the package and its tests are imported anew by each fork.
+    import catalogue
     import spacy
 
     import tests.conftest  # noqa: F401
@@ -158,6 +159,8 @@ def main():
     for name in [name for name in sys.modules if name.split(".")[0] in ("spacy_pll", "tests")]:
         del sys.modules[name]
     del spacy.util.registry.pll_metrics
+    for key in [key for key in catalogue.REGISTRY if key[:2] == ("spacy", "pll_metrics")]:
+        del catalogue.REGISTRY[key]
     total, n_survivors = 0, 0
     for module in args.modules:
         source = (ROOT / "spacy_pll" / f"{module}.py").read_text(encoding="utf8")
