@@ -107,6 +107,14 @@ def test_what_is_merged_depends_on_the_context_and_the_metric_alone(name, many, 
         np.testing.assert_allclose(found[0], alone[0])
 
 
+@pytest.mark.parametrize("mask_spacing", [None, 2])
+def test_contexts_come_the_longest_first_and_those_that_nobody_asks_about_not_at_all(mask_spacing):
+    sizes = {0: 3, 1: 9, 2: 12, 3: 6}
+    contexts = [make_context(np.arange(5, 5 + n), np.arange(n), [i != 2] * n) for i, n in sizes.items()]
+    blocks = ask(contexts, [get_metric("word_l2r")], mask_spacing, 1000)
+    assert [block.context for block in blocks] == [1, 3, 0]
+
+
 def test_a_long_context_is_planned_in_little_memory():
     word = words_of([1, 2, 1, 3] * 2_000)  # 14,000 pieces: a mask for each, as booleans, would be 196 MB
     context = make_context(np.arange(len(word)) % 1000 + 5, word)

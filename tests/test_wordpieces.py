@@ -1,4 +1,5 @@
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -167,6 +168,13 @@ def test_most_words_of_a_long_text_have_a_quarter_window_on_each_side(word, size
     assert (room[inner] >= size // 4 - 2 * longest).all()
 
 
+def test_special_tokens_between_the_pieces_are_refused():
+    special = [1, *[0] * 150, 1, *[0] * 150, 1]
+    encoding = SimpleNamespace(special_tokens_mask=special, ids=[*range(303)])
+    with pytest.raises(ValueError, match="special tokens between the pieces of '(re){50}'; only"):
+        get_wordpieces(nlp.make_doc("re" * 150)[:], SimpleNamespace(encode=lambda text: encoding), "spacy")
+
+
 def test_pieces_without_a_pretoken_are_each_a_word():
     assert partition(pretoken_units([None, None, 0, 0, None, 0, 1, 2, 2])) == [0, 1, 2, 2, 3, 4, 5, 6, 6]
 
@@ -217,11 +225,11 @@ def test_overlapping_spans_score_a_token_once_where_it_has_most_context():
     assert covered.all()
 
 
-def scored_letters(doc, spans, unit="spacy"):
+def scored_letters(doc, spans, unit="spacy", max_length=100):
     """How often each character of a doc is scored."""
     tokenizer = get_tokenizer("wordpiece").backend_tokenizer
     pieces = [get_wordpieces(span, tokenizer, unit) for span in spans]
-    contexts, _ = get_contexts(spans, pieces, None, 100)
+    contexts, _ = get_contexts(spans, pieces, None, max_length)
     times = np.zeros(len(doc.text), dtype=int)
     for context in contexts:
         for i in context.offset + np.flatnonzero(context.scored):
@@ -257,9 +265,9 @@ def test_spans_that_meet_inside_a_contraction_score_each_letter_once(cuts, unit)
 
 
 def test_a_contraction_goes_to_the_span_that_holds_it_whole_however_short_that_is():
-    words = [*["We"] * 80, "ca", "n't", "go"]
+    words = [*["We"] * 400, "ca", "n't", "go"]
     doc = Doc(nlp.vocab, words=words, spaces=[word != "ca" for word in words])
-    times = scored_letters(doc, [doc[:81], doc[80:]])
+    times = scored_letters(doc, [doc[:401], doc[400:]], max_length=1000)
     assert (times == [not character.isspace() for character in doc.text]).all()
 
 
@@ -299,7 +307,7 @@ def test_only_wanted_tokens_are_scored_and_the_rest_is_context():
 
 def test_a_word_longer_than_the_window_is_scored_in_parts_with_a_warning():
     doc = Doc(nlp.vocab, words=["The", "re" * 45, "end"])
-    with pytest.warns(UserWarning, match="token 1, 'rere.*more pieces than the model reads at once \\(18\\)"):
+    with pytest.warns(UserWarning, match="token 1, '(re){25}', has more pieces than the model reads at once \\(18\\)"):
         pieces, contexts, _ = contexts_of(doc, [doc[:]])
     assert sum(context.scored.sum() for context in contexts) == len(pieces[0])
 
