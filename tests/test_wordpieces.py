@@ -281,6 +281,8 @@ def test_a_span_without_pieces_does_not_end_the_others():
     doc = Doc(nlp.vocab, words=["\n", "The", "souvenir"], spaces=[False, True, False])
     _, [context], covered = contexts_of(doc, [doc[:1], doc[1:]], max_length=100)
     assert context.span == 1 and context.scored.all() and covered.all()
+    contexts, covered = get_contexts([], [], None, 100)
+    assert contexts == [] and covered.shape == (0,)
 
 
 def test_a_token_at_the_edge_of_two_spans_is_scored_in_the_longer_one():
