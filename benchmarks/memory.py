@@ -8,11 +8,14 @@ when it is scored exactly: with --passes it ends after so many forward passes, a
 """
 
 import argparse
+import ctypes
 import tempfile
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
 import spacy
+import torch
 from models import save_random
 from texts import brown_files
 
@@ -62,6 +65,19 @@ def with_spacy_pll(folder: str, text: str, args) -> tuple[float, str]:
 def start_counting() -> float:
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
     return status("VmRSS")
+
+
+def peak_above(function: Callable[[], object], device: str) -> float:
+    """MB that the function takes at its peak, on the device, above what was there when it was called."""
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        function()
+        return (torch.cuda.max_memory_allocated() - before) / 2**20
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # what was freed before is given back, or it would hide what is taken now
+    before = start_counting()
+    function()
+    return status("VmHWM") - before
 
 
 def main():

@@ -5,9 +5,10 @@
 
 The built-in model, and those of BERT-base's and RoBERTa-large's size for which a tokenizer folder is given: their
 weights are random, on which the time does not depend. The contestants take turns, so that a slow minute of the machine
-hits all of them alike, and ratios are taken within a round. `bare` is what no scorer can leave out: the distinct
-masked contexts, already tokenised, sorted and on the device, through `model.base_model`, and the head at the
-targets, as PyTorch computes it by itself. Needs minicons: pip install "spacy-pll[test]".
+hits all of them alike, and ratios are taken within a round; the peak of memory (on a CPU: Linux) is that of a run
+before the first. `bare` is what no scorer can leave out: the distinct masked contexts, already tokenised, sorted and on
+the device, through `model.base_model`, and the head at the targets, as PyTorch computes it by itself. Needs minicons:
+pip install "spacy-pll[test]".
 """
 
 import argparse
@@ -24,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import spacy
 import torch
+from memory import peak_above
 from minicons.scorer import MaskedLMScorer
 from models import save_random
 from scipy.stats import spearmanr
@@ -138,6 +140,8 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     some = texts[: max(1, len(texts) // 10)]
     for warm in (nlp, three, rounded):
         list(warm.pipe(some))
+    # Apart from the rounds: a contestant whose memory is given back before it starts would pay for that.
+    memory = {contestant: peak_above(run, device) for contestant, run in contestants.items()}
     times = {contestant: [] for contestant in contestants}
     for _ in range(rounds):
         for contestant, run in contestants.items():
@@ -161,6 +165,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
         "seconds": times,
         "sentences_per_second": {c: len(texts) / t for c, t in medians.items()},
         "pieces_per_second": pieces / medians["spacy-pll"],
+        "peak_mb": memory,
         "padded_share": counts["padding"] / (counts["ids"] + counts["padding"]),
         "rows_three_metrics": count_rows(three, texts) / counts["rows"],
         "operations": operations,
@@ -197,6 +202,7 @@ def as_table(results: list[dict], machine: dict) -> str:
     header = [
         "model", "texts", "sentences/s", "pieces/s", "minicons / ours", "minicons / ours, mixed precision",
         "bare / ours", "three metrics / one", "padding", "share of product rate", "rounding: difference, rank r",
+        "peak MB above what was there",
     ]  # fmt: skip
     lines = [", ".join(f"{key} {value}" for key, value in machine.items()), ""]
     lines += [f"| {' | '.join(header)} |", f"|{' --- |' * len(header)}"]
@@ -213,6 +219,7 @@ def as_table(results: list[dict], machine: dict) -> str:
             f"{r['padded_share']:.1%}",
             ", ".join(f"{how} {share:.0%}" for how, share in r["share_of_products"].items()),
             f"{r['rounding']['mean_absolute_difference']:.3f}, {r['rounding']['rank_correlation']:.4f}",
+            ", ".join(f"{contestant} {mb:,.0f}" for contestant, mb in r["peak_mb"].items()),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
