@@ -182,7 +182,9 @@ def test_tasks_for_prodigy(tiny, tmp_path, make_nlp):
             below, same = (sum(c(other, mean) for other in known) for c in (lt, eq))
             assert meta["score"] == pytest.approx((below + (same - 1) / 2) / (len(known) - 1), abs=1e-6)
     ranks = sorted(task["meta"]["score"] for task in tasks if task["meta"]["score"] is not None)
-    assert ranks[0] == 0 and ranks[-1] == 1 and len(set(ranks)) == len(ranks) - 1  # one text is there twice
+    # One text is there twice; where it is the best or the worst, nothing has the rank of 1 or 0.
+    assert 0 <= ranks[0] and ranks[-1] <= 1 and (ranks[0] == 0 or ranks[-1] == 1)
+    assert len(set(ranks)) == len(ranks) - 1
     assert len(tasks) == 10  # more than one part
     manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
     assert manifest["rows"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
