@@ -265,6 +265,7 @@ def main():
         results = []
         for name, folder in models.items():
             tokenizer = AutoTokenizer.from_pretrained(folder).backend_tokenizer
+            tokenizer.no_truncation()  # the built-in one cuts at its window, and no paragraph would ever be long enough
             texts = {
                 "BLiMP": lambda: blimp_sentences(args.blimp, args.sentences),
                 "Brown": lambda: brown_sentences(args.brown, args.sentences // 2),

@@ -43,7 +43,6 @@ def brown_sentences(path: Path, n: int) -> list[str]:
 def brown_paragraphs(path: Path, n: int, tokenizer) -> list[str]:
     """n texts from evenly spread files, each of consecutive sentences with at least `PARAGRAPH` pieces together."""
     files = brown_files(path)
-    tokenizer.no_truncation()  # some cut at their model's window, and no text would ever be long enough
     out = []
     for file in files[:: max(1, len(files) // n)][:n]:
         text = ""
