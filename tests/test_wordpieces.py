@@ -225,6 +225,23 @@ def test_overlapping_spans_score_a_token_once_where_it_has_most_context():
     assert covered.all()
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_token_of_several_words_has_the_context_of_its_poorest_word(mirrored):
+    words = [*["The"] * 10, "The-The-The", *["The"] * 12]
+    poor, rich = (7, 23), (0, 15)  # 3 pieces before the token and 12 after; 10 before and 4 after
+    if mirrored:
+        words = words[::-1]
+        poor, rich = ((len(words) - end, len(words) - start) for start, end in (poor, rich))
+    doc = Doc(nlp.vocab, words=words)
+    spans = [doc[start:end] for start, end in (poor, rich)]
+    pieces, contexts, _ = contexts_of(doc, spans, "tokenizer", max_length=100)
+    token = words.index("The-The-The")
+    assert (pieces[0].token == token).sum() == 5 and len(set(pieces[0].word[pieces[0].token == token])) == 5
+    for context in contexts:
+        of_token = context.offset + np.flatnonzero(context.scored)
+        assert (pieces[context.span].token[of_token] == token).sum() == (5 if context.span == 1 else 0)
+
+
 def scored_letters(doc, spans, unit="spacy", max_length=100):
     """How often each character of a doc is scored."""
     tokenizer = get_tokenizer("wordpiece").backend_tokenizer
