@@ -23,8 +23,8 @@ import ray.data
 import torch
 from evaluate_beyond import brown_files, joined
 
-from spacy_pll.cli.pipelines import make_pipeline
 from spacy_pll.distributed import annotate, cluster
+from spacy_pll.pipelines import make_pipeline
 
 BATCH = 32
 

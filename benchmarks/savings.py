@@ -18,7 +18,7 @@ import spacy
 from models import save_random
 from texts import blimp_sentences
 
-from spacy_pll import forward
+from spacy_pll.language_model import forward
 
 
 def count(scorer, run) -> dict:

@@ -33,13 +33,13 @@ from texts import blimp_sentences, brown_paragraphs, brown_sentences
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoTokenizer
 
-from spacy_pll.forward import Forward
-from spacy_pll.language_model import BUILTIN
-from spacy_pll.memory import free_bytes
+from spacy_pll.language_model.base import BUILTIN
+from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.memory import free_bytes
+from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
-from spacy_pll.onednn import is_faster_here
-from spacy_pll.plan import make_plans
-from spacy_pll.wordpieces import get_contexts, get_wordpieces
+from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.wordpieces import get_contexts, get_wordpieces
 
 MINICONS_BATCHES = [1, 4, 16]  # sentences; the fastest of them on some of the sentences is taken
 THREE = ["word_l2r", "original", "whole_word"]

@@ -25,8 +25,8 @@ import spacy
 from spacy.util import registry
 
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, some_orders
-from spacy_pll.plan import make_plans
-from spacy_pll.wordpieces import get_contexts, get_wordpieces
+from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.wordpieces import get_contexts, get_wordpieces
 
 SPACINGS = [4, 8, 16, 32]
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]

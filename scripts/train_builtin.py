@@ -1,7 +1,7 @@
 """Train the built-in English masked language model, from scratch or from an earlier one's weights.
 
     python scripts/train_builtin.py CORPUS_FOLDER training/builtin --steps 9000
-    python scripts/train_builtin.py CORPUS_FOLDER training/longer --steps 6000 --init spacy_pll/builtin
+    python scripts/train_builtin.py CORPUS_FOLDER training/longer --steps 6000 --init spacy_pll/language_model/builtin
     python scripts/train_builtin.py CORPUS_FOLDER training/causal --steps 2500 --objective causal
 
 CORPUS_FOLDER holds text files (`*.txt` or `*.txt.xz`), one sentence or short
@@ -27,7 +27,7 @@ weights, and with the vocabulary, of a model folder.
 ModernBERT (pre-norm, rotary positions, gated MLP) under a causal mask, of the same width,
 depth and vocabulary. [CLS] is its beginning-of-sequence piece.
 
-Choices (the study behind them is in the model card, spacy_pll/builtin/README.md):
+Choices (the study behind them is in the model card, spacy_pll/language_model/builtin/README.md):
 ModernBERT's classes (pre-norm, rotary positions, gated MLP) leave the plateau on which
 BERT's predict piece frequencies many times sooner; one line is one sequence, because
 people score sentences (`--contexts packed` fills each context with lines that follow one

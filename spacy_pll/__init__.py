@@ -1,8 +1,8 @@
 """Pseudo-log-likelihood scores for spaCy, from masked language models (Kauf & Ivanova 2023)."""
 
 from . import visualize
-from .comparison import compare
+from .analysis.comparison import compare
+from .analysis.dataframe import to_dataframe
 from .component import PLLScorer
-from .dataframe import to_dataframe
 
 __all__ = ["PLLScorer", "compare", "to_dataframe", "visualize"]

@@ -12,14 +12,14 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, registry, to_bytes, to_disk
 
-from .continuations import Continuation, check_apart, normalised, place
+from .analysis.continuations import Continuation, check_apart, normalised, place
 from .extensions import Names, install
 from .metrics import check_mask_spacing, get_metric
-from .plan import Batch, Plan, make_plans
-from .wordpieces import WORDS, Context, Wordpieces, Words, get_contexts, get_wordpieces
+from .scoring.plan import Batch, Plan, make_plans
+from .scoring.wordpieces import WORDS, Context, Wordpieces, Words, get_contexts, get_wordpieces
 
 if TYPE_CHECKING:
-    from .language_model import Answers, LanguageModel
+    from .language_model.base import Answers, LanguageModel
 
 DEFAULT_CONFIG = {
     "model": {"@architectures": "spacy-pll.MaskedLM.v1"},

@@ -27,11 +27,11 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import ignore_error, load_model_from_config, raise_error
 
-from .cli.files import digest
-from .cli.pipelines import get_scorer
-from .cli.rows import ListRows, check_fields
-from .cli.texts import READERS, STANDARD_STREAM, InputError, Record, read_records
 from .component import PLLScorer
+from .corpus.files import digest
+from .corpus.readers import READERS, STANDARD_STREAM, InputError, Record, read_records
+from .corpus.rows import ListRows, check_fields
+from .pipelines import get_scorer
 
 ERROR = "error"  # the column that says why a row has no scores
 PARQUET = ".parquet"

@@ -10,13 +10,13 @@ import numpy as np
 import spacy
 
 from spacy_pll.metrics import get_metric
-from spacy_pll.plan import make_plans
-from spacy_pll.wordpieces import WORDS, get_contexts, get_wordpieces
+from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.wordpieces import WORDS, get_contexts, get_wordpieces
 
 from .conftest import TINY_TOKENIZERS, get_tokenizer
+from .scoring.test_plan import MASK, fake_model
+from .scoring.test_wordpieces import check_alignment
 from .test_metrics import METRICS
-from .test_plan import MASK, fake_model
-from .test_wordpieces import check_alignment
 
 CHOICES = 12  # how many bytes choose the settings
 nlp = spacy.blank("en")

@@ -4,8 +4,8 @@ import pytest
 import spacy
 
 from spacy_pll.metrics import get_metric
-from spacy_pll.plan import make_plans
-from spacy_pll.wordpieces import get_contexts, get_wordpieces
+from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.wordpieces import get_contexts, get_wordpieces
 
 from .conftest import SHARED, get_tokenizer
 from .corruption import brown_sentences

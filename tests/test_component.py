@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span, Token
 
 from spacy_pll import PLLScorer
 from spacy_pll.metrics import get_metric
-from spacy_pll.plan import Batch
+from spacy_pll.scoring.plan import Batch
 
 from .conftest import PARAGRAPH, SENTENCES, odd_text, scores
 from .test_metrics import METRICS
@@ -385,7 +385,7 @@ def test_a_scorer_can_be_sent_to_a_spawned_worker(make_nlp):
 
 def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monkeypatch):
     model = language_model("bert")
-    monkeypatch.setattr("spacy_pll.language_model._one_thread_after_fork", lambda: True)
+    monkeypatch.setattr("spacy_pll.language_model.base._one_thread_after_fork", lambda: True)
     monkeypatch.setattr(model, "_forward", SimpleNamespace(device=torch.device("cuda", 0)))
     with pytest.raises(RuntimeError, match="n_process=1"):
         model.log_probabilities(Batch(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 5))

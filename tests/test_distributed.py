@@ -18,8 +18,8 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 from spacy_pll import distributed  # noqa: E402
-from spacy_pll.cli.texts import InputError  # noqa: E402
 from spacy_pll.component import PLLScorer  # noqa: E402
+from spacy_pll.corpus.readers import InputError  # noqa: E402
 
 from .cli.conftest import run  # noqa: E402
 from .conftest import SENTENCES  # noqa: E402

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from spacy_pll.checksums import NAME
-from spacy_pll.forward import Forward
-from spacy_pll.language_model import MaskedLanguageModel
+from spacy_pll.language_model.base import MaskedLanguageModel
+from spacy_pll.language_model.checksums import NAME
+from spacy_pll.language_model.forward import Forward
 
 from .conftest import SENTENCES, build_transformer, get_tokenizer, scores
 

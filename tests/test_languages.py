@@ -20,11 +20,11 @@ import torch
 from spacy_transformers.span_getters import get_doc_spans
 
 from spacy_pll import PLLScorer
-from spacy_pll.language_model import Answers
-from spacy_pll.wordpieces import WORDS
+from spacy_pll.language_model.base import Answers
+from spacy_pll.scoring.wordpieces import WORDS
 
 from .conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer
-from .test_wordpieces import check_alignment
+from .scoring.test_wordpieces import check_alignment
 
 # "Hello, world" or the like.
 GREETINGS = [

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_pll.wordpieces import get_wordpieces, split_long_words, window_bounds
+from spacy_pll.scoring.wordpieces import get_wordpieces, split_long_words, window_bounds
 
 from .conftest import PARAGRAPH, SENTENCES, odd_text
 from .reference import is_masked

@@ -12,7 +12,7 @@ import spacy
 import transformers as hf
 from spacy.tokens import Doc, DocBin
 
-from spacy_pll.language_model import MaskedLanguageModel
+from spacy_pll.language_model.base import MaskedLanguageModel
 
 from .conftest import PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, scores
 

@@ -8,7 +8,7 @@ import spacy
 from spacy.util import registry
 
 from spacy_pll.metrics import MAX_EXACT, MaskRows
-from spacy_pll.wordpieces import WORDS
+from spacy_pll.scoring.wordpieces import WORDS
 
 from . import reference
 from .conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from spacy.util import load_config
 
-from spacy_pll.checksums import NAME
+from spacy_pll.language_model.checksums import NAME
 
 from .conftest import SENTENCES
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from spacy.tokens import DocBin
 
 from spacy_pll.cli.errors import shown_errors
-from spacy_pll.cli.pipelines import make_pipeline
-from spacy_pll.cli.texts import read_records
+from spacy_pll.corpus.readers import read_records
+from spacy_pll.pipelines import make_pipeline
 
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, split_list

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from spacy_pll.cli.texts import InputError, read_csv_rows, read_json_rows
+from spacy_pll.corpus.readers import InputError, read_csv_rows, read_json_rows
 
 # K&I appendices B and E: the word stands in each of these. "{}" alone is no context.
 CONTEXTS = {

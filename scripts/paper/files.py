@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from spacy_pll.checksums import file_digest as sha256
-from spacy_pll.cli.files import whole_file
+from spacy_pll.corpus.files import whole_file
+from spacy_pll.language_model.checksums import file_digest as sha256
 
 __all__ = ["read_json", "sha256", "whole_folder", "write_json", "write_whole"]
 

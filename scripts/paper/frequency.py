@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spacy_pll.cli.errors import shown_errors
-from spacy_pll.cli.texts import InputError, read_csv_rows
+from spacy_pll.corpus.readers import InputError, read_csv_rows
 
 from .correlation import SHOWN, as_text, pearson
 from .data import CONTEXTS

@@ -6,12 +6,11 @@ from typing import Annotated
 import typer
 from wasabi import table
 
+from ..corpus.outputs import ForceOption, check_output, csv_text, json_text, write_whole
+from ..corpus.readers import InputError, get_text, list_files, read_rows
 from ..evaluation.minimal_pairs import Accuracy, Pair, accuracies, sample_pairs, wins
 from ..evaluation.scoring import score_distinct
-from . import app
-from .errors import shown_errors
-from .outputs import ForceOption, check_output, csv_text, json_text, write_whole
-from .pipelines import (
+from ..pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
@@ -26,8 +25,9 @@ from .pipelines import (
     make_pipeline,
     split_names,
 )
+from . import app
+from .errors import shown_errors
 from .progress import progress_bar
-from .texts import InputError, get_text, list_files, read_rows
 
 ENDINGS = (".jsonl", ".csv", ".tsv")
 # What the columns are called in BLiMP's own files.

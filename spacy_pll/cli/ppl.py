@@ -9,12 +9,11 @@ from spacy.tokens import Doc
 from wasabi import table
 
 from ..component import PLLScorer
+from ..corpus.outputs import ForceOption, check_output, json_text, write_whole
+from ..corpus.readers import InputError, read_records
+from ..corpus.workers import watch_workers
 from ..evaluation.perplexity import Corpus, perplexity, pieces_per_word, word_starts
-from ..workers import watch_workers
-from . import app
-from .errors import shown_errors
-from .outputs import ForceOption, check_output, json_text, write_whole
-from .pipelines import (
+from ..pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
@@ -29,8 +28,9 @@ from .pipelines import (
     make_pipeline,
     split_names,
 )
+from . import app
+from .errors import shown_errors
 from .progress import progress_bar
-from .texts import InputError, read_records
 
 UNITS = {
     "spacy": "spaCy's tokens",

@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 from spacy.language import Language
 
-from ..visualize import VMIN, View, page_parts
-from . import app
-from .errors import shown_errors
-from .outputs import ForceOption, check_output, write_whole
-from .pipelines import (
+from ..analysis.visualize import VMIN, View, page_parts
+from ..corpus.outputs import ForceOption, check_output, write_whole
+from ..corpus.readers import STANDARD_STREAM, list_files, read_records
+from ..pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
@@ -24,8 +23,9 @@ from .pipelines import (
     make_pipeline,
     split_names,
 )
+from . import app
+from .errors import shown_errors
 from .progress import progress_bar
-from .texts import STANDARD_STREAM, list_files, read_records
 
 
 @app.command("render", no_args_is_help=True)

@@ -10,6 +10,8 @@ import numpy as np
 import typer
 from wasabi import table
 
+from ..corpus.outputs import ForceOption, check_output, write_whole
+from ..corpus.readers import InputError, get_text, read_json_rows
 from ..evaluation.rescoring import (
     Measure,
     NBest,
@@ -24,10 +26,7 @@ from ..evaluation.rescoring import (
     word_error_rate,
 )
 from ..evaluation.scoring import TextScore, score_distinct
-from . import app
-from .errors import shown_errors
-from .outputs import ForceOption, check_output, write_whole
-from .pipelines import (
+from ..pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
@@ -40,8 +39,9 @@ from .pipelines import (
     get_scorer,
     make_pipeline,
 )
+from . import app
+from .errors import shown_errors
 from .progress import progress_bar
-from .texts import InputError, get_text, read_json_rows
 
 EDITS = ("substitutions", "deletions", "insertions")
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'

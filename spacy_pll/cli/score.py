@@ -19,12 +19,13 @@ from spacy.tokens import Doc
 from thinc.api import get_torch_default_device
 from tqdm import tqdm
 
-from ..workers import watch_workers
-from . import app
-from .errors import shown_errors
-from .files import digest, whole_file
-from .outputs import json_text
-from .pipelines import (
+from ..corpus.files import digest, whole_file
+from ..corpus.outputs import json_text
+from ..corpus.readers import READERS, STANDARD_STREAM, InputError, Record, list_files, read_records
+from ..corpus.rows import FORMATS, Docs, JsonLines, ProdigyRows, Tasks, TextRows, TokenRows, check_fields
+from ..corpus.shards import MANIFEST, Shards
+from ..corpus.workers import watch_workers
+from ..pipelines import (
     BatchSizeOption,
     GpuOption,
     LangOption,
@@ -41,9 +42,8 @@ from .pipelines import (
     one_of,
     split_names,
 )
-from .rows import FORMATS, Docs, JsonLines, ProdigyRows, Tasks, TextRows, TokenRows, check_fields
-from .shards import MANIFEST, Shards
-from .texts import READERS, STANDARD_STREAM, InputError, Record, list_files, read_records
+from . import app
+from .errors import shown_errors
 
 # A part is long enough that opening and closing it costs nothing, and short enough that little is done twice.
 BATCHES_PER_PART = 4

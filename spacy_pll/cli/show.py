@@ -6,9 +6,7 @@ import typer
 from spacy.tokens import Doc
 from wasabi import table
 
-from . import app
-from .errors import shown_errors
-from .pipelines import (
+from ..pipelines import (
     LangOption,
     MaskSpacingOption,
     MetricsOption,
@@ -18,6 +16,8 @@ from .pipelines import (
     make_pipeline,
     split_names,
 )
+from . import app
+from .errors import shown_errors
 
 
 @app.command("show", no_args_is_help=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from spacy.tokens import Doc
 
-from ..wordpieces import Words, get_wordpieces, segment_of, white_space_runs
+from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
 
 
 @dataclass

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..corpus.workers import watch_workers
 from ..extensions import Names
-from ..workers import watch_workers
 
 
 class TextScore(NamedTuple):

@@ -16,8 +16,8 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.cli import score
-from spacy_pll.cli.rows import rank_shares
-from spacy_pll.cli.texts import FIELDS
+from spacy_pll.corpus.readers import FIELDS
+from spacy_pll.corpus.rows import rank_shares
 
 from ..conftest import SENTENCES
 from .conftest import run

@@ -6,7 +6,7 @@ import spacy
 from hypothesis import given
 
 from spacy_pll.evaluation.perplexity import Corpus, perplexity, pieces_per_word, word_starts
-from spacy_pll.wordpieces import WORDS, get_wordpieces
+from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 
 from ..conftest import SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
 

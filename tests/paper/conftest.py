@@ -11,7 +11,7 @@ import transformers as hf
 from scripts.paper import annotate, blimp, causal, frequency, inflation, length, oov, report, scores
 from scripts.paper import assets as assets_command
 
-from ..test_causal import causal_tokenizer
+from ..language_model.test_causal import causal_tokenizer
 
 EVENTS = [
     "The traveler lost the souvenir.",

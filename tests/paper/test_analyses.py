@@ -10,10 +10,10 @@ from spacy.vocab import Vocab
 
 from scripts.paper.data import CONTEXTS, read_blimp
 from scripts.paper.files import read_json
-from spacy_pll.language_model import BUILTIN
+from spacy_pll.language_model.base import BUILTIN
 
 from .. import reference
-from ..test_causal import brute_force
+from ..language_model.test_causal import brute_force
 from .conftest import EVENTS, run_all
 
 METRICS = {"original": "PLL-original", "word_l2r": "PLL-word-l2r", "whole_word": "PLL-whole-word",

@@ -13,7 +13,7 @@ from scripts.paper.data import (
     read_eventsadapt,
     read_librispeech,
 )
-from spacy_pll.cli.texts import InputError
+from spacy_pll.corpus.readers import InputError
 
 from ..conftest import SHARED
 from .conftest import EVENTS, PAIRS

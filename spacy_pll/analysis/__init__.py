@@ -1,0 +1,1 @@
+"""What people look at: comparisons, candidates in context, data frames, pictures."""

@@ -1,0 +1,47 @@
+"""Scores as a table."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from spacy.tokens import Doc, Span
+
+from ..extensions import find_names, select_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def to_dataframe(
+    docs: Doc | Span | Iterable[Doc | Span], metrics: Sequence[str] | None = None, *, attr: str = "pll"
+) -> "pd.DataFrame":
+    """The scores of docs as a tidy pandas frame, one row a token.
+
+    docs (Union[Doc, Span, Iterable[Union[Doc, Span]]]): Scored docs, such as `nlp.pipe(texts)`.
+    metrics (Optional[Sequence[str]]): The metrics; None takes all the docs were scored with.
+    attr (str): The component's setting of that name.
+    RETURNS (pandas.DataFrame): `doc` (number of the doc, from 0), `token` (index in the doc),
+        `text`, `pieces` (number of wordpieces, missing where the token was not scored) and
+        a column of scores a metric (natural log, NaN where not scored), called `attr` where
+        there is one metric only, as the attribute is.
+    RAISES (ValueError): The docs have no scores of that name.
+    RAISES (ImportError): pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError("Data frames need pandas. Install it with: pip install 'spacy-pll[dataframe]'") from None
+    docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
+    names = find_names(docs, attr)
+    columns = select_columns(names, metrics)
+    tokens = [token for doc in docs for token in doc]
+    data = {
+        "doc": [number for number, doc in enumerate(docs) for _ in doc],
+        "token": [token.i for token in tokens],
+        "text": [token.text for token in tokens],
+        "pieces": pd.array([token._.get(names.pieces) for token in tokens], dtype="Int64"),
+    }
+    clash = data.keys() & columns
+    if clash:
+        raise ValueError(f"The scores' name {clash.pop()!r} is that of another column. Score with another `attr`.")
+    data.update({heading: pd.array([t._.get(n) for t in tokens], dtype="float64") for heading, n in columns.items()})
+    return pd.DataFrame(data).astype({"doc": "int64", "token": "int64", "text": "str"})

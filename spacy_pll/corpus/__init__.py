@@ -1,0 +1,1 @@
+"""Texts in, scores out, at any size: readers, rows, files, shards, runs."""

@@ -1,0 +1,1 @@
+"""What answers: language models of Hugging Face transformers, loaded, checked and run."""

@@ -1,0 +1,73 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_pll import compare
+
+from ..conftest import SENTENCES, odd_text
+
+
+@pytest.fixture
+def nlp(make_nlp):
+    return make_nlp(metrics=["word_l2r", "original"])
+
+
+def test_segments_say_what_was_done(nlp):
+    found = compare(nlp, "The traveler lost the souvenir.", "The young traveler lost it")
+    segments = [(segment.kind, segment.a.text, segment.b.text) for segment in found.segments]
+    assert segments == [
+        ("equal", "The", "The"),
+        ("insert", "", "young"),
+        ("equal", "traveler", "traveler"),
+        ("equal", "lost", "lost"),
+        ("replace", "the souvenir.", "it"),
+    ]
+
+
+@pytest.mark.parametrize("metric", [None, "word_l2r", "original"])
+def test_differences_are_those_of_the_tokens(nlp, metric):
+    a, b = "The traveler lost the souvenir.", "The young traveler lost it"
+    found = compare(nlp, a, b, metric)
+    name = f"pll_{metric}" if metric else "pll"
+    doc_a, doc_b = nlp.pipe([a, b])
+
+    def total(doc, span):
+        return sum(token._.get(name) for token in doc[span.start : span.end])
+
+    for segment in found.segments:
+        expected = total(doc_b, segment.b) - total(doc_a, segment.a)
+        assert segment.difference == pytest.approx(expected, abs=1e-5)
+    assert found.segments[0].difference != 0  # the same word, in another context
+    assert found.difference == pytest.approx(found.b._.get(name) - found.a._.get(name), abs=1e-9)
+    assert (found.a.text, found.b.text) == (a, b)
+
+
+def test_segments_cover_both_texts_and_sum_to_the_difference(nlp):
+    @given(odd_text, odd_text, st.booleans())
+    def check(a, b, related):
+        b = a[: len(a) // 2] + b + a[len(a) // 2 :] if related else b
+        if not a + b:
+            return
+        found = compare(nlp, a, b)
+        for doc, side in ((found.a, "a"), (found.b, "b")):
+            tokens = [token.i for segment in found.segments for token in getattr(segment, side)]
+            assert tokens == list(range(len(doc)))
+        assert found.difference == pytest.approx((found.b._.pll or 0) - (found.a._.pll or 0), abs=1e-9)
+
+    check()
+
+
+def test_a_text_and_itself(nlp):
+    found = compare(nlp, SENTENCES[0], SENTENCES[0])
+    assert {segment.kind for segment in found.segments} == {"equal"} and found.difference == 0
+    assert compare(nlp, nlp.make_doc(SENTENCES[0]), SENTENCES[0]).difference == 0
+    assert compare(nlp, SENTENCES[0], SENTENCES[1]).difference == -compare(nlp, SENTENCES[1], SENTENCES[0]).difference
+
+
+def test_scores_that_are_not_there(nlp, make_nlp):
+    with pytest.raises(ValueError, match="no scores under 'whole_word'. Set `metrics` to some of these: word_l2r, ori"):
+        compare(nlp, "The cat", "A cat", "whole_word")
+    with pytest.raises(ValueError, match="No token has the attribute _.other"):
+        compare(nlp, "The cat", "A cat", attr="other")
+    found = compare(make_nlp(attr="other"), "The cat", "A cat", attr="other")
+    assert found.difference == pytest.approx(found.b._.other - found.a._.other)

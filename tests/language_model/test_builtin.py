@@ -1,0 +1,92 @@
+"""The English model that comes with the package, through the three lines that a new user types."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from spacy_pll.language_model.base import BUILTIN
+
+from ..test_minicons import BLIMP
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": ["word_l2r", "original"]})
+    return nlp
+
+
+def test_three_lines():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll")
+    doc = nlp("The traveler lost the souvenir.")
+    assert doc._.pll == pytest.approx(sum(token._.pll for token in doc)) and doc._.pll < 0
+    assert doc[4].text == "souvenir" and doc[4]._.pll < doc[3]._.pll
+    assert doc._.pppl > 1
+
+
+def test_size_and_precision():
+    assert (BUILTIN / "model.safetensors").stat().st_size <= 24_000_000
+    weights = load_file(BUILTIN / "model.safetensors")
+    assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
+    model = AutoModelForMaskedLM.from_pretrained(BUILTIN)
+    assert sum(parameter.numel() for parameter in model.parameters()) <= 12_000_000
+    assert AutoTokenizer.from_pretrained(BUILTIN).model_max_length == model.config.max_position_embeddings
+    assert (BUILTIN / "README.md").exists()
+
+
+def test_word_l2r_does_not_let_a_words_pieces_give_each_other_away(nlp):
+    doc = nlp("The traveler lost the souvenir.")
+    souvenir = doc[4]
+    assert souvenir._.pll_pieces > 1
+    assert souvenir._.pll_word_l2r <= souvenir._.pll_original
+    assert doc[0]._.pll_pieces == 1 and doc[0]._.pll_word_l2r == doc[0]._.pll_original
+
+
+def test_it_has_learned_english(nlp):
+    better = ["She gave him the book.", "I do not know what to say.", "These men work here."]
+    worse = ["She gave he the book.", "I do not know say to what.", "These man work here."]
+    for good, bad in zip(nlp.pipe(better), nlp.pipe(worse)):
+        assert good._.pll > bad._.pll
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BLIMP.is_dir(), reason="BLiMP is not at hand")
+def test_accuracy_on_blimp(nlp):
+    """Ten pairs a paradigm; the model card has the figure for a hundred."""
+    pairs = [json.loads(line) for path in sorted(BLIMP.glob("*.jsonl")) for line in path.open().readlines()[:10]]
+    good, bad = (
+        [doc._.pll for doc in nlp.pipe(pair[f"sentence_{side}"] for pair in pairs)] for side in ("good", "bad")
+    )
+    assert len(pairs) == 670
+    assert np.mean(np.array(good) > np.array(bad)) >= 0.62
+
+
+MEASURE = """
+import resource, spacy
+nlp = spacy.blank("en")
+nlp.add_pipe("pll", config={"keep_pieces": True})
+words = "The traveler lost the souvenir and went home to look for it again , he said .".split()
+doc = nlp(" ".join(words[i % len(words)] for i in range(5000)))
+assert len(doc) == 5000
+tokenizer = nlp.get_pipe("pll").model.tokenizer
+assert doc._.pll_data["pieces"] == tokenizer.encode(doc.text).tokens[1:-1]
+assert all(token._.pll < 0 for token in doc)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+def test_a_doc_of_5000_words_is_scored_whole_in_bounded_memory():
+    out = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, env={**os.environ})
+    assert out.returncode == 0, out.stderr
+    assert int(out.stdout) < 1_500_000

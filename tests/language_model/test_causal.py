@@ -1,0 +1,233 @@
+"""Left-to-right models: log-likelihood with the beginning-of-sequence token prepended (K&I appendix B)."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+import transformers as hf
+from tokenizers import Tokenizer
+from tokenizers.processors import ByteLevel, TemplateProcessing
+
+from spacy_pll.language_model.architectures import CausalLM
+
+from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
+from ..test_minicons import sentences
+
+SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, max_position_embeddings=140)
+CAUSAL = {
+    "gpt2": (hf.GPT2LMHeadModel, hf.GPT2Config, dict(n_embd=32, n_layer=2, n_head=2, n_positions=140)),
+    "gpt-neox": (hf.GPTNeoXForCausalLM, hf.GPTNeoXConfig, {**SMALL, "intermediate_size": 48}),
+    "opt": (hf.OPTForCausalLM, hf.OPTConfig, {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}),
+    "llama": (hf.LlamaForCausalLM, hf.LlamaConfig, {**SMALL, "intermediate_size": 48}),
+}
+
+
+def causal_tokenizer(name):
+    """Without special tokens of its own, as GPT-2's, or with one at the beginning, as Llama's."""
+    backend = Tokenizer.from_str(get_tokenizer("byte-level").backend_tokenizer.to_str())
+    begin = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", backend.token_to_id("<s>"))])
+    backend.post_processor = begin if name == "llama" else ByteLevel(trim_offsets=False)
+    return hf.PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>", model_max_length=128)
+
+
+@pytest.fixture(scope="module")
+def causal_folder(tmp_path_factory):
+    def make(name, tokenizer=None):
+        folder = tmp_path_factory.mktemp(name)
+        tokenizer = tokenizer or causal_tokenizer(name)
+        model_cls, config_cls, options = CAUSAL[name]
+        torch.manual_seed(0)
+        ids = dict(bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=None)
+        model = model_cls(config_cls(vocab_size=len(tokenizer), **ids, **options))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.ndim == 2:
+                    parameter.add_(torch.randn(parameter.shape) * 0.1)
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    return make
+
+
+def make_nlp(folder, leading_space="word", **settings):
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy-pll.CausalLM.v1", "name": str(folder), "leading_space": leading_space}
+    nlp.add_pipe("pll", config={"model": model, "metrics": ["causal"], "keep_pieces": True, **settings})
+    return nlp
+
+
+@torch.inference_mode()
+def brute_force(text, folder):
+    tokenizer, model = hf.AutoTokenizer.from_pretrained(folder), hf.AutoModelForCausalLM.from_pretrained(folder).eval()
+    own = tokenizer(text, add_special_tokens=False)["input_ids"]
+    out = []
+    for i, target in enumerate(own):
+        logits = model(input_ids=torch.tensor([[tokenizer.bos_token_id, *own[:i]]])).logits[0, -1]
+        out.append(logits.double().log_softmax(-1)[target].item())
+    return out
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_scores_equal_the_brute_force_reference(causal_folder, name):
+    folder = causal_folder(name)
+    for doc in make_nlp(folder).pipe(["The hooligans can't travel.", "a", SENTENCES[0]]):
+        expected = brute_force(doc.text, folder)
+        np.testing.assert_allclose(doc._.pll_data["scores"]["causal"], expected, atol=1e-5)
+        assert doc._.pll == pytest.approx(sum(expected), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_one_forward_row_a_text_and_padding_changes_nothing(causal_folder, name):
+    nlp = make_nlp(causal_folder(name))
+    together = [scores(doc) for doc in nlp.pipe(SENTENCES)]
+    scorer = nlp.get_pipe("pll")
+    # OPT's head is fed by an inner module, past the hook: it runs at every position, and is right all the same.
+    assert scorer.model.pads and bool(scorer.model._forward.narrowing) == (name != "opt")
+    assert scorer.counts["rows"] == len(SENTENCES)
+    for text, values in zip(SENTENCES, together):
+        np.testing.assert_allclose(scores(nlp(text)), values, atol=1e-5)
+
+
+def test_a_long_text_is_scored_whole(causal_folder):
+    nlp = make_nlp(causal_folder("gpt2"))
+    doc = nlp(PARAGRAPH * 5)
+    tokenizer = nlp.get_pipe("pll").model.tokenizer
+    assert doc._.pll_data["pieces"] == tokenizer.encode(doc.text).tokens[1:] and doc._.pll_pieces > 256
+
+
+def test_round_trip(causal_folder, tmp_path):
+    nlp = make_nlp(causal_folder("gpt2"))
+    expected = scores(nlp(PARAGRAPH))
+    nlp.to_disk(tmp_path)
+    assert (scores(spacy.load(tmp_path)(PARAGRAPH)) == expected).all()
+    # saved as it came: the prepended token is no part of the tokenizer
+    saved = hf.AutoTokenizer.from_pretrained(tmp_path / "pll" / "model")
+    assert saved("a").input_ids == causal_tokenizer("gpt2")("a").input_ids
+
+
+def test_masked_models_and_metrics_are_refused(causal_folder, model_folder):
+    with pytest.raises(ValueError, match="'word_l2r' needs a masked language model.*causal one.*of these: causal"):
+        make_nlp(causal_folder("gpt2"), metrics=["word_l2r"])
+    with pytest.raises(ValueError, match="'bert', a masked language model. Use spacy-pll.MaskedLM.v1"):
+        make_nlp(model_folder("bert")).initialize()
+
+
+def test_no_beginning_of_sequence_token(causal_folder, tmp_path):
+    folder = causal_folder("gpt2")
+    nameless = hf.PreTrainedTokenizerFast(tokenizer_object=causal_tokenizer("gpt2").backend_tokenizer)
+    nameless.save_pretrained(folder)
+    with pytest.raises(ValueError, match="no beginning-of-sequence token.*bos_token"):
+        make_nlp(folder).initialize()
+
+
+def sentencepiece_tokenizer():
+    """As Llama 2's: the first word of a text is marked, too."""
+    backend = Tokenizer.from_str(get_tokenizer("unigram").backend_tokenizer.to_str())
+    backend.post_processor = TemplateProcessing(
+        single="[CLS] $A", special_tokens=[("[CLS]", backend.token_to_id("[CLS]"))]
+    )
+    return hf.PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="[CLS]", eos_token="[SEP]", unk_token="[UNK]", model_max_length=128
+    )
+
+
+@torch.inference_mode()
+def brute_force_words(text, folder, marker):
+    """Pimentel & Meister's equation, word by word: a full distribution at every place, Python sums over it."""
+    tokenizer, model = hf.AutoTokenizer.from_pretrained(folder), hf.AutoModelForCausalLM.from_pretrained(folder).eval()
+    vocabulary = tokenizer.get_vocab()
+    beginners = [i for piece, i in vocabulary.items() if piece[0] == marker] + [tokenizer.eos_token_id]
+
+    def distribution(before):
+        logits = model(input_ids=torch.tensor([[tokenizer.bos_token_id, *before]])).logits[0, -1]
+        return logits.double().softmax(-1).tolist()
+
+    def boundary(before):
+        probabilities = distribution(before)
+        return np.log(sum(probabilities[i] for i in beginners))
+
+    words = []  # lists of pieces; a new one where a piece begins with the marker
+    for piece in tokenizer.tokenize(text):
+        if not words or piece[0] == marker:
+            words.append([])
+        words[-1].append(vocabulary[piece])
+    out, before = [], []
+    for word in words:
+        score = -boundary(before) if before else 0.0
+        for piece in word:
+            score += np.log(distribution(before)[piece])
+            before = [*before, piece]
+        out.append(score + boundary(before))
+    return out
+
+
+SPACED = "The hooligans travel and lost the souvenir."
+
+
+@pytest.mark.parametrize(("name", "tokenizer", "marker"), [
+    ("gpt2", None, "Ġ"), ("gpt-neox", None, "Ġ"), ("opt", None, "Ġ"), ("llama", None, "Ġ"),
+    ("llama", sentencepiece_tokenizer, "▁"),
+])  # fmt: skip
+def test_the_leading_space_as_the_previous_words(causal_folder, name, tokenizer, marker):
+    folder = causal_folder(name, tokenizer and tokenizer())
+    texts = [SPACED, "a", "lost it"]
+    plain = list(make_nlp(folder, words="whitespace").pipe(texts))
+    for doc, uncorrected in zip(make_nlp(folder, "previous").pipe(texts), plain):
+        expected = brute_force_words(doc.text, folder, marker)
+        found, start = [], 0
+        for word in doc.text.split(" "):
+            span = doc.char_span(start, start + len(word))
+            found.append(span._.pll)
+            start += len(word) + 1
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+        # What moves between words cancels: only the end of the last one is new.
+        assert doc._.pll < uncorrected._.pll
+        alone = make_nlp(folder, "previous")(doc.text)
+        np.testing.assert_allclose(scores(alone), scores(doc), atol=1e-5)
+
+
+def test_the_leading_space_is_moved_in_long_texts_and_survives_saving(causal_folder, tmp_path):
+    folder = causal_folder("gpt2")
+    nlp = make_nlp(folder, "previous")
+    doc, plain = nlp(PARAGRAPH * 5), make_nlp(folder)(PARAGRAPH * 5)
+    difference = np.array(doc._.pll_data["scores"]["causal"]) - plain._.pll_data["scores"]["causal"]
+    marked = np.array([piece.startswith("Ġ") for piece in doc._.pll_data["pieces"]])
+    following = np.append(marked[1:], True)
+    assert (difference[marked & ~following] > 0).all() and (difference[~marked & following] < 0).all()
+    assert (difference[~marked & ~following] == 0).mean() > 0.99
+    nlp.to_disk(tmp_path)
+    assert (scores(spacy.load(tmp_path)(PARAGRAPH * 5)) == scores(doc)).all()
+
+
+def test_leading_spaces_that_are_not_marked(causal_folder):
+    tokenizer = get_tokenizer("wordpiece")
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, bos_token="[CLS]")
+    folder = causal_folder("gpt2", tokenizer)
+    with pytest.raises(ValueError, match="marks no leading spaces.*leave it at 'word'"):
+        make_nlp(folder, "previous").initialize()
+    with pytest.raises(ValueError, match="leading_space.*(is not|permitted).*'word', 'previous'"):
+        make_nlp(folder, "next")
+    with pytest.raises(ValueError, match="must be one of word, previous. It is 'next'"):
+        CausalLM(str(folder), leading_space="next")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("corrected", [False, True])
+def test_sums_equal_those_of_minicons(causal_folder, corrected):
+    scorer = pytest.importorskip("minicons.scorer", reason="minicons is not installed: pip install 'spacy-pll[test]'")
+    tokenizer = get_tokenizer("gpt2")
+    if corrected:  # minicons does not count the end of the text among what may follow a word
+        roles = dict.fromkeys(["bos_token", "pad_token"], "<|endoftext|>")
+        tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, **roles)
+    folder = causal_folder("gpt2", tokenizer)
+    theirs = scorer.IncrementalLMScorer(str(folder), "cpu")
+    texts = sentences(500)
+    expected = []
+    for start in range(0, len(texts), 50):
+        batch = texts[start : start + 50]
+        settings = dict(bos_token=True, bow_correction=corrected)
+        expected += theirs.sequence_score(batch, reduction=lambda x: x.sum(0).item(), **settings)
+    nlp = make_nlp(folder, "previous" if corrected else "word")
+    found = [doc._.pll for doc in nlp.pipe(texts)]
+    np.testing.assert_allclose(found, expected, atol=1e-4)

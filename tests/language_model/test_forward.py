@@ -1,0 +1,225 @@
+"""Forward passes: what is left out changes nothing, what does not fit is halved, what travels is counted."""
+
+import logging
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import spacy
+import torch
+import transformers.models.bert.modeling_bert as bert
+
+from spacy_pll.language_model.base import MaskedLanguageModel
+from spacy_pll.language_model.forward import Forward
+
+from ..conftest import ARCHITECTURES, SENTENCES, scores
+
+TEXTS = [*SENTENCES, "I a.", "", "The souvenir travels."]
+
+
+def narrowing_of(architecture):
+    # ALBERT's layers are one and the same, FNet's and XLM's have other parts: the head alone.
+    if architecture in ("albert", "fnet", "xlm"):
+        return "before_head"
+    # There the residual sum stands outside the attention.
+    return "around_last_feed_forward" if architecture in ("distilbert", "modernbert") else "after_last_attention"
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
+    model = language_model(architecture)
+    forward = model._forward
+    assert forward.narrowing == narrowing_of(architecture)
+    long, short = (model.tokenizer.encode(text).ids for text in (SENTENCES[0], "I a."))
+    if model.pads:
+        ids, lengths = np.full((2, len(long)), model.pad_id), np.array([len(long), len(short)])
+        ids[0], ids[1, : len(short)] = long, short
+        row, position = np.array([0, 1, 0, 0]), np.array([len(long) - 2, 1, 3, 3])  # one place twice
+    else:
+        ids, lengths = np.array([long]), np.array([len(long)])
+        row, position = np.zeros(3, dtype=int), np.array([len(long) - 2, 1, 1])
+    whole = Forward(model._transformer)
+    with torch.inference_mode():
+        (found,) = forward.logits(ids, lengths, row, position)
+        (expected,) = whole.logits(ids, lengths, row, position)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("architecture", "part"), [("bert", "intermediate"), ("modernbert", "mlp.Wi")])
+def test_the_last_feed_forward_sees_the_targets_alone(make_nlp, architecture, part):
+    nlp = make_nlp(architecture)
+    nlp.initialize()
+    scorer = nlp.get_pipe("pll")
+    *_, before, last = scorer.model._forward._layers()
+    seen = {before: 0, last: 0}
+    for layer in seen:
+
+        def count(module, args, layer=layer):
+            seen[layer] += args[0].shape[0] * args[0].shape[1]
+
+        layer.get_submodule(part).register_forward_pre_hook(count)
+    nlp(SENTENCES[0])
+    assert seen[before] == scorer.counts["ids"] + scorer.counts["padding"]
+    assert seen[last] == scorer.counts["questions"] < seen[before] / 5
+
+
+def test_one_copy_to_the_device_a_pass_and_one_back_a_plan(make_nlp, monkeypatch):
+    nlp = make_nlp(max_batch_tokens=100)
+    nlp.initialize()
+    model = nlp.get_pipe("pll").model
+    passes, waits = [], []
+    run, answers = model._forward._run, model.answers
+    monkeypatch.setattr(model._forward, "_run", lambda *args: (passes.append(1), run(*args))[1])
+    monkeypatch.setattr(model, "answers", lambda batches: (waits.append(1), answers(batches))[1])
+    model._forward.uploads = 0
+    list(nlp.pipe(TEXTS))
+    assert model._forward.uploads == len(passes) > 3
+    assert len(waits) == 1
+
+
+@pytest.mark.parametrize("architecture", ["bert", "fnet"])
+def test_tensors_on_the_device_are_not_taken_for_numpy_arrays(make_nlp, monkeypatch, architecture):
+    """numpy reads a tensor on the CPU unasked, and raises a TypeError for one on a GPU."""
+
+    def refuse(tensor, *args, **kwargs):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy.")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+    with pytest.raises(TypeError, match="cuda"):
+        np.isfinite(torch.zeros(1))
+    nlp = make_nlp(architecture)
+    model = nlp.get_pipe("pll").model
+    model.load()
+    assert model.pads == (architecture == "bert") and model._forward.narrowing == narrowing_of(architecture)
+    assert len([doc._.pll for doc in nlp.pipe(TEXTS)]) == len(TEXTS)
+
+
+def test_a_pass_that_does_not_fit_is_halved_and_the_size_kept(make_nlp, monkeypatch, caplog):
+    plain = {doc.text: scores(doc) for doc in make_nlp().pipe(TEXTS)}
+    nlp = make_nlp(max_batch_tokens=2000)
+    nlp.initialize()
+    model = nlp.get_pipe("pll").model
+    nlp.set_error_handler(lambda *args: pytest.fail("no doc is to blame"))
+    run, sizes = model._forward._run, []
+
+    def limited(ids, lengths):
+        sizes.append(ids.numel())
+        if ids.numel() > 150:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return run(ids, lengths)
+
+    monkeypatch.setattr(model._forward, "_run", limited)
+    with caplog.at_level(logging.WARNING, "spacy_pll"):
+        found = list(nlp.pipe(TEXTS, batch_size=3))
+    assert [doc.text for doc in found] == TEXTS
+    for doc in found:
+        np.testing.assert_allclose(scores(doc), plain[doc.text], atol=1e-5)
+    failed = [size for size in sizes if size > 150]
+    assert failed == sorted(failed, reverse=True) and len(failed) == len(set(failed)) < 5  # no size is tried again
+    assert len([line for line in caplog.messages if "does not fit into the memory of cpu" in line]) == len(failed)
+
+
+def test_a_row_of_many_targets_is_answered_in_parts(make_nlp, monkeypatch):
+    """A row of a left-to-right model asks for all its pieces: what does not fit are their logits."""
+    nlp = make_nlp(metrics=["original"], mask_spacing=1)  # one row, all pieces masked
+    nlp.initialize()
+    model = nlp.get_pipe("pll").model
+    expected = scores(nlp(SENTENCES[0]))
+    logits = model._forward.logits
+
+    def limited(ids, lengths, row, *others):
+        if len(row) > 2:
+            raise RuntimeError(
+                "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte"
+            )
+        return logits(ids, lengths, row, *others)
+
+    monkeypatch.setattr(model._forward, "logits", limited)
+    np.testing.assert_allclose(scores(nlp(SENTENCES[0])), expected, atol=1e-5)
+
+
+def test_what_does_not_fit_at_all_is_an_error_of_its_doc(make_nlp, monkeypatch):
+    nlp = make_nlp(max_batch_tokens=500)
+    nlp.initialize()
+    model = nlp.get_pipe("pll").model
+    run, limit = model._forward._run, len(model.tokenizer.encode(SENTENCES[0]).ids) - 1
+
+    def limited(ids, lengths):
+        if ids.shape[1] > limit:
+            raise MemoryError
+        return run(ids, lengths)
+
+    monkeypatch.setattr(model._forward, "_run", limited)
+    with pytest.raises(RuntimeError, match="cpu has not enough memory for a single row of .* `get_spans`"):
+        nlp(SENTENCES[0])
+    blamed = []
+    nlp.set_error_handler(lambda name, scorer, docs, error: blamed.extend(doc.text for doc in docs))
+    found = [doc.text for doc in nlp.pipe(["I a.", SENTENCES[0], "The."])]
+    assert blamed == [SENTENCES[0]] and found == ["I a.", "The."]
+
+
+def test_looking_ahead_changes_neither_order_nor_scores(make_nlp):
+    """As on a GPU, where the next docs are begun before those in hand are finished."""
+    expected = [scores(doc) for doc in make_nlp().pipe(TEXTS)]
+    nlp = make_nlp()
+    nlp.initialize()
+    scorer = nlp.get_pipe("pll")
+    scorer.model.look_ahead = 1
+    read, begun = [], []
+    begin = scorer._begin
+    scorer._begin = lambda docs: (begun.append([doc.text for doc in docs]), begin(docs))[1]
+    stream = nlp.pipe((read.append(text) or text for text in TEXTS), batch_size=2)
+    first = next(stream)
+    assert begun == [TEXTS[:2], TEXTS[2:4]]
+    found = [first, *stream]
+    assert [doc.text for doc in found] == TEXTS == read
+    for doc, values in zip(found, expected):
+        np.testing.assert_allclose(scores(doc), values, atol=1e-5)
+    run = scorer.model._forward._run
+
+    def failing(ids, lengths):
+        if (ids == scorer.model.tokenizer.encode("hooligans").ids[1]).any():
+            raise RuntimeError("no")
+        return run(ids, lengths)
+
+    scorer.model._forward._run = failing
+    blamed = []
+    nlp.set_error_handler(lambda name, scorer, docs, error: blamed.extend(doc.text for doc in docs))
+    found = [doc.text for doc in nlp.pipe(TEXTS, batch_size=2)]
+    assert found == [text for text in TEXTS if text not in blamed] and SENTENCES[1] in blamed
+
+
+def test_a_narrowed_model_can_be_pickled(language_model):
+    model = language_model("modernbert")
+    other = pickle.loads(pickle.dumps(model))
+    assert other._forward.narrowing == model._forward.narrowing and other._forward.model is other._transformer
+
+
+def test_an_encoder_without_layers_is_an_error_that_the_trial_understands():
+    forward = Forward(torch.nn.Sequential(torch.nn.Linear(2, 2)))
+    forward.model.base_model = forward.model
+    with pytest.raises(AttributeError, match="Sequential has no list of layers"):
+        forward._layers()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler on a CPU")
+@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
+def test_compiled_layers_give_the_same_scores(make_nlp, model_folder, architecture, tmp_path):
+    expected = [scores(doc) for doc in make_nlp(architecture).pipe(TEXTS)]
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(model_folder(architecture)), "compile": True}
+    nlp.add_pipe("pll", config={"model": model})
+    for doc, values in zip(nlp.pipe(TEXTS), expected):
+        np.testing.assert_allclose(scores(doc), values, atol=1e-4)
+    nlp.to_disk(tmp_path)
+    for doc, values in zip(spacy.load(tmp_path).pipe(TEXTS[:2]), expected):
+        np.testing.assert_allclose(scores(doc), values, atol=1e-4)
+
+
+def test_attention_is_fused(model_folder):
+    """transformers' default on every device; asserted, since it decides on speed and memory."""
+    model = MaskedLanguageModel(str(model_folder("bert")))
+    model.load()
+    assert any(isinstance(module, bert.BertSdpaSelfAttention) for module in model._transformer.modules())

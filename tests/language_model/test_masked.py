@@ -1,0 +1,285 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+import torch
+import transformers as hf
+from spacy.util import registry
+
+from spacy_pll.language_model.base import CausalLanguageModel, MaskedLanguageModel
+from spacy_pll.language_model.forward import Forward
+from spacy_pll.scoring.plan import Batch
+
+from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
+from ..reference import score
+from ..test_metrics import METRICS
+
+nlp = spacy.blank("en")
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_scores_equal_the_brute_force_reference(make_nlp, architecture):
+    """Every metric and word unit, padded batches, within 1e-5 a piece."""
+    tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
+    texts = ["The hooligans can't travel.", "Dr. Smith's souvenir", PARAGRAPH[:60], "a"]
+    for words in ("spacy", "tokenizer", "whitespace"):
+        pipeline = make_nlp(architecture, metrics=METRICS, words=words, keep_pieces=True)
+        transformer = pipeline.get_pipe("pll").model
+        for doc in pipeline.pipe(texts):
+            for metric in METRICS:
+                expected, tokens = score(doc, transformer._transformer, transformer._hf_tokenizer, metric, words)
+                np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5, err_msg=metric)
+                sums = np.bincount(tokens, weights=expected, minlength=len(doc))
+                found = [token._.get(f"pll_{metric}") for token in doc]
+                np.testing.assert_allclose(found, sums, atol=1e-4)
+    assert len(tokenizer) <= transformer._transformer.get_input_embeddings().num_embeddings
+
+
+@pytest.mark.parametrize("name", ["bert-base-cased", "roberta-base", "albert-base-v2", "deberta-v3-base"])
+def test_real_tokenizers_equal_the_brute_force_reference(make_nlp, name):
+    architecture = {"roberta-base": "roberta", "albert-base-v2": "albert", "deberta-v3-base": "deberta-v2"}.get(
+        name, "bert"
+    )
+    for words in ("spacy", "tokenizer", "whitespace"):
+        pipeline = make_nlp(architecture, name, metrics=METRICS, words=words, keep_pieces=True)
+        model = pipeline.get_pipe("pll").model
+        for doc in pipeline.pipe(["The traveler lost the souvenir.", SENTENCES[2]]):
+            for metric in METRICS:
+                expected, _ = score(doc, model._transformer, model._hf_tokenizer, metric, words)
+                np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5, err_msg=metric)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_probe_finds_what_an_architecture_allows(language_model, architecture):
+    model = language_model(architecture)
+    # FNet mixes all positions and ConvBERT the near ones, padding or not: their rows are never padded.
+    assert model.pads == (architecture not in ("fnet", "convbert"))
+    assert model._forward.narrowing
+
+
+def test_rounding_does_not_hide_what_padding_does(model_folder, monkeypatch):
+    model = MaskedLanguageModel(str(model_folder("convbert")), mixed_precision=True)
+    seen, run = [], Forward._run
+    monkeypatch.setattr(Forward, "_run", lambda self, *args: (seen.append(self.mixed_precision), run(self, *args))[1])
+    model.load()
+    assert seen and not any(seen) and model._forward.mixed_precision and not model.pads
+
+
+def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_folder):
+    model = MaskedLanguageModel(str(model_folder("bert")))
+    model.load()
+    head = model._transformer.cls
+    head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
+    model._probe("bert")
+    assert model._forward.narrowing is None
+    assert model.max_batch_tokens <= model.max_batch_targets
+    ids = np.array([model.tokenizer.encode("The traveler lost").ids])
+    n = ids.shape[1]
+    batch = Batch(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0], np.arange(n))
+    with torch.inference_mode():
+        logits = model._transformer(input_ids=torch.from_numpy(ids)).logits[0].log_softmax(-1)
+    np.testing.assert_allclose(model.log_probabilities(batch), logits[np.arange(n), ids[0]].numpy(), atol=1e-5)
+
+
+def test_mixed_precision_stays_near_float32(make_nlp, model_folder):
+    exact = make_nlp("bert")(PARAGRAPH)
+    config = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(model_folder("bert")), "mixed_precision": True}
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("pll", config={"model": config})
+    rough = pipeline(PARAGRAPH)
+    assert rough._.pll != exact._.pll
+    assert rough._.pll == pytest.approx(exact._.pll, rel=0.01)
+
+
+def test_half_precision_weights_are_raised_to_float32(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    build_transformer("bert", tokenizer).half().save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model = MaskedLanguageModel(str(tmp_path))
+    model.load()
+    assert {parameter.dtype for parameter in model._transformer.parameters()} == {torch.float32}
+    assert not model._transformer.training
+
+
+@pytest.mark.parametrize(("architecture", "expected"), [("bert", 128), ("roberta", 128), ("mpnet", 128)])
+def test_max_length_is_the_lesser_of_tokenizer_and_positions(language_model, architecture, expected):
+    assert language_model(architecture).max_length == expected
+
+
+@pytest.mark.parametrize(
+    ("architecture", "expected"), [("bert", 40), ("roberta", 38), ("xlm-roberta", 38), ("mpnet", 38)]
+)
+def test_positions_that_count_from_the_padding_id_are_allowed_for(model_folder, architecture, expected):
+    # pad is entry 1 of the vocabulary, so two of the 40 positions are never used
+    folder = model_folder(architecture, "wordpiece", positions=40)
+    model = MaskedLanguageModel(str(folder))
+    model.load()
+    assert model.max_length == expected
+    ids = np.full((1, expected), 7)
+    batch = Batch(ids, np.array([expected]), np.array([0]), np.array([expected - 1]), np.array([7]), np.array([0]))
+    assert model.log_probabilities(batch).isfinite().all()
+
+
+# Errors: each says what was wrong, with the value, and what to do.
+
+
+def load(name, **settings):
+    MaskedLanguageModel(str(name), **settings).load()
+
+
+def test_checkpoint_without_head(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    hf.BertModel(hf.BertConfig(vocab_size=len(tokenizer), **SMALL)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="no trained weights for cls.predictions.*BertForMaskedLM, with its"):
+        load(tmp_path)
+
+
+def test_tokenizer_without_mask_token(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    build_transformer("bert", tokenizer).save_pretrained(tmp_path)
+    hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, unk_token="[UNK]").save_pretrained(
+        tmp_path
+    )
+    with pytest.raises(ValueError, match="has no mask token.*mask_token"):
+        load(tmp_path)
+    load(tmp_path, tokenizer_config={"mask_token": "[MASK]"})
+
+
+def test_causal_checkpoint(tmp_path):
+    tokenizer = get_tokenizer("byte-level")
+    config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2)
+    hf.GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="of type 'gpt2', for which transformers has no masked language model"):
+        load(tmp_path)
+
+
+def test_model_not_found_while_offline():
+    with pytest.raises(OSError, match="'no-such/model' was not found.*hf download no-such/model.*built-in"):
+        load("no-such/model")
+
+
+def test_tokenizer_and_model_that_do_not_belong_together(tmp_path):
+    build_transformer("bert", get_tokenizer("wordpiece"), vocab_size=50).save_pretrained(tmp_path)
+    get_tokenizer("wordpiece").save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="tokenizer of .* has [0-9]+ entries and the model 50"):
+        load(tmp_path)
+
+
+def test_truncated_weights(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    build_transformer("bert", tokenizer).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    with pytest.raises(OSError, match="weights of .* cannot be read"):
+        load(tmp_path)
+    weights.unlink()
+    with pytest.raises(OSError, match="weights of .* cannot be read.*model.safetensors"):
+        load(tmp_path)
+
+
+def test_damaged_or_unfitting_files(model_folder, tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    build_transformer("bert", tokenizer).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(OSError, match="(?s)weights of .* cannot be read.*size"):
+        load(tmp_path, transformer_config={"hidden_size": 64})
+    with pytest.raises(ValueError, match="reads at most 2 wordpieces.*model_max_length"):
+        load(tmp_path, tokenizer_config={"model_max_length": 2})
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ValueError, match="(?s)tokenizer of .* cannot be read.*tokenizer.json"):
+        load(tmp_path)
+
+
+def test_a_model_that_fails_to_load_leaves_the_one_before(model_folder, monkeypatch):
+    model = MaskedLanguageModel(str(model_folder("bert")))
+    monkeypatch.setattr(Forward, "_run", lambda *args: 1 / torch.zeros(()).reshape(2))
+    with pytest.raises(ValueError, match="BertForMaskedLM. cannot read a short text"):
+        model.load()
+    assert not model.loaded
+    monkeypatch.undo()
+    model.load()
+    with pytest.raises(ValueError):
+        model.from_disk(Path(__file__).parent)
+    assert model.loaded and model.pads
+
+
+def test_gpu_asked_for_but_not_there(monkeypatch, model_folder):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    monkeypatch.setattr("spacy_pll.language_model.base.get_torch_default_device", lambda: torch.device("cuda", 0))
+    with pytest.raises(RuntimeError, match="spaCy is set to use cuda:0, but PyTorch .* cannot.*require_cpu"):
+        load(model_folder("bert"))
+
+
+def test_code_that_comes_with_a_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="trust_remote_code.*never run"):
+        MaskedLanguageModel("x", transformer_config={"trust_remote_code": True})
+    marker = tmp_path / "ran"
+    (tmp_path / "evil.py").write_text(f"open({str(marker)!r}, 'w')")
+    config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.C", "AutoModelForMaskedLM": "evil.M"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    get_tokenizer("wordpiece").save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="cannot be read.*never run"):
+        load(tmp_path)
+    assert not marker.exists()
+
+
+def test_architecture_is_registered(model_folder):
+    model = registry.architectures.get("spacy-pll.MaskedLM.v1")(name=str(model_folder("bert")))
+    assert not model.loaded
+    model.load()
+    assert model.loaded
+
+
+# Classes that are masked or left-to-right by a setting: what the model does is what counts.
+
+
+def test_left_to_right_models_of_a_masked_class(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    decoder = hf.BertLMHeadModel(hf.BertConfig(vocab_size=len(tokenizer), is_decoder=True, **SMALL))
+    for name, model in {"decoder": decoder, "xlm": build_transformer("xlm", tokenizer, causal=True)}.items():
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+        with pytest.raises(ValueError, match="does not see what follows a piece.*CausalLM.v1.*'bert-base-cased'"):
+            load(tmp_path / name)
+    CausalLanguageModel(str(tmp_path / "decoder")).load()
+
+
+def test_a_model_that_sees_both_sides_of_a_left_to_right_class(tmp_path):
+    tokenizer = get_tokenizer("byte-level")
+    config = hf.XLNetConfig(vocab_size=len(tokenizer), d_model=32, n_layer=2, n_head=2, d_inner=48)
+    model = hf.XLNetLMHeadModel(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape) * 0.1)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="sees what follows a piece.*MaskedLM.v1.*'gpt2'"):
+        CausalLanguageModel(str(tmp_path)).load()
+
+
+def test_weights_that_are_not_finite(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    transformer = build_transformer("bert", tokenizer)
+    with torch.no_grad():
+        transformer.bert.encoder.layer[0].output.dense.weight[0, 0] = float("nan")
+    transformer.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="not finite, even for a short text.*damaged"):
+        load(tmp_path)
+
+
+def test_a_tokenizer_without_a_fast_version(tmp_path):
+    """It has no offsets, so a piece could not be given to a token: an error, not a guess."""
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]))
+    build_transformer("bert", get_tokenizer("wordpiece")).save_pretrained(tmp_path)
+    hf.BertJapaneseTokenizer(
+        str(tmp_path / "vocab.txt"), word_tokenizer_type="basic", subword_tokenizer_type="character"
+    ).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="BertJapaneseTokenizer. has no fast version.*Choose.*tokenizer.json"):
+        load(tmp_path)

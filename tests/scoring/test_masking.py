@@ -1,0 +1,164 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_pll.metrics import MaskRows, get_metric
+from spacy_pll.scoring.masking import ask, share_passes
+from spacy_pll.scoring.plan import make_plans
+
+from ..test_metrics import WITHIN_WORDS
+from .test_plan import LIMITS, MASK, make_context, plan_of, scores_of
+
+lengths = st.lists(st.integers(1, 7), min_size=1, max_size=25)
+spacings = st.integers(1, 12)
+
+
+def words_of(lengths):
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+def contexts_of(lengths, data):
+    word = words_of(lengths)
+    scored = data.draw(st.lists(st.booleans(), min_size=len(word), max_size=len(word)))
+    return make_context(np.arange(len(word)) + 5, word, scored)
+
+
+@given(lengths=lengths, spacing=spacings, data=st.data())
+def test_passes_keep_their_distance_and_are_as_few_as_can_be(lengths, spacing, data):
+    word = words_of(lengths)
+    ends = np.cumsum(lengths)[word]
+    first = np.array(data.draw(st.lists(st.integers(0, len(word) - 1), max_size=40)), dtype=int)
+    last = np.array([data.draw(st.integers(i, int(ends[i]) - 1)) for i in first], dtype=int)
+    passes = share_passes(first, last, ends[first], spacing)
+    for number in range(passes.max(initial=-1) + 1):
+        mine = np.flatnonzero(passes == number)
+        mine = mine[np.argsort(first[mine])]
+        assert len(mine)
+        assert (np.diff(word[first[mine]]) > 0).all()
+        assert (first[mine][1:] - last[mine][:-1] >= spacing).all()
+    blocked_until = np.maximum(last + spacing, ends[first])
+    crowd = [((first <= i) & (i < blocked_until)).sum() for i in range(len(word))]
+    assert passes.max(initial=-1) + 1 == max(crowd)
+
+
+@given(lengths=lengths, spacing=spacings, data=st.data())
+@pytest.mark.parametrize("name", WITHIN_WORDS)
+def test_merged_rows_ask_everything_once_and_mask_nothing_else(name, lengths, spacing, data):
+    context = contexts_of(lengths, data)
+    exact = get_metric(name)(context.word)
+    expected = sorted(
+        (int(t), tuple(np.flatnonzero(masked)), weight)
+        for t, masked, weight in zip(exact.target, exact.masked, exact.weight)
+        if context.scored[t]
+    )
+    found = []
+    for block in ask([context], [get_metric(name)], spacing, 10**6):
+        assert block.start == 0
+        for r, masked in enumerate(block.masked):
+            mine = block.row == r
+            union = np.zeros(len(masked), dtype=bool)
+            for t, weight in zip(block.piece[mine], block.weight[mine]):
+                own = masked & (context.word == context.word[t])  # what is masked of the target's word
+                union |= own
+                found.append((int(t), tuple(np.flatnonzero(own)), weight))
+            assert (masked == union).all()
+            places = np.flatnonzero(masked)
+            apart = np.diff(context.word[places]) > 0
+            assert (np.diff(places)[apart] >= spacing).all()
+    assert sorted(found) == expected
+
+
+@given(lengths=lengths, spacing=spacings)
+@pytest.mark.parametrize("name", ["original", "word_l2r", "word_r2l", "whole_word"])
+def test_the_number_of_passes_does_not_grow_with_the_context(name, lengths, spacing):
+    word = words_of(lengths)
+    n_rows = plan_of([make_context(np.arange(len(word)) + 5, word)], [get_metric(name)], spacing).n_rows
+    assert n_rows <= spacing + 2 * (max(lengths) - 1)
+
+
+def test_one_piece_words_take_as_many_passes_as_the_spacing_says():
+    context = make_context(np.arange(400) + 5, np.arange(400))
+    for name in WITHIN_WORDS:
+        assert [plan_of([context], [get_metric(name)], n).n_rows for n in (1, 4, 8, 400)] == [1, 4, 8, 400]
+    several = [get_metric(name) for name in WITHIN_WORDS]
+    assert plan_of([context], several, 8).n_rows == 8  # they ask for the same rows
+
+
+def test_a_spacing_wider_than_the_context_is_exact():
+    context = make_context(np.arange(12) + 5, words_of([1, 3, 2, 1, 5]))
+    for name in WITHIN_WORDS:
+        metrics = [get_metric(name)]
+        exact, spaced = (scores_of([plan_of([context], metrics, n)], [context], 1, **LIMITS) for n in (None, 12))
+        np.testing.assert_allclose(exact, spaced)
+
+
+@given(many=st.lists(lengths, min_size=1, max_size=4), spacing=spacings, max_ids=st.integers(1, 2000), data=st.data())
+@pytest.mark.parametrize("name", WITHIN_WORDS)
+def test_what_is_merged_depends_on_the_context_and_the_metric_alone(name, many, spacing, max_ids, data):
+    contexts = [contexts_of(lengths, data) for lengths in many]
+    names = [name, *data.draw(st.lists(st.sampled_from(WITHIN_WORDS), max_size=2))]
+    plans = make_plans(contexts, [get_metric(name) for name in names], MASK, spacing, max_ids)
+    together = scores_of(plans, contexts, len(names), **LIMITS)
+    for context, found in zip(contexts, together):
+        [alone] = scores_of(make_plans([context], [get_metric(name)], MASK, spacing), [context], 1, **LIMITS)
+        np.testing.assert_allclose(found[0], alone[0])
+
+
+@pytest.mark.parametrize("mask_spacing", [None, 2])
+def test_contexts_come_the_longest_first_and_those_that_nobody_asks_about_not_at_all(mask_spacing):
+    sizes = {0: 3, 1: 9, 2: 12, 3: 6}
+    contexts = [make_context(np.arange(5, 5 + n), np.arange(n), [i != 2] * n) for i, n in sizes.items()]
+    blocks = ask(contexts, [get_metric("word_l2r")], mask_spacing, 1000)
+    assert [block.context for block in blocks] == [1, 3, 0]
+
+
+def test_a_long_context_is_planned_in_little_memory():
+    word = words_of([1, 2, 1, 3] * 2_000)  # 14,000 pieces: a mask for each, as booleans, would be 196 MB
+    context = make_context(np.arange(len(word)) % 1000 + 5, word)
+    tracemalloc.start()
+    try:
+        plan = plan_of([context], [get_metric("word_l2r"), get_metric("word_any_order")], 8)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert plan.n_rows < 40
+    assert peak < 50e6, peak
+
+
+def of_another_package(masked_of):
+    def metric(word):
+        n = len(word)
+        return MaskRows(np.arange(n), masked_of(word, n), np.ones(n))
+
+    return metric
+
+
+def test_a_metric_that_does_not_say_what_it_masks_is_looked_at():
+    context = make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))
+    unknown = of_another_package(lambda word, n: np.triu(word[:, None] == word))
+    own = get_metric("word_l2r")
+    scores = [scores_of([plan_of([context], [m], 3)], [context], 1, **LIMITS) for m in (unknown, own)]
+    np.testing.assert_allclose(*scores)
+    for masked_of in (
+        lambda word, n: np.eye(n, dtype=bool) | np.eye(n, k=1, dtype=bool),  # of the next word too
+        lambda word, n: np.zeros((n, n), dtype=bool),  # nothing
+        lambda word, n: (word[:, None] == word) & ~np.eye(n, dtype=bool),  # all but the target
+    ):
+        with pytest.raises(ValueError, match="'metric' does not mask each scored piece.*Set `mask_spacing` to null"):
+            plan_of([context], [of_another_package(masked_of)], 3)
+
+
+def test_an_untrue_claim_is_found_out():
+    metric = of_another_package(lambda word, n: np.triu(np.ones((n, n), dtype=bool)))
+    metric.within_words = True
+    with pytest.raises(ValueError, match="does not mask each scored piece"):
+        plan_of([make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))], [metric], 3)
+
+
+@pytest.mark.parametrize("k", range(1, 7))
+def test_any_order_costs_a_pass_a_subset(k):
+    context = make_context(np.arange(k) + 5, np.zeros(k, dtype=int))
+    assert plan_of([context], [get_metric("word_any_order")]).n_rows == 2**k - 1

@@ -1,0 +1,187 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_pll.metrics import MaskRows, get_metric
+from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.wordpieces import Context
+
+MASK = 99
+METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]
+WITHIN_WORDS = [name for name in METRICS if name != "sentence_l2r"]
+LIMITS = dict(max_tokens=100, max_targets=100, pad_id=0)
+
+
+def make_context(ids, word, scored=None):
+    ids = np.array([1, *ids, 2], dtype=np.int32)
+    scored = np.ones(len(word), dtype=bool) if scored is None else np.array(scored, dtype=bool)
+    return Context(ids, 1, np.array(word), scored, 0, 0)
+
+
+@st.composite
+def contexts(draw):
+    n = draw(st.integers(1, 8))
+    word = np.cumsum([0] + draw(st.lists(st.integers(0, 1), min_size=n - 1, max_size=n - 1)))
+    ids = draw(st.lists(st.integers(3, 6), min_size=n, max_size=n))
+    return make_context(ids, word, draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+
+
+def fake_model(ids, position, target):
+    """An answer that depends on the whole masked context, the position and the target."""
+    return -float((np.arange(1, len(ids) + 1) * ids).sum() * 31 + position * 7 + target) / 1000
+
+
+def answer(plan, **limits):
+    answers = np.full(plan.n_questions, np.nan)
+    for batch in plan.batches(**limits):
+        for row, position, target, question in zip(batch.row, batch.position, batch.target, batch.question):
+            assert np.isnan(answers[question])  # each is asked once
+            answers[question] = fake_model(batch.ids[row, : batch.lengths[row]], position, target)
+    return answers
+
+
+def scores_of(plans, contexts, n_metrics, **limits):
+    out = [np.zeros((n_metrics, len(context.word))) for context in contexts]
+    for plan in plans:
+        for total, scores in zip(out, plan.scores(answer(plan, **limits)), strict=True):
+            total += scores
+    return out
+
+
+def brute_force(context, metric):
+    out = np.zeros(len(context.word))
+    rows = get_metric(metric)(context.word)
+    for target, masked, weight in zip(rows.target, rows.masked, rows.weight):
+        ids = context.ids.copy()
+        ids[1:-1][masked] = MASK
+        if context.scored[target]:
+            out[target] += weight * fake_model(ids, target + 1, context.ids[target + 1])
+    return out
+
+
+@given(
+    contexts=st.lists(contexts(), max_size=6),
+    names=st.lists(st.sampled_from(METRICS), min_size=1, max_size=4, unique=True),
+    max_tokens=st.integers(1, 60),
+    max_targets=st.integers(1, 10),
+    pad=st.booleans(),
+)
+def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_targets, pad):
+    metrics = [get_metric(name) for name in names]
+    limits = dict(max_tokens=max_tokens, max_targets=max_targets, pad_id=0, pad=pad)
+    plans = list(make_plans(contexts, metrics, MASK))
+    assert len(plans) == any(context.scored.any() for context in contexts)
+    for context, found in zip(contexts, scores_of(plans, contexts, len(names), **limits)):
+        np.testing.assert_allclose(found, [brute_force(context, name) for name in names])
+    if not plans:
+        return
+    [plan] = plans
+    longest = np.inf
+    batches = list(plan.batches(**limits))
+    assert sum(len(batch.ids) for batch in batches) == plan.n_rows
+    for batch, following in zip(batches, batches[1:]):  # one more row would be too many
+        assert (
+            (len(batch.ids) + 1) * batch.ids.shape[1] > max_tokens
+            or len(batch.question) + (following.row == 0).sum() > max_targets
+            or (not pad and following.lengths[0] != batch.lengths[0])
+        )
+    for batch in batches:
+        assert len(batch.ids) == 1 or batch.ids.size <= max_tokens
+        assert len(batch.ids) == 1 or len(batch.question) <= max_targets
+        assert pad or len(set(batch.lengths)) == 1
+        assert batch.lengths.max() == batch.ids.shape[1] <= longest
+        longest = batch.ids.shape[1]
+        for ids, length in zip(batch.ids, batch.lengths):
+            assert (ids[length:] == 0).all()
+
+
+def plan_of(contexts, metrics, mask_spacing=None):
+    [plan] = make_plans(contexts, metrics, MASK, mask_spacing)
+    return plan
+
+
+def test_equal_masked_contexts_are_computed_once():
+    metrics = [get_metric(name) for name in ("word_l2r", "original", "whole_word")]
+    one_piece_words = make_context([10, 11, 12], [0, 1, 2])
+    assert plan_of([one_piece_words], metrics).n_rows == 3
+    two_piece_word = make_context([10, 11, 12], [0, 1, 1])
+    # the first word; original: 2 rows; word_l2r adds [MASK MASK]; whole_word asks for that one too
+    assert plan_of([two_piece_word], metrics).n_rows == 4
+    # A minimal pair shares the row in which the word that differs is masked.
+    pair = [make_context([10, 11, 12], [0, 1, 2]), make_context([10, 13, 12], [0, 1, 2])]
+    plan = plan_of(pair, metrics[:1])
+    assert (plan.n_rows, plan.n_questions) == (5, 6)
+
+
+def test_a_metric_may_average_over_several_rows_a_target():
+    def both_neighbours(word):
+        n = len(word)
+        eye = np.eye(n, dtype=bool)
+        masked = np.concatenate([eye | np.roll(eye, 1, axis=1), eye | np.roll(eye, -1, axis=1)])
+        return MaskRows(np.tile(np.arange(n), 2), masked, np.full(2 * n, 0.5))
+
+    context = make_context([10, 11, 12, 13], [0, 1, 2, 3])
+    [scores] = scores_of([plan_of([context], [both_neighbours])], [context], 1, **LIMITS)
+    expected = []
+    for t in range(4):
+        values = []
+        for other in ((t + 1) % 4, (t - 1) % 4):
+            ids = context.ids.copy()
+            ids[[t + 1, other + 1]] = MASK
+            values.append(fake_model(ids, t + 1, context.ids[t + 1]))
+        expected.append(np.mean(values))
+    np.testing.assert_allclose(scores[0], expected)
+
+
+@given(
+    contexts=st.lists(contexts(), max_size=5),
+    names=st.lists(st.sampled_from(WITHIN_WORDS), min_size=1, max_size=3, unique=True),
+    mask_spacing=st.none() | st.integers(1, 4),
+    max_ids=st.integers(1, 400),
+)
+def test_plans_are_bounded_and_their_sums_are_those_of_one_plan(contexts, names, mask_spacing, max_ids):
+    metrics = [get_metric(name) for name in names]
+    small = list(make_plans(contexts, metrics, MASK, mask_spacing, max_ids))
+    for plan in small:
+        assert plan.n_rows == 1 or sum(rows.size for rows in plan.rows) <= max_ids
+    whole = scores_of(make_plans(contexts, metrics, MASK, mask_spacing), contexts, len(metrics), **LIMITS)
+    for found, expected in zip(scores_of(small, contexts, len(metrics), **LIMITS), whole):
+        np.testing.assert_allclose(found, expected)
+
+
+def test_a_plan_is_filled_to_its_bound():
+    contexts = [make_context([10 + i, 11, 12], [0, 1, 2]) for i in range(4)]  # three rows each, of five ids
+    for max_ids, expected in [(60, [12]), (59, [9, 3]), (30, [6, 6]), (29, [3, 3, 3, 3])]:
+        plans = make_plans(contexts, [get_metric("original")], MASK, max_ids=max_ids)
+        assert [plan.n_questions for plan in plans] == expected
+
+
+@pytest.mark.parametrize("names", [["word_l2r"], ["word_l2r", "original", "whole_word"]])
+def test_metrics_share_rows_in_contexts_that_need_several_plans(names):
+    context = make_context(np.arange(5, 65), np.arange(60) // 2)
+    metrics = [get_metric(name) for name in names]
+    plans = list(make_plans([context], metrics, MASK, max_ids=62 * 12))
+    assert len(plans) > 4
+    assert sum(plan.n_rows for plan in plans) == 60 * (1 + 0.5 * (len(names) > 1))
+
+
+@given(contexts=st.lists(contexts(), min_size=1, max_size=5), names=st.lists(st.sampled_from(METRICS), min_size=1))
+def test_halves_of_a_pass_ask_the_same(contexts, names):
+    def asked(batch):
+        for row, position, target, question in zip(batch.row, batch.position, batch.target, batch.question):
+            yield question, target, position, batch.ids[row, : batch.lengths[row]].tolist()
+
+    def quarters(batch):
+        if not batch.can_be_halved:
+            return [batch]
+        first, second = batch.halves()
+        assert max(len(first.ids), len(second.ids)) < len(batch.ids) or len(batch.ids) == 1
+        assert min(len(first.question), len(second.question)) > 0
+        return [*quarters(first), *quarters(second)]
+
+    for plan in make_plans(contexts, [get_metric(name) for name in dict.fromkeys(names)], MASK):
+        for batch in plan.batches(**LIMITS):
+            parts = quarters(batch)
+            assert [each for part in parts for each in asked(part)] == list(asked(batch))
+            assert all(part.ids.shape == (1, part.lengths[0]) and len(part.question) == 1 for part in parts)
