@@ -14,8 +14,7 @@ from pathlib import Path
 import spacy
 from train_builtin import is_held_out, read_lines
 
-from spacy_pll.cli.pairs import read_pairs
-from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, sample_pairs, wins
+from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, read_pairs, sample_pairs, wins
 from spacy_pll.evaluation.perplexity import perplexity
 from spacy_pll.evaluation.scoring import score_distinct
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from .files import whole_folder, write_json
+from .files import atomic_folder, write_json
 
 CONTENTS = "contents.json"
 
@@ -59,7 +59,7 @@ def check_packages():
 def analysis(results: Path, name: str, title: str, about: str) -> Iterator[Output]:
     """RESULTS/NAME as a new `Output`; it appears when all went well."""
     check_packages()
-    with whole_folder(results / name) as folder:
+    with atomic_folder(results / name) as folder:
         output = Output(folder, title, about)
         yield output
         write_json(folder / CONTENTS, output.contents)

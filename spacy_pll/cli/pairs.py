@@ -7,8 +7,7 @@ import typer
 from wasabi import table
 
 from ..corpus.outputs import ForceOption, check_output, csv_text, json_text, write_whole
-from ..corpus.readers import InputError, get_text, list_files, read_rows
-from ..evaluation.minimal_pairs import Accuracy, Pair, accuracies, sample_pairs, wins
+from ..evaluation.minimal_pairs import BLIMP, Accuracy, accuracies, read_pairs, sample_pairs, wins
 from ..evaluation.scoring import score_distinct
 from ..pipelines import (
     BatchSizeOption,
@@ -28,10 +27,6 @@ from ..pipelines import (
 from . import app
 from .errors import shown_errors
 from .progress import progress_bar
-
-ENDINGS = (".jsonl", ".csv", ".tsv")
-# What the columns are called in BLiMP's own files.
-BLIMP = {"good": "sentence_good", "bad": "sentence_bad", "phenomenon": "linguistics_term", "paradigm": "UID"}
 
 
 @app.command("pairs", no_args_is_help=True)
@@ -113,42 +108,6 @@ def pairs_cli(
         for file in files:
             is_csv = file.suffix == ".csv"
             write_whole(file, csv_text(rows) if is_csv else json_text({"settings": settings, "results": rows}))
-
-
-def read_pairs(path: str, columns: dict[str, str | None] = BLIMP) -> list[Pair]:
-    """Minimal pairs from a file, or from a folder's files in the order of their names.
-
-    columns (dict[str, Optional[str]]): The columns "good", "bad", "phenomenon" and "paradigm". For None: BLiMP's,
-        where a row has it; a paradigm is else the file's name, with its subfolder.
-    RAISES (InputError): A pair cannot be read; the message gives the line.
-    """
-    if not Path(path).exists():
-        raise InputError(f"There is no file or folder {path!r}. Give a file of minimal pairs, or a folder of them.")
-    files = [file for file in list_files(path) if file.suffix.lower() in ENDINGS]
-    if not files:
-        raise InputError(f"{path!r} is no file that ends in {', '.join(ENDINGS)}, and no folder that holds one.")
-    pairs = []
-    for file in files:
-        name = file.relative_to(path).with_suffix("").as_posix() if Path(path).is_dir() else file.stem
-        pairs += [_pair(row, place, name, columns) for place, row in read_rows(file)]
-    if not pairs:
-        raise InputError(f"There is no pair in {path!r}.")
-    return pairs
-
-
-def _pair(row: dict, place: str, file_name: str, columns: dict[str, str | None]) -> Pair:
-    sentences = [get_text(row, place, columns[side], f"--{side}") for side in ("good", "bad")]
-    for side, sentence in zip(("good", "bad"), sentences):
-        if not sentence.strip():
-            raise InputError(f"{place}: {columns[side]!r} is empty. Each pair needs two sentences.")
-    phenomenon = _group(row, place, columns, "phenomenon", "")
-    return Pair(*sentences, phenomenon, _group(row, place, columns, "paradigm", file_name))
-
-
-def _group(row: dict, place: str, columns: dict[str, str | None], kind: str, default: str) -> str:
-    if columns[kind] is None and BLIMP[kind] not in row:
-        return default
-    return get_text(row, place, columns[kind] or BLIMP[kind], f"--{kind}")
 
 
 TITLES = {"overall": "overall", "macro": "mean over paradigms"}

@@ -19,7 +19,7 @@ from spacy.tokens import Doc
 from thinc.api import get_torch_default_device
 from tqdm import tqdm
 
-from ..corpus.files import digest, whole_file
+from ..corpus.files import atomic_write, digest
 from ..corpus.outputs import json_text
 from ..corpus.readers import READERS, STANDARD_STREAM, InputError, Record, list_files, read_records
 from ..corpus.rows import FORMATS, Docs, JsonLines, ProdigyRows, Tasks, TextRows, TokenRows, check_fields
@@ -202,7 +202,7 @@ def score_on_ray(
     read = {"column": column, "texts": corpus.texts, "fields": corpus.schema.names, "digest": corpus.digest()}
     settings = {"rows": "texts", "batch_size": batch_size, "engine": RAY, "workers": workers}
     manifest = make_manifest(read, settings, model, nlp, f"{gpus_per_worker:g} GPUs a worker")
-    with whole_file(output.with_name(f"{output.name}.{MANIFEST}")) as file:
+    with atomic_write(output.with_name(f"{output.name}.{MANIFEST}")) as file:
         file.write(json_text(manifest).encode("utf8"))
 
 

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from ..language_model.checksums import file_digest
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """Write a file beside its place and, when all of it is on the disk, move it there.
 
     path (str | Path): Where it is to stand. What stood there before is replaced.
@@ -29,6 +31,21 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
         unfinished.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A folder to write into; it takes the place of `path` when all went well, and is gone otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        yield beside
+        beside.chmod(0o755)
+        if path.exists():
+            shutil.rmtree(path)
+        beside.rename(path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _sync_folder(folder: Path):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from .files import whole_file
+from .files import atomic_write
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it is there already.")]
 
@@ -39,7 +39,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> 
 def write_whole(path: Path, lines: Iterable[str]):
     """Write a text file such that, whatever happens, there is either the whole of it or what was there before."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         for line in lines:
             file.write(line.encode("utf8"))
 

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .files import whole_file
+from .files import atomic_write
 
 try:
     import fcntl
@@ -125,7 +125,7 @@ class Shards:
 
     def _write(self, path: Path, blocks: Iterable[bytes]):
         try:
-            with whole_file(path) as file:
+            with atomic_write(path) as file:
                 for block in blocks:
                     file.write(block)
         except OSError as error:
@@ -135,7 +135,7 @@ class Shards:
             ) from error
 
     def _write_manifest(self, path: Path):
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.write((json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n").encode("utf8"))
 
 

@@ -10,11 +10,17 @@ sqrt((n - 1) / n) for n pairs a paradigm, and to nothing where all n came out al
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from ..corpus.readers import InputError, get_text, list_files, read_rows
 from .scoring import TextScore
+
+ENDINGS = (".jsonl", ".csv", ".tsv")
+# What the columns are called in BLiMP's own files.
+BLIMP = {"good": "sentence_good", "bad": "sentence_bad", "phenomenon": "linguistics_term", "paradigm": "UID"}
 
 
 class Pair(NamedTuple):
@@ -36,6 +42,42 @@ class Accuracy(NamedTuple):
     accuracy: float  # 0 to 1; a tie counts as half
     low: float  # 95 % interval
     high: float
+
+
+def read_pairs(path: str, columns: dict[str, str | None] = BLIMP) -> list[Pair]:
+    """Minimal pairs from a file, or from a folder's files in the order of their names.
+
+    columns (dict[str, Optional[str]]): The columns "good", "bad", "phenomenon" and "paradigm". For None: BLiMP's,
+        where a row has it; a paradigm is else the file's name, with its subfolder.
+    RAISES (InputError): A pair cannot be read; the message gives the line.
+    """
+    if not Path(path).exists():
+        raise InputError(f"There is no file or folder {path!r}. Give a file of minimal pairs, or a folder of them.")
+    files = [file for file in list_files(path) if file.suffix.lower() in ENDINGS]
+    if not files:
+        raise InputError(f"{path!r} is no file that ends in {', '.join(ENDINGS)}, and no folder that holds one.")
+    pairs = []
+    for file in files:
+        name = file.relative_to(path).with_suffix("").as_posix() if Path(path).is_dir() else file.stem
+        pairs += [_pair(row, place, name, columns) for place, row in read_rows(file)]
+    if not pairs:
+        raise InputError(f"There is no pair in {path!r}.")
+    return pairs
+
+
+def _pair(row: dict, place: str, file_name: str, columns: dict[str, str | None]) -> Pair:
+    sentences = [get_text(row, place, columns[side], f"--{side}") for side in ("good", "bad")]
+    for side, sentence in zip(("good", "bad"), sentences):
+        if not sentence.strip():
+            raise InputError(f"{place}: {columns[side]!r} is empty. Each pair needs two sentences.")
+    phenomenon = _group(row, place, columns, "phenomenon", "")
+    return Pair(*sentences, phenomenon, _group(row, place, columns, "paradigm", file_name))
+
+
+def _group(row: dict, place: str, columns: dict[str, str | None], kind: str, default: str) -> str:
+    if columns[kind] is None and BLIMP[kind] not in row:
+        return default
+    return get_text(row, place, columns[kind] or BLIMP[kind], f"--{kind}")
 
 
 def sample_pairs(pairs: Sequence[Pair], per_paradigm: int) -> list[Pair]:

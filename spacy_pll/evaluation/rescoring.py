@@ -8,11 +8,16 @@ The second pass ranks them by
 and the weight is the one that gives the best word error rate, or BLEU, on a development set.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from ..corpus.readers import InputError, get_text, read_json_rows
+
+FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 EXTRA = "It is not installed: pip install 'spacy-pll[rescore]'"
 
 
@@ -31,6 +36,63 @@ class Measure(NamedTuple):
     counts: Callable[[str, list[str]], list[int]]  # of one hypothesis, against its references
     value: Callable[[np.ndarray], float]  # of the summed counts, in percent
     best: Callable  # min, or max
+
+
+def read_nbest(path: str, several_references: bool = False) -> tuple[list[dict], list[NBest]]:
+    """N-best lists from a .jsonl file: the rows as they stand, and what they hold.
+
+    several_references (bool): Whether a list may have more than one reference.
+    RAISES (InputError): A list cannot be read; the message gives the line.
+    """
+    if not Path(path).is_file():
+        raise InputError(f"There is no file {path!r}. Give a .jsonl file of n-best lists: {FORMAT}")
+    rows, lists = [], []
+    with open(path, "rb") as file:
+        for place, row in read_json_rows(file, path):
+            rows.append(row)
+            lists.append(_nbest(row, place, several_references))
+    if not lists:
+        raise InputError(f"There is no n-best list in {path!r}. Each line is one: {FORMAT}")
+    return rows, lists
+
+
+def _nbest(row: dict, place: str, several_references: bool) -> NBest:
+    hypotheses = row.get("hypotheses")
+    if not isinstance(hypotheses, list) or not hypotheses:
+        raise InputError(f"{place}: 'hypotheses' must be a list that is not empty. It is {hypotheses!r:.100}. {FORMAT}")
+    texts, scores = [], []
+    for number, hypothesis in enumerate(hypotheses, 1):
+        where = f"{place}, hypothesis {number}"
+        if not isinstance(hypothesis, dict):
+            raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
+        texts.append(get_text(hypothesis, where, "text", "the key 'text'"))
+        scores.append(_score(hypothesis, where))
+    return NBest(texts, np.array(scores), _references(row, place, several_references))
+
+
+def _score(hypothesis: dict, where: str) -> float:
+    score = hypothesis.get("score")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        raise InputError(
+            f"{where}: 'score' must be a finite number, the first pass's log-probability. It is {score!r:.100}."
+        )
+    return float(score)
+
+
+def _references(row: dict, place: str, several: bool) -> list[str]:
+    """From the key `reference`, a text, or `references`, a list of them; none where both are absent or null."""
+    if row.get("reference") is not None and row.get("references") is not None:
+        raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
+    if row.get("references") is None:
+        return [] if row.get("reference") is None else [get_text(row, place, "reference")]
+    references = row["references"]
+    if not isinstance(references, list) or not all(isinstance(text, str) for text in references):
+        raise InputError(f"{place}: 'references' must be a list of texts. It is {references!r:.100}.")
+    if len(references) > 1 and not several:
+        raise InputError(
+            f"{place}: {len(references)} references. The word error rate takes one; for translations use --bleu."
+        )
+    return references
 
 
 def ranking(first_pass: np.ndarray, pll: np.ndarray, weight: float) -> np.ndarray:

@@ -3,8 +3,7 @@ import json
 
 import pytest
 
-from spacy_pll.cli.pairs import read_pairs
-from spacy_pll.evaluation.minimal_pairs import sample_pairs
+from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
 
 from ..conftest import SHARED
 from .conftest import run

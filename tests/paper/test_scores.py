@@ -4,7 +4,7 @@ import shutil
 import pytest
 
 from scripts.paper.data import CONTEXTS
-from scripts.paper.files import whole_folder, write_whole
+from scripts.paper.files import atomic_folder, write_whole
 from scripts.paper.names import file_name, split_list
 from scripts.paper.scores import Scores
 
@@ -104,9 +104,9 @@ def test_nothing_half_written_is_left(tmp_path, monkeypatch):
         patch.setattr("os.replace", full)
         write_whole(tmp_path / "a" / "file", "new")
     assert (tmp_path / "a" / "file").read_text() == "old"
-    with whole_folder(tmp_path / "b") as folder:
+    with atomic_folder(tmp_path / "b") as folder:
         (folder / "x").write_text("old")
-    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "b") as folder:
+    with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "b") as folder:
         (folder / "x").write_text("new")
         raise KeyboardInterrupt
     assert (tmp_path / "b" / "x").read_text() == "old"
