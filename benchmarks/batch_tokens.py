@@ -44,7 +44,7 @@ def main():
             began = time.perf_counter()
             list(nlp.pipe(texts))
             seconds[size].append(time.perf_counter() - began)
-    print(f"{len(texts)} sentences, {scorer.counts['questions']} questions, {scorer.counts['rows']} forward rows")
+    print(f"{len(texts)} sentences, {scorer.counts['targets']} targets, {scorer.counts['rows']} forward rows")
     print("| max_batch_tokens | sentences/s, median | slowest | fastest |\n| ---: | ---: | ---: | ---: |")
     for size, times in seconds.items():
         rates = sorted(len(texts) / t for t in times)

@@ -46,7 +46,7 @@ def with_spacy_pll(folder: str, text: str, args) -> tuple[float, str]:
     nlp.initialize()
     nlp("Everything is there once this is scored.")
     before = start_counting()
-    passes, run = [], scorer.model._forward._run
+    passes, run = [], scorer.model.loaded.forward.run
 
     def counted(ids, lengths):
         if len(passes) == args.passes:
@@ -54,7 +54,7 @@ def with_spacy_pll(folder: str, text: str, args) -> tuple[float, str]:
         passes.append(ids.numel())
         return run(ids, lengths)
 
-    scorer.model._forward._run = counted
+    scorer.model.loaded.forward.run = counted
     try:
         nlp(text)
     except Enough:

@@ -53,7 +53,7 @@ def main():
         nlp.initialize()
     texts = blimp_sentences(args.blimp, args.sentences)
     docs = list(nlp.tokenizer.pipe(texts))
-    run = scorer.model._forward
+    run = scorer.model.loaded.forward
 
     def score():
         list(scorer.pipe(docs, batch_size=len(docs)))

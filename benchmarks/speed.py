@@ -39,7 +39,8 @@ from spacy_pll.language_model.memory import free_bytes
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.wordpieces import get_contexts, get_wordpieces
+from spacy_pll.scoring.windows import get_contexts
+from spacy_pll.scoring.wordpieces import get_wordpieces
 
 MINICONS_BATCHES = [1, 4, 16]  # sentences; the fastest of them on some of the sentences is taken
 THREE = ["word_l2r", "original", "whole_word"]
@@ -57,7 +58,7 @@ def make_pipeline(folder: Path, metrics: list[str], **settings):
 def make_bare(nlp, texts: list[str]):
     """The forward passes of a text, ready to run; and how many pieces they hold, padding apart."""
     model = nlp.get_pipe("pll").model
-    forward = Forward(model._transformer)
+    forward = Forward(model.transformer)
     contexts = []
     for doc in nlp.tokenizer.pipe(texts):
         pieces = get_wordpieces(doc[:], model.tokenizer, "tokenizer")
@@ -153,8 +154,8 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     rough = [doc._.pll for doc in rounded.pipe(texts)]
     with FlopCounterMode(display=False) as flops:
         bare()
-    width = scorer.model._transformer.config.hidden_size
-    rates = {how: product_rate(scorer.model._forward.device, width, how == "oneDNN") for how in products(device)}
+    width = scorer.model.transformer.config.hidden_size
+    rates = {how: product_rate(scorer.model.loaded.forward.device, width, how == "oneDNN") for how in products(device)}
     operations = flops.get_total_flops()
     medians = {contestant: statistics.median(values) for contestant, values in times.items()}
     return {

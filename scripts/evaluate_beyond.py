@@ -26,7 +26,8 @@ from spacy.util import registry
 
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, some_orders
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.wordpieces import get_contexts, get_wordpieces
+from spacy_pll.scoring.windows import get_contexts
+from spacy_pll.scoring.wordpieces import get_wordpieces
 
 SPACINGS = [4, 8, 16, 32]
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]
@@ -144,7 +145,7 @@ def timed(nlp, texts: list[str]):
 def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | None) -> int:
     """The pieces in all forward passes that a metric takes."""
     plans = make_plans(contexts, [registry.pll_metrics.get(metric)], mask_id, spacing)
-    return sum(rows.size for plan in plans for rows in plan.rows)
+    return sum(plan.n_ids for plan in plans)
 
 
 def cost_tables(args) -> Iterator[dict]:

@@ -27,7 +27,8 @@ ROOT = Path(__file__).parents[1]
 # Those that hold the arithmetic against plain references.
 TESTS = {
     "metrics": ["test_metrics.py", "scoring/test_plan.py", "scoring/test_masking.py"],
-    "scoring.wordpieces": ["scoring/test_wordpieces.py", "test_fuzz.py"],
+    "scoring.wordpieces": ["scoring/test_wordpieces.py", "scoring/test_windows.py", "test_fuzz.py"],
+    "scoring.windows": ["scoring/test_windows.py", "test_fuzz.py"],
     "scoring.masking": ["scoring/test_masking.py", "scoring/test_plan.py", "test_fuzz.py"],
     "scoring.plan": ["scoring/test_plan.py", "scoring/test_masking.py", "test_fuzz.py"],
 }

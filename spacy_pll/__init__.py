@@ -2,7 +2,8 @@
 
 from . import visualize
 from .analysis.comparison import compare
+from .analysis.continuations import score_continuations
 from .analysis.dataframe import to_dataframe
 from .component import PLLScorer
 
-__all__ = ["PLLScorer", "compare", "to_dataframe", "visualize"]
+__all__ = ["PLLScorer", "compare", "score_continuations", "to_dataframe", "visualize"]

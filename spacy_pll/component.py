@@ -1,10 +1,13 @@
 """The pipeline component: docs in, attributes out."""
 
+import logging
 import warnings
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from spacy.language import Language
@@ -12,14 +15,17 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, registry, to_bytes, to_disk
 
-from .analysis.continuations import Continuation, check_apart, normalised, place
 from .extensions import Names, install
+from .language_model.protocol import LanguageModel, PendingLogProbs
 from .metrics import check_mask_spacing, get_metric
-from .scoring.plan import Batch, Plan, make_plans
-from .scoring.wordpieces import WORDS, Context, Wordpieces, Words, get_contexts, get_wordpieces
+from .scoring.plan import Batch, FloatArray, Plan, make_plans
+from .scoring.windows import Context, get_contexts
+from .scoring.wordpieces import WORDS, BoolArray, IntArray, Wordpieces, Words, get_wordpieces
 
 if TYPE_CHECKING:
-    from .language_model.base import Answers, LanguageModel
+    from .analysis.continuations import Continuation
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_CONFIG = {
     "model": {"@architectures": "spacy-pll.MaskedLM.v1"},
@@ -34,29 +40,39 @@ DEFAULT_CONFIG = {
 }
 
 
-class DocScores(NamedTuple):
-    """What is known of a doc after scoring: one entry a token, and the record of its wordpieces."""
+@dataclass(frozen=True)
+class DocScores:
+    """The scores of one doc, by token."""
 
-    scored: np.ndarray  # bool, shape (tokens,): False where the attributes stay None
-    pieces: np.ndarray  # int, shape (tokens,)
-    scores: np.ndarray  # float64, shape (metrics, tokens), natural log
-    data: dict | None  # the value of `_.pll_data`, where it is kept
+    scored: BoolArray  # bool, shape (tokens,): where False, the attributes stay None
+    pieces: IntArray  # int, shape (tokens,): scored wordpieces
+    scores: FloatArray  # float64, shape (metrics, tokens), natural log
+    data: dict | None  # the value of `_.pll_data`; None without `keep_pieces`
 
 
-class Begun(NamedTuple):
-    """Docs whose forward passes have been started."""
+@dataclass(frozen=True)
+class PendingDoc:
+    """One doc of a batch, while its forward passes run."""
 
-    per_doc: list[tuple[Doc, list[Wordpieces], np.ndarray]]  # with what is scored, bool, shape (tokens,)
+    doc: Doc
+    wordpieces: list[Wordpieces]  # one per span
+    scored: BoolArray  # bool, shape (tokens,)
     contexts: list[Context]
-    owners: list[int]  # for each context, the index of its doc
-    passes: list[tuple[Plan, "Answers"]]
+
+
+@dataclass(frozen=True)
+class PendingBatch:
+    """Docs whose forward passes have been submitted. The plans' contexts are those of all docs, in order."""
+
+    docs: list[PendingDoc]
+    passes: list[tuple[Plan, PendingLogProbs]]
 
 
 @Language.factory("pll", assigns=["doc._.pll", "span._.pll", "token._.pll"], default_config=DEFAULT_CONFIG)
 def make_pll(
     nlp: Language,
     name: str,
-    model: object,
+    model: object,  # a LanguageModel; confection cannot validate a Protocol
     get_spans: Callable[[list[Doc]], list[list[Span]]],
     metrics: list[str],
     words: Words,
@@ -70,17 +86,9 @@ def make_pll(
 
     The settings are described at `PLLScorer`.
     """
-    names = Names(attr, metrics)
-    for other_name, other in nlp.components:
-        shared = set(names.all) & set(other.names.all) if isinstance(other, PLLScorer) and other_name != name else set()
-        if shared:
-            raise ValueError(
-                f"The component {other_name!r} already writes the attribute _.{sorted(shared)[0]}. Give one of the two "
-                f'another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}), or, where they are '
-                f'loaded, spacy.load(folder, config={{"components.{name}.attr": "{attr}_2"}}).'
-            )
+    _check_no_clash(nlp, name, Names(attr, metrics))
     return PLLScorer(
-        model,
+        cast(LanguageModel, model),
         name,
         get_spans=get_spans,
         metrics=metrics,
@@ -94,10 +102,23 @@ def make_pll(
     )
 
 
+def _check_no_clash(nlp: Language, name: str, names: Names) -> None:
+    """RAISES (ValueError): Another component of the pipeline writes an attribute of the same name."""
+    for other_name, other in nlp.components:
+        shared = set(names.all) & set(other.names.all) if isinstance(other, PLLScorer) and other_name != name else set()
+        if shared:
+            raise ValueError(
+                f"The component {other_name!r} already writes the attribute _.{sorted(shared)[0]}. Give one of the two "
+                f'another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{names.score}_2"}}), or, where '
+                f'they are loaded, spacy.load(folder, config={{"components.{name}.attr": "{names.score}_2"}}).'
+            )
+
+
 class _DocMaker:
-    """`nlp.make_doc`, but without a hold on the pipeline: a component that holds the pipeline that it stands in would
-    keep the model's memory until the garbage collector finds the cycle. It is not pickled or copied: what comes out
-    is None.
+    """`nlp.make_doc` with a weak reference to the pipeline.
+
+    A strong one would be a cycle, and the model's memory would stay in use until the garbage collector finds it.
+    Pickling or copying gives None.
     """
 
     def __init__(self, nlp: Language):
@@ -107,7 +128,7 @@ class _DocMaker:
         nlp = self._nlp()
         return self._tokenizer(text) if nlp is None else nlp.make_doc(text)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return type(None), ()
 
 
@@ -118,26 +139,26 @@ class PLLScorer(Pipe):
         It is loaded on first use, on `initialize` or from disk.
     name (str): The name of the component in the pipeline.
     get_spans (Callable[[list[Doc]], list[list[Span]]]): Which spans are read as one
-        context, a span getter of spacy-transformers. Where they overlap, a token is
-        scored in the span that gives it the most context on its poorer side.
+        context: a span getter of spacy-transformers. Where spans overlap, a token is
+        scored in the span that gives it the most context on the side that has less.
     metrics (list[str]): Names in `registry.pll_metrics`; the first is the primary one.
     words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
-    targets (Optional[str]): Key into `doc.spans`: score the tokens in those spans only.
+    targets (Optional[str]): Key into `doc.spans`: score only the tokens in those spans.
     attr (str): The name of the attributes.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
     max_batch_tokens (Optional[int]): Wordpieces in one forward pass, padding included.
         None: what suits the device.
     mask_spacing (Optional[int]): Mask several words of a context in the same forward pass
-        where their masked pieces are at least so many pieces apart: about `mask_spacing`
-        passes a context whatever its length, for nearly the same scores. For metrics that
-        mask within words. None: every word by itself, the exact scores.
-    make_doc (Optional[Callable[[str], Doc]]): From a text to its doc, for `score_continuations`.
-    RAISES (ValueError): A setting has a value that is not among the legal ones.
+        if their masked pieces are at least this many pieces apart. A context then takes about
+        `mask_spacing` passes, whatever its length, and the scores are nearly the same. For
+        metrics that mask within words. None: each word by itself, the exact scores.
+    make_doc (Optional[Callable[[str], Doc]]): Makes a doc from a text, for `score_continuations`.
+    RAISES (ValueError): A setting has a value that is not allowed.
     """
 
     def __init__(
         self,
-        model: "LanguageModel",
+        model: LanguageModel,
         name: str = "pll",
         *,
         get_spans: Callable[[list[Doc]], list[list[Span]]],
@@ -163,7 +184,7 @@ class PLLScorer(Pipe):
                 f"`mask_spacing` must be 1 or more pieces, or null for exact scores. It is {mask_spacing}. The "
                 "wider the spacing, the closer are the scores to exact ones (docs/metrics.md)."
             )
-        if not hasattr(model, "log_probabilities"):
+        if not hasattr(model, "submit"):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.model = model
         self.name = name
@@ -176,7 +197,7 @@ class PLLScorer(Pipe):
         self.max_batch_tokens = max_batch_tokens
         self.mask_spacing = mask_spacing
         self.make_doc = make_doc
-        self.counts = Counter()  # forward rows, ids in them, padding, questions: what the work has been so far
+        self.counts: Counter[str] = Counter()  # the work so far: forward "rows", "ids" in them, "padding" and "targets"
         for metric in metrics:
             model.check_serves(metric, get_metric(metric))
             if mask_spacing is not None:
@@ -191,37 +212,38 @@ class PLLScorer(Pipe):
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Score a stream of docs; equal masked contexts of a batch of docs are computed once.
+        """Score a stream of docs. Identical masked contexts in a batch run once.
 
         stream (Iterable[Doc]): The docs.
-        batch_size (int): How many docs to buffer; the forward passes are cut by
-            `max_batch_tokens`, not by this.
+        batch_size (int): Docs per batch. The size of the forward passes depends on
+            `max_batch_tokens`, not on this.
         YIELDS (Doc): The docs, in order. A doc that fails goes to the error handler
-            and, as in spaCy's own components, is not yielded; its neighbours are.
+            and is not yielded, as in spaCy's own components. The others are.
         """
-        self.model.load()  # if that fails it is no doc's fault
-        begun = deque()
+        self.model.load()  # if that fails, it is not the fault of a doc
+        pending: deque[tuple[list[Doc], PendingBatch | None]] = deque()
         for docs in minibatch(stream, batch_size):
-            begun.append((docs, self._try_to_begin(docs)))
-            # While a GPU works on these docs, those before are finished and those behind begun.
-            if len(begun) > self.model.look_ahead:
-                yield from self._annotated(*begun.popleft())
-        while begun:
-            yield from self._annotated(*begun.popleft())
+            pending.append((docs, self._try_to_submit(docs)))
+            # While a GPU works on these docs, those before are finished and the next are submitted.
+            if len(pending) > self.model.prefetch:
+                yield from self._annotate(*pending.popleft())
+        while pending:
+            yield from self._annotate(*pending.popleft())
 
-    def _try_to_begin(self, docs: list[Doc]) -> "Begun | None":
+    def _try_to_submit(self, docs: list[Doc]) -> PendingBatch | None:
         try:
-            return self._begin(docs)
-        except Exception:  # whose fault it is shows when they are scored one by one
+            return self._submit(docs)
+        except Exception:  # scoring the docs one by one will show which of them it was
+            logger.debug("A batch of %d docs failed. Its docs are scored one by one.", len(docs), exc_info=True)
             return None
 
-    def _annotated(self, docs: list[Doc], begun: "Begun | None") -> Iterator[Doc]:
-        """The docs with their scores; where that fails, one by one, without those that fail."""
-        if begun is not None:
+    def _annotate(self, docs: list[Doc], pending: PendingBatch | None) -> Iterator[Doc]:
+        """The docs with their scores. If the batch fails, each is scored by itself; those that fail are left out."""
+        if pending is not None:
             try:
-                self.set_annotations(docs, self._finish(begun))
-            except Exception:
-                pass  # as above
+                self.set_annotations(docs, self._gather(pending))
+            except Exception:  # as above
+                logger.debug("A batch of %d docs failed. Its docs are scored one by one.", len(docs), exc_info=True)
             else:
                 yield from docs
                 return
@@ -236,7 +258,14 @@ class PLLScorer(Pipe):
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:
         """Score docs without changing them."""
-        return self._finish(self._begin(docs))
+        return self._gather(self._submit(docs))
+
+    def predict_tokens(self, docs: list[Doc], targets: Sequence[BoolArray]) -> list[DocScores]:
+        """Score some tokens of docs, each doc read as one context, whatever `get_spans` and `targets` say.
+
+        targets (Sequence[bool array, shape (tokens,)]): For each doc, the tokens to score.
+        """
+        return self._gather(self._submit_spans(docs, [[doc[:]] for doc in docs], targets))
 
     def score_continuations(
         self,
@@ -246,77 +275,50 @@ class PLLScorer(Pipe):
         *,
         separator: str = " ",
         make_doc: Callable[[str], Doc] | None = None,
-    ) -> list[Continuation]:
-        """Score candidates that stand between a prefix and a suffix, for cloze tests and multiple choice.
+    ) -> "list[Continuation]":
+        """Score candidates that stand between a prefix and a suffix: `spacy_pll.score_continuations` says how.
 
-        The whole text is one context, whatever `get_spans` says, and only the candidate is scored: as with
-        `targets`. Each of its pieces is asked for with all else in sight that the metric does not hide; a
-        left-to-right model sees what stands before the piece alone, so that a suffix changes nothing.
-
-        prefix (str): What stands before the candidates; may be empty.
-        candidates (Sequence[str]): Texts, in any order.
-        suffix (str): What stands after them, as it is: begin it with a space if there should be one.
-        separator (str): What stands between prefix and candidate, where neither has white space there.
-        make_doc (Optional[Callable[[str], Doc]]): From a text to its doc; None: as the pipeline does that the
-            component was added to.
-        RETURNS (list[Continuation]): One a candidate, in their order.
-        RAISES (ValueError): There is no candidate, one is blank, or the tokenizer makes one piece of its end
-            and what stands beside it.
+        make_doc (Optional[Callable[[str], Doc]]): Makes a doc from a text. None: as the pipeline does to which the
+            component was added.
+        RAISES (ValueError): As there; or nothing says how a text becomes a doc.
         """
-        if isinstance(candidates, str) or not len(candidates):
-            raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
+        from .analysis.continuations import score_with
+
         make_doc = make_doc or self.make_doc
         if make_doc is None:
             raise ValueError(
-                "This component was copied or made apart from a pipeline, so nothing says how a text is tokenized. "
-                "Give make_doc=nlp.make_doc, where nlp is a pipeline."
+                "This component was copied, or made without a pipeline, so it does not know how a text is tokenized. "
+                "Give make_doc=nlp.make_doc, or call spacy_pll.score_continuations(nlp, ...)."
             )
-        spans = [place(make_doc, prefix, candidate, suffix, separator) for candidate in candidates]
+        return score_with(self, make_doc, prefix, candidates, suffix, separator)
+
+    def _submit(self, docs: list[Doc]) -> PendingBatch:
+        """Plan the forward passes and start them. A GPU may still be working on them when this returns."""
+        return self._submit_spans(docs, self._spans_of(docs), [self._targets_of(doc) for doc in docs])
+
+    def _submit_spans(
+        self, docs: list[Doc], spans_of: list[list[Span]], targets_of: Sequence[BoolArray | None]
+    ) -> PendingBatch:
+        """The same, with each doc read in the given spans. Of its tokens the targets are scored, or all."""
         self.model.load()
-        docs, wanted = [span.doc for span in spans], []
-        for span in spans:
-            pieces = get_wordpieces(span.doc[:], self.model.tokenizer, self.words)
-            check_apart(span, pieces, self.model.tokenizer.id_to_token)
-            wanted.append(np.isin(np.arange(len(span.doc)), np.arange(span.start, span.end)))
-        results = self._finish(self._begin_in(docs, [[doc[:]] for doc in docs], wanted))
-        self.set_annotations(docs, results)
-        totals = [float(result.scores[0].sum()) for result in results]
-        return [
-            Continuation(
-                text,
-                span,
-                total,
-                int(result.pieces.sum()),
-                result.scores[0, span.start : span.end].tolist(),
-                probability,
-            )
-            for text, span, total, result, probability in zip(candidates, spans, totals, results, normalised(totals))
-        ]
+        pending = []
+        for doc, spans, targets in zip(docs, spans_of, targets_of, strict=True):
+            wordpieces = [get_wordpieces(span, self.model.tokenizer, self.words) for span in spans]
+            contexts, scored = get_contexts(spans, wordpieces, targets, self.model.max_length)
+            if not spans:
+                scored = np.zeros(len(doc), dtype=bool)
+            pending.append(PendingDoc(doc, wordpieces, scored, contexts))
+        return PendingBatch(pending, self._run([context for doc in pending for context in doc.contexts]))
 
-    def _begin(self, docs: list[Doc]) -> "Begun":
-        """Plan the forward passes and run them; a GPU may still be at work on them when this returns."""
-        return self._begin_in(docs, self._spans_of(docs), [self._wanted(doc) for doc in docs])
-
-    def _begin_in(self, docs: list[Doc], spans_of: list[list[Span]], wanted_of: list[np.ndarray | None]) -> "Begun":
-        """The same, with each doc read in its spans; of its tokens the wanted ones, bool, shape (tokens,), or all."""
-        self.model.load()
-        tokenizer, max_length = self.model.tokenizer, self.model.max_length
-        contexts, owners, per_doc = [], [], []
-        for doc, spans, wanted in zip(docs, spans_of, wanted_of):
-            pieces = [get_wordpieces(span, tokenizer, self.words) for span in spans]
-            mine, scored = get_contexts(spans, pieces, wanted, max_length)
-            scored = scored if spans else np.zeros(len(doc), dtype=bool)
-            owners += [len(per_doc)] * len(mine)
-            contexts += mine
-            per_doc.append((doc, pieces, scored))
-        return Begun(per_doc, contexts, owners, self._run(contexts))
-
-    def _finish(self, begun: "Begun") -> list[DocScores]:
-        """Wait for the answers, and put them together."""
-        results = [[] for _ in begun.per_doc]
-        for owner, context, scores in zip(begun.owners, begun.contexts, self._scores(begun), strict=True):
-            results[owner].append((context, scores))
-        return [self._collect(*parts, mine) for parts, mine in zip(begun.per_doc, results)]
+    def _gather(self, pending: PendingBatch) -> list[DocScores]:
+        """Wait for the log-probabilities, and sum them up by token."""
+        n_metrics = len(self.metrics)
+        scores = [np.zeros((n_metrics, len(context.word))) for doc in pending.docs for context in doc.contexts]
+        for plan, log_probs in pending.passes:
+            for total, part in zip(scores, plan.scores(log_probs.result()), strict=True):
+                total += part  # each target is in one plan
+        of_context = iter(scores)
+        return [self._collect(doc, [next(of_context) for _ in doc.contexts]) for doc in pending.docs]
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
@@ -329,78 +331,71 @@ class PLLScorer(Pipe):
             )
         return spans
 
-    def _wanted(self, doc: Doc) -> np.ndarray | None:
+    def _targets_of(self, doc: Doc) -> BoolArray | None:
+        """The tokens that the setting `targets` names. bool, shape (tokens,); None: all."""
         if self.targets is None:
             return None
-        wanted = np.zeros(len(doc), dtype=bool)
+        targets = np.zeros(len(doc), dtype=bool)
         if self.targets not in doc.spans:
             warnings.warn(
-                f"A doc has no spans under `targets`, doc.spans[{self.targets!r}], so nothing of it is scored. "
+                f"A doc has no spans under `targets`, doc.spans[{self.targets!r}], so nothing in it is scored. "
                 f"It has spans under these keys: {list(doc.spans)}.",
                 stacklevel=2,
             )
-            return wanted
+            return targets
         for span in doc.spans[self.targets]:
-            wanted[span.start : span.end] = True
-        return wanted
+            targets[span.start : span.end] = True
+        return targets
 
-    def _run(self, contexts: list[Context]) -> list[tuple[Plan, "Answers"]]:
-        """The forward passes that answer for some contexts."""
+    def _run(self, contexts: list[Context]) -> list[tuple[Plan, PendingLogProbs]]:
+        """Submit the forward passes for some contexts."""
         metrics = [get_metric(name) for name in self.metrics]
         max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
-        out = []
+        passes = []
         for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing):
             batches = plan.batches(max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads)
-            out.append((plan, self.model.answers(map(self._counted, batches))))
-            plan.forget_rows()
-        return out
+            passes.append((plan, self.model.submit(map(self._counted, batches))))
+            plan.release_inputs()
+        return passes
 
     def _counted(self, batch: Batch) -> Batch:
         self.counts["rows"] += len(batch.ids)
         self.counts["ids"] += int(batch.lengths.sum())
         self.counts["padding"] += int(batch.ids.size - batch.lengths.sum())
-        self.counts["questions"] += len(batch.question)
+        self.counts["targets"] += len(batch.target)
         return batch
 
-    def _scores(self, begun: "Begun") -> list[np.ndarray]:
-        """The scores (metrics, pieces) of each context."""
-        out = [np.zeros((len(self.metrics), len(context.word))) for context in begun.contexts]
-        for plan, answers in begun.passes:
-            for total, scores in zip(out, plan.scores(answers.wait())):
-                total += scores  # the plans answer different questions
-        return out
+    def _collect(self, pending: PendingDoc, context_scores: list[FloatArray]) -> DocScores:
+        """Sum the scores of a doc's pieces by token.
 
-    def _collect(self, doc: Doc, wordpieces: list[Wordpieces], covered: np.ndarray, results: list) -> DocScores:
-        """From the contexts' pieces to the doc's tokens.
-
-        results (list[tuple[Context, array]]): The doc's contexts, each with its scores (metrics, pieces).
+        context_scores (list[float array, shape (metrics, pieces)]): One per context of the doc.
         """
+        doc, wordpieces = pending.doc, pending.wordpieces
         scores = [np.zeros((len(self.metrics), len(pieces))) for pieces in wordpieces]
         scored = [np.zeros(len(pieces), dtype=bool) for pieces in wordpieces]
-        for context, values in results:
+        for context, values in zip(pending.contexts, context_scores, strict=True):
             mine = context.offset + np.flatnonzero(context.scored)
             scores[context.span][:, mine] = values[:, context.scored]
             scored[context.span][mine] = True
-        scores = [values[:, kept] for values, kept in zip(scores, scored)]
-        tokens = [pieces.token[kept] for pieces, kept in zip(wordpieces, scored)]
-        # A doc without spans still has arrays, empty ones.
-        values = np.concatenate([np.zeros((len(self.metrics), 0)), *scores], axis=1)
-        token = np.concatenate([np.zeros(0, dtype=np.int64), *tokens])
-        if not np.isfinite(values).all():
+        # A doc without spans has empty arrays.
+        no_scores, no_token = np.zeros((len(self.metrics), 0)), np.zeros(0, dtype=np.int64)
+        by_piece = np.concatenate([no_scores, *(own[:, kept] for own, kept in zip(scores, scored))], axis=1)
+        token = np.concatenate([no_token, *(pieces.token[kept] for pieces, kept in zip(wordpieces, scored))])
+        if not np.isfinite(by_piece).all():
             raise ValueError(
                 f"The model {self.model.title} gives log-probabilities that are not finite, for the text "
                 f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
             )
-        per_token = [np.bincount(token, weights=row, minlength=len(doc)) for row in values]
+        by_token = [np.bincount(token, weights=row, minlength=len(doc)) for row in by_piece]
         return DocScores(
-            covered,
+            pending.scored,
             np.bincount(token, minlength=len(doc)),
-            np.array(per_token, dtype=np.float64).reshape(len(self.metrics), len(doc)),
-            self._piece_record(wordpieces, scored, values) if self.keep_pieces else None,
+            np.array(by_token, dtype=np.float64).reshape(len(self.metrics), len(doc)),
+            self._piece_record(wordpieces, scored, by_piece) if self.keep_pieces else None,
         )
 
-    def _piece_record(self, wordpieces: list[Wordpieces], scored: list[np.ndarray], values: np.ndarray) -> dict:
-        """The value of `_.pll_data`: parallel lists, one entry a scored piece."""
+    def _piece_record(self, wordpieces: list[Wordpieces], scored: list[BoolArray], by_piece: FloatArray) -> dict:
+        """The value of `_.pll_data`: parallel lists, one entry per scored piece."""
 
         def column(name: str) -> list:
             return [x for pieces, kept in zip(wordpieces, scored) for x in getattr(pieces, name)[kept].tolist()]
@@ -413,10 +408,10 @@ class PLLScorer(Pipe):
             "end": column("end"),
             "token": column("token"),
             "mask_spacing": self.mask_spacing,
-            "scores": {metric: row.tolist() for metric, row in zip(self.metrics, values)},
+            "scores": {metric: row.tolist() for metric, row in zip(self.metrics, by_piece)},
         }
 
-    def set_annotations(self, docs: list[Doc], scores: list[DocScores]):
+    def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:
         """Write scores to the docs' attributes, as Python floats and ints."""
         for doc, doc_scores in zip(docs, scores):
             primary = doc_scores.scores[0]
@@ -425,13 +420,13 @@ class PLLScorer(Pipe):
             for name, values in columns.items():
                 for token, value, is_scored in zip(doc, values.tolist(), doc_scores.scored.tolist()):
                     token._.set(name, value if is_scored else None)
-            # What an earlier scoring left, under metrics that are not asked for now, would not belong to these scores.
+            # Scores that an earlier scoring left under other metrics do not belong to these.
             for key in [key for key in doc.user_data if _attribute(key) in self._stale_names]:
                 del doc.user_data[key]
             if doc_scores.data is not None or doc._.get(self.names.data) is not None:
                 doc._.set(self.names.data, doc_scores.data)
 
-    def initialize(self, get_examples: Callable | None = None, *, nlp: Language | None = None):
+    def initialize(self, get_examples: Callable | None = None, *, nlp: Language | None = None) -> None:
         """Load the language model, so that the first doc does not have to wait for it."""
         self.model.load()
 
@@ -440,23 +435,23 @@ class PLLScorer(Pipe):
         return to_bytes({"model": self.model.to_bytes}, exclude)
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = SimpleFrozenList()) -> "PLLScorer":
-        """Load what `to_bytes` gave."""
+        """Load what `to_bytes` returned."""
         from_bytes(bytes_data, {"model": self.model.from_bytes}, exclude)
         return self
 
-    def to_disk(self, path, *, exclude: Iterable[str] = SimpleFrozenList()):
-        """Write the language model to the folder `model`, as a plain Hugging Face one.
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
+        """Write the language model to the folder `model`, as a plain Hugging Face folder.
 
-        exclude (Iterable[str]): "model" leaves it out; `from_disk` then keeps the one that the config names.
+        exclude (Iterable[str]): "model" leaves it out. Then `from_disk` keeps the model that the config names.
         """
         to_disk(path, {"model": self.model.to_disk}, exclude)
 
-    def from_disk(self, path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "PLLScorer":
-        """Load what `to_disk` wrote. Where the model was left out, the one that the config names is kept."""
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "PLLScorer":
+        """Load what `to_disk` wrote. If the model was left out, the one that the config names is kept."""
         from_disk(path, {"model": self.model.from_disk}, exclude)
         return self
 
 
-def _attribute(key) -> str | None:
-    """The name of the attribute that an entry of `Doc.user_data` belongs to, if it does to one."""
+def _attribute(key: object) -> str | None:
+    """The name of the attribute that an entry of `Doc.user_data` belongs to, if there is one."""
     return key[1] if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." else None

@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Span, Token  # noqa: E402
 from spacy.tokens.underscore import Underscore  # noqa: E402
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers  # noqa: E402
 
-from spacy_pll.language_model.base import MaskedLanguageModel  # noqa: E402
+from spacy_pll.language_model.masked import MaskedLanguageModel  # noqa: E402
 
 # The models are tiny: a second thread would cost more than it brings.
 torch.set_num_threads(1)

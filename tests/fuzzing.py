@@ -11,7 +11,8 @@ import spacy
 
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.wordpieces import WORDS, get_contexts, get_wordpieces
+from spacy_pll.scoring.windows import get_contexts
+from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 
 from .conftest import TINY_TOKENIZERS, get_tokenizer
 from .scoring.test_plan import MASK, fake_model
@@ -85,13 +86,13 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
     metrics = [get_metric(name) for name in names]
     found = [np.zeros((len(names), len(context.word))) for context in contexts]
     for plan in make_plans(contexts, metrics, MASK, max_ids=max_ids):
-        answers = np.full(plan.n_questions, np.nan)
+        log_probs = []
         for batch in plan.batches(max_tokens, max_targets, 0, pad):
-            assert len(batch.ids) == 1 or batch.ids.size <= max_tokens and len(batch.question) <= max_targets
-            for row, position, target, question in zip(batch.row, batch.position, batch.target, batch.question):
-                assert np.isnan(answers[question])
-                answers[question] = fake_model(batch.ids[row, : batch.lengths[row]], position, target)
-        for total, scores in zip(found, plan.scores(answers), strict=True):
+            assert len(batch.ids) == 1 or batch.ids.size <= max_tokens and len(batch.target) <= max_targets
+            for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
+                log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
+        assert len(log_probs) == plan.n_targets
+        for total, scores in zip(found, plan.scores(np.array(log_probs)), strict=True):
             total += scores
     for context, scores in zip(contexts, found):
         for name, metric, values in zip(names, metrics, scores):

@@ -5,7 +5,8 @@ import spacy
 
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.wordpieces import get_contexts, get_wordpieces
+from spacy_pll.scoring.windows import get_contexts
+from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from .conftest import SHARED, get_tokenizer
 from .corruption import brown_sentences

@@ -2,7 +2,6 @@ import multiprocessing
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, Token
 
 from spacy_pll import PLLScorer
+from spacy_pll.language_model.forward import Forward
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.plan import Batch
 
@@ -251,7 +251,7 @@ def test_infinite_scores_are_not_stored(make_nlp, monkeypatch):
     nlp = make_nlp()
     nlp.initialize()
     model = nlp.get_pipe("pll").model
-    monkeypatch.setattr(model, "log_probabilities", lambda batch: torch.full((len(batch.question),), -np.inf))
+    monkeypatch.setattr(model, "log_probabilities", lambda batch: torch.full((len(batch.target),), -np.inf))
     with pytest.raises(ValueError, match="model '.*' gives log-probabilities that are not finite.*'The traveler"):
         nlp(SENTENCES[0])
 
@@ -344,7 +344,7 @@ def test_equal_texts_of_a_batch_are_computed_once(make_nlp):
     nlp = make_nlp("bert")
     scorer = nlp.get_pipe("pll")
     docs = list(nlp.pipe([SENTENCES[0]] * 5))
-    assert scorer.counts["questions"] == scorer.counts["rows"] == docs[0]._.pll_pieces
+    assert scorer.counts["targets"] == scorer.counts["rows"] == docs[0]._.pll_pieces
     assert scorer.counts["padding"] == 0
 
 
@@ -353,7 +353,7 @@ def test_counts_of_a_padded_pass(make_nlp):
     counts = nlp.get_pipe("pll").counts
     short, long = nlp.pipe(["I a.", SENTENCES[0]])
     n, m = short._.pll_pieces, long._.pll_pieces
-    assert counts["rows"] == counts["questions"] == n + m
+    assert counts["rows"] == counts["targets"] == n + m
     assert counts["ids"] == n * (n + 2) + m * (m + 2)
     assert counts["padding"] == n * (m - n)
 
@@ -385,7 +385,7 @@ def test_a_scorer_can_be_sent_to_a_spawned_worker(make_nlp):
 
 def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monkeypatch):
     model = language_model("bert")
-    monkeypatch.setattr("spacy_pll.language_model.base._one_thread_after_fork", lambda: True)
-    monkeypatch.setattr(model, "_forward", SimpleNamespace(device=torch.device("cuda", 0)))
+    monkeypatch.setattr("spacy_pll.language_model.forward.one_thread_after_fork", lambda: True)
+    monkeypatch.setattr(Forward, "device", torch.device("cuda", 0))
     with pytest.raises(RuntimeError, match="n_process=1"):
-        model.log_probabilities(Batch(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 5))
+        model.log_probabilities(Batch(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 4))

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from spacy_pll.language_model.base import MaskedLanguageModel
 from spacy_pll.language_model.checksums import NAME
 from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.masked import MaskedLanguageModel
 
 from .conftest import SENTENCES, build_transformer, get_tokenizer, scores
 
@@ -72,19 +72,19 @@ def test_interrupted_and_used_again(make_nlp, expected):
     nlp = make_nlp(max_batch_tokens=100)
     nlp.initialize()
     model = nlp.get_pipe("pll").model
-    forward = model._forward._run
+    forward = model.loaded.forward.run
     nlp.set_error_handler(lambda *args: pytest.fail("an interruption is no error of a doc"))
-    model._forward._run = counting = Failing(forward, set())
+    model.loaded.forward.run = counting = Failing(forward, set())
     list(nlp.pipe(TEXTS, batch_size=1))
-    model._forward._run = Failing(forward, {counting.calls // 2}, KeyboardInterrupt())
+    model.loaded.forward.run = Failing(forward, {counting.calls // 2}, KeyboardInterrupt())
     stream = nlp.pipe(TEXTS, batch_size=1)
     done = []
     with pytest.raises(KeyboardInterrupt):
         for doc in stream:
             done.append(doc.text)
     assert 0 < len(done) < len(TEXTS) and done == TEXTS[: len(done)]
-    model._forward._run = forward
-    assert not any(module._forward_hooks for module in model._transformer.modules())
+    model.loaded.forward.run = forward
+    assert not any(module._forward_hooks for module in model.transformer.modules())
     for doc in nlp.pipe(TEXTS):
         np.testing.assert_allclose(scores(doc), expected[doc.text], atol=1e-5)
 
@@ -92,13 +92,13 @@ def test_interrupted_and_used_again(make_nlp, expected):
 def test_interrupted_while_it_is_loaded(model_folder, monkeypatch):
     model = MaskedLanguageModel(str(model_folder("bert")), mixed_precision=True)
     before = dict(vars(model))
-    monkeypatch.setattr(Forward, "_run", Failing(None, {1}, KeyboardInterrupt()))
+    monkeypatch.setattr(Forward, "run", Failing(None, {1}, KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         model.load()
     assert not model.loaded and vars(model) == before
     monkeypatch.undo()
     model.load()
-    assert model.loaded and model._forward.mixed_precision and model.pads
+    assert model.loaded and model.loaded.forward.mixed_precision and model.pads
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -20,7 +20,7 @@ import torch
 from spacy_transformers.span_getters import get_doc_spans
 
 from spacy_pll import PLLScorer
-from spacy_pll.language_model.base import Answers
+from spacy_pll.language_model.log_probs import PendingLogProbs
 from spacy_pll.scoring.wordpieces import WORDS
 
 from .conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer
@@ -102,7 +102,7 @@ class Recorder:
         self.tokenizer, self.max_length = tokenizer.backend_tokenizer, max_length
         self.mask_id, self.pad_id, self.pads = -1, 0, True
         self.max_batch_tokens = self.max_batch_targets = 100_000
-        self.look_ahead = 0
+        self.prefetch = 0
 
     def load(self):
         pass
@@ -114,8 +114,8 @@ class Recorder:
     def value(ids):
         return -(np.asarray(ids, dtype=np.float64) + 1) * 2.0**-18  # exact in float32 and in every sum below
 
-    def answers(self, batches):
-        return Answers([torch.from_numpy(self.log_probabilities(batch)) for batch in batches])
+    def submit(self, batches):
+        return PendingLogProbs([torch.from_numpy(self.log_probabilities(batch)) for batch in batches])
 
     def log_probabilities(self, batch):
         assert (batch.ids[batch.row, batch.position] == self.mask_id).all() and batch.lengths.max() <= self.max_length

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_pll.scoring.wordpieces import get_wordpieces, split_long_words, window_bounds
+from spacy_pll.scoring.windows import split_long_words, window_bounds
+from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from .conftest import PARAGRAPH, SENTENCES, odd_text
 from .reference import is_masked
@@ -78,12 +80,16 @@ def test_in_two_processes_and_after_a_round_trip(make_nlp, tmp_path):
 # Long text
 
 
+def shorten(model, max_length):
+    model.loaded = replace(model.loaded, max_length=max_length)
+
+
 @pytest.fixture
 def windowed(make_nlp):
     """A pipeline whose model reads 20 ids at once, though it could read 128."""
     nlp = make_nlp("bert", metrics=METRICS, keep_pieces=True)
     nlp.initialize()
-    nlp.get_pipe("pll").model.max_length = 20
+    shorten(nlp.get_pipe("pll").model, 20)
     return nlp
 
 
@@ -94,9 +100,9 @@ def test_windows_change_nothing_where_the_text_fits(make_nlp):
     model = narrow.get_pipe("pll").model
     for text in SENTENCES:
         expected = whole(text)
-        model.max_length = expected._.pll_pieces + 2  # it just fits
+        shorten(model, expected._.pll_pieces + 2)  # it just fits
         assert (piece_scores(narrow(text)) == piece_scores(expected)).all()
-        model.max_length -= 1
+        shorten(model, model.max_length - 1)
         assert narrow(text)._.pll_pieces == expected._.pll_pieces
         assert (piece_scores(narrow(text)) != piece_scores(expected)).any()
 
@@ -104,7 +110,7 @@ def test_windows_change_nothing_where_the_text_fits(make_nlp):
 def brute_force_in_windows(ids, word, size, model, metric):
     """One forward pass a piece, in the window that gives its word the most context on its poorer side."""
     out = []
-    prefix, suffix = model._hf_tokenizer.cls_token_id, model._hf_tokenizer.sep_token_id
+    prefix, suffix = model.hf_tokenizer.cls_token_id, model.hf_tokenizer.sep_token_id
     bounds = [tuple(map(int, bound)) for bound in window_bounds(word, size)]
     for target in range(len(ids)):
         mine = [i for i in range(len(ids)) if word[i] == word[target]]
@@ -115,7 +121,7 @@ def brute_force_in_windows(ids, word, size, model, metric):
         )
         masked = [model.mask_id if is_masked(metric, i, target, word) else ids[i] for i in range(start, end)]
         with torch.inference_mode():
-            logits = model._transformer(input_ids=torch.tensor([[prefix, *masked, suffix]])).logits
+            logits = model.transformer(input_ids=torch.tensor([[prefix, *masked, suffix]])).logits
         out.append(logits[0, 1 + target - start].double().log_softmax(-1)[ids[target]].item())
     return out
 

@@ -12,7 +12,7 @@ import spacy
 import transformers as hf
 from spacy.tokens import Doc, DocBin
 
-from spacy_pll.language_model.base import MaskedLanguageModel
+from spacy_pll.language_model.masked import MaskedLanguageModel
 
 from .conftest import PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, scores
 
@@ -57,7 +57,7 @@ def test_bytes_round_trip_bit_for_bit(gone):
     other.add_pipe("pll")
     other.from_bytes(gone.to_bytes())
     assert (scores(other(PARAGRAPH)) == expected).all()
-    assert not other.get_pipe("pll").model._transformer.training
+    assert not other.get_pipe("pll").model.transformer.training
 
 
 def test_exclude(gone, tmp_path, model_folder):
@@ -86,7 +86,7 @@ def test_settings_that_transformers_does_not_write_are_kept(model_folder, tmp_pa
     expected = scores(nlp(PARAGRAPH))
     nlp.to_disk(tmp_path / "pipeline")
     other = spacy.load(tmp_path / "pipeline")
-    assert other.get_pipe("pll").model._transformer.config._attn_implementation == "eager"
+    assert other.get_pipe("pll").model.transformer.config._attn_implementation == "eager"
     assert (scores(other(PARAGRAPH)) == expected).all()
     mode = (tmp_path / "pipeline" / "pll" / "model" / "config.json").stat().st_mode
     assert (tmp_path / "pipeline" / "pll" / "model" / "model.safetensors").stat().st_mode == mode

@@ -24,7 +24,7 @@ def by_token(doc, values, tokens):
 def parts(nlp):
     model = nlp.get_pipe("pll").model
     model.load()
-    return model._transformer, model._hf_tokenizer
+    return model.transformer, model.hf_tokenizer
 
 
 @pytest.mark.parametrize("words", WORDS)
@@ -79,7 +79,7 @@ def test_cost_grows_linearly(make_nlp):
     for n in (1000, 5000):
         scorer.counts.clear()
         doc = nlp(" ".join(words[:n]))
-        assert scorer.counts["questions"] == doc._.pll_pieces > 2 * n
+        assert scorer.counts["targets"] == doc._.pll_pieces > 2 * n
         cost[n] = scorer.counts["ids"] / doc._.pll_pieces
     # Each window of 128 ids scores some 63 of them, in 8 passes and a few for its long words; exact: 128 ids a piece.
     assert cost[5000] == pytest.approx(cost[1000], rel=0.05) and cost[5000] < 30

@@ -147,10 +147,10 @@ class Scorer:
         """For the report."""
         language_model = self.nlp.get_pipe("pll").model
         return {
-            "class": type(language_model._transformer).__name__,
-            "weights": sum(p.numel() for p in language_model._transformer.parameters()),
+            "class": type(language_model.transformer).__name__,
+            "weights": sum(p.numel() for p in language_model.transformer.parameters()),
             "vocabulary": language_model.tokenizer.get_vocab_size(),
-            "device": str(language_model._transformer.device),
+            "device": str(language_model.transformer.device),
         }
 
 

@@ -1,33 +1,88 @@
-"""Scores in context: candidates that continue a text, for cloze tests and multiple choice."""
+"""Candidates in context: scores for cloze tests and multiple choice."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..scoring.wordpieces import Wordpieces
+from ..component import PLLScorer
+from ..pipelines import get_scorer
+from ..scoring.wordpieces import Wordpieces, get_wordpieces
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """How well a candidate goes on from a prefix. Scores are natural logarithms, under the primary metric."""
+    """A candidate and its score. Scores are natural logarithms, under the primary metric."""
 
     text: str  # the candidate, as it was given
-    span: Span  # its tokens, in the doc that was read; they have the component's attributes, the other tokens have None
+    span: Span  # its tokens in the doc that was scored; they have the component's attributes, the other tokens None
     score: float  # the sum over its wordpieces
     pieces: int
-    token_scores: list[float]  # one a token of `span`
-    probability: float  # exp(score), normalised such that the candidates' sum is 1
+    token_scores: list[float]  # one per token of `span`
+    probability: float  # exp(score), normalised so that the candidates' probabilities sum to 1
 
     @property
     def mean(self) -> float:
-        """The mean score of a wordpiece, for candidates of unequal length."""
+        """The mean score per wordpiece, for candidates of different lengths."""
         return self.score / self.pieces
 
 
-def place(make_doc: Callable[[str], Doc], prefix: str, candidate: str, suffix: str, separator: str) -> Span:
-    """The candidate as a span of whole tokens, in a doc that has the prefix before it and the suffix after it.
+def score_continuations(
+    nlp: Language, prefix: str, candidates: Sequence[str], suffix: str = "", *, separator: str = " "
+) -> list[Continuation]:
+    """Score candidates that stand between a prefix and a suffix, for cloze tests and multiple choice.
+
+    The whole text is one context, whatever `get_spans` says, and only the candidate is scored, as
+    with `targets`. The model sees everything that the metric does not mask. A left-to-right
+    model sees only what stands before each piece, so a suffix changes nothing.
+
+    nlp (Language): A pipeline with a `pll` component. Its tokenizer makes the docs; its other components do not run.
+    prefix (str): The text before the candidates; may be empty.
+    candidates (Sequence[str]): The candidates, in any order.
+    suffix (str): The text after them, as it is: begin it with a space if there should be one.
+    separator (str): Put between prefix and candidate, unless one of them has white space there.
+    RETURNS (list[Continuation]): One per candidate, in their order.
+    RAISES (ValueError): There is no candidate, a candidate is blank, or the tokenizer makes one piece of the end of a
+        candidate and the text beside it.
+    """
+    return score_with(get_scorer(nlp), nlp.make_doc, prefix, candidates, suffix, separator)
+
+
+def score_with(
+    scorer: PLLScorer,
+    make_doc: Callable[[str], Doc],
+    prefix: str,
+    candidates: Sequence[str],
+    suffix: str,
+    separator: str,
+) -> list[Continuation]:
+    """`score_continuations`, with the component and what makes a doc from a text."""
+    if isinstance(candidates, str) or not len(candidates):
+        raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
+    spans = [candidate_span(make_doc, prefix, candidate, suffix, separator) for candidate in candidates]
+    scorer.model.load()
+    targets = []
+    for span in spans:
+        pieces = get_wordpieces(span.doc[:], scorer.model.tokenizer, scorer.words)
+        check_apart(span, pieces, scorer.model.tokenizer.id_to_token)
+        targets.append(np.isin(np.arange(len(span.doc)), np.arange(span.start, span.end)))
+    docs = [span.doc for span in spans]
+    results = scorer.predict_tokens(docs, targets)
+    scorer.set_annotations(docs, results)
+    totals = [float(result.scores[0].sum()) for result in results]
+    return [
+        Continuation(
+            text, span, total, int(result.pieces.sum()), result.scores[0, span.start : span.end].tolist(), probability
+        )
+        for text, span, total, result, probability in zip(candidates, spans, totals, results, softmax(totals))
+    ]
+
+
+def candidate_span(make_doc: Callable[[str], Doc], prefix: str, candidate: str, suffix: str, separator: str) -> Span:
+    """The candidate as a span of whole tokens, in a doc with the prefix before it and the suffix after it.
 
     A token that reaches over an end of the candidate is split there.
 
@@ -35,19 +90,19 @@ def place(make_doc: Callable[[str], Doc], prefix: str, candidate: str, suffix: s
     RAISES (ValueError): The candidate is blank.
     """
     if not isinstance(candidate, str) or not candidate.strip():
-        raise ValueError(f"A candidate must be a text with more than white space in it. It is {candidate!r}.")
+        raise ValueError(f"A candidate must be a text that is not blank. It is {candidate!r}.")
     if prefix and not prefix[-1].isspace() and not candidate[0].isspace():
         prefix += separator
     start = len(prefix) + len(candidate) - len(candidate.lstrip())
     end = start + len(candidate.strip())
     doc = make_doc(prefix + candidate + suffix)
     for position in (start, end):
-        _cut(doc, position)
+        _split_at(doc, position)
     return doc.char_span(start, end)
 
 
-def _cut(doc: Doc, position: int):
-    """Split the token that reaches over a character position, if one does."""
+def _split_at(doc: Doc, position: int) -> None:
+    """Split the token that reaches over a character position, if there is one."""
     token = next((token for token in doc if token.idx < position < token.idx + len(token)), None)
     if token is None:
         return
@@ -56,26 +111,25 @@ def _cut(doc: Doc, position: int):
         retokenizer.split(token, parts, heads=[(token, 0), (token, 1)])
 
 
-def check_apart(span: Span, pieces: Wordpieces, vocabulary: Callable[[int], str]):
-    """The candidate must be pieces of its own, or what is scored would be more than it, or less.
+def check_apart(span: Span, pieces: Wordpieces, id_to_piece: Callable[[int], str]) -> None:
+    """Check that the candidate has pieces of its own. Otherwise its score would include other text, or leave some out.
 
-    vocabulary (Callable[[int], str]): From an id to its piece.
-    RAISES (ValueError): A piece reaches over one of the span's ends, or none lies in it.
+    RAISES (ValueError): A piece reaches over an end of the span, or no piece lies in it.
     """
     for position in (span.start_char, span.end_char):
         over = (pieces.start < position) & (position < pieces.end)
         if over.any():
             raise ValueError(
                 f"The candidate {span.text!r} cannot be scored apart from the text around it: the tokenizer makes one "
-                f"piece, {vocabulary(int(pieces.ids[over.argmax()]))!r}, of both. Give whole words as candidates, or "
+                f"piece, {id_to_piece(int(pieces.ids[over.argmax()]))!r}, of both. Give whole words as candidates, or "
                 "another model."
             )
     if not ((span.start <= pieces.token) & (pieces.token < span.end)).any():
         raise ValueError(f"The model's tokenizer drops the candidate {span.text!r}, so it has no score. Leave it out.")
 
 
-def normalised(scores: Sequence[float]) -> list[float]:
-    """Probabilities that sum to 1 and stand to each other as exp of the scores do."""
+def softmax(scores: Sequence[float]) -> list[float]:
+    """Probabilities that sum to 1, proportional to exp of the scores."""
     highest = max(scores)
     weights = [math.exp(score - highest) for score in scores]
     return [weight / sum(weights) for weight in weights]

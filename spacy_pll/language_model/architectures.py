@@ -2,7 +2,8 @@
 
 from spacy.util import SimpleFrozenDict, registry
 
-from .base import CausalLanguageModel, LeadingSpace, MaskedLanguageModel
+from .causal import CausalLanguageModel, LeadingSpace
+from .masked import MaskedLanguageModel
 
 
 @registry.architectures("spacy-pll.MaskedLM.v1")
@@ -22,9 +23,9 @@ def MaskedLM(
     tokenizer_config (dict): Settings for `AutoTokenizer.from_pretrained`.
     transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
     mixed_precision (bool): Run the forward passes under autocast, in bfloat16 (float16 on
-        GPUs without it). Log-probabilities are taken in float32 all the same.
-    compile (bool): Have PyTorch compile the layers (`torch.compile`): slow at first, for long
-        runs. On a CPU it needs a C++ compiler.
+        GPUs without bfloat16). Log-probabilities are computed in float32 all the same.
+    compile (bool): Compile the layers (`torch.compile`). The first passes are slow, so it
+        is for long runs. On a CPU it needs a C++ compiler.
     RETURNS (MaskedLanguageModel): Not loaded yet.
     """
     return MaskedLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision, compile)
@@ -40,15 +41,15 @@ def CausalLM(
     leading_space: LeadingSpace = "word",
     compile: bool = False,
 ) -> "CausalLanguageModel":
-    """A left-to-right language model, for the metric `causal`: to compare PLL with log-likelihood.
+    """A left-to-right language model, for the metric `causal`: compares PLL with log-likelihood.
 
     name (str): A name on the Hugging Face hub or a local folder; there is no built-in one.
-    leading_space (str): Whose probability a leading-space marker ("Ġ", "▁") is. "word": the
-        word's that it begins; scores are the plain sums of the log-probabilities of the pieces.
-        "previous": the word's that it ends (`CausalLanguageModel` has the equation).
+    leading_space (str): Which word gets the probability of a leading-space marker ("Ġ", "▁").
+        "word": the word that it begins, so scores are plain sums over the pieces.
+        "previous": the word that it ends (`LeadingSpaceLogProbs` has the equation).
     The other settings are those of `spacy-pll.MaskedLM.v1`.
-    RAISES (ValueError): `leading_space` is neither; or, once the model is loaded, it is
-        "previous" and the tokenizer marks no leading spaces.
+    RAISES (ValueError): `leading_space` is neither. When the model is loaded: it is
+        "previous" and the tokenizer does not mark leading spaces.
     """
     return CausalLanguageModel(
         name, revision, tokenizer_config, transformer_config, mixed_precision, leading_space, compile

@@ -3,6 +3,8 @@
 import logging
 import pickle
 import shutil
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +12,8 @@ import spacy
 import torch
 import transformers.models.bert.modeling_bert as bert
 
-from spacy_pll.language_model.base import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.masked import MaskedLanguageModel
 
 from ..conftest import ARCHITECTURES, SENTENCES, scores
 
@@ -29,7 +31,7 @@ def narrowing_of(architecture):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
     model = language_model(architecture)
-    forward = model._forward
+    forward = model.loaded.forward
     assert forward.narrowing == narrowing_of(architecture)
     long, short = (model.tokenizer.encode(text).ids for text in (SENTENCES[0], "I a."))
     if model.pads:
@@ -39,7 +41,7 @@ def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
     else:
         ids, lengths = np.array([long]), np.array([len(long)])
         row, position = np.zeros(3, dtype=int), np.array([len(long) - 2, 1, 1])
-    whole = Forward(model._transformer)
+    whole = Forward(model.transformer)
     with torch.inference_mode():
         (found,) = forward.logits(ids, lengths, row, position)
         (expected,) = whole.logits(ids, lengths, row, position)
@@ -51,7 +53,7 @@ def test_the_last_feed_forward_sees_the_targets_alone(make_nlp, architecture, pa
     nlp = make_nlp(architecture)
     nlp.initialize()
     scorer = nlp.get_pipe("pll")
-    *_, before, last = scorer.model._forward._layers()
+    *_, before, last = scorer.model.loaded.forward._layers()
     seen = {before: 0, last: 0}
     for layer in seen:
 
@@ -61,21 +63,25 @@ def test_the_last_feed_forward_sees_the_targets_alone(make_nlp, architecture, pa
         layer.get_submodule(part).register_forward_pre_hook(count)
     nlp(SENTENCES[0])
     assert seen[before] == scorer.counts["ids"] + scorer.counts["padding"]
-    assert seen[last] == scorer.counts["questions"] < seen[before] / 5
+    assert seen[last] == scorer.counts["targets"] < seen[before] / 5
 
 
 def test_one_copy_to_the_device_a_pass_and_one_back_a_plan(make_nlp, monkeypatch):
     nlp = make_nlp(max_batch_tokens=100)
     nlp.initialize()
     model = nlp.get_pipe("pll").model
-    passes, waits = [], []
-    run, answers = model._forward._run, model.answers
-    monkeypatch.setattr(model._forward, "_run", lambda *args: (passes.append(1), run(*args))[1])
-    monkeypatch.setattr(model, "answers", lambda batches: (waits.append(1), answers(batches))[1])
-    model._forward.uploads = 0
+    forward, calls = model.loaded.forward, Counter()
+
+    def count(owner, name):
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *args: (calls.update([name]), original(*args))[1])
+
+    count(forward, "run")
+    count(forward, "upload")
+    count(model, "submit")
     list(nlp.pipe(TEXTS))
-    assert model._forward.uploads == len(passes) > 3
-    assert len(waits) == 1
+    assert calls["upload"] == calls["run"] > 3
+    assert calls["submit"] == 1
 
 
 @pytest.mark.parametrize("architecture", ["bert", "fnet"])
@@ -91,7 +97,7 @@ def test_tensors_on_the_device_are_not_taken_for_numpy_arrays(make_nlp, monkeypa
     nlp = make_nlp(architecture)
     model = nlp.get_pipe("pll").model
     model.load()
-    assert model.pads == (architecture == "bert") and model._forward.narrowing == narrowing_of(architecture)
+    assert model.pads == (architecture == "bert") and model.loaded.forward.narrowing == narrowing_of(architecture)
     assert len([doc._.pll for doc in nlp.pipe(TEXTS)]) == len(TEXTS)
 
 
@@ -101,7 +107,7 @@ def test_a_pass_that_does_not_fit_is_halved_and_the_size_kept(make_nlp, monkeypa
     nlp.initialize()
     model = nlp.get_pipe("pll").model
     nlp.set_error_handler(lambda *args: pytest.fail("no doc is to blame"))
-    run, sizes = model._forward._run, []
+    run, sizes = model.loaded.forward.run, []
 
     def limited(ids, lengths):
         sizes.append(ids.numel())
@@ -109,7 +115,7 @@ def test_a_pass_that_does_not_fit_is_halved_and_the_size_kept(make_nlp, monkeypa
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return run(ids, lengths)
 
-    monkeypatch.setattr(model._forward, "_run", limited)
+    monkeypatch.setattr(model.loaded.forward, "run", limited)
     with caplog.at_level(logging.WARNING, "spacy_pll"):
         found = list(nlp.pipe(TEXTS, batch_size=3))
     assert [doc.text for doc in found] == TEXTS
@@ -126,7 +132,7 @@ def test_a_row_of_many_targets_is_answered_in_parts(make_nlp, monkeypatch):
     nlp.initialize()
     model = nlp.get_pipe("pll").model
     expected = scores(nlp(SENTENCES[0]))
-    logits = model._forward.logits
+    logits = model.loaded.forward.logits
 
     def limited(ids, lengths, row, *others):
         if len(row) > 2:
@@ -135,7 +141,7 @@ def test_a_row_of_many_targets_is_answered_in_parts(make_nlp, monkeypatch):
             )
         return logits(ids, lengths, row, *others)
 
-    monkeypatch.setattr(model._forward, "logits", limited)
+    monkeypatch.setattr(model.loaded.forward, "logits", limited)
     np.testing.assert_allclose(scores(nlp(SENTENCES[0])), expected, atol=1e-5)
 
 
@@ -143,14 +149,14 @@ def test_what_does_not_fit_at_all_is_an_error_of_its_doc(make_nlp, monkeypatch):
     nlp = make_nlp(max_batch_tokens=500)
     nlp.initialize()
     model = nlp.get_pipe("pll").model
-    run, limit = model._forward._run, len(model.tokenizer.encode(SENTENCES[0]).ids) - 1
+    run, limit = model.loaded.forward.run, len(model.tokenizer.encode(SENTENCES[0]).ids) - 1
 
     def limited(ids, lengths):
         if ids.shape[1] > limit:
             raise MemoryError
         return run(ids, lengths)
 
-    monkeypatch.setattr(model._forward, "_run", limited)
+    monkeypatch.setattr(model.loaded.forward, "run", limited)
     with pytest.raises(RuntimeError, match="cpu has not enough memory for a single row of .* `get_spans`"):
         nlp(SENTENCES[0])
     blamed = []
@@ -165,25 +171,23 @@ def test_looking_ahead_changes_neither_order_nor_scores(make_nlp):
     nlp = make_nlp()
     nlp.initialize()
     scorer = nlp.get_pipe("pll")
-    scorer.model.look_ahead = 1
-    read, begun = [], []
-    begin = scorer._begin
-    scorer._begin = lambda docs: (begun.append([doc.text for doc in docs]), begin(docs))[1]
+    scorer.model.loaded = replace(scorer.model.loaded, prefetch=1)
+    read = []
     stream = nlp.pipe((read.append(text) or text for text in TEXTS), batch_size=2)
     first = next(stream)
-    assert begun == [TEXTS[:2], TEXTS[2:4]]
+    assert TEXTS[:4] == read[:4] and len(read) < len(TEXTS)
     found = [first, *stream]
     assert [doc.text for doc in found] == TEXTS == read
     for doc, values in zip(found, expected):
         np.testing.assert_allclose(scores(doc), values, atol=1e-5)
-    run = scorer.model._forward._run
+    run = scorer.model.loaded.forward.run
 
     def failing(ids, lengths):
         if (ids == scorer.model.tokenizer.encode("hooligans").ids[1]).any():
             raise RuntimeError("no")
         return run(ids, lengths)
 
-    scorer.model._forward._run = failing
+    scorer.model.loaded.forward.run = failing
     blamed = []
     nlp.set_error_handler(lambda name, scorer, docs, error: blamed.extend(doc.text for doc in docs))
     found = [doc.text for doc in nlp.pipe(TEXTS, batch_size=2)]
@@ -193,7 +197,8 @@ def test_looking_ahead_changes_neither_order_nor_scores(make_nlp):
 def test_a_narrowed_model_can_be_pickled(language_model):
     model = language_model("modernbert")
     other = pickle.loads(pickle.dumps(model))
-    assert other._forward.narrowing == model._forward.narrowing and other._forward.model is other._transformer
+    assert other.loaded.forward.narrowing == model.loaded.forward.narrowing
+    assert other.loaded.forward.model is other.transformer
 
 
 def test_an_encoder_without_layers_is_an_error_that_the_trial_understands():
@@ -222,4 +227,4 @@ def test_attention_is_fused(model_folder):
     """transformers' default on every device; asserted, since it decides on speed and memory."""
     model = MaskedLanguageModel(str(model_folder("bert")))
     model.load()
-    assert any(isinstance(module, bert.BertSdpaSelfAttention) for module in model._transformer.modules())
+    assert any(isinstance(module, bert.BertSdpaSelfAttention) for module in model.transformer.modules())

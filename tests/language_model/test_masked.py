@@ -8,8 +8,9 @@ import torch
 import transformers as hf
 from spacy.util import registry
 
-from spacy_pll.language_model.base import CausalLanguageModel, MaskedLanguageModel
+from spacy_pll.language_model.causal import CausalLanguageModel
 from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.masked import MaskedLanguageModel
 from spacy_pll.scoring.plan import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
@@ -29,12 +30,12 @@ def test_scores_equal_the_brute_force_reference(make_nlp, architecture):
         transformer = pipeline.get_pipe("pll").model
         for doc in pipeline.pipe(texts):
             for metric in METRICS:
-                expected, tokens = score(doc, transformer._transformer, transformer._hf_tokenizer, metric, words)
+                expected, tokens = score(doc, transformer.transformer, transformer.hf_tokenizer, metric, words)
                 np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5, err_msg=metric)
                 sums = np.bincount(tokens, weights=expected, minlength=len(doc))
                 found = [token._.get(f"pll_{metric}") for token in doc]
                 np.testing.assert_allclose(found, sums, atol=1e-4)
-    assert len(tokenizer) <= transformer._transformer.get_input_embeddings().num_embeddings
+    assert len(tokenizer) <= transformer.transformer.get_input_embeddings().num_embeddings
 
 
 @pytest.mark.parametrize("name", ["bert-base-cased", "roberta-base", "albert-base-v2", "deberta-v3-base"])
@@ -47,7 +48,7 @@ def test_real_tokenizers_equal_the_brute_force_reference(make_nlp, name):
         model = pipeline.get_pipe("pll").model
         for doc in pipeline.pipe(["The traveler lost the souvenir.", SENTENCES[2]]):
             for metric in METRICS:
-                expected, _ = score(doc, model._transformer, model._hf_tokenizer, metric, words)
+                expected, _ = score(doc, model.transformer, model.hf_tokenizer, metric, words)
                 np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5, err_msg=metric)
 
 
@@ -56,30 +57,30 @@ def test_the_probe_finds_what_an_architecture_allows(language_model, architectur
     model = language_model(architecture)
     # FNet mixes all positions and ConvBERT the near ones, padding or not: their rows are never padded.
     assert model.pads == (architecture not in ("fnet", "convbert"))
-    assert model._forward.narrowing
+    assert model.loaded.forward.narrowing
 
 
 def test_rounding_does_not_hide_what_padding_does(model_folder, monkeypatch):
     model = MaskedLanguageModel(str(model_folder("convbert")), mixed_precision=True)
-    seen, run = [], Forward._run
-    monkeypatch.setattr(Forward, "_run", lambda self, *args: (seen.append(self.mixed_precision), run(self, *args))[1])
+    seen, run = [], Forward.run
+    monkeypatch.setattr(Forward, "run", lambda self, *args: (seen.append(self.mixed_precision), run(self, *args))[1])
     model.load()
-    assert seen and not any(seen) and model._forward.mixed_precision and not model.pads
+    assert seen and not any(seen) and model.loaded.forward.mixed_precision and not model.pads
 
 
 def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_folder):
     model = MaskedLanguageModel(str(model_folder("bert")))
     model.load()
-    head = model._transformer.cls
+    head = model.transformer.cls
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
-    model._probe("bert")
-    assert model._forward.narrowing is None
+    model.loaded = model._prepare(model.hf_tokenizer, model.transformer, "bert")
+    assert model.loaded.forward.narrowing is None
     assert model.max_batch_tokens <= model.max_batch_targets
     ids = np.array([model.tokenizer.encode("The traveler lost").ids])
     n = ids.shape[1]
-    batch = Batch(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0], np.arange(n))
+    batch = Batch(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0])
     with torch.inference_mode():
-        logits = model._transformer(input_ids=torch.from_numpy(ids)).logits[0].log_softmax(-1)
+        logits = model.transformer(input_ids=torch.from_numpy(ids)).logits[0].log_softmax(-1)
     np.testing.assert_allclose(model.log_probabilities(batch), logits[np.arange(n), ids[0]].numpy(), atol=1e-5)
 
 
@@ -99,8 +100,8 @@ def test_half_precision_weights_are_raised_to_float32(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     model = MaskedLanguageModel(str(tmp_path))
     model.load()
-    assert {parameter.dtype for parameter in model._transformer.parameters()} == {torch.float32}
-    assert not model._transformer.training
+    assert {parameter.dtype for parameter in model.transformer.parameters()} == {torch.float32}
+    assert not model.transformer.training
 
 
 @pytest.mark.parametrize(("architecture", "expected"), [("bert", 128), ("roberta", 128), ("mpnet", 128)])
@@ -118,7 +119,7 @@ def test_positions_that_count_from_the_padding_id_are_allowed_for(model_folder, 
     model.load()
     assert model.max_length == expected
     ids = np.full((1, expected), 7)
-    batch = Batch(ids, np.array([expected]), np.array([0]), np.array([expected - 1]), np.array([7]), np.array([0]))
+    batch = Batch(ids, np.array([expected]), np.array([0]), np.array([expected - 1]), np.array([7]))
     assert model.log_probabilities(batch).isfinite().all()
 
 
@@ -197,7 +198,7 @@ def test_damaged_or_unfitting_files(model_folder, tmp_path):
 
 def test_a_model_that_fails_to_load_leaves_the_one_before(model_folder, monkeypatch):
     model = MaskedLanguageModel(str(model_folder("bert")))
-    monkeypatch.setattr(Forward, "_run", lambda *args: 1 / torch.zeros(()).reshape(2))
+    monkeypatch.setattr(Forward, "run", lambda *args: 1 / torch.zeros(()).reshape(2))
     with pytest.raises(ValueError, match="BertForMaskedLM. cannot read a short text"):
         model.load()
     assert not model.loaded

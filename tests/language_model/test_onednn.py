@@ -62,6 +62,6 @@ def test_scores_are_the_same(make_nlp, monkeypatch, architecture):
         monkeypatch.setattr("spacy_pll.language_model.forward.is_faster_here", lambda used=used: used)
         nlp = make_nlp(architecture)
         found[used] = [scores(doc) for doc in nlp.pipe(SENTENCES)]
-        assert (nlp.get_pipe("pll").model._forward._onednn is not None) == used
+        assert (nlp.get_pipe("pll").model.loaded.forward._onednn is not None) == used
     for with_it, without in zip(found[True], found[False]):
         np.testing.assert_allclose(with_it, without, atol=1e-5)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, get_metric
-from spacy_pll.scoring.masking import ask, share_passes
+from spacy_pll.scoring.masking import iter_mask_blocks, share_passes
 from spacy_pll.scoring.plan import make_plans
 
 from ..test_metrics import WITHIN_WORDS
@@ -55,7 +55,7 @@ def test_merged_rows_ask_everything_once_and_mask_nothing_else(name, lengths, sp
         if context.scored[t]
     )
     found = []
-    for block in ask([context], [get_metric(name)], spacing, 10**6):
+    for block in iter_mask_blocks([context], [get_metric(name)], spacing, 10**6):
         assert block.start == 0
         for r, masked in enumerate(block.masked):
             mine = block.row == r
@@ -111,7 +111,7 @@ def test_what_is_merged_depends_on_the_context_and_the_metric_alone(name, many, 
 def test_contexts_come_the_longest_first_and_those_that_nobody_asks_about_not_at_all(mask_spacing):
     sizes = {0: 3, 1: 9, 2: 12, 3: 6}
     contexts = [make_context(np.arange(5, 5 + n), np.arange(n), [i != 2] * n) for i, n in sizes.items()]
-    blocks = ask(contexts, [get_metric("word_l2r")], mask_spacing, 1000)
+    blocks = iter_mask_blocks(contexts, [get_metric("word_l2r")], mask_spacing, 1000)
     assert [block.context for block in blocks] == [1, 3, 0]
 
 

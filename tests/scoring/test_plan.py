@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, get_metric
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.wordpieces import Context
+from spacy_pll.scoring.windows import Context
 
 MASK = 99
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]
@@ -33,12 +33,12 @@ def fake_model(ids, position, target):
 
 
 def answer(plan, **limits):
-    answers = np.full(plan.n_questions, np.nan)
+    log_probs = []
     for batch in plan.batches(**limits):
-        for row, position, target, question in zip(batch.row, batch.position, batch.target, batch.question):
-            assert np.isnan(answers[question])  # each is asked once
-            answers[question] = fake_model(batch.ids[row, : batch.lengths[row]], position, target)
-    return answers
+        for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
+            log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
+    assert len(log_probs) == plan.n_targets  # each is asked for once
+    return np.array(log_probs)
 
 
 def scores_of(plans, contexts, n_metrics, **limits):
@@ -83,12 +83,12 @@ def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_
     for batch, following in zip(batches, batches[1:]):  # one more row would be too many
         assert (
             (len(batch.ids) + 1) * batch.ids.shape[1] > max_tokens
-            or len(batch.question) + (following.row == 0).sum() > max_targets
+            or len(batch.target) + (following.row == 0).sum() > max_targets
             or (not pad and following.lengths[0] != batch.lengths[0])
         )
     for batch in batches:
         assert len(batch.ids) == 1 or batch.ids.size <= max_tokens
-        assert len(batch.ids) == 1 or len(batch.question) <= max_targets
+        assert len(batch.ids) == 1 or len(batch.target) <= max_targets
         assert pad or len(set(batch.lengths)) == 1
         assert batch.lengths.max() == batch.ids.shape[1] <= longest
         longest = batch.ids.shape[1]
@@ -111,7 +111,7 @@ def test_equal_masked_contexts_are_computed_once():
     # A minimal pair shares the row in which the word that differs is masked.
     pair = [make_context([10, 11, 12], [0, 1, 2]), make_context([10, 13, 12], [0, 1, 2])]
     plan = plan_of(pair, metrics[:1])
-    assert (plan.n_rows, plan.n_questions) == (5, 6)
+    assert (plan.n_rows, plan.n_targets) == (5, 6)
 
 
 def test_a_metric_may_average_over_several_rows_a_target():
@@ -144,7 +144,7 @@ def test_plans_are_bounded_and_their_sums_are_those_of_one_plan(contexts, names,
     metrics = [get_metric(name) for name in names]
     small = list(make_plans(contexts, metrics, MASK, mask_spacing, max_ids))
     for plan in small:
-        assert plan.n_rows == 1 or sum(rows.size for rows in plan.rows) <= max_ids
+        assert plan.n_rows == 1 or plan.n_ids <= max_ids
     whole = scores_of(make_plans(contexts, metrics, MASK, mask_spacing), contexts, len(metrics), **LIMITS)
     for found, expected in zip(scores_of(small, contexts, len(metrics), **LIMITS), whole):
         np.testing.assert_allclose(found, expected)
@@ -154,7 +154,7 @@ def test_a_plan_is_filled_to_its_bound():
     contexts = [make_context([10 + i, 11, 12], [0, 1, 2]) for i in range(4)]  # three rows each, of five ids
     for max_ids, expected in [(60, [12]), (59, [9, 3]), (30, [6, 6]), (29, [3, 3, 3, 3])]:
         plans = make_plans(contexts, [get_metric("original")], MASK, max_ids=max_ids)
-        assert [plan.n_questions for plan in plans] == expected
+        assert [plan.n_targets for plan in plans] == expected
 
 
 @pytest.mark.parametrize("names", [["word_l2r"], ["word_l2r", "original", "whole_word"]])
@@ -167,21 +167,21 @@ def test_metrics_share_rows_in_contexts_that_need_several_plans(names):
 
 
 @given(contexts=st.lists(contexts(), min_size=1, max_size=5), names=st.lists(st.sampled_from(METRICS), min_size=1))
-def test_halves_of_a_pass_ask_the_same(contexts, names):
-    def asked(batch):
-        for row, position, target, question in zip(batch.row, batch.position, batch.target, batch.question):
-            yield question, target, position, batch.ids[row, : batch.lengths[row]].tolist()
+def test_halves_of_a_pass_have_the_same_targets(contexts, names):
+    def targets(batch):
+        for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
+            yield target, position, batch.ids[row, : batch.lengths[row]].tolist()
 
     def quarters(batch):
         if not batch.can_be_halved:
             return [batch]
         first, second = batch.halves()
         assert max(len(first.ids), len(second.ids)) < len(batch.ids) or len(batch.ids) == 1
-        assert min(len(first.question), len(second.question)) > 0
+        assert min(len(first.target), len(second.target)) > 0
         return [*quarters(first), *quarters(second)]
 
     for plan in make_plans(contexts, [get_metric(name) for name in dict.fromkeys(names)], MASK):
         for batch in plan.batches(**LIMITS):
             parts = quarters(batch)
-            assert [each for part in parts for each in asked(part)] == list(asked(batch))
-            assert all(part.ids.shape == (1, part.lengths[0]) and len(part.question) == 1 for part in parts)
+            assert [each for part in parts for each in targets(part)] == list(targets(batch))
+            assert all(part.ids.shape == (1, part.lengths[0]) and len(part.target) == 1 for part in parts)

@@ -1,0 +1,118 @@
+"""What an architecture allows, found by trying instead of from a list of architectures that were tested.
+
+The trials run in float32 whatever the settings: rounding must neither hide a difference
+between architectures nor look like one.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+
+from ..scoring.plan import Batch
+from .forward import Forward
+
+# A text, and a shorter one to be padded to its length.
+LONG_TEXT = "This is the longer of two texts, to see what padding does."
+SHORT_TEXT = "Two texts."
+
+LogProbs = Callable[[Batch], torch.Tensor]
+
+
+class Capabilities(NamedTuple):
+    """What leaves a model's log-probabilities as they are."""
+
+    narrowing: str | None  # what may run at the targets alone: one of `Forward.narrowings`; None: nothing
+    pads: bool  # whether rows of different lengths may share a forward pass
+
+
+class Trial(NamedTuple):
+    """Two short texts, as the model reads them."""
+
+    long: np.ndarray  # int, shape (length,)
+    short: np.ndarray
+    alone: Batch  # the short one by itself
+    together: Batch  # the same targets, with the long one in the same pass
+
+
+def make_trial(tokenizer: Tokenizer, max_length: int, pad_id: int, shift: int) -> Trial:
+    """The texts that are tried.
+
+    shift (int): How many positions before a piece the model predicts it.
+    """
+    long, short = (np.array(tokenizer.encode(text).ids)[:max_length] for text in (LONG_TEXT, SHORT_TEXT))
+    ids = np.full((2, max(len(long), len(short))), pad_id)
+    ids[0, : len(long)], ids[1, : len(short)] = long, short
+    # Only some positions, out of order: this shows whether a head depends on neighbouring positions.
+    position = np.arange(shift, len(short))[::-2].copy()
+
+    def batch(ids: np.ndarray, *lengths: int) -> Batch:
+        row = np.full(len(position), len(ids) - 1)
+        return Batch(ids, np.array(lengths), row, position, short[position])
+
+    return Trial(long, short, batch(short[None], len(short)), batch(ids, len(long), len(short)))
+
+
+def find_capabilities(
+    log_probs: LogProbs, forward: Forward, trial: Trial, source: str, check: Callable[[], None] = lambda: None
+) -> Capabilities:
+    """Find out what leaves the log-probabilities as they are. Where a saving changes them, it is not used: slower, and
+    right. The result is not applied to `forward`.
+
+    log_probs (Callable[[Batch], Tensor]): Runs `forward`.
+    check (Callable[[], None]): A further check of the model, once it is known to run.
+    RAISES (ValueError): The model cannot read a short text, or gives values that are not finite.
+    """
+    forward.narrowing = None
+    try:
+        reference = log_probs(trial.alone)
+    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"The model {source!r} ({type(forward.model).__name__}) cannot read a short text by itself: "
+            f"{error}. Choose a model of another architecture."
+        ) from error
+    if not reference.isfinite().all():
+        raise ValueError(
+            f"The model {source!r} gives log-probabilities that are not finite, even for a short text: its weights "
+            "are damaged. Get the model again, or choose another one."
+        )
+    check()
+    pads = forward.takes_mask and _matches_reference(log_probs, trial.together, reference)
+    try:
+        for narrowing in Forward.narrowings:
+            forward.narrowing = narrowing
+            # There are fewer positions than ids, so an operation that mixes narrowed states with others fails.
+            if _matches_reference(log_probs, trial.alone, reference) and (
+                not pads or _matches_reference(log_probs, trial.together, reference)
+            ):
+                return Capabilities(narrowing, pads)
+        return Capabilities(None, pads)
+    finally:
+        forward.narrowing = None
+
+
+def _matches_reference(log_probs: LogProbs, batch: Batch, reference: torch.Tensor) -> bool:
+    try:
+        return torch.allclose(log_probs(batch), reference, rtol=1e-4, atol=1e-4)
+    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
+        return False
+
+
+def sees_what_follows(log_probs: LogProbs, ids: np.ndarray, n_embeddings: int) -> bool:
+    """Whether the prediction of a text's first piece depends on the pieces after it.
+
+    Some classes do either, by a setting in config.json (`is_decoder`, `causal`).
+
+    ids (int array, shape (length,)): A text, special tokens included.
+    """
+    others = ids.copy()
+    others[2:] = (ids[2:] + 1) % n_embeddings
+    first = np.array([0])
+    before, after = (
+        float(log_probs(Batch(text[None], np.array([len(text)]), first, first + 1, ids[1:2]))[0])
+        for text in (ids, others)
+    )
+    # A left-to-right model repeats the same sums, so at most a last digit differs.
+    return abs(after - before) > 1e-5

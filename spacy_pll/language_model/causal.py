@@ -1,0 +1,176 @@
+"""Left-to-right language models, and whose probability a leading space is."""
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from tokenizers.processors import Sequence as PostProcessorSequence
+from tokenizers.processors import TemplateProcessing
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    AutoModelForCausalLM,
+    PreTrainedTokenizerBase,
+)
+
+from ..scoring.plan import Batch
+from .base import TransformerLanguageModel
+from .forward import Forward
+from .log_probs import TargetLogProbs
+
+LeadingSpace = Literal["word", "previous"]
+# How tokenizers write the space before a word: byte-level ones, SentencePiece.
+SPACE_MARKERS = ("Ġ", "▁")
+
+
+class CausalLanguageModel(TransformerLanguageModel):
+    """A model that predicts each piece from those before it.
+
+    A beginning-of-sequence token is put before the text, so that the first piece is scored too.
+    """
+
+    kind = "causal"
+    auto_class = AutoModelForCausalLM
+    configs = MODEL_FOR_CAUSAL_LM_MAPPING
+    shift = 1
+    sees_both_sides = False
+    example = "gpt2"
+    mask_id = -1  # no metric of this kind masks anything
+
+    def __init__(
+        self,
+        name: str,
+        revision: str = "main",
+        tokenizer_config: Any = None,
+        transformer_config: Any = None,
+        mixed_precision: bool = False,
+        leading_space: LeadingSpace = "word",
+        compile: bool = False,
+    ):
+        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, compile)
+        if leading_space not in get_args(LeadingSpace):
+            raise ValueError(
+                f"`leading_space` must be one of {', '.join(get_args(LeadingSpace))}. It is {leading_space!r}."
+            )
+        self.leading_space = leading_space
+
+    def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+        super()._check(config, tokenizer, source)
+        # transformers would load BERT as a decoder, too: with attention to both sides, so every piece sees itself.
+        if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
+            raise ValueError(
+                f"The model {source!r} is of type {config.model_type!r}, a masked language model. Use "
+                f"spacy-pll.MaskedLM.v1 for it, or choose a left-to-right model, such as {self.example!r}."
+            )
+
+    def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
+        backend = tokenizer.backend_tokenizer
+        if backend.encode("a").special_tokens_mask[:1] == [1]:
+            return backend
+        if tokenizer.bos_token is None:
+            raise ValueError(
+                f"The tokenizer of {source!r} has no beginning-of-sequence token, without which the first piece of a "
+                "text cannot be scored. Name one: tokenizer_config = {'bos_token': '<|endoftext|>'}."
+            )
+        # A copy, so that the tokenizer is saved as it came.
+        backend = Tokenizer.from_str(backend.to_str())
+        begin = TemplateProcessing(
+            single=f"{tokenizer.bos_token} $A", special_tokens=[(tokenizer.bos_token, tokenizer.bos_token_id)]
+        )
+        before = [backend.post_processor] if backend.post_processor is not None else []
+        backend.post_processor = PostProcessorSequence([*before, begin])
+        return backend
+
+    def _log_probs(
+        self, forward: Forward, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str
+    ) -> TargetLogProbs:
+        if self.leading_space == "word":
+            return super()._log_probs(forward, hf_tokenizer, tokenizer, source)
+        n_embeddings = forward.model.get_input_embeddings().num_embeddings
+        begins_word = pieces_that_begin_a_word(hf_tokenizer, n_embeddings, source)
+        special = np.array(tokenizer.encode("a").special_tokens_mask)
+        return LeadingSpaceLogProbs(forward, begins_word, int(np.argmin(special)), int(np.argmin(special[::-1])))
+
+
+class LeadingSpaceLogProbs(TargetLogProbs):
+    """Log-probabilities that give the space before a word to the word that it ends (`leading_space="previous"`).
+
+    Most tokenizers of left-to-right models mark the space before a word on the word's first
+    piece. So the plain sum over a word's pieces (`leading_space="word"`) holds the probability
+    that the previous word has ended, and lacks the probability that this word has. Here that
+    probability moves to the word that ends. For a word w with the pieces s(1) .. s(k), after the text c,
+
+        log p(w | c) = sum_i log p(s(i) | c, s(<i)) + log B(c, w) - log B(c)
+        B(c) = sum of p(b | c) over all pieces b that begin with the marker, and the end of text
+
+    (Pimentel & Meister 2024, "How to Compute the Probability of a Word", equation for tokenizers
+    that mark the beginnings of words; Oh & Schuler 2024, "Leading Whitespaces of Language Models'
+    Subword Vocabulary Pose a Confound for Calculating Word Probabilities").
+
+    By piece: a piece with the marker gives up log B, and the piece before it receives it. The first piece
+    of a text gives up nothing, because no word ends there. The last piece receives log B of the end.
+    So the scores of a text sum to the plain log-likelihood plus the log-probability that its last
+    word has ended. Where no space separates two words (before a full stop), the plain sums stay. In
+    a text that is longer than the model takes, the end of a window counts as the end of the text.
+
+    begins_word (bool array, shape (n_embeddings,)): The pieces with the marker, and the end of text.
+    n_prefix, n_suffix (int): How many special tokens stand before and after the pieces.
+    """
+
+    positions_per_target = 2
+
+    def __init__(self, forward: Forward, begins_word: np.ndarray, n_prefix: int, n_suffix: int):
+        super().__init__(forward, shift=1)
+        self.begins_word = begins_word
+        self.n_prefix = n_prefix
+        self.n_suffix = n_suffix
+
+    def __call__(self, batch: Batch) -> torch.Tensor:
+        before, after = batch.position - 1, batch.position
+        # The prediction after one piece is the prediction before the next one: each is computed once.
+        positions, which = np.unique(
+            np.stack([np.tile(batch.row, 2), np.concatenate([before, after])]), axis=1, return_inverse=True
+        )
+        last = batch.position + 1 == batch.lengths[batch.row] - self.n_suffix
+        following = batch.ids[batch.row, np.where(last, batch.position, batch.position + 1)]
+        gives = self.begins_word[batch.target] & (batch.position > self.n_prefix)
+        receives = last | self.begins_word[following]
+        logits, which, target, gives, receives, begins = self.forward.logits(
+            batch.ids,
+            batch.lengths,
+            *positions,
+            which.reshape(2, -1),
+            batch.target,
+            gives,
+            receives,
+            np.flatnonzero(self.begins_word),
+        )
+        log_sum = logits.logsumexp(dim=1)
+        boundary = logits[:, begins].logsumexp(dim=1) - log_sum
+        plain = logits[which[0], target] - log_sum[which[0]]
+        # Not by a product with 0 and 1: the boundary may be infinite at positions where it is not used.
+        nothing = torch.zeros_like(plain)
+        given = torch.where(gives.bool(), boundary[which[0]], nothing)
+        received = torch.where(receives.bool(), boundary[which[1]], nothing)
+        return plain - given + received
+
+
+def pieces_that_begin_a_word(tokenizer: PreTrainedTokenizerBase, n_embeddings: int, source: str) -> np.ndarray:
+    """Which ids begin a word, or end the text. bool, shape (n_embeddings,).
+
+    RAISES (ValueError): The tokenizer does not mark leading spaces.
+    """
+    tokens = tokenizer.backend_tokenizer.encode("a a", add_special_tokens=False).tokens
+    marker = next((token[0] for token in tokens[1:] if token[:1] in SPACE_MARKERS), None)
+    if marker is None:
+        raise ValueError(
+            f"The tokenizer of {source!r} marks no leading spaces ({' or '.join(map(repr, SPACE_MARKERS))}): it cuts "
+            f"'a a' into {tokens}. leading_space='previous' has no meaning there: leave it at 'word'."
+        )
+    marked = np.zeros(n_embeddings, dtype=bool)
+    added = tokenizer.get_added_vocab()
+    marked[[i for piece, i in tokenizer.get_vocab().items() if piece.startswith(marker) and piece not in added]] = True
+    if tokenizer.eos_token_id is not None:
+        marked[tokenizer.eos_token_id] = True
+    return marked

@@ -1,0 +1,78 @@
+"""What the component needs of a language model. Importing this loads neither torch nor transformers."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..metrics import Metric
+from ..scoring.plan import Batch
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class PendingLogProbs(Protocol):
+    """Log-probabilities that a device may still be computing."""
+
+    def result(self) -> npt.NDArray[np.float32]:
+        """Wait for them. float32, shape (targets,), in the order of the batches' targets."""
+
+
+class LanguageModel(Protocol):
+    """A model that gives the log-probability of a piece at a position. What stands below `load` needs it loaded."""
+
+    @property
+    def title(self) -> str:
+        """How messages name the model."""
+
+    def check_serves(self, metric_name: str, metric: Metric) -> None:
+        """RAISES (ValueError): The model cannot compute the metric."""
+
+    def load(self) -> object:
+        """Load tokenizer and weights, unless that is done."""
+
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """The backend of a fast tokenizer, with truncation and padding off."""
+
+    @property
+    def max_length(self) -> int:
+        """The most ids in one context, special tokens included."""
+
+    @property
+    def mask_id(self) -> int: ...
+
+    @property
+    def pad_id(self) -> int: ...
+
+    @property
+    def pads(self) -> bool:
+        """Whether rows of different lengths may share a forward pass."""
+
+    @property
+    def max_batch_tokens(self) -> int:
+        """The most ids in one forward pass, padding included."""
+
+    @property
+    def max_batch_targets(self) -> int:
+        """The most targets in one forward pass."""
+
+    @property
+    def prefetch(self) -> int:
+        """How many batches of docs to submit before the first is waited for."""
+
+    def submit(self, batches: Iterable[Batch]) -> PendingLogProbs:
+        """Run forward passes without waiting for their results."""
+
+    @property
+    def to_bytes(self) -> Callable[..., bytes]: ...
+
+    @property
+    def from_bytes(self) -> Callable[..., Any]: ...
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None: ...
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Any: ...

@@ -1,0 +1,189 @@
+"""From wordpieces to contexts: windows that fit the model, and which window scores which token."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from spacy.tokens import Doc, Span
+
+from .wordpieces import BoolArray, IntArray, Wordpieces, connected_runs, segment_of, word_begins
+
+# Margins are compared by the smaller side first. The larger side breaks ties, so it is added with this factor between
+# them: more pieces than any window has.
+_LARGER_SIDE = 2**32
+# Added to the margin in a span that holds all tokens that share pieces, so that it wins over spans that hold only some
+# of them. Larger than any margin.
+_WHOLE_GROUP = 2**61
+
+
+@dataclass
+class Context:
+    """What the model reads at once: one window of a span's pieces, with the special tokens around them."""
+
+    ids: IntArray  # int32, shape (length,): special tokens included
+    first: int  # position of the window's first piece in `ids`
+    word: IntArray  # int, shape (pieces,): the word of each piece
+    scored: BoolArray  # bool, shape (pieces,): the pieces that are scored in this window
+    span: int  # index of the span that the window was cut from
+    offset: int  # index of the window's first piece in that span
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def get_contexts(
+    spans: list[Span], wordpieces: list[Wordpieces], targets: BoolArray | None, max_length: int
+) -> tuple[list[Context], BoolArray]:
+    """Cut the spans of one doc into contexts so that every token is scored once.
+
+    A token that lies in several spans is scored in the span that gives it the largest margin:
+    the number of pieces on the side of it that has fewer. A tie goes to the earlier span.
+    Tokens that share a piece in some span ("ca" and "n't" share "can") are scored in the same
+    span, if there is one that holds them all. Otherwise a character of theirs could be scored
+    twice, or never.
+
+    spans (list[Span]): The spans of one doc.
+    wordpieces (list[Wordpieces]): The pieces of each span.
+    targets (Optional[bool array, shape (tokens of the doc,)]): The tokens to score; None: all.
+    max_length (int): The most ids that the model reads at once, special tokens included.
+    RETURNS: The contexts, and the tokens that are scored, bool, shape (tokens of the doc,).
+    """
+    if not spans:
+        return [], np.zeros(0, dtype=bool)
+    doc = spans[0].doc
+    best = np.full(len(doc), -1, dtype=np.int64)
+    owner = np.full(len(doc), -1, dtype=np.int64)
+    group = _tokens_sharing_pieces(wordpieces, doc)
+    group_sizes = np.bincount(group)
+    cuts = [_cut(span, pieces, max_length) for span, pieces in zip(spans, wordpieces)]
+    for i, (span, pieces, cut) in enumerate(zip(spans, wordpieces, cuts)):
+        margin = np.zeros(len(span), dtype=np.int64)
+        if cut is not None:
+            margin = _token_margin(pieces.token - span.start, cut.margin, len(span))
+        mine = group[span.start : span.end]
+        holds_group = np.bincount(mine)[mine] == group_sizes[mine]
+        margin = np.where(holds_group, _WHOLE_GROUP + _minimum_by(mine, margin)[mine], margin)
+        better = margin > best[span.start : span.end]
+        owner[span.start : span.end][better] = i
+        best[span.start : span.end][better] = margin[better]
+    scored = owner >= 0
+    if targets is not None:
+        scored &= targets
+    contexts = []
+    for i, (pieces, cut) in enumerate(zip(wordpieces, cuts)):
+        if cut is None:
+            continue
+        piece_scored = scored[pieces.token] & (owner[pieces.token] == i)
+        for w, (start, end) in enumerate(cut.bounds):
+            here = piece_scored[start:end] & (cut.window[start:end] == w)
+            if here.any():
+                ids = np.concatenate([pieces.prefix, pieces.ids[start:end], pieces.suffix])
+                contexts.append(Context(ids, len(pieces.prefix), cut.word[start:end], here, i, start))
+    return contexts, scored
+
+
+@dataclass
+class _Cut:
+    """A span's windows. Arrays over its pieces have shape (pieces,)."""
+
+    word: IntArray  # the word of each piece, after words longer than a window were split
+    bounds: IntArray  # shape (windows, 2)
+    window: IntArray  # the window in which each piece is scored
+    margin: IntArray  # how much context the piece's word has there, as `choose_windows` compares it
+
+
+def _cut(span: Span, pieces: Wordpieces, max_length: int) -> _Cut | None:
+    """The windows of a span; None for a span without pieces."""
+    if not len(pieces):
+        return None
+    size = max_length - len(pieces.prefix) - len(pieces.suffix)
+    word = pieces.word
+    if np.bincount(word).max() > size:
+        _warn_long_word(span, pieces, size)
+        word = split_long_words(word, size)
+    bounds = window_bounds(word, size)
+    return _Cut(word, bounds, *choose_windows(word, bounds))
+
+
+def split_long_words(word: IntArray, size: int) -> IntArray:
+    """Number the words again, with words of more than `size` pieces split into parts of at most `size`."""
+    begins = word_begins(word)
+    within = np.arange(len(word)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
+    return np.cumsum(begins | (within % size == 0))
+
+
+def window_bounds(word: IntArray, size: int) -> IntArray:
+    """Windows of at most `size` pieces that begin and end between words. Each overlaps the next by about half.
+
+    word (int array, shape (pieces,)): The word of each piece; no word has more than `size` pieces.
+    RETURNS (int array, shape (windows, 2)): Start and end. Every word lies whole in at least one window.
+    """
+    n = len(word)
+    starts = np.flatnonzero(word_begins(word))
+    ends = np.append(starts[1:], n)
+    bounds = []
+    start = 0
+    while True:
+        end = ends[np.searchsorted(ends, start + size, side="right") - 1]
+        bounds.append((start, end))
+        if end == n:
+            return np.array(bounds)
+        # The next window starts half a window further, but it must hold the word after this window.
+        next_end = ends[np.searchsorted(starts, end)]
+        earliest = max(min(start + size // 2, end), next_end - size)
+        start = starts[np.searchsorted(starts, earliest)]
+
+
+def choose_windows(word: IntArray, bounds: IntArray) -> tuple[IntArray, IntArray]:
+    """For each piece, the window that gives its word the most context on the side that has less.
+
+    A tie goes to the window with more context on the other side, then to the earlier window.
+
+    RETURNS: The window's index, and the margin there as a number that compares in this order.
+        int arrays of shape (pieces,).
+    """
+    starts = np.flatnonzero(word_begins(word))
+    ends = np.append(starts[1:], len(word))
+    window = np.zeros(len(starts), dtype=np.int64)
+    margin = np.full(len(starts), -1, dtype=np.int64)
+    # One window at a time, with the words inside it: a table of words by windows would grow with the text's square.
+    for w, (start, end) in enumerate(bounds):
+        inside = slice(np.searchsorted(starts, start), np.searchsorted(ends, end, side="right"))
+        left, right = starts[inside] - start, end - ends[inside]
+        here = np.minimum(left, right) * _LARGER_SIDE + np.maximum(left, right)
+        better = here > margin[inside]
+        margin[inside][better] = here[better]
+        window[inside][better] = w
+    return np.repeat(window, ends - starts), np.repeat(margin, ends - starts)
+
+
+def _tokens_sharing_pieces(wordpieces: list[Wordpieces], doc: Doc) -> IntArray:
+    """Number the tokens so that tokens which share a piece in some span have one number; shape (tokens of the doc,)."""
+    starts = np.array([token.idx for token in doc], dtype=np.int64)
+    first = np.concatenate([pieces.token for pieces in wordpieces])
+    last = np.maximum(segment_of(np.concatenate([pieces.end for pieces in wordpieces]) - 1, starts), first)
+    return connected_runs(first, last, len(doc))
+
+
+def _minimum_by(number: IntArray, value: IntArray) -> IntArray:
+    """The smallest value that goes with each number. Shape (largest number + 1,)."""
+    out = np.full(number.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(out, number, value)
+    return out
+
+
+def _token_margin(token: IntArray, margin: IntArray, n_tokens: int) -> IntArray:
+    """The smallest margin of each token's pieces; 0 for a token without pieces. Shape (n_tokens,)."""
+    out = np.zeros(n_tokens, dtype=np.int64)
+    out[token] = _minimum_by(token, margin)[token]
+    return out
+
+
+def _warn_long_word(span: Span, pieces: Wordpieces, size: int) -> None:
+    unit = np.bincount(pieces.word).argmax()
+    token = span.doc[int(pieces.token[np.searchsorted(pieces.word, unit)])]
+    warnings.warn(
+        f"The word at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once ({size}). "
+        f"It is scored in parts of at most {size} pieces, each as if it were a word.",
+        stacklevel=2,
+    )
