@@ -7,20 +7,20 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
-from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, registry, to_bytes, to_disk
+from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
 from .extensions import Names, install
 from .language_model.protocol import LanguageModel, PendingLogProbs
-from .metrics import check_mask_spacing, get_metric
-from .scoring.plan import Batch, FloatArray, Plan, make_plans
+from .metrics import BoolArray, FloatArray, IntArray, check_mask_spacing, get_metric, pll_metrics
+from .scoring.plan import Batch, Plan, make_plans
 from .scoring.windows import Context, get_contexts
-from .scoring.wordpieces import WORDS, BoolArray, IntArray, Wordpieces, Words, get_wordpieces
+from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
 
 if TYPE_CHECKING:
     from .analysis.continuations import Continuation
@@ -47,7 +47,7 @@ class DocScores:
     scored: BoolArray  # bool, shape (tokens,): where False, the attributes stay None
     pieces: IntArray  # int, shape (tokens,): scored wordpieces
     scores: FloatArray  # float64, shape (metrics, tokens), natural log
-    data: dict | None  # the value of `_.pll_data`; None without `keep_pieces`
+    data: dict[str, Any] | None  # the value of `_.pll_data`; None without `keep_pieces`
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class _DocMaker:
         nlp = self._nlp()
         return self._tokenizer(text) if nlp is None else nlp.make_doc(text)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[type, tuple[()]]:
         return type(None), ()
 
 
@@ -203,7 +203,7 @@ class PLLScorer(Pipe):
             if mask_spacing is not None:
                 check_mask_spacing(metric)
         self.names = Names(attr, self.metrics)
-        self._stale_names = {f"{attr}_{metric}" for metric in registry.pll_metrics.get_all()} - {*self.names.all}
+        self._stale_names = {f"{attr}_{metric}" for metric in pll_metrics.get_all()} - {*self.names.all}
         install(self.names)
 
     def __call__(self, doc: Doc) -> Doc:
@@ -394,10 +394,12 @@ class PLLScorer(Pipe):
             self._piece_record(wordpieces, scored, by_piece) if self.keep_pieces else None,
         )
 
-    def _piece_record(self, wordpieces: list[Wordpieces], scored: list[BoolArray], by_piece: FloatArray) -> dict:
+    def _piece_record(
+        self, wordpieces: list[Wordpieces], scored: list[BoolArray], by_piece: FloatArray
+    ) -> dict[str, Any]:
         """The value of `_.pll_data`: parallel lists, one entry per scored piece."""
 
-        def column(name: str) -> list:
+        def column(name: str) -> list[int]:
             return [x for pieces, kept in zip(wordpieces, scored) for x in getattr(pieces, name)[kept].tolist()]
 
         ids = column("ids")
@@ -426,7 +428,7 @@ class PLLScorer(Pipe):
             if doc_scores.data is not None or doc._.get(self.names.data) is not None:
                 doc._.set(self.names.data, doc_scores.data)
 
-    def initialize(self, get_examples: Callable | None = None, *, nlp: Language | None = None) -> None:
+    def initialize(self, get_examples: Callable[..., Any] | None = None, *, nlp: Language | None = None) -> None:
         """Load the language model, so that the first doc does not have to wait for it."""
         self.model.load()
 

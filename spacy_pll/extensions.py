@@ -1,28 +1,29 @@
 """The Doc, Span and Token attributes.
 
-What a token scored is stored on the token, as a plain float or int; a Doc or Span sums
-its tokens when asked. So sums stay true through DocBin, `Span.as_doc`, `Doc.from_docs`
-and worker processes.
+Scores are stored on the tokens, as plain floats and ints. A Doc or Span computes its sum when
+it is read. So the sums stay right after DocBin, `Span.as_doc`, `Doc.from_docs` and in worker
+processes.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from spacy.tokens import Doc, Span, Token
 
-from .metrics import registry
+from .metrics import pll_metrics
 
 
-def sum_tokens(tokens, name: str):
-    """The sum of a token attribute over a Doc or Span; None where no token was scored."""
+def sum_tokens(tokens: Doc | Span, name: str) -> Any:
+    """The sum of a token attribute over a Doc or Span; None if no token was scored."""
     values = [token._.get(name) for token in tokens]
     values = [value for value in values if value is not None]
     return sum(values) if values else None
 
 
-def pseudo_perplexity(tokens, score: str, pieces: str) -> float | None:
-    """exp(-PLL / number of wordpieces) (Salazar et al. 2020, section 2.3); None where no wordpiece was scored."""
+def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | None:
+    """exp(-PLL / number of wordpieces) (Salazar et al. 2020, section 2.3); None if no wordpiece was scored."""
     n = sum_tokens(tokens, pieces)
     if not n:
         return None
@@ -33,14 +34,14 @@ def pseudo_perplexity(tokens, score: str, pieces: str) -> float | None:
 
 
 class Names:
-    """What the attributes of one component are called: its setting `attr` and its metrics."""
+    """The names of one component's attributes, from its setting `attr` and its metrics."""
 
-    def __init__(self, attr: str, metrics: list[str]):
+    def __init__(self, attr: str, metrics: Sequence[str]):
         self.score = attr
         self.pieces = f"{attr}_pieces"
         self.perplexity = "pppl" if attr == "pll" else f"{attr}_pppl"
         self.data = f"{attr}_data"
-        # The first metric stands under the plain name; all have a name of their own when there are several.
+        # The first metric has the plain name. If there are several, each has a name of its own as well.
         self.metrics = {metric: f"{attr}_{metric}" for metric in metrics} if len(metrics) > 1 else {}
         clash = {name for name in self.all if self.all.count(name) > 1} | {"get", "set", "has"} & set(self.all)
         if clash:
@@ -50,7 +51,7 @@ class Names:
 
     @property
     def columns(self) -> dict[str, str]:
-        """For tables: the heading of each score's column, and the attribute that holds it."""
+        """For tables: the heading of each score column, and the attribute that holds it."""
         return self.metrics or {self.score: self.score}
 
     @property
@@ -60,26 +61,28 @@ class Names:
 
     @property
     def all(self) -> list[str]:
+        """Every attribute."""
         return [*self.stored, self.perplexity, self.data]
 
 
 def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
-    """What the attributes of scored docs are called, from the values stored on their tokens; registers them.
+    """The names of the attributes of scored docs, from the values stored on their tokens. Registers them.
 
-    So docs from a DocBin can be read where no pipeline with the component was made.
+    So docs from a DocBin can be read in a process that has not made a pipeline with the component.
 
     attr (str): The component's setting of that name.
     RAISES (ValueError): There are tokens, but none has such an attribute.
     """
-    docs = list({id(item.doc): item.doc for item in docs}.values())
-    # In the order in which they were stored, which is the order of the component's metrics. Tokens' keys have a start.
-    keys = (key for doc in docs for key in doc.user_data if isinstance(key, tuple) and len(key) == 4)
+    whole: list[Doc] = list({id(item.doc): item.doc for item in docs}.values())
+    # In the order in which they were stored, which is the order of the component's metrics. Only tokens' keys have a
+    # start.
+    keys: Iterator[Any] = (key for doc in whole for key in doc.user_data if isinstance(key, tuple) and len(key) == 4)
     stored = dict.fromkeys(name for kind, name, start, end in keys if kind == "._." and start is not None)
     prefix = f"{attr}_"
     reserved = Names(attr, []).all
     metrics = [name.removeprefix(prefix) for name in stored if name.startswith(prefix) and name not in reserved]
-    names = Names(attr, [metric for metric in metrics if metric in registry.pll_metrics])
-    if any(map(len, docs)) and not any(name in stored for name in names.stored[:-1]):
+    names = Names(attr, [metric for metric in metrics if metric in pll_metrics])
+    if any(map(len, whole)) and not any(name in stored for name in names.stored[:-1]):
         raise ValueError(
             f"No token has the attribute _.{attr}. Score the docs first, with a pipeline that has the component `pll`, "
             f"or name its `attr`. Attributes that tokens have: {', '.join(stored) or 'none'}."
@@ -89,9 +92,9 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
 
 
 def select_columns(names: Names, metrics: Sequence[str] | None = None) -> dict[str, str]:
-    """`names.columns`, or those of some metrics, in their order.
+    """`names.columns`, or the columns of some metrics, in their order.
 
-    RAISES (ValueError): There is no score under one of the metrics.
+    RAISES (ValueError): There are no scores under one of the metrics.
     """
     if metrics is None:
         return names.columns
@@ -104,10 +107,10 @@ def select_columns(names: Names, metrics: Sequence[str] | None = None) -> dict[s
     return {metric: names.columns[metric] for metric in metrics}
 
 
-def install(names: Names):
-    """Register the attributes, unless they are there already.
+def install(names: Names) -> None:
+    """Register the attributes that are not registered yet.
 
-    RAISES (ValueError): Someone else registered an attribute of that name. Then none is registered.
+    RAISES (ValueError): Another package registered an attribute of the same name. Then none is registered.
     """
     wanted = list(_extensions(names))
     for cls, name, extension in wanted:
@@ -121,7 +124,7 @@ def install(names: Names):
             cls.set_extension(name, **extension)
 
 
-def _extensions(names: Names):
+def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
     """Class, name and contents of each attribute."""
     for name in names.stored:
         yield Token, name, {"default": None}
@@ -132,12 +135,12 @@ def _extensions(names: Names):
     yield Doc, names.data, {"default": None}
 
 
-def _is_same(registered: tuple, extension: dict) -> bool:
+def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
     default, method, getter, setter = registered
     same_getter = _signature(getter) == _signature(extension.get("getter"))
     return same_getter and default is None and method is None and setter is None
 
 
-def _signature(getter):
-    """Partials are not equal to each other, but the function and the names they were made from are."""
+def _signature(getter: Any) -> Any:
+    """What tells whether two getters are the same. Two equal partials do not compare as equal, but their parts do."""
     return (getter.func, getter.keywords) if isinstance(getter, partial) else getter

@@ -1,35 +1,37 @@
 """The masking schemes of Kauf & Ivanova (2023), section 3.1, and the registry they live in.
 
-A forward pass of a masked language model answers: with some positions masked, how
-likely is the true wordpiece at one masked position? A metric says which question to
-ask for each wordpiece; a left-to-right model is asked with nothing masked. It is a
-function
+A forward pass of a masked language model gives the probability of the true wordpiece at a
+masked position, with some positions masked. A metric says what is masked while each wordpiece
+is scored. For a left-to-right model nothing is masked. A metric is a function
 
-    word (int array, shape (pieces,)): which word each piece of a context belongs to
+    word (int array, shape (pieces,)): the word of each piece of a context
     RETURNS (MaskRows)
 
-registered by name in `spacy.registry.pll_metrics` (entry point group
-`spacy_pll_metrics`), so that another package can add one. It may carry two attributes:
-`model_kind` names the kind of language model that can answer (default "masked");
-`within_words` says whether each row masks its target and otherwise pieces of the target's
-word alone, whatever the other words are. Only then can rows share a forward pass
-(`mask_spacing`). Where a metric does not say, its rows are looked at when they are to be
-merged. Nothing after this module knows a metric's name.
+registered by name in `spacy.registry.pll_metrics` (entry point group `spacy_pll_metrics`),
+so that another package can add one. It may have two attributes:
 
-With weights, a metric can average over several masked contexts a piece, as `word_any_order` does.
+    model_kind (str): the kind of language model that it needs; default "masked"
+    within_words (bool): whether each row masks its target and otherwise only pieces of the
+        target's word, whatever the other words are. Only such rows can share a forward pass
+        (`mask_spacing`). If a metric does not have it, its rows are checked when they are merged.
+
+No other module knows a metric's name. With weights, a metric can average over several masked
+contexts per piece, as `word_any_order` does.
 """
 
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import catalogue
 import numpy as np
+import numpy.typing as npt
 from spacy.util import registry
 
 if not hasattr(registry, "pll_metrics"):
-    registry.pll_metrics = catalogue.create("spacy", "pll_metrics", entry_points=True)
+    setattr(registry, "pll_metrics", catalogue.create("spacy", "pll_metrics", entry_points=True))  # noqa: B010
+pll_metrics: Any = getattr(registry, "pll_metrics")  # noqa: B009
 
 # `word_any_order`: the longest word of which all orders are averaged (63 masked contexts), and how many
 # orders, with their reverses, are drawn for longer ones.
@@ -37,65 +39,81 @@ MAX_EXACT = 6
 ORDER_PAIRS = 8
 
 
+IntArray = npt.NDArray[np.integer]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.floating]
+
+
 class MaskRows(NamedTuple):
-    """The masked contexts whose answers make up the scores of a context's pieces.
+    """The masked contexts whose log-probabilities make up the scores of a context's pieces.
 
     The score of piece t is the sum, over the rows r with `target[r] == t`, of
     `weight[r]` times the log-probability of piece t with `masked[r]` masked.
     """
 
-    target: np.ndarray  # int, shape (rows,): the piece that is scored
-    masked: np.ndarray  # bool, shape (rows, pieces)
-    weight: np.ndarray  # float, shape (rows,)
+    target: IntArray  # int, shape (rows,): the piece that is scored
+    masked: BoolArray  # bool, shape (rows, pieces)
+    weight: FloatArray  # float, shape (rows,)
 
 
-Metric = Callable[[np.ndarray], MaskRows]
+Metric = Callable[[IntArray], MaskRows]
 
 
-def one_row_per_piece(masked: np.ndarray) -> MaskRows:
+def register_metric(name: str, *, within_words: bool, model_kind: str = "masked") -> Callable[[Metric], Metric]:
+    """Register a function as a metric, with its two attributes."""
+
+    def register(function: Metric) -> Metric:
+        vars(function).update(within_words=within_words, model_kind=model_kind)
+        pll_metrics.register(name, func=function)
+        return function
+
+    return register
+
+
+def one_row_per_piece(masked: BoolArray) -> MaskRows:
     """Row t of a (pieces, pieces) matrix is what is masked while piece t is scored."""
     n = len(masked)
     return MaskRows(np.arange(n), masked, np.ones(n))
 
 
-@registry.pll_metrics("original")
-def original(word: np.ndarray) -> MaskRows:
+@register_metric("original", within_words=True)
+def original(word: IntArray) -> MaskRows:
     """Mask the target alone: `i == t` (K&I equation 1; Salazar et al. 2020)."""
     return one_row_per_piece(np.eye(len(word), dtype=bool))
 
 
-@registry.pll_metrics("word_l2r")
-def word_l2r(word: np.ndarray) -> MaskRows:
+@register_metric("word_l2r", within_words=True)
+def word_l2r(word: IntArray) -> MaskRows:
     """Mask the target and what follows it in its word: `word[i] == word[t] and i >= t` (K&I equation 2)."""
     return one_row_per_piece(np.triu(word[:, None] == word[None, :]))
 
 
-@registry.pll_metrics("word_r2l")
-def word_r2l(word: np.ndarray) -> MaskRows:
+@register_metric("word_r2l", within_words=True)
+def word_r2l(word: IntArray) -> MaskRows:
     """Mask the target and what precedes it in its word: `word[i] == word[t] and i <= t`; `word_l2r` read backwards."""
     return one_row_per_piece(np.tril(word[:, None] == word[None, :]))
 
 
-@registry.pll_metrics("whole_word")
-def whole_word(word: np.ndarray) -> MaskRows:
+@register_metric("whole_word", within_words=True)
+def whole_word(word: IntArray) -> MaskRows:
     """Mask the whole word of the target: `word[i] == word[t]` (K&I equation 3)."""
     return one_row_per_piece(word[:, None] == word[None, :])
 
 
-@registry.pll_metrics("sentence_l2r")
-def sentence_l2r(word: np.ndarray) -> MaskRows:
+@register_metric("sentence_l2r", within_words=False)
+def sentence_l2r(word: IntArray) -> MaskRows:
     """Mask the target and everything after it: `i >= t` (K&I equation 4)."""
     return one_row_per_piece(np.triu(np.ones((len(word), len(word)), dtype=bool)))
 
 
-@registry.pll_metrics("causal")
-def causal(word: np.ndarray) -> MaskRows:
+@register_metric("causal", within_words=False, model_kind="causal")
+def causal(word: IntArray) -> MaskRows:
     """Mask nothing: a left-to-right model sees only what precedes the target (K&I appendix B)."""
     return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
 
 
-@registry.pll_metrics("word_any_order")
-def word_any_order(word: np.ndarray) -> MaskRows:
+@register_metric("word_any_order", within_words=True)
+def word_any_order(word: IntArray) -> MaskRows:
     """Reveal each word's pieces in every possible order, and average: the joint probability of the word's pieces.
 
     For a word w of k pieces, with the rest of the sentence as context c, the chain rule holds for
@@ -149,7 +167,7 @@ def all_orders(k: int) -> MaskRows:
     return MaskRows(target, masked[row], factorial[k - n_masked] * factorial[n_masked - 1] / factorial[k])
 
 
-def some_orders(rank: np.ndarray) -> MaskRows:
+def some_orders(rank: IntArray) -> MaskRows:
     """Average over some orders; rank (int array, shape (orders, k)): the smaller, the earlier a piece is revealed."""
     n_orders, k = rank.shape
     # While piece t is the target, those are masked whose turn comes no earlier.
@@ -157,16 +175,16 @@ def some_orders(rank: np.ndarray) -> MaskRows:
     return MaskRows(np.tile(np.arange(k), n_orders), masked.reshape(rank.size, k), np.full(rank.size, 1 / n_orders))
 
 
-def in_each_word(word: np.ndarray, rows_of: Callable[[int], MaskRows]) -> MaskRows:
+def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows:
     """Mask rows of a context from those of a single word, by its number of pieces."""
     starts, lengths = np.unique(word, return_index=True, return_counts=True)[1:]
     rows = [MaskRows(np.zeros(0, dtype=np.int64), np.zeros((0, len(word)), dtype=bool), np.zeros(0))]
     for length in np.unique(lengths).tolist():
-        rows.append(_place(rows_of(length), starts[lengths == length], len(word)))
+        rows.append(_repeat_at(rows_of(length), starts[lengths == length], len(word)))
     return MaskRows(*(np.concatenate(column) for column in zip(*rows)))
 
 
-def _place(rows: MaskRows, starts: np.ndarray, n: int) -> MaskRows:
+def _repeat_at(rows: MaskRows, starts: IntArray, n: int) -> MaskRows:
     """The mask rows of a word, for each of the words that begin at `starts` in a context of n pieces."""
     n_rows, k = rows.masked.shape
     masked = np.zeros((len(starts), n_rows, n), dtype=bool)
@@ -176,25 +194,19 @@ def _place(rows: MaskRows, starts: np.ndarray, n: int) -> MaskRows:
     return MaskRows(target.ravel(), masked.reshape(target.size, n), np.tile(rows.weight, len(starts)))
 
 
-causal.model_kind = "causal"
-for _metric in (original, word_l2r, word_r2l, whole_word, word_any_order):
-    _metric.within_words = True
-for _metric in (sentence_l2r, causal):
-    _metric.within_words = False
-
-
 def masks_within_words(metric: Metric) -> bool | None:
-    """What a metric says of itself: does each row mask its target, and only pieces of the target's word?
+    """Whether a metric declares that each row masks its target, and otherwise only pieces of the target's word.
 
-    RETURNS (Optional[bool]): None where it does not say.
+    RETURNS (Optional[bool]): None if it does not say.
     """
-    return getattr(metric, "within_words", None)
+    within_words: bool | None = getattr(metric, "within_words", None)
+    return within_words
 
 
-def check_mask_spacing(metric_name: str):
-    """RAISES (ValueError): The metric says that its rows cannot share a forward pass."""
+def check_mask_spacing(metric_name: str) -> None:
+    """RAISES (ValueError): The metric declares that its rows cannot share a forward pass."""
     if masks_within_words(get_metric(metric_name)) is False:
-        able = [name for name, metric in registry.pll_metrics.get_all().items() if masks_within_words(metric)]
+        able = [name for name, metric in pll_metrics.get_all().items() if masks_within_words(metric)]
         raise ValueError(
             f"The metric {metric_name!r} does not mask within words, so with `mask_spacing` its forward passes cannot "
             f"be shared. Set `mask_spacing` to null, or `metrics` to some of these: {', '.join(sorted(able))}."
@@ -204,9 +216,10 @@ def check_mask_spacing(metric_name: str):
 def get_metric(name: str) -> Metric:
     """The metric registered under a name.
 
-    RAISES (ValueError): No metric has that name; the message lists those there are.
+    RAISES (ValueError): No metric has that name; the message lists the names there are.
     """
-    if name not in registry.pll_metrics:
-        known = ", ".join(sorted(registry.pll_metrics.get_all()))
+    if name not in pll_metrics:
+        known = ", ".join(sorted(pll_metrics.get_all()))
         raise ValueError(f"Unknown PLL metric {name!r}. Set `metrics` to a list of these: {known}.")
-    return registry.pll_metrics.get(name)
+    found: Metric = pll_metrics.get(name)
+    return found

@@ -8,14 +8,15 @@ alone, so a score depends neither on the batch nor on the other metrics.
 
 import heapq
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..metrics import Metric, masks_within_words
+from ..metrics import BoolArray, FloatArray, IntArray, Metric, masks_within_words
 from .windows import Context
-from .wordpieces import BoolArray, IntArray
+
+Item = TypeVar("Item", bound=np.generic)
 
 # How many pieces a metric that masks within words is given at once: its masks grow with the square of that number.
 MAX_SLICE = 256
@@ -30,7 +31,7 @@ class MaskBlock(NamedTuple):
     masked: BoolArray  # bool, shape (rows, columns): distinct masked sets
     row: IntArray  # int, shape (targets,): the row of `masked` that scores the target
     piece: IntArray  # int, shape (targets,): the context's piece that is the target
-    weight: npt.NDArray[np.floating]  # float, shape (targets,)
+    weight: FloatArray  # float, shape (targets,)
 
     def split(self, max_rows: int) -> Iterator["MaskBlock"]:
         """The same in blocks of at most `max_rows` rows."""
@@ -165,7 +166,7 @@ def share_passes(first: IntArray, last: IntArray, word_end: IntArray, spacing: i
     return passes
 
 
-def distinct_rows(matrix: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.generic], IntArray]:
+def distinct_rows(matrix: npt.NDArray[Item]) -> tuple[npt.NDArray[Item], IntArray]:
     """The distinct rows of a matrix, and for each row of the matrix the index of its distinct row."""
     matrix = np.ascontiguousarray(matrix)
     as_bytes = matrix.view(np.dtype((np.void, matrix.dtype.itemsize * matrix.shape[1]))).ravel()

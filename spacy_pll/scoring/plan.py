@@ -4,17 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ..metrics import Metric
+from ..metrics import FloatArray, IntArray, Metric
 from .masking import MaskBlock, distinct_rows, iter_mask_blocks
 from .windows import Context
-from .wordpieces import IntArray
 
 # The most ids in the masked contexts of one plan. It bounds a plan's memory to some 100 MB.
 MAX_PLANNED_IDS = 4_000_000
-
-FloatArray = npt.NDArray[np.floating]
 
 
 class Batch(NamedTuple):
@@ -72,7 +68,7 @@ class Plan:
         lengths = np.array([len(contexts[block.context]) for block in blocks])
         for length in sorted(set(lengths.tolist()), reverse=True):
             masked_ids, records, before = [], [], 0
-            for b in np.flatnonzero(lengths == length):
+            for b in np.flatnonzero(lengths == length).tolist():
                 block = blocks[b]
                 context = contexts[block.context]
                 masked_ids.append(_masked_ids(context, block, mask_id))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from .wordpieces import BoolArray, IntArray, Wordpieces, connected_runs, segment_of, word_begins
+from ..metrics import BoolArray, IntArray
+from .wordpieces import Wordpieces, connected_runs, segment_of, word_begins
 
 # Margins are compared by the smaller side first. The larger side breaks ties, so it is added with this factor between
 # them: more pieces than any window has.
@@ -57,7 +58,7 @@ def get_contexts(
     group_sizes = np.bincount(group)
     cuts = [_cut(span, pieces, max_length) for span, pieces in zip(spans, wordpieces)]
     for i, (span, pieces, cut) in enumerate(zip(spans, wordpieces, cuts)):
-        margin = np.zeros(len(span), dtype=np.int64)
+        margin: IntArray = np.zeros(len(span), dtype=np.int64)
         if cut is not None:
             margin = _token_margin(pieces.token - span.start, cut.margin, len(span))
         mine = group[span.start : span.end]

@@ -6,18 +6,19 @@ The positions of special tokens come from the encoding, never from ids: a text t
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 from spacy.tokens import Span
-from tokenizers import Tokenizer
+
+from ..metrics import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Words = Literal["spacy", "tokenizer", "whitespace"]
 WORDS: tuple[str, ...] = get_args(Words)
 
-IntArray = npt.NDArray[np.integer]
-BoolArray = npt.NDArray[np.bool_]
 
 # Every code point that str.isspace() accepts lies below U+3001.
 _WHITE_SPACE = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
@@ -39,7 +40,7 @@ class Wordpieces:
         return len(self.ids)
 
 
-def get_wordpieces(span: Span, tokenizer: Tokenizer, words: Words) -> Wordpieces:
+def get_wordpieces(span: Span, tokenizer: "Tokenizer", words: Words) -> Wordpieces:
     """Tokenize a span's text as one sequence and align the pieces with the doc's tokens.
 
     A piece belongs to the token that holds its first character that is not white space.
