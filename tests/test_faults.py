@@ -145,7 +145,7 @@ def test_a_missing_altered_or_truncated_file_of_a_saved_pipeline_is_named(folder
     altered[-1000] ^= 1  # one bit of one weight: it would load, and score
     for content in (bytes(altered), whole[:-1000], b""):
         weights.write_bytes(content)
-        with pytest.raises(OSError, match="model.safetensors is not as it was saved.*Get the folder anew"):
+        with pytest.raises(OSError, match="model.safetensors is not as it was saved.*Get the folder again"):
             spacy.load(folder)
     weights.unlink()
     with pytest.raises(OSError, match="model.safetensors is missing"):
@@ -178,7 +178,7 @@ def test_a_damaged_file_of_a_hugging_face_folder_is_named(folder, make_nlp, tmp_
     whole = weights.read_bytes()
     for content in (whole[:-1000], b"", b"x" * 100):
         weights.write_bytes(content)
-        with pytest.raises(OSError, match="weights of '.*model.safetensors' cannot be read.*anew"):
+        with pytest.raises(OSError, match="weights of '.*model.safetensors' cannot be read.*again"):
             load(source)
     weights.unlink()
     with pytest.raises(OSError, match="(?s)weights of .* cannot be read.*model.safetensors"):

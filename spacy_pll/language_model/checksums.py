@@ -1,21 +1,21 @@
-"""Checksums beside what is saved: a file of weights that was altered loads as well as the right one."""
+"""Checksums for saved folders. Without them, a file of weights that was altered would load without an error."""
 
 import hashlib
 from pathlib import Path
 
-# As the command `sha256sum` writes it, so that `sha256sum -c` checks it too.
+# In the format of the command `sha256sum`, so that `sha256sum -c` checks it too.
 NAME = "SHA256SUMS"
 
 
-def write_checksums(folder: Path):
-    """Write the SHA-256 of each file of a folder, subfolders apart, to the file SHA256SUMS in it."""
+def write_checksums(folder: Path) -> None:
+    """Write the SHA-256 of each file in a folder, without subfolders, to the file SHA256SUMS in it."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != NAME)
     lines = [f"{file_digest(path)}  {path.name}\n" for path in files]
     (folder / NAME).write_text("".join(lines), encoding="utf8")
 
 
-def check_checksums(folder: Path):
-    """Compare the files of a folder with its SHA256SUMS, if it has one. Files that are not listed are not looked at.
+def check_checksums(folder: Path) -> None:
+    """Compare the files of a folder with its SHA256SUMS, if it has one. Files that are not listed are ignored.
 
     RAISES (OSError): A file is missing or was altered; the message names it.
     """
@@ -26,11 +26,11 @@ def check_checksums(folder: Path):
         digest, _, name = line.partition("  ")
         path = folder / Path(name).name
         if not path.is_file():
-            raise OSError(f"The file {path} is missing, which {NAME} beside it lists. Get the folder anew.")
+            raise OSError(f"The file {path} is missing, which {NAME} beside it lists. Get the folder again.")
         if file_digest(path) != digest:
             raise OSError(
-                f"The file {path} is not as it was saved: its SHA-256 differs from that in {NAME} beside it. Get the "
-                f"folder anew; or, if you changed the file on purpose, delete {sums}."
+                f"The file {path} is not as it was saved: its SHA-256 differs from the one in {NAME} beside it. Get "
+                f"the folder again; or, if you changed the file on purpose, delete {sums}."
             )
 
 

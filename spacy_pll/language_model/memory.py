@@ -1,23 +1,24 @@
-"""How large a forward pass may be: from the device's free memory and the size of the model, vocabulary included."""
+"""How large a forward pass may be, from the device's free memory and the sizes of model and vocabulary."""
 
 import os
 
 import torch
+from transformers import PreTrainedModel
 
-# Ids in one forward pass: beyond that no gain. Measured for CPUs (benchmarks/README.md), not yet for GPUs.
+# The most ids in one forward pass. More brings no gain: measured on CPUs (benchmarks/README.md), not yet on GPUs.
 MAX_IDS = {"cpu": 2048, "cuda": 65_536}
-# Logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
+# The most logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
 MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
-# What a pass may plan to take of the memory that is free: allocators need room to cut it up.
+# The shares of the free memory that a pass may use. They are below 1 because allocators leave gaps.
 SHARE_OF_IDS, SHARE_OF_TARGETS = 0.5, 0.25
 FLOAT32 = 4
 
 
-def batch_limits(model, device: torch.device, max_length: int) -> tuple[int, int]:
+def batch_limits(model: PreTrainedModel, device: torch.device, max_length: int) -> tuple[int, int]:
     """The most ids, and the most targets, in one forward pass of a model on its device.
 
     max_length (int): The most ids in one row.
-    RETURNS (tuple[int, int]): Each at least 1, so that a row can always be tried.
+    RETURNS (tuple[int, int]): Both at least 1, so that a row can always be tried.
     """
     vocabulary = model.get_input_embeddings().num_embeddings
     ids = MAX_IDS.get(device.type, MAX_IDS["cpu"])
@@ -29,10 +30,10 @@ def batch_limits(model, device: torch.device, max_length: int) -> tuple[int, int
     return max(1, ids), max(1, targets)
 
 
-def bytes_per_id(model, max_length: int) -> int:
-    """What the hidden states of one id take at the widest point of a layer, its feed-forward part.
+def bytes_per_id(model: PreTrainedModel, max_length: int) -> int:
+    """The memory of one id's hidden states at the widest point of a layer, its feed-forward part.
 
-    Attention that is not fused keeps its probabilities as well, twice, for each head and each id of the row.
+    Attention that is not fused also keeps its probabilities, twice, for each head and each id of the row.
     """
     linear = [module for module in model.base_model.modules() if isinstance(module, torch.nn.Linear)]
     width = model.get_input_embeddings().embedding_dim
@@ -44,12 +45,12 @@ def bytes_per_id(model, max_length: int) -> int:
 
 
 def bytes_per_target(vocabulary: int) -> int:
-    """The logits of one target, their exponentials for the normalisation, and a copy where they were rounded."""
+    """The memory of one target's logits, their exponentials for the normalisation, and a copy if they were rounded."""
     return FLOAT32 * 3 * vocabulary
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Memory that nothing uses; None where the system does not say."""
+    """The free memory of a device; None if the system does not say."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     try:
@@ -59,7 +60,7 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a forward pass failed for lack of memory."""
+    """Whether a forward pass failed because memory ran out."""
     said = str(error).lower()
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
         isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said)

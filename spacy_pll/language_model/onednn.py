@@ -1,8 +1,8 @@
-"""Float32 products by oneDNN on processors for which the library that PyTorch uses for them is slow.
+"""Float32 matrix products by oneDNN, on processors where the library that PyTorch uses is slow.
 
 PyTorch hands float32 matrix products on x86 to Intel's MKL, which leaves AVX-512 unused on
-processors of other makers: there oneDNN, which PyTorch comes with and uses for bfloat16, is
-1.3 to 1.8 times as fast (benchmarks/README.md). Both add up in float32; sums differ in the last digits.
+processors of other makers. There oneDNN, which is part of PyTorch and which it uses for bfloat16,
+is 1.3 to 1.8 times as fast (benchmarks/README.md). Both add in float32; sums differ in the last digits.
 """
 
 from functools import lru_cache
@@ -12,18 +12,18 @@ import torch
 from torch.nn.functional import linear, pad
 from torch.overrides import TorchFunctionMode
 
-# oneDNN compiles a kernel for each size that it meets, and keeps a thousand of them: some 300 MB when every pass has
-# another number of targets. So numbers of rows are rounded up to a multiple of this.
+# oneDNN compiles a kernel for each size and keeps a thousand of them: some 300 MB if every pass has another number of
+# targets. So the number of rows is rounded up to a multiple of this.
 ROWS = 32
 
-CPU_INFO = Path("/proc/cpuinfo")  # Linux; elsewhere PyTorch's choice stands
+CPU_INFO = Path("/proc/cpuinfo")  # Linux; elsewhere PyTorch's choice is kept
 
 
 @lru_cache(maxsize=1)
 def is_faster_here() -> bool:
     """Whether this processor is one on which oneDNN was found to be faster: AMD, with AVX-512.
 
-    By kind and not by timing, so that the same machine gives the same digits every time.
+    Decided by the kind of processor and not by timing, so that a machine gives the same digits every time.
     """
     if not torch.backends.mkldnn.is_available() or torch.backends.cpu.get_cpu_capability() != "AVX512":
         return False
@@ -33,8 +33,7 @@ def is_faster_here() -> bool:
 class OneDNNLinear(TorchFunctionMode):
     """While this context lasts, oneDNN computes the products with the weights of a model's linear layers.
 
-    The model itself is not changed. The copies of its weights in oneDNN's own layout take as much memory again
-    as these weights.
+    The model is not changed. The weights are copied into oneDNN's layout, which takes as much memory again.
     """
 
     def __init__(self, model: torch.nn.Module):
