@@ -11,6 +11,8 @@ import pytest
 import spacy
 from spacy.tokenizer import Tokenizer
 
+import spacy_pll
+
 from .. import reference
 from ..conftest import scores, wordpiece_tokenizer
 
@@ -131,7 +133,7 @@ def test_candidates_must_be_a_list(make_nlp, candidates):
 
 @pytest.mark.parametrize("candidate", ["", " \n", None, 3])
 def test_a_blank_candidate_is_refused(make_nlp, candidate):
-    with pytest.raises(ValueError, match="more than white space in it. It is"):
+    with pytest.raises(ValueError, match="must be a text that is not blank. It is"):
         make_nlp().get_pipe("pll").score_continuations("The", ["cat", candidate])
 
 
@@ -167,6 +169,26 @@ def test_the_pipelines_tokenizer_is_used_but_the_pipeline_is_not_kept(make_nlp):
     gc.collect()  # some versions of spaCy hold a pipeline in a cycle of their own
     assert alive() is None
     assert pll.score_continuations("The", ["well-known"])[0].span.text == "well-known"
+
+
+def test_the_function_takes_the_pipeline_as_it_is(make_nlp):
+    """A copied pipeline and a sourced component are tokenized by the pipeline that is given."""
+    nlp = make_nlp()
+    expected = [one.score for one in nlp.get_pipe("pll").score_continuations("The", ["well-known", "cat"], ".")]
+    sourced = spacy.blank("en")
+    sourced.tokenizer = Tokenizer(sourced.vocab)
+    sourced.add_pipe("pll", source=nlp)
+    for other in (nlp, copy.deepcopy(nlp), pickle.loads(pickle.dumps(nlp))):
+        found = spacy_pll.score_continuations(other, "The", ["well-known", "cat"], ".")
+        assert [one.score for one in found] == expected
+        assert len(found[0].span) == 3 and found[0].span.doc.vocab is other.vocab
+    found = spacy_pll.score_continuations(sourced, "The", ["well-known", "cat"])
+    assert len(found[0].span) == 1 and found[0].span.doc.vocab is sourced.vocab
+
+
+def test_a_pipeline_without_the_component_is_refused():
+    with pytest.raises(ValueError, match="no `pll` component"):
+        spacy_pll.score_continuations(spacy.blank("en"), "The", ["cat"])
 
 
 def test_after_loading_from_disk(make_nlp, tmp_path):
