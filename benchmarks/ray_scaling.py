@@ -24,7 +24,7 @@ import torch
 from evaluate_beyond import brown_files, joined
 
 from spacy_pll.distributed import annotate, cluster
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 BATCH = 32
 
@@ -34,7 +34,7 @@ def make_known(folder: str, model: str | None):
     Path(folder, str(os.getpid())).touch()
     if torch.get_num_threads() != 1:
         raise RuntimeError(f"A worker has {torch.get_num_threads()} threads.")
-    return make_pipeline(model)
+    return make_pipeline(PipelineSettings(model))
 
 
 def run(texts: list[str], workers: int, model: str | None, kill: bool = False) -> dict:
@@ -77,7 +77,7 @@ def main():
     texts = sentences[:: len(sentences) // args.sentences][: args.sentences]  # from all of the corpus
 
     torch.set_num_threads(1)
-    nlp = make_pipeline(args.model)
+    nlp = make_pipeline(PipelineSettings(args.model))
     began, busy = time.perf_counter(), time.process_time()
     docs = list(nlp.pipe(texts, batch_size=BATCH))
     seconds, busy = time.perf_counter() - began, time.process_time() - busy

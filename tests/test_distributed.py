@@ -2,10 +2,13 @@
 
 import json
 import os
+import pickle
 import shutil
 import signal
+import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,10 +19,17 @@ pytest.importorskip("ray")
 
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
+import ray.data  # noqa: E402
+from ray.data.exceptions import ExecutionTimeoutError  # noqa: E402
 
 from spacy_pll import distributed  # noqa: E402
 from spacy_pll.component import PLLScorer  # noqa: E402
 from spacy_pll.corpus.readers import InputError  # noqa: E402
+from spacy_pll.distributed import datasets  # noqa: E402
+from spacy_pll.distributed.datasets import read_text_files, summarize_files  # noqa: E402
+from spacy_pll.distributed.runs import write_parquet  # noqa: E402
+from spacy_pll.distributed.workers import Worker, added_columns, serialize_pipeline  # noqa: E402
+from spacy_pll.pipelines import PipelineSettings, make_pipeline  # noqa: E402
 
 from .cli.conftest import run  # noqa: E402
 from .conftest import SENTENCES  # noqa: E402
@@ -52,8 +62,8 @@ def table(texts):
 
 def test_a_worker_adds_what_the_pipeline_scores(make_nlp):
     texts = [*SENTENCES, "", "  two  spaces "]
-    out = distributed.Worker(lambda: make_nlp("bert", metrics=["word_l2r", "original"]), "text")(table(texts))
-    names = distributed.added_columns(make_nlp("bert", metrics=["word_l2r", "original"]), "text")
+    out = Worker(lambda: make_nlp("bert", metrics=["word_l2r", "original"]), "text")(table(texts))
+    names = added_columns(make_nlp("bert", metrics=["word_l2r", "original"]), "text")
     assert out.column_names == ["id", "text", "more", *names]
     nlp = make_nlp("bert", metrics=["word_l2r", "original"], keep_pieces=True)
     for row, doc in zip(out.to_pylist(), nlp.pipe(texts), strict=True):
@@ -77,7 +87,7 @@ def test_rows_that_fail_are_kept_with_their_error(make_nlp, component):
         return make_nlp("bert", nlp=nlp)
 
     texts = [SENTENCES[0], "a bad one", SENTENCES[1], "long " * 100, None, SENTENCES[2]]
-    rows = distributed.Worker(make, "text")(table(texts)).to_pylist()
+    rows = Worker(make, "text")(table(texts)).to_pylist()
     assert [row["text"] for row in rows] == texts
     errors = [row["error"] for row in rows]
     assert errors[1] == "RuntimeError: a bad text"
@@ -89,7 +99,7 @@ def test_rows_that_fail_are_kept_with_their_error(make_nlp, component):
 
 
 def test_a_fault_of_the_worker_is_no_texts_fault(make_nlp, monkeypatch):
-    worker = distributed.Worker(lambda: make_nlp("bert"), "text")
+    worker = Worker(lambda: make_nlp("bert"), "text")
 
     def broken(self, *args):
         raise RuntimeError("device lost")
@@ -98,7 +108,7 @@ def test_a_fault_of_the_worker_is_no_texts_fault(make_nlp, monkeypatch):
     with pytest.raises(RuntimeError, match="device lost"):
         worker(table(SENTENCES))
     with pytest.raises(RuntimeError, match="device lost"):
-        distributed.Worker(lambda: make_nlp("bert"), "text")
+        Worker(lambda: make_nlp("bert"), "text")
 
 
 def test_a_pipeline_travels_with_its_weights(model_folder, tmp_path):
@@ -108,25 +118,25 @@ def test_a_pipeline_travels_with_its_weights(model_folder, tmp_path):
     model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(tmp_path / "model")}
     nlp.add_pipe("pll", config={"model": model, "metrics": ["original"]})
     expected = [nlp(text)._.pll for text in SENTENCES]
-    make = distributed.packed(nlp)
+    make = serialize_pipeline(nlp)
     shutil.rmtree(tmp_path / "model")
-    rows = distributed.Worker(make, "text")(table(SENTENCES)).to_pylist()
+    rows = Worker(make, "text")(table(SENTENCES)).to_pylist()
     assert [row["pll"] for row in rows] == pytest.approx(expected, abs=1e-5)
 
 
 def read_here(corpus):
     """What the reading tasks give, as rows."""
-    items = [{"path": s.path, "first": s.first, "fields": json.dumps(s.fields)} for s in corpus.sources]
-    return [row for t in distributed._read_sources(pa.Table.from_pylist(items), corpus) for row in t.to_pylist()]
+    items = [{"path": s.path, "first": s.first, "fields": json.dumps(s.fields)} for s in corpus.files]
+    return [row for t in read_text_files(pa.Table.from_pylist(items), corpus) for row in t.to_pylist()]
 
 
 def test_texts_are_numbered_through_the_files_of_a_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(distributed, "ROWS_PER_READ", 2)
+    monkeypatch.setattr(datasets, "ROWS_PER_READ", 2)
     (tmp_path / "b.txt").write_text("one\ntwo\nthree\n")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.csv").write_text("text,n\nfour,1\nfive,2\n")
     (tmp_path / "notes.md").write_text("not read")
-    corpus = distributed.survey(str(tmp_path))
+    corpus = summarize_files(str(tmp_path))
     assert corpus.texts == 5 and corpus.numbered and corpus.schema.names == ["id", "text", "file", "n"]
     csv = str(Path("sub", "a.csv"))
     assert [tuple(row.values()) for row in read_here(corpus)] == [
@@ -144,7 +154,7 @@ def test_what_stands_beside_a_text_keeps_its_type_where_it_has_one(tmp_path):
         {"text": "b", "i": None, "f": 2.5, "s": None, "mixed": "1"},
     ]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    corpus = distributed.survey(str(tmp_path / "in.jsonl"))
+    corpus = summarize_files(str(tmp_path / "in.jsonl"))
     types = {"id": "int64", "text": "string", "i": "int64", "f": "double", "b": "bool", "s": "string"}
     texts = dict.fromkeys(["mixed", "list", "none", "big"], "string")
     assert {field.name: str(field.type) for field in corpus.schema} == types | texts
@@ -154,28 +164,28 @@ def test_what_stands_beside_a_text_keeps_its_type_where_it_has_one(tmp_path):
 
 
 def test_parquet_is_read_with_its_own_columns_and_ids(tmp_path, monkeypatch):
-    monkeypatch.setattr(distributed, "ROWS_PER_READ", 2)
+    monkeypatch.setattr(datasets, "ROWS_PER_READ", 2)
     for name, start in (("a", 0), ("b", 3)):
         ids = [f"t{n}" for n in range(start, start + 3)]
         pq.write_table(pa.table({"Sentence": ["x"] * 3, "key": ids, "l": [[1]] * 3}), tmp_path / f"{name}.parquet")
-    corpus = distributed.survey(str(tmp_path), "Sentence", "key")
+    corpus = summarize_files(str(tmp_path), "Sentence", "key")
     assert corpus.texts == 6 and not corpus.numbered
     assert read_here(corpus) == [{"Sentence": "x", "key": f"t{n}", "l": [1]} for n in range(6)]
-    corpus = distributed.survey(str(tmp_path), "Sentence", "id")
+    corpus = summarize_files(str(tmp_path), "Sentence", "id")
     assert [row["id"] for row in read_here(corpus)] == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "no folder that holds one"),
+        ({}, "or a folder that contains one"),
         ({"a.txt": b""}, "There is no text in"),
         ({"a.jsonl": b'{"text": "x"}\n{"text": \n'}, "a.jsonl, line 2: not valid JSON"),
-        ({"a.jsonl": b'{"text": "x", "id": 1}\n{"text": "y"}\n'}, "Of the 2 texts in .* 1 have 'id' beside them"),
-        ({"a.jsonl": b'{"text": "x", "id": 1.5}\n'}, "'id', must hold whole numbers or strings, and holds double"),
-        ({"a.parquet": b"PAR1"}, "a.parquet: not a Parquet file, or a damaged one"),
+        ({"a.jsonl": b'{"text": "x", "id": 1}\n{"text": "y"}\n'}, "Only 1 of the 2 texts in .* have 'id'"),
+        ({"a.jsonl": b'{"text": "x", "id": 1.5}\n'}, "'id', must hold whole numbers or strings. It holds double"),
+        ({"a.parquet": b"PAR1"}, "a.parquet: this is not a Parquet file, or it is damaged"),
         ({"a.parquet": {"t": ["x"]}}, "a.parquet: there is no 'text'; there is 't'.*--column"),
-        ({"a.parquet": {"text": [1]}}, "a.parquet: 'text' holds no texts but int64"),
+        ({"a.parquet": {"text": [1]}}, "a.parquet: 'text' must hold text. It holds int64"),
         ({"a.parquet": {"text": ["x"]}, "b.parquet": {"text": ["x"], "n": [1]}}, "b.parquet: its columns differ"),
         ({"a.parquet": {"text": ["x"]}, "b.txt": b"x"}, "holds Parquet files and others"),
     ],
@@ -187,9 +197,9 @@ def test_input_that_cannot_be_read_is_named(tmp_path, files, message):
         else:
             (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
-        distributed.survey(str(tmp_path))
+        summarize_files(str(tmp_path))
     with pytest.raises(InputError, match="There is no file or folder"):
-        distributed.survey(str(tmp_path / "none"))
+        summarize_files(str(tmp_path / "none"))
 
 
 def test_settings_that_are_not_legal(make_nlp):
@@ -198,14 +208,34 @@ def test_settings_that_are_not_legal(make_nlp):
     with pytest.raises(ValueError, match="`gpus_per_worker` must be 0 to 1.* It is 2"):
         distributed.annotate(None, make_nlp("bert"), gpus_per_worker=2)
     with pytest.raises(ValueError, match="no `pll` component"):
-        distributed.added_columns(spacy.blank("en"), "text")
+        added_columns(spacy.blank("en"), "text")
+
+
+FRESH_WORKER = """
+import pickle, sys
+Worker, make_nlp, table = pickle.load(sys.stdin.buffer)
+print(Worker(make_nlp, "text")(table)["pll"].to_pylist())
+print([name for name in sys.modules if name.startswith("spacy_pll.cli")])
+"""
+
+
+def test_a_worker_does_not_import_the_command_line(model_folder, make_nlp):
+    """Neither from settings nor from a pipeline. (spaCy itself imports Typer, so that is not looked at.)"""
+    nlp = make_nlp("bert")
+    makers = [partial(make_pipeline, PipelineSettings(model=str(model_folder("bert")))), serialize_pipeline(nlp)]
+    for make_nlp in makers:
+        job = pickle.dumps((Worker, make_nlp, table(SENTENCES[:2])))
+        out = subprocess.run([sys.executable, "-c", FRESH_WORKER], input=job, check=True, capture_output=True)
+        scores, modules = map(json.loads, out.stdout.splitlines())
+        assert scores == pytest.approx([nlp(text)._.pll for text in SENTENCES[:2]], abs=1e-5)
+        assert modules == []
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch, tmp_path):
-    for name in [name for name in sys.modules if name.split(".")[0] == "ray"]:
-        monkeypatch.delitem(sys.modules, name)
+    for name in list(sys.modules):
+        if name.split(".")[0] == "ray" or name.startswith("spacy_pll.distributed"):
+            monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "spacy_pll.distributed")
     monkeypatch.delattr("spacy_pll.distributed")
     (tmp_path / "in.txt").write_text("x\n")
     result = run("score", tmp_path / "in.txt", tmp_path / "out.parquet", "--engine", "ray", fails=True)
@@ -215,14 +245,14 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--engine", "ray", "--resume"], "--resume does not go with --engine ray"),
-        (["--engine", "ray", "--tokens"], "--tokens does not go with --engine ray"),
-        (["--engine", "ray", "--format", ".txt"], "--format does not go with --engine ray"),
-        (["--engine", "ray", "--n-process", "2"], "--n-process does not go with --engine ray"),
-        (["--engine", "ray", "--gpu-id", "0"], "--gpu-id does not go with --engine ray"),
-        (["--workers", "2"], "--workers does not go with --engine local. Add --engine ray"),
-        (["--gpus-per-worker", "1"], "--gpus-per-worker does not go with --engine local"),
-        (["--id-column", "x"], "--id-column does not go with --engine local"),
+        (["--engine", "ray", "--resume"], "--resume cannot be combined with --engine ray"),
+        (["--engine", "ray", "--tokens"], "--tokens cannot be combined with --engine ray"),
+        (["--engine", "ray", "--format", ".txt"], "--format cannot be combined with --engine ray"),
+        (["--engine", "ray", "--n-process", "2"], "--n-process cannot be combined with --engine ray"),
+        (["--engine", "ray", "--gpu-id", "0"], "--gpu-id cannot be combined with --engine ray"),
+        (["--workers", "2"], "--workers cannot be combined with --engine local. Add --engine ray"),
+        (["--gpus-per-worker", "1"], "--gpus-per-worker cannot be combined with --engine local"),
+        (["--id-column", "x"], "--id-column cannot be combined with --engine local"),
     ],
 )
 def test_options_of_the_other_engine_are_refused(tmp_path, options, message):
@@ -244,7 +274,7 @@ def test_outputs_and_inputs_that_are_refused(tmp_path, model_folder):
     assert "exists. Replace it with --force" in refused(tmp_path / "in.jsonl", tmp_path / "out.parquet")
 
 
-@pytest.mark.parametrize("error", [distributed.ExecutionTimeoutError, distributed.ray.exceptions.RayError])
+@pytest.mark.parametrize("error", [ExecutionTimeoutError, ray.exceptions.RayError])
 def test_a_job_that_fails_leaves_nothing_and_what_was_there(tmp_path, error):
     class Failing:
         def write_parquet(self, path, **more):
@@ -255,7 +285,7 @@ def test_a_job_that_fails_leaves_nothing_and_what_was_there(tmp_path, error):
     output.mkdir()
     (output / "precious").touch()
     with pytest.raises(ChildProcessError, match="The job failed, and nothing was written. no progress"):
-        distributed.write(Failing(), output)
+        write_parquet(Failing(), output)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["out.parquet", "precious"]
 
 
@@ -292,7 +322,7 @@ def test_the_command_gives_what_a_single_process_gives(two_workers, tmp_path, mo
 @pytest.mark.slow
 def test_a_worker_is_killed_and_every_row_is_there_once(two_workers, tmp_path, make_nlp):
     nlp = make_nlp("bert")
-    make, folder = distributed.packed(nlp), str(tmp_path)
+    make, folder = serialize_pipeline(nlp), str(tmp_path)
     texts = [f"{text} {n}" for n, text in enumerate(SENTENCES * 20)]
 
     def make_slow_and_known():
@@ -302,7 +332,7 @@ def test_a_worker_is_killed_and_every_row_is_there_once(two_workers, tmp_path, m
         nlp.make_doc = lambda text: time.sleep(0.05) or make_doc(text)  # both are at work when one is killed
         return nlp
 
-    dataset = distributed.ray.data.from_items([{"id": n, "text": text} for n, text in enumerate(texts)])
+    dataset = ray.data.from_items([{"id": n, "text": text} for n, text in enumerate(texts)])
     scored = distributed.annotate(dataset, make_slow_and_known, workers=2, batch_size=4)
     rows = []
     for batch in scored.iter_batches(batch_size=None, batch_format="pyarrow"):
@@ -320,7 +350,7 @@ def test_a_worker_is_killed_and_every_row_is_there_once(two_workers, tmp_path, m
 def test_a_dataset_and_a_pipeline_in_python(two_workers, make_nlp, tmp_path):
     nlp = make_nlp("bert", attr="naturalness")
     items = [{"key": str(n), "sentence": text} for n, text in reversed(list(enumerate(SENTENCES)))]
-    dataset = distributed.ray.data.from_items(items)
+    dataset = ray.data.from_items(items)
     with pytest.raises(ValueError, match="no column 'text'; it has 'key', 'sentence'"):
         distributed.annotate(dataset, nlp)
     names = {"column": "sentence", "id_column": "key"}
@@ -333,5 +363,5 @@ def test_a_dataset_and_a_pipeline_in_python(two_workers, make_nlp, tmp_path):
         raise OSError("no such model")
 
     with pytest.raises(ChildProcessError, match="The job failed.*nothing was written"):
-        distributed.write(distributed.annotate(dataset, cannot, **names), tmp_path / "out.parquet")
+        write_parquet(distributed.annotate(dataset, cannot, **names), tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()

@@ -13,7 +13,7 @@ from spacy.tokens import DocBin
 
 from spacy_pll.cli.errors import shown_errors
 from spacy_pll.corpus.readers import read_records
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, split_list
@@ -51,7 +51,7 @@ def main():
             if target.is_file() and record.is_file() and read_json(record)["request"] == wanted:
                 print(f"{target}: made before")
                 continue
-            nlp = nlp or make_pipeline(None if args.model == BUILTIN else args.model, args.metrics)
+            nlp = nlp or make_pipeline(PipelineSettings(None if args.model == BUILTIN else args.model, args.metrics))
             n = annotate(path, target, nlp)
             write_json(record, {"request": wanted, "texts": n})
             print(f"{target}: {n} texts", flush=True)

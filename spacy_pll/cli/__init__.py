@@ -1,14 +1,65 @@
-"""The command line: `python -m spacy pll ...`, or `spacy-pll ...`, which is the same."""
+"""The command line: `python -m spacy pll ...`, or `spacy-pll ...`, which is the same.
+
+spaCy imports this module whenever its command line starts, so a command's module is imported only when it is called.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 import typer
 from spacy.cli._util import app as spacy_cli
+from typer.core import TyperGroup
 
-HELP = """Score text with masked language models: pseudo-log-likelihood (Kauf & Ivanova 2023)."""
+HELP = "Score text with language models: pseudo-log-likelihood (Kauf & Ivanova 2023)."
+# Each command is the function NAME_cli in the module of its name. The text is the first line of its docstring.
+COMMANDS = {
+    "show": "Print the tokens of some texts with their wordpieces and scores.",
+    "score": "Score the texts of a file or folder, and write the scores to a file.",
+    "render": "Write a web page with the tokens of a corpus coloured by score.",
+    "pairs": "Measure the accuracy on minimal pairs.",
+    "ppl": "Measure the pseudo-perplexity of a corpus.",
+    "rescore": "Rerank n-best lists with the PLL.",
+}
 
-app = typer.Typer(name="pll", help=HELP, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
-# spaCy loads what is registered under `spacy_cli` before it runs: this import makes `python -m spacy pll`.
+
+class LazyCommands(Mapping):
+    """The commands by name. A command's module is imported when the command is looked up."""
+
+    def __getitem__(self, name: str):
+        if name not in COMMANDS:
+            raise KeyError(name)
+        function = getattr(import_module(f".{name}", __name__), f"{name}_cli")
+        command = typer.Typer(add_completion=False, rich_markup_mode=None)
+        command.command(name, no_args_is_help=True)(function)
+        return typer.main.get_command(command)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class LazyGroup(TyperGroup):
+    """A group of commands that are listed without importing them."""
+
+    def __init__(self, **settings):
+        super().__init__(**{**settings, "commands": LazyCommands(), "rich_markup_mode": None})
+
+    def format_commands(self, ctx, formatter):
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+app = typer.Typer(name="pll", cls=LazyGroup, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+
+@app.callback(help=HELP)
+def pll():
+    """Typer makes a group of an app that has a callback."""
+
+
+# spaCy imports the modules registered under `spacy_cli` before it runs, so this adds `python -m spacy pll`.
 spacy_cli.add_typer(app)
-
-from . import pairs, ppl, render, rescore, score, show  # noqa: E402, F401
 
 __all__ = ["app"]

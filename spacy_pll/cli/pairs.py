@@ -1,4 +1,4 @@
-"""`pll pairs PATH`: accuracy on minimal pairs."""
+"""`pll pairs PATH`: the accuracy on minimal pairs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,37 +6,24 @@ from typing import Annotated
 import typer
 from wasabi import table
 
-from ..corpus.outputs import ForceOption, check_output, csv_text, json_text, write_whole
+from ..corpus.files import check_output, write_csv, write_json
 from ..evaluation.minimal_pairs import BLIMP, Accuracy, accuracies, read_pairs, sample_pairs, wins
 from ..evaluation.scoring import score_distinct
-from ..pipelines import (
-    BatchSizeOption,
-    GpuOption,
-    LangOption,
-    MaskSpacingOption,
-    MetricsOption,
-    ModelOption,
-    PrecisionOption,
-    ProcessesOption,
-    SpansOption,
-    WordsOption,
-    get_scorer,
-    make_pipeline,
-    split_names,
-)
-from . import app
+from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
+from .options import BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 
-@app.command("pairs", no_args_is_help=True)
+@pipeline_options()
 def pairs_cli(
     path: Annotated[
         str,
-        typer.Argument(help="A file of minimal pairs, .jsonl, .csv or .tsv, or a folder of them.", show_default=False),
+        typer.Argument(
+            help="A file of minimal pairs (.jsonl, .csv or .tsv), or a folder of such files.", show_default=False
+        ),
     ],
-    model: ModelOption = None,
-    metrics: MetricsOption = None,
+    settings: PipelineSettings,
     good: Annotated[str, typer.Option(help="Column of the sentence that should score higher.")] = BLIMP["good"],
     bad: Annotated[str, typer.Option(help="Column of the other sentence.")] = BLIMP["bad"],
     phenomenon: Annotated[
@@ -46,35 +33,36 @@ def pairs_cli(
     paradigm: Annotated[
         str | None,
         typer.Option(
-            help="Column to group by more finely. [default: UID if there, else the file's name]", show_default=False
+            help="Column of smaller groups. [default: UID if there, else the name of the file]", show_default=False
         ),
     ] = None,
     per_piece: Annotated[
-        bool, typer.Option("--per-piece", help="Compare mean scores of wordpieces, not their sums.")
+        bool, typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums.")
     ] = False,
     sample: Annotated[
-        int | None, typer.Option(min=1, help="At most so many pairs of each paradigm, always the same ones.")
+        int | None, typer.Option(min=1, help="Use at most this many pairs per paradigm, the same ones in each run.")
     ] = None,
-    bootstrap: Annotated[int, typer.Option(min=100, help="Samples that the 95 % intervals rest on.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+    bootstrap: Annotated[int, typer.Option(min=100, help="Bootstrap samples for the 95 % intervals.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="FILE.json or FILE.csv; without ending both.", show_default=False),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Also write the results to FILE.json or FILE.csv. A name without an ending writes both.",
+            show_default=False,
+        ),
     ] = None,
     force: ForceOption = False,
-    words: WordsOption = None,
-    spans: SpansOption = None,
-    mask_spacing: MaskSpacingOption = None,
-    lang: LangOption = "en",
-    gpu_id: GpuOption = -1,
-    precision: PrecisionOption = None,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,
 ):
-    """Accuracy on minimal pairs: how often the better of two sentences has the higher score.
+    """Measure the accuracy on minimal pairs.
 
-    PATH is one of BLiMP's own files or a folder of them, or any table with two sentence columns. Ties count as half.
-    The intervals are bootstrap intervals over the pairs of each paradigm.
+    The accuracy is the share of pairs in which the better sentence has the higher score. Ties count as half.
+
+    PATH is a file of BLiMP, a folder of them, or any table with two columns of sentences. The intervals are bootstrap
+    intervals over the pairs of each paradigm.
     """
     with shown_errors():
         files = check_output(output, (".json", ".csv"), force)
@@ -82,9 +70,7 @@ def pairs_cli(
         pairs = read_pairs(path, columns)
         if sample:
             pairs = sample_pairs(pairs, sample)
-        nlp = make_pipeline(
-            model, split_names(metrics), words, spans, lang, precision, gpu_id=gpu_id, mask_spacing=mask_spacing
-        )
+        nlp = make_pipeline(settings)
         scorer = get_scorer(nlp)
         sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
         scores = score_distinct(nlp, scorer.names, sentences, batch_size, progress_bar, n_process)
@@ -94,9 +80,9 @@ def pairs_cli(
             metric: accuracies(pairs, won, bootstrap, seed) for metric, won in wins(pairs, scores, scorer.metrics)
         }
         print(accuracy_table(results))
-        settings = {
+        used = {
             "path": path,
-            "model": model or "builtin",
+            "model": settings.model or "builtin",
             "words": scorer.words,
             "mask_spacing": scorer.mask_spacing,
             "per_piece": per_piece,
@@ -106,17 +92,19 @@ def pairs_cli(
         }
         rows = [{"metric": metric, **result._asdict()} for metric, own in results.items() for result in own]
         for file in files:
-            is_csv = file.suffix == ".csv"
-            write_whole(file, csv_text(rows) if is_csv else json_text({"settings": settings, "results": rows}))
+            if file.suffix == ".csv":
+                write_csv(file, rows)
+            else:
+                write_json(file, {"settings": used, "results": rows})
 
 
 TITLES = {"overall": "overall", "macro": "mean over paradigms"}
 
 
 def accuracy_table(results: dict[str, list[Accuracy]]) -> str:
-    """Percent, with intervals; a block each for the whole, phenomena and paradigms.
+    """Accuracies in percent with their intervals, for all pairs, for phenomena and for paradigms.
 
-    results (dict[str, list[Accuracy]]): By metric, the same groups in each.
+    results (dict[str, list[Accuracy]]): By metric. All metrics have the same groups.
     """
     rows, level = [], "overall"
     for same_group in zip(*results.values()):
@@ -128,7 +116,7 @@ def accuracy_table(results: dict[str, list[Accuracy]]) -> str:
     ties = ", ".join(f"{own[0].ties} under {metric}" for metric, own in results.items())
     header = ("accuracy in % (95 % interval)", "pairs", *results)
     aligns = ["l", *("r" for _ in header[1:])]
-    # The longest name of a paradigm of BLiMP has 54 characters.
+    # BLiMP's longest paradigm name has 54 characters.
     return table(rows, header=header, divider=True, aligns=aligns, max_col=60) + f"Ties, counted as half: {ties}.\n"
 
 

@@ -1,138 +1,74 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
-from spacy.tokens import Doc
 from wasabi import table
 
-from ..component import PLLScorer
-from ..corpus.outputs import ForceOption, check_output, json_text, write_whole
+from ..corpus.files import check_output, write_json
 from ..corpus.readers import InputError, read_records
-from ..corpus.workers import watch_workers
-from ..evaluation.perplexity import Corpus, perplexity, pieces_per_word, word_starts
-from ..pipelines import (
-    BatchSizeOption,
-    GpuOption,
-    LangOption,
-    MaskSpacingOption,
-    MetricsOption,
-    ModelOption,
-    PrecisionOption,
-    ProcessesOption,
-    SpansOption,
-    WordsOption,
-    get_scorer,
-    make_pipeline,
-    split_names,
-)
-from . import app
+from ..evaluation.perplexity import corpus_perplexity
+from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
+from .options import BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 UNITS = {
     "spacy": "spaCy's tokens",
     "tokenizer": "the tokenizer's own pre-tokens",
-    "whitespace": "what stands between white space",
+    "whitespace": "separated by white space",
 }
 
 
-@app.command("ppl", no_args_is_help=True)
+@pipeline_options()
 def ppl_cli(
     path: Annotated[
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A file, .txt (one text a line), .jsonl, .csv, .tsv or .spacy, a folder of them, or - for .txt on "
-            "standard input.",
+            help="A file (.txt with one text per line, .jsonl, .csv, .tsv or .spacy), a folder of such files, or - for "
+            ".txt on standard input.",
             show_default=False,
         ),
     ],
-    column: Annotated[str, typer.Option(help="Column, or key, that holds the text.")] = "text",
-    model: ModelOption = None,
-    metrics: MetricsOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="FILE.json.", show_default=False)] = None,
+    settings: PipelineSettings,
+    column: ColumnOption = "text",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Also write the results to FILE.json.", show_default=False),
+    ] = None,
     force: ForceOption = False,
-    words: WordsOption = None,
-    spans: SpansOption = None,
-    mask_spacing: MaskSpacingOption = None,
-    lang: LangOption = "en",
-    gpu_id: GpuOption = -1,
-    precision: PrecisionOption = None,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,
 ):
-    """Pseudo-perplexity of a corpus, per wordpiece and per word (Salazar et al. 2020, section 2.3).
+    """Measure the pseudo-perplexity of a corpus.
 
-    Words are counted in the unit that --words names. Nothing of the corpus is kept in memory.
+    It is given per wordpiece and per word (Salazar et al. 2020, section 2.3). --words says what counts as a word. The
+    corpus is read text by text and not kept in memory.
     """
     with shown_errors():
         files = check_output(output, (".json",), force)
-        options = (model, split_names(metrics), words, spans, lang, precision)
-        nlp = make_pipeline(*options, keep_pieces=True, gpu_id=gpu_id, mask_spacing=mask_spacing)
-        scorer = get_scorer(nlp)
-        if scorer.targets is not None:
-            raise ValueError(
-                f"The pipeline {model!r} scores some spans only (its setting `targets` is {scorer.targets!r}), and "
-                "perplexity is of whole texts. Use a pipeline without `targets`."
-            )
+        nlp = make_pipeline(replace(settings, keep_pieces=True))
         texts = (record.text for record in read_records(path, column, nlp.vocab))
-        corpus = Corpus()
-        with watch_workers():
-            for doc in progress_bar(nlp.pipe(texts, batch_size=batch_size, n_process=n_process)):
-                add_doc(corpus, doc, scorer)
-        if not corpus.pieces:
-            raise InputError(f"Nothing was scored: {path!r} has {corpus.texts} texts, none of them with a wordpiece.")
-        result = summary(corpus, scorer)
+        result = corpus_perplexity(nlp, texts, batch_size, n_process, progress_bar)
+        if not result["pieces"]:
+            raise InputError(f"Nothing was scored: {path!r} has {result['texts']} texts, none with a wordpiece.")
+        scorer = get_scorer(nlp)
         print(summary_tables(result, scorer.words))
-        settings = {
+        used = {
             "path": path,
-            "model": model or "builtin",
+            "model": settings.model or "builtin",
             "words": scorer.words,
             "mask_spacing": scorer.mask_spacing,
         }
         for file in files:
-            write_whole(file, json_text({"settings": settings, **result}))
-
-
-def add_doc(corpus: Corpus, doc: Doc, scorer: PLLScorer):
-    """Count a scored doc in."""
-    data = doc._.get(scorer.names.data)
-    tokenizer = scorer.model.tokenizer
-    per_word = pieces_per_word(data["start"], word_starts(doc, scorer.words, tokenizer))
-    # What the model reads at once is a span and the special tokens around it.
-    room = scorer.model.max_length - len(tokenizer.encode("").ids)
-    windowed = any((span._.get(scorer.names.pieces) or 0) > room for span in scorer.get_spans([doc])[0])
-    scores = {metric: sum(values) for metric, values in data["scores"].items()}
-    corpus.add(per_word, np.array(data["ids"]), scorer.model.unknown_id, windowed, scores)
-
-
-def summary(corpus: Corpus, scorer: PLLScorer) -> dict:
-    """The figures, for a file; shares are 0 to 1."""
-    return {
-        "texts": corpus.texts,
-        "empty_texts": corpus.empty,
-        "windowed_texts": corpus.windowed,
-        "words": corpus.words,
-        "split_words": corpus.split,
-        "split_share": corpus.split / max(1, corpus.words),
-        "pieces": corpus.pieces,
-        "unknown_pieces": corpus.unknown,
-        "metrics": {
-            metric: {
-                "log_likelihood": total,
-                "pppl_per_piece": perplexity(total, corpus.pieces),
-                "pppl_per_word": perplexity(total, corpus.words) if corpus.words else None,
-            }
-            for metric, total in corpus.log_likelihood.items()
-        },
-    }
+            write_json(file, {"settings": used, **result})
 
 
 def summary_tables(result: dict, unit: str) -> str:
-    """What was counted, and the perplexities by metric."""
+    """The counts, and the perplexities by metric."""
     counts = [
         ("texts", f"{result['texts']:,}"),
         ("  without a piece", f"{result['empty_texts']:,}"),

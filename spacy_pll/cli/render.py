@@ -1,85 +1,53 @@
-"""`pll render INPUT OUTPUT.html`: scored texts on one page."""
+"""`pll render INPUT OUTPUT.html`: scored texts on a web page."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from spacy.language import Language
 
 from ..analysis.visualize import VMIN, View, page_parts
-from ..corpus.outputs import ForceOption, check_output, write_whole
+from ..corpus.files import check_output, write_text
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
-from ..pipelines import (
-    BatchSizeOption,
-    GpuOption,
-    LangOption,
-    MaskSpacingOption,
-    MetricsOption,
-    ModelOption,
-    PrecisionOption,
-    SpansOption,
-    WordsOption,
-    get_scorer,
-    make_pipeline,
-    split_names,
-)
-from . import app
+from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
+from .options import BatchSizeOption, ColumnOption, ForceOption, pipeline_options
 from .progress import progress_bar
 
 
-@app.command("render", no_args_is_help=True)
+@pipeline_options()
 def render_cli(
     input: Annotated[
         str,
         typer.Argument(
-            help="Texts: .txt (one a line), .jsonl, .csv, .tsv, .spacy, a folder of these, or - for standard input.",
+            help="A file (.txt with one text per line, .jsonl, .csv, .tsv or .spacy), a folder of such files, or - for "
+            ".txt on standard input.",
             show_default=False,
         ),
     ],
     output: Annotated[Path, typer.Argument(help="The page to write, an .html file.", show_default=False)],
-    model: ModelOption = None,
-    metrics: MetricsOption = None,
-    words: WordsOption = None,
-    spans: SpansOption = None,
-    mask_spacing: MaskSpacingOption = None,
-    lang: LangOption = "en",
-    column: Annotated[str, typer.Option(help="The column, or key, that holds the text.")] = "text",
-    vmin: Annotated[float, typer.Option(help="The score from which on, downward, the last colour is used.")] = VMIN,
-    gpu_id: GpuOption = -1,
+    settings: PipelineSettings,
+    column: ColumnOption = "text",
+    vmin: Annotated[float, typer.Option(help="Scores at or below this get the darkest colour.")] = VMIN,
     batch_size: BatchSizeOption = 128,
-    precision: PrecisionOption = None,
     force: ForceOption = False,
 ):
-    """Write one page of texts with their tokens coloured by score, to search and to sort.
+    """Write a web page with the tokens of a corpus coloured by score.
 
-    The page is a single file that loads nothing: it can be mailed, and opened anywhere.
+    Texts can be searched and sorted. The page is one file and loads nothing else, so it can be mailed and opened
+    anywhere.
     """
     with shown_errors():
         if output.suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"OUTPUT is a page, so its name must end in .html. It is {str(output)!r}.")
+            raise ValueError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")
         check_output(output, (output.suffix,), force)
         if input != STANDARD_STREAM:
-            list_files(input)  # before a model is loaded in vain
-        nlp = make_pipeline(
-            model,
-            split_names(metrics),
-            words,
-            spans,
-            lang,
-            precision,
-            keep_pieces=True,
-            gpu_id=gpu_id,
-            mask_spacing=mask_spacing,
-        )
+            list_files(input)  # fails before the model is loaded
+        nlp = make_pipeline(replace(settings, keep_pieces=True))
         scorer = get_scorer(nlp)
         view = View(scorer.names, scorer.names.columns, vmin)
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
         about = f"Pseudo-log-likelihood ({', '.join(scorer.metrics)}) under the model {scorer.model.title}"
-        docs = progress_bar(_scored(nlp, input, column, batch_size))
-        write_whole(output, page_parts(docs, view, title, about))
-
-
-def _scored(nlp: Language, input: str, column: str, batch_size: int):
-    records = read_records(input, column, nlp.vocab)
-    return nlp.pipe((record.text for record in records), batch_size=batch_size)
+        texts = (record.text for record in read_records(input, column, nlp.vocab))
+        docs = progress_bar(nlp.pipe(texts, batch_size=batch_size))
+        write_text(output, page_parts(docs, view, title, about))

@@ -1,48 +1,34 @@
-"""`pll rescore NBEST`: reorder n-best lists with the PLL."""
+"""`pll rescore NBEST`: n-best lists reranked with the PLL."""
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-import numpy as np
 import typer
 from wasabi import table
 
-from ..corpus.outputs import ForceOption, check_output, write_whole
+from ..corpus.files import check_output, write_text
 from ..corpus.readers import InputError
 from ..evaluation.rescoring import (
     FORMAT,
     Measure,
-    NBest,
+    ReferencedLists,
     best_by,
     bleu,
     corpus_value,
     grid,
-    interpolate,
     oracle,
-    ranking,
     read_nbest,
-    tune,
+    rescored_rows,
+    second_pass,
     word_error_rate,
 )
-from ..evaluation.scoring import TextScore, score_distinct
-from ..pipelines import (
-    BatchSizeOption,
-    GpuOption,
-    LangOption,
-    MaskSpacingOption,
-    ModelOption,
-    PrecisionOption,
-    ProcessesOption,
-    SpansOption,
-    WordsOption,
-    get_scorer,
-    make_pipeline,
-)
-from . import app
+from ..evaluation.scoring import score_distinct
+from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
+from .options import BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 EDITS = ("substitutions", "deletions", "insertions")
@@ -59,41 +45,49 @@ def parse_grid(value: str) -> list[float]:
         ) from None
 
 
-@app.command("rescore", no_args_is_help=True)
+@pipeline_options(without="metrics")
 def rescore_cli(
-    path: Annotated[str, typer.Argument(metavar="NBEST", help=f"A .jsonl file: {FORMAT}", show_default=False)],
-    model: ModelOption = None,
-    metric: Annotated[str | None, typer.Option(help="Of the PLL. [default: word_l2r]", show_default=False)] = None,
-    weight: Annotated[float | None, typer.Option(help="Of the PLL, beside the first pass.", show_default=False)] = None,
+    path: Annotated[
+        str, typer.Argument(metavar="NBEST", help=f"A .jsonl file. Each line is a list: {FORMAT}", show_default=False)
+    ],
+    settings: PipelineSettings,
+    metric: Annotated[
+        str | None, typer.Option(help="Name of the metric. [default: word_l2r]", show_default=False)
+    ] = None,
+    weight: Annotated[
+        float | None, typer.Option(help="Weight of the PLL added to the first-pass score.", show_default=False)
+    ] = None,
     dev: Annotated[
         str | None,
-        typer.Option(help="Tune the weight on this file, of the same form, with references.", show_default=False),
+        typer.Option(help="Tune the weight on this file of n-best lists with references.", show_default=False),
     ] = None,
-    grid_: Annotated[str, typer.Option("--grid", help="START:STOP:STEP, the weights to try with --dev.")] = "0:2:0.05",
+    grid_: Annotated[
+        str, typer.Option("--grid", help="The weights to try with --dev, as START:STOP:STEP.")
+    ] = "0:2:0.05",
     per_piece: Annotated[
-        bool, typer.Option("--per-piece", help="Normalise by length: the mean of the wordpieces' scores, not the sum.")
+        bool,
+        typer.Option("--per-piece", help="Normalise by length: use the mean score per wordpiece instead of the sum."),
     ] = False,
     use_bleu: Annotated[
-        bool, typer.Option("--bleu", help="References are translations: BLEU in the place of word error rate.")
+        bool, typer.Option("--bleu", help="The texts are translations: show BLEU instead of the word error rate.")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="FILE.jsonl: the lists reordered, with all scores.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.", show_default=False
+        ),
     ] = None,
     force: ForceOption = False,
-    words: WordsOption = None,
-    spans: SpansOption = None,
-    mask_spacing: MaskSpacingOption = None,
-    lang: LangOption = "en",
-    gpu_id: GpuOption = -1,
-    precision: PrecisionOption = None,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,
 ):
-    """Reorder n-best lists by first-pass score + weight * PLL (Salazar et al. 2020, section 3).
+    """Rerank n-best lists with the PLL.
 
-    Scores are natural logarithms. Word error rate, or BLEU, is shown where lists have a "reference" (for BLEU also
-    "references", several).
+    Hypotheses are ranked by first-pass score + weight * PLL (Salazar et al. 2020, section 3). Scores are natural
+    logarithms.
+
+    For lists with a "reference", the word error rate before and after is shown. With --bleu a list may also have
+    "references", a list of several.
     """
     if (weight is None) == (dev is None):
         raise typer.BadParameter("Give either --weight, or --dev FILE to tune it.")
@@ -108,49 +102,27 @@ def rescore_cli(
             raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
         has_references = any(nbest.references for nbest in (*lists, *dev_lists))
         measure = (bleu() if use_bleu else word_error_rate()) if has_references else None
-        nlp = make_pipeline(
-            model, [metric] if metric else None, words, spans, lang, precision, gpu_id=gpu_id, mask_spacing=mask_spacing
-        )
+        nlp = make_pipeline(replace(settings, metrics=[metric] if metric else None))
         texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
         scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar, n_process)
         if dev:
-            judged = Judged.of(dev_lists, scores, per_piece, measure)
-            weight = tuned_weight(judged, measure, weights, dev)
+            weight = _tune(ReferencedLists.select(dev_lists, scores, per_piece, measure), measure, weights, dev)
         n_hypotheses = sum(len(nbest.texts) for nbest in lists)
         print(f"{len(lists)} lists, {n_hypotheses} hypotheses, weight {weight:g}.")
-        judged = Judged.of(lists, scores, per_piece, measure)
-        print(quality_table(judged, measure, weight) if judged.lists else f"No list in {path!r} has a reference.\n")
-        plls = plls_of(lists, scores, per_piece)
+        evaluated = ReferencedLists.select(lists, scores, per_piece, measure)
+        if evaluated.lists:
+            print(quality_table(evaluated, measure, weight))
+        else:
+            print(f"No list in {path!r} has a reference.\n")
+        plls = second_pass(lists, scores, per_piece)
         for file in files:
-            write_whole(file, rescored_lines(rows, lists, plls, scores, weight))
+            reranked = rescored_rows(rows, lists, plls, scores, weight)
+            write_text(file, (json.dumps(row, ensure_ascii=False) + "\n" for row in reranked))
 
 
-def plls_of(lists: Sequence[NBest], scores: dict[str, TextScore], per_piece: bool) -> list[np.ndarray]:
-    """What the second pass adds to each hypothesis, before it is weighted: one array (hypotheses,) a list."""
-    used = {text: (score.per_piece() if per_piece else score).scores[0] for text, score in scores.items()}
-    return [np.array([used[text] for text in nbest.texts]) for nbest in lists]
-
-
-class Judged(NamedTuple):
-    """The lists that have references."""
-
-    lists: list[NBest]
-    plls: list[np.ndarray]
-    counts: list[np.ndarray]  # (hypotheses, counts) each: those of the measure
-
-    @classmethod
-    def of(cls, lists: Sequence[NBest], scores: dict[str, TextScore], per_piece: bool, measure: Measure | None):
-        lists = [nbest for nbest in lists if nbest.references]
-        counts = [np.array([measure.counts(text, nbest.references) for text in nbest.texts]) for nbest in lists]
-        return cls(lists, plls_of(lists, scores, per_piece), counts)
-
-    def value(self, measure: Measure, weight: float) -> float:
-        return corpus_value(self.counts, best_by(self.lists, self.plls, weight), measure)
-
-
-def tuned_weight(dev: Judged, measure: Measure, weights: list[float], name: str) -> float:
-    """The best weight of the grid on the development set; says how good it is there."""
-    weight, value = tune(dev.lists, dev.plls, dev.counts, measure, weights)
+def _tune(dev: ReferencedLists, measure: Measure, weights: list[float], name: str) -> float:
+    """The best weight on the development set. Prints how good it is there."""
+    weight, value = dev.tune(measure, weights)
     before = dev.value(measure, 0.0)
     print(f"Tuned on {name}: {measure.name} {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
     if weight == weights[-1] > weights[0]:
@@ -158,33 +130,19 @@ def tuned_weight(dev: Judged, measure: Measure, weights: list[float], name: str)
     return weight
 
 
-def quality_table(judged: Judged, measure: Measure, weight: float) -> str:
-    """The measure before and after. For the word error rate also the kinds of errors, and the best that could be."""
+def quality_table(evaluated: ReferencedLists, measure: Measure, weight: float) -> str:
+    """The measure before and after. For the word error rate also the kinds of errors, and the best possible ranking."""
     chosen = {
-        "first pass": best_by(judged.lists, judged.plls, 0.0),
-        "rescored": best_by(judged.lists, judged.plls, weight),
+        "first pass": best_by(evaluated.lists, evaluated.plls, 0.0),
+        "rescored": best_by(evaluated.lists, evaluated.plls, weight),
     }
     if measure.name == "WER":
-        chosen["oracle"] = oracle(judged.counts)
-    rows = [(measure.name, *(f"{corpus_value(judged.counts, best, measure):.2f}" for best in chosen.values()))]
+        chosen["oracle"] = oracle(evaluated.counts)
+    rows = [(measure.name, *(f"{corpus_value(evaluated.counts, best, measure):.2f}" for best in chosen.values()))]
     if measure.name == "WER":
-        totals = [sum(of_list[i] for of_list, i in zip(judged.counts, best)) for best in chosen.values()]
+        totals = [sum(of_list[i] for of_list, i in zip(evaluated.counts, best)) for best in chosen.values()]
         rows += [(kind, *(total[k] for total in totals)) for k, kind in enumerate(EDITS)]
-    caption = f"{len(judged.lists)} lists have references"
+    caption = f"{len(evaluated.lists)} lists have references"
     if measure.name == "WER":
         caption += f", of {totals[0][3]} words"
     return table(rows, header=("", *chosen), divider=True, aligns=["l", *("r" for _ in chosen)]) + caption + ".\n"
-
-
-def rescored_lines(
-    rows: list[dict], lists: list[NBest], plls: list[np.ndarray], scores: dict[str, TextScore], weight: float
-) -> Iterator[str]:
-    """The rows with their hypotheses reordered, each with the first pass's score, its PLL and the two together."""
-    for row, nbest, pll in zip(rows, lists, plls, strict=True):
-        total = interpolate(nbest.first_pass, pll, weight)
-        hypotheses = []
-        for i in ranking(nbest.first_pass, pll, weight):
-            score = scores[nbest.texts[i]]
-            more = {"pll": score.scores[0], "pieces": score.pieces, "rescored": float(total[i])}
-            hypotheses.append({**row["hypotheses"][i], **more})
-        yield json.dumps({**row, "hypotheses": hypotheses}, ensure_ascii=False) + "\n"

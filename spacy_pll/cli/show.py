@@ -1,45 +1,37 @@
 """`pll show TEXT ...`: a table for each text."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 from spacy.tokens import Doc
 from wasabi import table
 
-from ..pipelines import (
-    LangOption,
-    MaskSpacingOption,
-    MetricsOption,
-    ModelOption,
-    WordsOption,
-    get_scorer,
-    make_pipeline,
-    split_names,
-)
-from . import app
+from ..extensions import Names
+from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
+from .options import pipeline_options
 
 
-@app.command("show", no_args_is_help=True)
+@pipeline_options()
 def show_cli(
     texts: Annotated[list[str], typer.Argument(help="Texts, each in quotes.", show_default=False)],
-    model: ModelOption = None,
-    metrics: MetricsOption = None,
-    words: WordsOption = None,
-    mask_spacing: MaskSpacingOption = None,
-    lang: LangOption = "en",
+    settings: PipelineSettings,
 ):
-    """Print each text's tokens with their wordpieces and scores (natural logarithm), and the sums."""
+    """Print the tokens of some texts with their wordpieces and scores.
+
+    Scores are natural logarithms. The last row has the sums.
+    """
     with shown_errors():
-        nlp = make_pipeline(model, split_names(metrics), words, lang=lang, keep_pieces=True, mask_spacing=mask_spacing)
+        nlp = make_pipeline(replace(settings, keep_pieces=True))
         names = get_scorer(nlp).names
-        # A shell argument that is no valid UTF-8 reaches Python as lone surrogates, which spaCy refuses.
+        # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
         clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]
         for doc in nlp.pipe(clean):
             print(score_table(doc, names))
 
 
-def score_table(doc: Doc, names) -> str:
+def score_table(doc: Doc, names: Names) -> str:
     """A doc's tokens with their wordpieces and scores, and the sums in the last row.
 
     doc (Doc): Scored with `keep_pieces`.

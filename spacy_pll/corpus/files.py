@@ -1,23 +1,24 @@
-"""Files that appear whole or not at all."""
+"""Files that results are written to: each appears complete or not at all, and none is replaced unless asked."""
 
-import hashlib
+import csv
+import io
+import json
+import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
-
-from ..language_model.checksums import file_digest
+from typing import IO, Any
 
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Write a file beside its place and, when all of it is on the disk, move it there.
+    """Write to a temporary file in the same folder; it replaces `path` once all of it is on the disk.
 
-    path (str | Path): Where it is to stand. What stood there before is replaced.
-    YIELDS (IO[bytes]): To write to. If writing fails, nothing of it remains.
+    path (str | Path): The file to write. An existing file is replaced.
+    YIELDS (IO[bytes]): To write to. If writing fails, the temporary file is removed and `path` is as it was.
     """
     path = Path(path)
     unfinished = path.with_name(path.name + ".unfinished")
@@ -35,17 +36,17 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A folder to write into; it takes the place of `path` when all went well, and is gone otherwise."""
+    """Write to a temporary folder; it replaces `path` when all went well, and is removed otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
-        yield beside
-        beside.chmod(0o755)
+        yield unfinished
+        unfinished.chmod(0o755)
         if path.exists():
             shutil.rmtree(path)
-        beside.rename(path)
+        unfinished.rename(path)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _sync_folder(folder: Path):
@@ -58,7 +59,58 @@ def _sync_folder(folder: Path):
             os.close(descriptor)
 
 
-def digest(files: list[Path]) -> str:
-    """SHA-256 over the names and contents of some files, in their order."""
-    listing = "".join(f"{file_digest(path)}  {path.name}\n" for path in files)
-    return hashlib.sha256(listing.encode("utf8", "surrogateescape")).hexdigest()
+def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> list[Path]:
+    """The files to write for an option `--output`, checked before the work begins.
+
+    output (Optional[Path]): The value of the option.
+    endings (tuple[str]): The formats that can be written. A name without an ending stands for one file of each.
+    force (bool): Whether existing files may be replaced.
+    RAISES (ValueError): The name has another ending.
+    RAISES (FileExistsError, IsADirectoryError): There is already a file or folder of that name.
+    """
+    if output is None:
+        return []
+    if output.suffix and output.suffix not in endings:
+        without = ", or no ending for all of them" if len(endings) > 1 else ""
+        raise ValueError(f"The output {str(output)!r} ends in {output.suffix!r}. Give {' or '.join(endings)}{without}.")
+    paths = [output] if output.suffix else [output.with_suffix(ending) for ending in endings]
+    for path in paths:
+        if path.is_dir():
+            raise IsADirectoryError(f"The output {str(path)!r} is a folder. Name a file.")
+        if path.exists() and not force:
+            raise FileExistsError(f"{path} exists already. Add --force to replace it, or give another name.")
+    return paths
+
+
+def write_text(path: Path, parts: Iterable[str]):
+    """Write a UTF-8 text file atomically, and make its folder if needed.
+
+    parts (Iterable[str]): What the file is to contain, one after the other.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        for part in parts:
+            file.write(part.encode("utf8"))
+
+
+def write_json(path: Path, value: Any):
+    """Write JSON, indented. Infinity and NaN, which JSON does not have, become null."""
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(path, [text, "\n"])
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_csv(path: Path, rows: list[dict]):
+    """Write a table with a header. All rows have the keys of the first."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, [text.getvalue()])

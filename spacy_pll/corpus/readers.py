@@ -11,42 +11,44 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 STANDARD_STREAM = "-"
-FIELDS = "fields"  # where a doc of a .spacy file keeps, in its user data, what stood beside its text
+FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 
 
 class InputError(ValueError):
-    """Input that cannot be read. The message says where, what is wrong, and what to do."""
+    """The input cannot be read. The message says where, what is wrong, and what to do."""
 
 
 class Record(NamedTuple):
-    """One text, as it was found."""
+    """One text of the input."""
 
-    place: str  # "corpus.jsonl, line 12": for messages
+    location: str  # "corpus.jsonl, line 12": for messages
     text: str | Doc
-    fields: dict  # what stood beside the text, in its order
+    fields: dict  # the other columns, or keys, in their order
 
 
-def read_records(path: str, column: str = "text", vocab: Vocab | None = None, form: str | None = None):
-    """Read texts one by one, without holding the file in memory (a .spacy file is held, one at a time).
+def read_records(
+    path: str, column: str = "text", vocab: Vocab | None = None, file_format: str | None = None
+) -> Iterator[Record]:
+    """Read texts one by one. Only .spacy files are read into memory as a whole, one file at a time.
 
-    path (str): A file, a folder (its files in the order of their names, with the field
-        `file` added to each record), or "-" for standard input.
+    path (str): A file, a folder (its files are read in the order of their names, and each record gets the field
+        `file`), or "-" for standard input.
     column (str): The column, or key, that holds the text.
     vocab (Optional[Vocab]): For the docs of .spacy files.
-    form (Optional[str]): The format, such as ".jsonl"; None goes by the ending, "-" is .txt.
+    file_format (Optional[str]): Such as ".jsonl". None uses the ending of the name, or .txt for standard input.
     YIELDS (Record): In the order of the input.
     RAISES (InputError): A line cannot be read; the message gives its number.
     """
     if path == STANDARD_STREAM:
-        reader = _reader(form or ".txt", "standard input")
+        reader = _reader(file_format or ".txt", "standard input")
         yield from reader(sys.stdin.buffer, "standard input", column, vocab)
     elif Path(path).is_dir():
         for file in list_files(path):
             for record in read_records(str(file), column, vocab):
-                # Where a record has a field of that name already, its own is kept.
+                # A field `file` that the record already has is kept.
                 yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
     elif Path(path).is_file():
-        reader = _reader(form or Path(path).suffix.lower(), path)
+        reader = _reader(file_format or Path(path).suffix.lower(), path)
         with open(path, "rb") as file:
             yield from reader(file, str(path), column, vocab)
     else:
@@ -54,7 +56,10 @@ def read_records(path: str, column: str = "text", vocab: Vocab | None = None, fo
 
 
 def list_files(path: str) -> list[Path]:
-    """The files that `read_records` reads: the path itself, or the files of a folder and its subfolders."""
+    """The files that `read_records` reads: the path itself, or the files of a folder and its subfolders.
+
+    RAISES (InputError): The folder holds no file of a known format.
+    """
     if not Path(path).is_dir():
         return [Path(path)]
     files = sorted(file for file in Path(path).rglob("*") if file.suffix.lower() in READERS and file.is_file())
@@ -63,21 +68,21 @@ def list_files(path: str) -> list[Path]:
     return files
 
 
-def _reader(form: str, path: str) -> Callable:
-    if form not in READERS:
-        raise InputError(f"{path} ends in {form or 'nothing'!r}. Known formats: {', '.join(READERS)}.")
-    return READERS[form]
+def _reader(file_format: str, path: str) -> Callable:
+    if file_format not in READERS:
+        raise InputError(f"{path} ends in {file_format or 'nothing'!r}. Known formats: {', '.join(READERS)}.")
+    return READERS[file_format]
 
 
 def _decoded(file: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines, ends included. Only the newline ends a line: U+2028 and its like are text."""
+    """Numbered lines with their ends. Only a newline ends a line: U+2028 and the like are part of the text."""
     for number, line in enumerate(file, 1):
         try:
             yield number, line.decode("utf-8-sig" if number == 1 else "utf8")
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{name}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line is "
-                f"0x{error.object[error.start]:02x}). Convert the file, for instance with: iconv -f latin1 -t utf8."
+                f"0x{error.object[error.start]:02x}). Convert the file, for example with: iconv -f latin1 -t utf8."
             ) from None
 
 
@@ -87,61 +92,63 @@ def _read_txt(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record
 
 
 def _read_jsonl(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
-    for place, row in read_json_rows(file, name):
-        yield _from_row(row, place, column)
+    for location, row in read_json_rows(file, name):
+        yield _from_row(row, location, column)
 
 
 def read_json_rows(file: IO[bytes], name: str) -> Iterator[tuple[str, dict]]:
-    """The objects of a JSON-lines file, each with its place. Blank lines are passed over."""
+    """The objects of a JSON-lines file, each with its location. Blank lines are skipped."""
     for number, line in _decoded(file, name):
         if not line.strip():
             continue
-        place = f"{name}, line {number}"
+        location = f"{name}, line {number}"
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise InputError(f"{place}: not valid JSON ({error}). Each line must be one JSON object.") from None
+            raise InputError(f"{location}: not valid JSON ({error}). Each line must be one JSON object.") from None
         if not isinstance(row, dict):
-            raise InputError(f"{place}: a JSON {type(row).__name__}, where an object is expected, {{...}}.")
-        yield place, row
+            raise InputError(
+                f"{location}: this is a JSON {type(row).__name__}. Each line must be one JSON object, {{...}}."
+            )
+        yield location, row
 
 
 def _read_csv(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
-    for place, row in read_csv_rows(file, name, ","):
-        yield _from_row(row, place, column)
+    for location, row in read_csv_rows(file, name, ","):
+        yield _from_row(row, location, column)
 
 
 def _read_tsv(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
-    for place, row in read_csv_rows(file, name, "\t"):
-        yield _from_row(row, place, column)
+    for location, row in read_csv_rows(file, name, "\t"):
+        yield _from_row(row, location, column)
 
 
 def read_csv_rows(file: IO[bytes], name: str, delimiter: str) -> Iterator[tuple[str, dict]]:
-    """The rows of a table with a header, each with its place."""
+    """The rows of a table with a header, each with its location. Blank lines are skipped."""
     csv.field_size_limit(2**31 - 1)  # a text may be long
     rows = csv.reader((line for _, line in _decoded(file, name)), delimiter=delimiter, strict=True)
     try:
         header = next(rows, [])
         if len(set(header)) < len(header):
-            raise InputError(f"{name}, line 1: two columns have the same name, in {header}.")
+            raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
         for row in rows:
             if not row:
                 continue
-            place = f"{name}, line {rows.line_num}"
+            location = f"{name}, line {rows.line_num}"
             if len(row) != len(header):
-                raise InputError(f"{place}: {len(row)} fields, where the header has {len(header)}.")
-            yield place, dict(zip(header, row))
+                raise InputError(f"{location}: the row has {len(row)} fields and the header {len(header)}.")
+            yield location, dict(zip(header, row))
     except csv.Error as error:
         raise InputError(f"{name}, line {rows.line_num}: {error}.") from None
 
 
-def _from_row(row: dict, place: str, column: str) -> Record:
-    text = get_text(row, place, column)
+def _from_row(row: dict, location: str, column: str) -> Record:
+    text = get_text(row, location, column)
     del row[column]
-    return Record(place, text, row)
+    return Record(location, text, row)
 
 
-def get_text(row: dict, place: str, column: str, option: str = "--column") -> str:
+def get_text(row: dict, location: str, column: str, option: str = "--column") -> str:
     """The text in a column of a row.
 
     option (str): How a user names another column, for messages.
@@ -149,21 +156,21 @@ def get_text(row: dict, place: str, column: str, option: str = "--column") -> st
     """
     if column not in row:
         raise InputError(
-            f"{place}: there is no {column!r}; there is {', '.join(map(repr, row)) or 'nothing'}. "
+            f"{location}: there is no {column!r}; there is {', '.join(map(repr, row)) or 'nothing'}. "
             f"Name the one that holds the text with {option}."
         )
     text = row[column]
     if not isinstance(text, str):
-        raise InputError(f"{place}: {column!r} is no text but {text!r:.100}.")
+        raise InputError(f"{location}: {column!r} must be text. It is {text!r:.100}.")
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
-        raise InputError(f"{place}: {column!r} has half a surrogate pair, {error.object[error.start]!r}.") from None
+        raise InputError(f"{location}: {column!r} has half a surrogate pair, {error.object[error.start]!r}.") from None
     return text
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict]]:
-    """The rows of a .jsonl, .csv or .tsv file, each with its place, whatever columns they have."""
+    """The rows of a .jsonl, .csv or .tsv file with all their columns, each with its location."""
     with path.open("rb") as file:
         if path.suffix.lower() == ".jsonl":
             yield from read_json_rows(file, str(path))
@@ -174,8 +181,8 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict]]:
 def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) -> Iterator[Record]:
     try:
         docs = DocBin().from_bytes(file.read())
-    except Exception as error:  # zlib, msgpack and key errors: whatever the damage
-        raise InputError(f"{name}: not a file that DocBin.to_disk wrote, or a damaged one ({error}).") from None
+    except Exception as error:  # zlib, msgpack or key errors, depending on the damage
+        raise InputError(f"{name}: this file is damaged, or was not written by DocBin.to_disk ({error}).") from None
     for number, doc in enumerate(docs.get_docs(vocab or Vocab()), 1):
         yield Record(f"{name}, doc {number}", doc, dict(doc.user_data.get(FIELDS) or {}))
 

@@ -1,20 +1,30 @@
-"""From a scored doc to rows, and from rows to bytes of a file format."""
+"""From a scored doc to the rows of a table."""
 
-import csv
-import io
-import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
-import numpy as np
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 
 from ..extensions import Names
-from .readers import FIELDS, InputError, Record
+from .readers import InputError, Record
+
+
+class ScoredText(NamedTuple):
+    """A text of the input with its scores."""
+
+    number: int  # of the text in the input, from 0
+    doc: Doc
+    record: Record  # its text is left out, since the doc has it
+    pieces: int  # scored wordpieces
 
 
 class TextRows:
-    """One row a text: the text, what stood beside it, and its scores in natural logarithm."""
+    """One row per text: the text, its other columns, and its scores (natural logarithm).
+
+    column (str): The column of the texts.
+    names (Names): What the component calls its attributes.
+    """
 
     keep_pieces = False
 
@@ -32,7 +42,7 @@ class TextRows:
 
 
 class TokenRows:
-    """One row a token that is not white space: the numbers of text and token, from 0, its scores and wordpieces."""
+    """One row per token that is not white space: the numbers of text and token, from 0, its scores and wordpieces."""
 
     keep_pieces = True
 
@@ -59,13 +69,13 @@ class TokenRows:
 
 
 class ListRows(TextRows):
-    """One row a text, with its tokens that are not white space in lists: their texts, scores and wordpieces."""
+    """One row per text, with lists for its tokens that are not white space: their texts, scores and wordpieces."""
 
     keep_pieces = True
 
     @property
     def token_columns(self) -> dict[str, str]:
-        """Of the columns that hold lists: the key of `TokenRows` that their entries have."""
+        """The columns that hold lists, and for each the column of `TokenRows` that its entries come from."""
         scores = {f"token_{name}": name for name in self.names.columns.values()}
         return {"tokens": self.column, **scores, "token_pieces": "pieces"}
 
@@ -81,9 +91,10 @@ class ListRows(TextRows):
 
 
 class ProdigyRows:
-    """One task a text, as Prodigy reads it. `meta.score` is the mean score of a wordpiece, until `Tasks` ranks it.
+    """One task per text, as Prodigy reads it. `meta.score` is the mean score per wordpiece, which `ProdigyTasks`
+    replaces with its rank.
 
-    The mean, since the sum would rank texts by their length above all.
+    The mean is used because the sum would mainly rank texts by their length.
     """
 
     keep_pieces = False
@@ -107,114 +118,16 @@ class ProdigyRows:
         yield {"text": doc.text, **record.fields, "tokens": tokens, "meta": meta}
 
 
-class JsonLines:
-    """One JSON object a line."""
+def check_columns(fields: list[str], added: list[str], source: str):
+    """Check that scoring overwrites no column of the input.
 
-    def __init__(self, rows: Callable, fields: list[str]):
-        self.rows = rows
-
-    def encode(self, scored: Iterable[tuple[int, Doc, Record]]) -> Iterator[bytes]:
-        for item in scored:
-            for row in self.rows(*item):
-                yield json.dumps(row, ensure_ascii=False).encode("utf8") + b"\n"
-
-    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        yield from parts
-
-
-class Tasks(JsonLines):
-    """Prodigy's tasks: the scores are replaced by their ranks when all are there, so the parts are read twice."""
-
-    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        scores = np.fromiter((_score(task) for part in parts for task in _tasks(part)), dtype=np.float64)
-        ranks = iter(rank_shares(scores).tolist())
-        for part in parts:
-            for task in _tasks(part):
-                rank = next(ranks)
-                task["meta"]["score"] = None if math.isnan(rank) else round(rank, 6)
-                yield json.dumps(task, ensure_ascii=False).encode("utf8") + b"\n"
-
-
-def _tasks(part: bytes) -> Iterator[dict]:
-    return map(json.loads, part.splitlines())
-
-
-def _score(task: dict) -> float:
-    score = task["meta"]["score"]
-    return math.nan if score is None else score
-
-
-def rank_shares(scores: np.ndarray) -> np.ndarray:
-    """From 0.0 for the lowest score to 1.0 for the highest, in equal steps; equal scores share the mean of theirs.
-
-    scores (float array, shape (texts,)): NaN where there is none.
-    RETURNS (float array, shape (texts,)): NaN there as well; 0.5 where there is one score only.
+    fields (list[str]): The columns of the input.
+    added (list[str]): The columns that scoring adds.
+    source (str): What the input is called, for the message.
+    RAISES (InputError): A column is in both.
     """
-    known = ~np.isnan(scores)
-    _, group, count = np.unique(scores[known], return_inverse=True, return_counts=True)
-    mean_rank = np.cumsum(count) - (count + 1) / 2
-    shares = np.full(len(scores), np.nan)
-    last = known.sum() - 1
-    shares[known] = mean_rank[group] / last if last > 0 else 0.5
-    return shares
-
-
-class Table(JsonLines):
-    """Comma-separated values, with a header. A list of wordpieces is joined with spaces."""
-
-    def __init__(self, rows: Callable, fields: list[str]):
-        first = [rows.column, *fields] if isinstance(rows, TextRows) else ["doc", "token", rows.column, *fields]
-        self.rows = rows
-        self.header = [*first, *(name for name in rows.columns if name not in first)]
-
-    def encode(self, scored: Iterable[tuple[int, Doc, Record]]) -> Iterator[bytes]:
-        for item in scored:
-            yield self._encoded({name: _cell(value) for name, value in row.items()} for row in self.rows(*item))
-
-    def _encoded(self, rows: Iterable[dict]) -> bytes:
-        buffer = io.StringIO()
-        csv.DictWriter(buffer, self.header, lineterminator="\n").writerows(rows)
-        return buffer.getvalue().encode("utf8")
-
-    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        yield self._encoded([dict(zip(self.header, self.header))])
-        yield from parts
-
-
-def _cell(value):
-    if isinstance(value, list) and all(isinstance(x, str) for x in value):
-        return " ".join(value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else value
-
-
-class Docs:
-    """spaCy's own format. It is one compressed block, so joining the parts holds all of it in memory."""
-
-    def __init__(self, rows: Callable, fields: list[str]):
-        pass
-
-    def encode(self, scored: Iterable[tuple[int, Doc, Record]]) -> Iterator[bytes]:
-        docs = DocBin(store_user_data=True)
-        for _, doc, record in scored:
-            if record.fields:
-                doc.user_data[FIELDS] = record.fields
-            docs.add(doc)
-        yield docs.to_bytes()
-
-    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        merged = DocBin(store_user_data=True)
-        for part in parts:
-            merged.merge(DocBin(store_user_data=True).from_bytes(part))
-        yield merged.to_bytes()
-
-
-FORMATS = {".jsonl": JsonLines, ".csv": Table, ".spacy": Docs}
-
-
-def check_fields(fields: list[str], columns: list[str], path: str):
-    """RAISES (InputError): A field of the input has the name of a column that scoring adds."""
-    clash = [name for name in columns if name in fields]
+    clash = [name for name in added if name in fields]
     if clash:
         raise InputError(
-            f"{path} already has the field {clash[0]!r}, which would be overwritten. Rename it, or take it out."
+            f"{source} already has the field {clash[0]!r}, which would be overwritten. Rename or remove it."
         )

@@ -1,16 +1,16 @@
-"""Long runs that survive: results in numbered parts, each there whole or not at all, and a manifest beside them."""
+"""Runs that can be resumed: results go to numbered part files, each written atomically, with a manifest of the run."""
 
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from .files import atomic_write
+from .files import atomic_write, write_json
 
 try:
     import fcntl
-except ImportError:  # no POSIX system: two runs of one output are not kept apart
+except ImportError:  # not a POSIX system: two runs that write the same output are not detected
     fcntl = None
 
 MANIFEST = "manifest.json"
@@ -18,16 +18,16 @@ LOCK = "lock"
 
 
 class ResumeError(ValueError):
-    """A run cannot begin or go on here. The message says why, and what to type."""
+    """A run cannot start or resume here. The message says why, and what to type."""
 
 
 class Shards:
-    """The parts of one output file, in the folder OUTPUT.parts until they are merged into OUTPUT.
+    """The parts of one output file, in the folder OUTPUT.parts until they are joined to OUTPUT.
 
-    output (Path): The file asked for. Its manifest, OUTPUT.manifest.json, is written with it.
-    resume (bool): Go on with what is there.
-    force (bool): Take away what is there.
-    RAISES (ResumeError): There is something that would be lost.
+    output (Path): The output file. Its manifest is OUTPUT.manifest.json.
+    resume (bool): Continue with the parts that exist.
+    force (bool): Replace existing parts and output.
+    RAISES (ResumeError): There are results that would be lost.
     """
 
     def __init__(self, output: Path, resume: bool = False, force: bool = False):
@@ -37,36 +37,37 @@ class Shards:
         self.resume, self.force = resume, force
         if self.folder.exists() and not (resume or force):
             raise ResumeError(
-                f"{self.folder} holds an unfinished run. Continue it with --resume, or begin anew with --force."
+                f"{self.folder} holds an unfinished run. Continue it with --resume, or start again with --force."
             )
         if output.exists() and not (resume or force):
             raise ResumeError(f"{output} exists. Replace it with --force, or choose another name.")
 
-    def begin(self, manifest: dict) -> int:
-        """Make ready, and say how many parts are there already; -1 when all is done and merged.
+    def begin(self, manifest: dict) -> int | None:
+        """Make the folder ready for parts.
 
-        manifest (dict): What decides the results: input, settings, versions. Plain JSON values.
-        RAISES (ResumeError): An earlier run, which this one is to continue, differs from it, or is still at work.
+        manifest (dict): What the results depend on: input, settings, versions. Plain JSON values.
+        RETURNS (Optional[int]): How many parts are done already; None if the output is complete.
+        RAISES (ResumeError): The run to resume differs from this one, or is still running.
         """
-        self.manifest = json.loads(json.dumps(manifest))  # as it will read back
+        self.manifest = json.loads(json.dumps(manifest))  # as it will be read back
         unfinished = self.folder.exists()
         if self.resume and not unfinished and self.output.exists():
             self._check_same(_read(self.final_manifest))
-            return -1
+            return None
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock()
         if self.resume and unfinished:
-            return self._go_on()
+            return self._count_done()
         for path in self.folder.iterdir():
             if path.name != LOCK:
                 path.unlink()
-        self._write_manifest(self.folder / MANIFEST)
+        write_json(self.folder / MANIFEST, self.manifest)
         return 0
 
     def _lock(self):
-        """Hold the folder until all is merged, or this process ends, in whatever way.
+        """Lock the folder until all parts are joined or this process ends, for whatever reason.
 
-        Worker processes do not inherit the lock: one that outlives a killed parent does not keep it.
+        Worker processes do not inherit the lock, so one that outlives a killed parent does not hold it.
         """
         self.lock = open(self.folder / LOCK, "a+", encoding="utf8")
         try:
@@ -75,17 +76,17 @@ class Shards:
         except (BlockingIOError, PermissionError):
             self.lock.seek(0)
             raise ResumeError(
-                f"Another process, {self.lock.read() or 'just begun'}, is writing {self.output}. Wait until it has "
-                "ended, or stop it and go on with --resume; or choose another name."
+                f"Another process, {self.lock.read() or 'just started'}, is writing {self.output}. Wait until it has "
+                "ended, or stop it and continue with --resume; or choose another name."
             ) from None
         self.lock.truncate(0)
         self.lock.write(str(os.getpid()))
         self.lock.flush()
 
-    def _go_on(self) -> int:
+    def _count_done(self) -> int:
         path = self.folder / MANIFEST
         if not path.exists():  # stopped before anything was scored
-            self._write_manifest(path)
+            write_json(path, self.manifest)
         self._check_same(_read(path))
         done = 0
         while self._part(done).exists():
@@ -98,7 +99,8 @@ class Shards:
         if changed:
             lines = [f"{key}: it was {before.get(key)!r}, and is {now.get(key)!r}" for key in changed]
             raise ResumeError(
-                f"The run cannot go on as it began: {'; '.join(lines)}. Set it back, or begin anew with --force."
+                "The run cannot be resumed, because its results would not be those of one run: "
+                f"{'; '.join(lines)}. Change it back, or start again with --force."
             )
 
     def _part(self, number: int) -> Path:
@@ -107,19 +109,19 @@ class Shards:
     def write(self, number: int, blocks: Iterable[bytes]):
         """Write one part.
 
-        RAISES (OSError): The disk is full, say. The parts before this one are kept.
+        RAISES (OSError): It cannot be written, for example because the disk is full. Earlier parts are kept.
         """
         self._write(self._part(number), blocks)
 
-    def merge(self, join, count: int):
-        """Join the parts to the file asked for, leave the manifest beside it, and take the parts away.
+    def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]], count: int):
+        """Join the parts to the output file, write its manifest, and delete the parts.
 
-        join (Callable[[Iterable[bytes]], Iterable[bytes]]): The format's way of joining. It may go through the
-            parts more than once; they are read anew each time.
+        join (Callable[[Iterable[bytes]], Iterable[bytes]]): The format's way to join them. It may iterate over the
+            parts more than once; they are read again each time.
         count (int): How many parts there are.
         """
         self._write(self.output, join(_Files([self._part(number) for number in range(count)])))
-        self._write_manifest(self.final_manifest)
+        write_json(self.final_manifest, self.manifest)
         shutil.rmtree(self.folder)
         self.lock.close()
 
@@ -130,13 +132,9 @@ class Shards:
                     file.write(block)
         except OSError as error:
             raise OSError(
-                f"{path} cannot be written: {error.strerror or error}. What was scored before it is kept in "
-                f"{self.folder}. Make room, then give the same command with --resume."
+                f"{path} cannot be written: {error.strerror or error}. Earlier results are kept in {self.folder}. "
+                "Free some space, then run the same command with --resume."
             ) from error
-
-    def _write_manifest(self, path: Path):
-        with atomic_write(path) as file:
-            file.write((json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n").encode("utf8"))
 
 
 class _Files:
@@ -153,9 +151,9 @@ def _read(path: Path) -> dict:
     try:
         return json.loads(path.read_text(encoding="utf8"))
     except FileNotFoundError:
-        raise ResumeError(f"{path} is not there, so what was done cannot be known. Begin anew with --force.") from None
+        raise ResumeError(f"{path} is not there, so it is unknown what was scored. Start again with --force.") from None
     except ValueError as error:
-        raise ResumeError(f"{path} is damaged ({error}). Begin anew with --force.") from None
+        raise ResumeError(f"{path} is damaged ({error}). Start again with --force.") from None
 
 
 def _flat(value, prefix: str = "") -> Iterator[tuple[str, object]]:

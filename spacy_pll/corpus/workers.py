@@ -1,4 +1,4 @@
-"""Worker processes that die must not leave their parent waiting."""
+"""An error, instead of waiting for ever, when a worker process is killed."""
 
 import signal
 import threading
@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 
-# How often the workers are looked at.
-SECONDS = 0.2
+# Seconds between two looks at the workers.
+INTERVAL = 0.2
 
 
 @contextmanager
 def watch_workers() -> Iterator[None]:
-    """While this lasts, a worker process that is killed ends the work with an error.
+    """Raise an error if a worker process is killed within this context.
 
-    `nlp.pipe(n_process=2)` would wait for it for ever: each forked worker holds the ends of its siblings' pipes, so the
-    one that is gone is never seen to close its own. Here a thread sees that it is gone, and stops its siblings.
+    `nlp.pipe(n_process=2)` would wait for the worker for ever: each forked worker also holds the ends of the other
+    workers' pipes, so the pipe of a killed worker is never closed. Here a thread watches the workers, and when one is
+    gone it stops the others.
 
-    RAISES (ChildProcessError): A worker was killed, by the system for want of memory, say.
+    RAISES (ChildProcessError): A worker was killed, for example by the system because memory was short.
     """
     started, killed, done = [], [], threading.Event()
 
@@ -25,10 +26,10 @@ def watch_workers() -> Iterator[None]:
         killed.extend(process for process in list(started) if process.exitcode not in (None, 0))
 
     def watch():
-        while not done.wait(SECONDS):
+        while not done.wait(INTERVAL):
             look()
             if killed:
-                for process in list(started):  # again and again: one may only just have been started
+                for process in list(started):  # in every round: one may just have been started
                     process.kill()
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -36,10 +37,10 @@ def watch_workers() -> Iterator[None]:
     try:
         with _noting_started(started):
             yield
-    except (EOFError, OSError) as error:  # what the parent finds at the end of a pipe
+    except (EOFError, OSError) as error:  # what reading from the pipe of a killed worker raises
         done.set()
         watcher.join()
-        look()  # all of them may be gone before it could look again
+        look()  # all of them may have ended since the last look
         if not killed:
             raise
         raise ChildProcessError(
@@ -52,9 +53,9 @@ def watch_workers() -> Iterator[None]:
 
 @contextmanager
 def _noting_started(processes: list) -> Iterator[None]:
-    """Add each process that is started meanwhile to a list.
+    """Add each process that is started in this context to a list.
 
-    `multiprocessing.active_children` would not do: it leaves out one that died before it was first asked.
+    `multiprocessing.active_children` leaves out a process that died before the first call.
     """
     original = BaseProcess.start
 

@@ -1,11 +1,16 @@
 """Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and what its words were cut into."""
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..component import PLLScorer
+from ..corpus.workers import watch_workers
+from ..pipelines import get_scorer
 from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
 
 
@@ -83,3 +88,59 @@ def pieces_per_word(piece_starts: np.ndarray, word_starts: np.ndarray) -> np.nda
     if not len(word_starts):
         return np.zeros(0, dtype=np.int64)
     return np.bincount(segment_of(np.asarray(piece_starts, dtype=np.int64), word_starts), minlength=len(word_starts))
+
+
+def corpus_perplexity(
+    nlp: Language,
+    texts: Iterable[str | Doc],
+    batch_size: int = 512,
+    n_process: int = 1,
+    progress: Callable[[Iterable[Doc]], Iterable[Doc]] = iter,
+) -> dict:
+    """The pseudo-perplexity of a corpus per wordpiece and per word, under each metric, and what was counted.
+
+    nlp (Language): A pipeline with a `pll` component that has `keep_pieces` set.
+    progress (Callable): Wraps the stream of scored docs.
+    RETURNS (dict): Counts, and under "metrics" the figures by metric. Shares are 0 to 1.
+    RAISES (ValueError): The component scores some spans only.
+    """
+    scorer = get_scorer(nlp)
+    if scorer.targets is not None:
+        raise ValueError(
+            f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.targets!r}), but "
+            "perplexity needs whole texts. Use a pipeline without `targets`."
+        )
+    corpus = Corpus()
+    with watch_workers():
+        for doc in progress(nlp.pipe(texts, batch_size=batch_size, n_process=n_process)):
+            _add_doc(corpus, doc, scorer)
+    return {
+        "texts": corpus.texts,
+        "empty_texts": corpus.empty,
+        "windowed_texts": corpus.windowed,
+        "words": corpus.words,
+        "split_words": corpus.split,
+        "split_share": corpus.split / max(1, corpus.words),
+        "pieces": corpus.pieces,
+        "unknown_pieces": corpus.unknown,
+        "metrics": {
+            metric: {
+                "log_likelihood": total,
+                "pppl_per_piece": perplexity(total, corpus.pieces) if corpus.pieces else None,
+                "pppl_per_word": perplexity(total, corpus.words) if corpus.words else None,
+            }
+            for metric, total in corpus.log_likelihood.items()
+        },
+    }
+
+
+def _add_doc(corpus: Corpus, doc: Doc, scorer: PLLScorer):
+    """Add the counts of a scored doc."""
+    record = doc._.get(scorer.names.data)
+    tokenizer = scorer.model.tokenizer
+    per_word = pieces_per_word(record["start"], word_starts(doc, scorer.words, tokenizer))
+    # The model reads a span together with the special tokens around it.
+    max_pieces = scorer.model.max_length - len(tokenizer.encode("").ids)
+    windowed = any((span._.get(scorer.names.pieces) or 0) > max_pieces for span in scorer.get_spans([doc])[0])
+    scores = {metric: sum(values) for metric, values in record["scores"].items()}
+    corpus.add(per_word, np.array(record["ids"]), scorer.model.unknown_id, windowed, scores)

@@ -9,13 +9,14 @@ and the weight is the one that gives the best word error rate, or BLEU, on a dev
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from ..corpus.readers import InputError, get_text, read_json_rows
+from .scoring import TextScore
 
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 EXTRA = "It is not installed: pip install 'spacy-pll[rescore]'"
@@ -195,3 +196,59 @@ def bleu() -> Measure:
         return BLEU.compute_bleu(correct, possible, *total[-2:].tolist(), smooth_method="exp").score
 
     return Measure("BLEU", counts, value, max)
+
+
+def second_pass(lists: Sequence[NBest], scores: dict[str, TextScore], per_piece: bool) -> list[np.ndarray]:
+    """The PLL of each hypothesis, before it is weighted.
+
+    per_piece (bool): Use the mean per wordpiece instead of the sum.
+    RETURNS (list[float array, shape (hypotheses,)]): One entry per list.
+    """
+    used = {text: (score.per_piece() if per_piece else score).scores[0] for text, score in scores.items()}
+    return [np.array([used[text] for text in nbest.texts]) for nbest in lists]
+
+
+class ReferencedLists(NamedTuple):
+    """The lists that have references, with what is needed to evaluate a ranking of them."""
+
+    lists: list[NBest]
+    plls: list[np.ndarray]  # (hypotheses,) each
+    counts: list[np.ndarray]  # (hypotheses, counts) each: those of the measure
+
+    @classmethod
+    def select(
+        cls, lists: Sequence[NBest], scores: dict[str, TextScore], per_piece: bool, measure: Measure | None
+    ) -> "ReferencedLists":
+        """The lists that have references.
+
+        measure (Optional[Measure]): May be None if none has.
+        """
+        lists = [nbest for nbest in lists if nbest.references]
+        counts = [np.array([measure.counts(text, nbest.references) for text in nbest.texts]) for nbest in lists]
+        return cls(lists, second_pass(lists, scores, per_piece), counts)
+
+    def value(self, measure: Measure, weight: float) -> float:
+        """The measure, if the lists are ranked with this weight of the PLL."""
+        return corpus_value(self.counts, best_by(self.lists, self.plls, weight), measure)
+
+    def tune(self, measure: Measure, weights: Sequence[float]) -> tuple[float, float]:
+        """The best of some weights, and the measure with it."""
+        return tune(self.lists, self.plls, self.counts, measure, weights)
+
+
+def rescored_rows(
+    rows: Sequence[dict],
+    lists: Sequence[NBest],
+    plls: Sequence[np.ndarray],
+    scores: dict[str, TextScore],
+    weight: float,
+) -> Iterator[dict]:
+    """The rows with their hypotheses reranked. Each hypothesis also gets its `pll`, `pieces` and total, `rescored`."""
+    for row, nbest, pll in zip(rows, lists, plls, strict=True):
+        total = interpolate(nbest.first_pass, pll, weight)
+        hypotheses = []
+        for i in ranking(nbest.first_pass, pll, weight):
+            score = scores[nbest.texts[i]]
+            added = {"pll": score.scores[0], "pieces": score.pieces, "rescored": float(total[i])}
+            hypotheses.append({**row["hypotheses"][i], **added})
+        yield {**row, "hypotheses": hypotheses}

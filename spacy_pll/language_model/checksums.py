@@ -1,6 +1,7 @@
 """Checksums for saved folders. Without them, a file of weights that was altered would load without an error."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 # In the format of the command `sha256sum`, so that `sha256sum -c` checks it too.
@@ -41,3 +42,9 @@ def file_digest(path: Path) -> str:
         while block := file.read(2**20):
             total.update(block)
     return total.hexdigest()
+
+
+def files_digest(files: Iterable[Path]) -> str:
+    """SHA-256 over the names and contents of some files, in their order."""
+    listing = "".join(f"{file_digest(path)}  {path.name}\n" for path in files)
+    return hashlib.sha256(listing.encode("utf8", "surrogateescape")).hexdigest()

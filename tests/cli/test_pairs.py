@@ -118,7 +118,7 @@ def test_files_of_one_name_in_two_folders_are_two_paradigms(tmp_path):
     [
         ('{"sentence_good": "A"}\n', (), "line 1: there is no 'sentence_bad'; there is 'sentence_good'. Name the one"),
         ('{"sentence_good": "A", "sentence_bad": "B"}\n{"a"\n', (), "line 2: not valid JSON"),
-        ('{"sentence_good": "A", "sentence_bad": 3}\n', (), "line 1: 'sentence_bad' is no text but 3"),
+        ('{"sentence_good": "A", "sentence_bad": 3}\n', (), "line 1: 'sentence_bad' must be text. It is 3"),
         ('{"sentence_good": "A", "sentence_bad": " "}\n', (), "line 1: 'sentence_bad' is empty"),
         ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--paradigm", "x"), "there is no 'x'"),
         (
@@ -149,7 +149,7 @@ def test_an_output_that_is_there_is_kept(blimp, tmp_path, model_folder):
     for there in ("out.json", "out.csv"):
         (tmp_path / there).write_text("precious")
         result = run("pairs", blimp, "--model", model_folder("bert"), "-o", tmp_path / "out", fails=True)
-        assert "is there already. Add --force to replace it" in result.unwrapped_stderr
+        assert "exists already. Add --force to replace it" in result.unwrapped_stderr
         assert (tmp_path / there).read_text() == "precious"
         (tmp_path / there).unlink()
     (tmp_path / "out.csv").write_text("old")

@@ -130,17 +130,17 @@ GOOD_ROW = json.dumps(row())
         ('{"hypotheses": {"text": "a", "score": 1}}', "line 2: 'hypotheses' must be a list"),
         ('{"hypotheses": ["a"]}', "line 2, hypothesis 1: it must be an object with 'text' and 'score'. It is 'a'"),
         ('{"hypotheses": [{"score": 1}]}', "line 2, hypothesis 1: there is no 'text'"),
-        ('{"hypotheses": [{"text": 1, "score": 1}]}', "line 2, hypothesis 1: 'text' is no text but 1"),
+        ('{"hypotheses": [{"text": 1, "score": 1}]}', "line 2, hypothesis 1: 'text' must be text. It is 1"),
         ('{"hypotheses": [{"text": "a"}]}', "line 2, hypothesis 1: 'score' must be a finite number"),
         ('{"hypotheses": [{"text": "a", "score": "1"}]}', "It is '1'"),
         ('{"hypotheses": [{"text": "a", "score": true}]}', "It is True"),
         ('{"hypotheses": [{"text": "a", "score": NaN}]}', "It is nan"),
-        ('{"hypotheses": [{"text": "a", "score": 1}], "reference": 1}', "line 2: 'reference' is no text but 1"),
+        ('{"hypotheses": [{"text": "a", "score": 1}], "reference": 1}', "line 2: 'reference' must be text. It is 1"),
         ('{"hypotheses": [{"text": "a", "score": 1}], "references": "a"}', "line 2: 'references' must be a list"),
         ('{"hypotheses": [{"text": "a", "score": 1}], "references": ["a", "b"]}', "line 2: 2 references"),
         ('{"hypotheses": [{"text": "a", "score": 1}], "references": ["a"], "reference": "a"}', "Keep one of the two"),
         ("{", "line 2: not valid JSON"),
-        ("[]", "line 2: a JSON list, where an object is expected"),
+        ("[]", "line 2: this is a JSON list. Each line must be one JSON object"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, line, message):
@@ -158,7 +158,7 @@ def test_files_that_do_not_serve(tmp_path):
     result = run("rescore", tmp_path / "empty.jsonl", "--weight", "1", fails=True)
     assert "There is no n-best list" in result.unwrapped_stderr
     result = run("rescore", path, "--weight", "1", "-o", path, fails=True)
-    assert "is there already" in result.unwrapped_stderr
+    assert "exists already" in result.unwrapped_stderr
     result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.csv", fails=True)
     assert "ends in '.csv'. Give .jsonl." in result.unwrapped_stderr
 

@@ -1,0 +1,121 @@
+"""The options that several commands have, each written once."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated
+
+import typer
+
+from ..pipelines import PRECISIONS, SPAN_GETTERS, PipelineSettings
+from ..scoring.wordpieces import WORDS
+
+
+def one_of(*choices: str) -> dict:
+    """For `typer.Option`: only these values are valid. (An Enum would put its members into configs, not the values.)"""
+
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in choices:
+            raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}.")
+        return value
+
+    return {"callback": check, "metavar": f"[{'|'.join(choices)}]"}
+
+
+ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
+BatchSizeOption = Annotated[
+    int, typer.Option(min=1, help="Texts per batch. Identical masked contexts in a batch run once.")
+]
+ProcessesOption = Annotated[int, typer.Option(min=-1, help="Worker processes on a CPU; -1 for one per core.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
+
+
+def make_settings(
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Hub name or folder of a masked language model, or a spaCy pipeline with a `pll` component. "
+            "[default: the built-in English model]",
+            show_default=False,
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="Names of metrics, separated by commas. The first is the primary one. [default: word_l2r]",
+            show_default=False,
+        ),
+    ] = None,
+    words: Annotated[
+        str | None,
+        typer.Option(**one_of(*WORDS), help="What counts as a word. [default: spacy]", show_default=False),
+    ] = None,
+    spans: Annotated[
+        str | None,
+        typer.Option(
+            **one_of(*SPAN_GETTERS),
+            help="What the model reads as one context: whole texts, sentences, or windows of 128 tokens. "
+            "[default: doc]",
+            show_default=False,
+        ),
+    ] = None,
+    mask_spacing: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Mask several words in one forward pass if they are at least this many pieces apart. The scores are "
+            "close to the exact ones, and the cost grows linearly with the length. [default: exact scores]",
+            show_default=False,
+        ),
+    ] = None,
+    lang: Annotated[
+        str, typer.Option(help="Language of spaCy's tokenizer. Not used if --model is a spaCy pipeline.")
+    ] = "en",
+    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")] = -1,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            **one_of(*PRECISIONS),
+            help="bfloat16 runs the forward passes under autocast. [default: float32]",
+            show_default=False,
+        ),
+    ] = None,
+) -> PipelineSettings:
+    """The settings of a pipeline from the options of a command."""
+    names = None if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
+    return PipelineSettings(
+        model=model,
+        metrics=names,
+        words=words,
+        spans=spans,
+        lang=lang,
+        precision=precision,
+        mask_spacing=mask_spacing,
+        gpu_id=gpu_id,
+    )
+
+
+def pipeline_options(*, without: str | None = None) -> Callable[[Callable], Callable]:
+    """Give a command the options of `make_settings` in place of its parameter `settings`.
+
+    without (Optional[str]): An option that the command does not have.
+    """
+    shared = [option for option in inspect.signature(make_settings).parameters.values() if option.name != without]
+
+    def decorate(command: Callable) -> Callable:
+        parameters = []
+        for parameter in inspect.signature(command).parameters.values():
+            parameters += shared if parameter.name == "settings" else [parameter]
+        # Typer calls commands by keyword, so an option may stand before an argument.
+        parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+
+        @wraps(command)
+        def with_settings(**values):
+            settings = make_settings(**{option.name: values.pop(option.name) for option in shared})
+            return command(settings=settings, **values)
+
+        with_settings.__signature__ = inspect.Signature(parameters)
+        with_settings.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return with_settings
+
+    return decorate

@@ -1,0 +1,158 @@
+"""The formats of output files: from scored texts to the bytes of each part, and from parts to the whole file."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from spacy.tokens import DocBin
+
+from .readers import FIELDS, STANDARD_STREAM, InputError
+from .rows import ProdigyRows, ScoredText, TextRows, TokenRows
+
+Rows = TextRows | TokenRows | ProdigyRows
+
+
+class JsonLines:
+    """One JSON object per line.
+
+    rows (Rows): Makes the rows of a scored text.
+    fields (list[str]): The other columns of the input.
+    """
+
+    def __init__(self, rows: Rows, fields: list[str]):
+        self.rows = rows
+
+    def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
+        """The contents of one part."""
+        for text in scored:
+            for row in self.rows(text.number, text.doc, text.record):
+                yield _json_line(row)
+
+    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """The contents of the whole file.
+
+        parts (Iterable[bytes]): The contents of all parts. They can be read more than once.
+        """
+        yield from parts
+
+
+def _json_line(row: dict) -> bytes:
+    return json.dumps(row, ensure_ascii=False).encode("utf8") + b"\n"
+
+
+class ProdigyTasks(JsonLines):
+    """Tasks for Prodigy. Scores become ranks when all of them are known, so the parts are read twice."""
+
+    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        scores = np.fromiter((_score(task) for part in parts for task in _tasks(part)), dtype=np.float64)
+        ranks = iter(relative_ranks(scores).tolist())
+        for part in parts:
+            for task in _tasks(part):
+                rank = next(ranks)
+                task["meta"]["score"] = None if math.isnan(rank) else round(rank, 6)
+                yield _json_line(task)
+
+
+def _tasks(part: bytes) -> Iterator[dict]:
+    return map(json.loads, part.splitlines())
+
+
+def _score(task: dict) -> float:
+    score = task["meta"]["score"]
+    return math.nan if score is None else score
+
+
+def relative_ranks(scores: np.ndarray) -> np.ndarray:
+    """Ranks from 0.0 for the lowest score to 1.0 for the highest, in equal steps. Equal scores get their mean rank.
+
+    scores (float array, shape (texts,)): NaN where there is no score.
+    RETURNS (float array, shape (texts,)): NaN where there is no score; 0.5 where there is only one.
+    """
+    known = ~np.isnan(scores)
+    _, group, count = np.unique(scores[known], return_inverse=True, return_counts=True)
+    mean_rank = np.cumsum(count) - (count + 1) / 2
+    ranks = np.full(len(scores), np.nan)
+    last = known.sum() - 1
+    ranks[known] = mean_rank[group] / last if last > 0 else 0.5
+    return ranks
+
+
+class CsvTable(JsonLines):
+    """Comma-separated values with a header. Lists of wordpieces are joined with spaces."""
+
+    def __init__(self, rows: Rows, fields: list[str]):
+        first = [rows.column, *fields] if isinstance(rows, TextRows) else ["doc", "token", rows.column, *fields]
+        self.rows = rows
+        self.header = [*first, *(name for name in rows.columns if name not in first)]
+
+    def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
+        for text in scored:
+            rows = self.rows(text.number, text.doc, text.record)
+            yield self._encoded({name: _cell(value) for name, value in row.items()} for row in rows)
+
+    def _encoded(self, rows: Iterable[dict]) -> bytes:
+        buffer = io.StringIO()
+        csv.DictWriter(buffer, self.header, lineterminator="\n").writerows(rows)
+        return buffer.getvalue().encode("utf8")
+
+    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        yield self._encoded([dict(zip(self.header, self.header))])
+        yield from parts
+
+
+def _cell(value):
+    if isinstance(value, list) and all(isinstance(x, str) for x in value):
+        return " ".join(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else value
+
+
+class SpacyDocs:
+    """spaCy's own format. A file is one compressed block, so all docs are in memory when the parts are joined."""
+
+    def __init__(self, rows: Rows, fields: list[str]):
+        pass
+
+    def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
+        docs = DocBin(store_user_data=True)
+        for _, doc, record, _ in scored:
+            if record.fields:
+                doc.user_data[FIELDS] = record.fields
+            docs.add(doc)
+        yield docs.to_bytes()
+
+    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        merged = DocBin(store_user_data=True)
+        for part in parts:
+            merged.merge(DocBin(store_user_data=True).from_bytes(part))
+        yield merged.to_bytes()
+
+
+Format = JsonLines | SpacyDocs
+FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".spacy": SpacyDocs}
+
+
+def find_format(path: str, rows: type[Rows]) -> type[Format]:
+    """The format of an output file, from its name.
+
+    path (str): The file, or "-" for standard output, which is JSON lines.
+    rows (type[Rows]): The kind of rows that are written.
+    RAISES (InputError): There is no such format, or it cannot hold these rows.
+    """
+    ending = Path(path).suffix.lower()
+    if rows is ProdigyRows:
+        if ending != ".jsonl":
+            raise InputError(f"With --prodigy, OUTPUT must be a file that ends in .jsonl. It is {path!r}.")
+        return ProdigyTasks
+    if path == STANDARD_STREAM:
+        return JsonLines
+    if ending not in FORMATS:
+        raise InputError(f"OUTPUT must end in {', '.join(FORMATS)}, or be - for JSON lines. It is {path!r}.")
+    if rows is TokenRows and FORMATS[ending] is SpacyDocs:
+        raise InputError(
+            "A .spacy file contains whole docs with all their tokens. Leave out --tokens, or write .jsonl or .csv."
+        )
+    return FORMATS[ending]

@@ -1,0 +1,197 @@
+"""A corpus in, its scores out: to a file, in parts that an interrupted run resumes from, or as a stream of lines."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from spacy.language import Language
+from spacy.vocab import Vocab
+from thinc.api import get_torch_default_device
+
+from ..language_model.checksums import files_digest
+from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
+from .formats import Format, find_format
+from .readers import STANDARD_STREAM, Record, list_files, read_records
+from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
+from .shards import Shards
+from .workers import watch_workers
+
+# Large enough that opening and closing a part costs nothing, and small enough that little is scored a second time.
+BATCHES_PER_PART = 4
+# The packages whose versions the manifest records.
+PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
+ROWS = {"texts": TextRows, "tokens": TokenRows, "prodigy": ProdigyRows}
+
+# Wraps a stream of scored texts, to show progress. It gets the number of all texts, if known, and of those done before.
+Progress = Callable[[Iterable[ScoredText], int | None, int], Iterable[ScoredText]]
+
+
+def no_progress(scored: Iterable[ScoredText], total: int | None, done: int) -> Iterable[ScoredText]:
+    """Show nothing."""
+    return scored
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is scored, by what, and what is written.
+
+    input_path (str): A file, a folder, or "-" for standard input: see `read_records`.
+    pipeline (PipelineSettings): Makes the pipeline. `keep_pieces` is set as the rows need it.
+    rows (str): "texts" or "tokens", a row for each, or "prodigy", tasks for Prodigy.
+    column (str): The column, or key, that holds the text.
+    file_format (Optional[str]): The format of standard input, such as ".jsonl". None is .txt.
+    batch_size (int): Texts per batch.
+    n_process (int): Worker processes.
+    progress (Progress): Shows progress.
+    """
+
+    input_path: str
+    pipeline: PipelineSettings = PipelineSettings()
+    rows: Literal["texts", "tokens", "prodigy"] = "texts"
+    column: str = "text"
+    file_format: str | None = None
+    batch_size: int = 256
+    n_process: int = 1
+    progress: Progress = no_progress
+
+    def make_pipeline(self) -> Language:
+        return make_pipeline(replace(self.pipeline, keep_pieces=ROWS[self.rows].keep_pieces))
+
+
+class InputSummary(NamedTuple):
+    """What a first reading of the input finds. Also a part of the manifest."""
+
+    texts: int
+    fields: list[str]  # the other columns
+    digest: str
+
+
+def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False):
+    """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
+
+    output_path (str): A file that ends in one of `FORMATS`.
+    resume (bool): Continue an interrupted run. If the output is complete, nothing is done.
+    force (bool): Replace existing results.
+    RAISES (InputError): The input cannot be read, or the output cannot hold these rows.
+    RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
+    """
+    output_format = find_format(output_path, ROWS[run.rows])
+    shards = Shards(Path(output_path), resume, force)
+    nlp = run.make_pipeline()
+    with _standard_input_as_file(run) as path:
+        summary = summarize_input(path, run.column, nlp.vocab)
+        output = _make_format(output_format, run, nlp, summary.fields)
+        input_ = {"column": run.column, **summary._asdict()}
+        settings = {"rows": run.rows, "batch_size": run.batch_size}
+        device = str(get_torch_default_device())
+        done = shards.begin(make_manifest(input_, settings, run.pipeline.model, nlp, device))
+        if done is not None:
+            records = read_records(path, run.column, nlp.vocab)
+            _score_to_shards(nlp, records, summary.texts, shards, done, output, run)
+
+
+def score_to_stream(run: Run) -> Iterator[bytes]:
+    """Score a corpus and yield JSON lines as soon as texts are scored.
+
+    RAISES (InputError): The input cannot be read.
+    """
+    output_format = find_format(STANDARD_STREAM, ROWS[run.rows])
+    nlp = run.make_pipeline()
+    # Standard input cannot be read twice. A file's ending, on the other hand, always decides its format.
+    is_stream = run.input_path == STANDARD_STREAM
+    summary = None if is_stream else summarize_input(run.input_path, run.column, nlp.vocab)
+    records = read_records(run.input_path, run.column, nlp.vocab, run.file_format if is_stream else None)
+    output = _make_format(output_format, run, nlp, summary.fields if summary else [])
+    scored = score_records(nlp, records, run.batch_size, run.n_process)
+    yield from output.encode(run.progress(scored, summary and summary.texts, 0))
+
+
+def summarize_input(path: str, column: str, vocab: Vocab) -> InputSummary:
+    """Read all of the input once, so that an unreadable line is found before hours of scoring, not after.
+
+    RAISES (InputError): It cannot be read; the message gives file and line.
+    """
+    n, fields = 0, {}
+    for record in read_records(path, column, vocab):
+        n += 1
+        fields.update(dict.fromkeys(record.fields))
+    return InputSummary(n, list(fields), files_digest(list_files(path)))
+
+
+def make_manifest(input_: dict, settings: dict, model: str | None, nlp: Language, device: str) -> dict:
+    """What the results of a run depend on.
+
+    input_ (dict): Describes the input.
+    settings (dict): The settings of the run.
+    model (Optional[str]): As in `PipelineSettings`.
+    nlp (Language): The pipeline.
+    device (str): What the model runs on.
+    """
+    return {
+        "input": input_,
+        **settings,
+        "model": describe_model(model, get_scorer(nlp).model.commit),
+        "pipeline": nlp.config["components"],
+        "device": device,
+        "versions": {package: version(package) for package in PACKAGES},
+    }
+
+
+def score_records(
+    nlp: Language, records: Iterable[Record], batch_size: int, n_process: int = 1, first: int = 0
+) -> Iterator[ScoredText]:
+    """Score records in their order.
+
+    nlp (Language): A pipeline with a `pll` component.
+    first (int): The number of the first record.
+    RAISES (ChildProcessError): A worker process was killed.
+    """
+    pieces = get_scorer(nlp).names.pieces
+    texts = ((record.text, record._replace(text="")) for record in records)
+    docs = nlp.pipe(texts, as_tuples=True, batch_size=batch_size, n_process=n_process)
+    with watch_workers():
+        for number, (doc, record) in enumerate(docs, first):
+            yield ScoredText(number, doc, record, doc._.get(pieces) or 0)
+
+
+def _score_to_shards(
+    nlp: Language, records: Iterable[Record], n_texts: int, shards: Shards, done: int, output: Format, run: Run
+):
+    """Score the parts that are not done, and join all parts.
+
+    A part starts where a batch does, so the scores do not depend on where a run was interrupted.
+    """
+    size = BATCHES_PER_PART * run.batch_size
+    n_parts = -(-n_texts // size)
+    first = min(done * size, n_texts)
+    scored = score_records(nlp, islice(records, first, None), run.batch_size, run.n_process, first)
+    scored = iter(run.progress(scored, n_texts, first))
+    for number in range(done, n_parts):
+        shards.write(number, output.encode(islice(scored, size)))
+    shards.merge(output.merge, n_parts)
+
+
+def _make_format(output_format: type[Format], run: Run, nlp: Language, fields: list[str]) -> Format:
+    rows = ROWS[run.rows](run.column, get_scorer(nlp).names)
+    check_columns(fields, rows.columns, run.input_path)
+    return output_format(rows, fields)
+
+
+@contextmanager
+def _standard_input_as_file(run: Run) -> Iterator[str]:
+    """The path of the input. Standard input is copied to a temporary file, so that it can be read twice."""
+    if run.input_path != STANDARD_STREAM:
+        yield run.input_path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"standard input{run.file_format or '.txt'}"
+        with open(file, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        yield str(file)

@@ -1,0 +1,193 @@
+"""Files of texts as a Ray Dataset: which there are, whether they can be read, and what columns they have."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import ray.data
+
+from ..corpus.readers import READERS, STANDARD_STREAM, InputError, Record, read_records
+from ..language_model.checksums import files_digest
+
+PARQUET = ".parquet"
+FORMATS = [PARQUET, *(ending for ending in READERS if ending != ".spacy")]
+ROWS_PER_READ = 1_000
+
+
+class TextFile(NamedTuple):
+    """One file of texts."""
+
+    path: str
+    first: int  # the number of its first text
+    fields: dict[str, str]  # columns that all of its texts get
+
+
+class CorpusFiles(NamedTuple):
+    """The files of a corpus after a first reading, which found that all of them can be read."""
+
+    files: list[TextFile]
+    texts: int
+    schema: pa.Schema  # of the dataset
+    column: str
+    id_column: str
+    numbered: bool  # whether the ids are the texts' numbers, from 0
+
+    def digest(self) -> str:
+        """SHA-256 over the names and contents of the files."""
+        return files_digest(Path(file.path) for file in self.files)
+
+    def read(self) -> ray.data.Dataset:
+        """The texts with their ids and other columns. Files are read in parallel, on any machine."""
+        items = [{"path": path, "first": first, "fields": json.dumps(fields)} for path, first, fields in self.files]
+        read = partial(read_text_files, corpus=self._replace(files=[]))
+        return ray.data.from_items(items).map_batches(read, batch_size=1, batch_format="pyarrow")
+
+
+def summarize_files(path: str, column: str = "text", id_column: str = "id") -> CorpusFiles:
+    """Read all of the input once, so that an unreadable line is found before hours of scoring, not after.
+
+    path (str): A file, or a folder, whose files are read in the order of their names. Either Parquet, or .txt (one text
+        per line), .jsonl, .csv and .tsv; then the texts of a folder get a column `file`.
+    column (str): The column, or key, of texts.
+    id_column (str): The column of ids. If there is none, the texts are numbered from 0.
+    RAISES (InputError): It cannot be read; the message gives file and line.
+    """
+    paths = _list_files(path)
+    is_parquet = [path.suffix.lower() == PARQUET for path in paths]
+    if any(is_parquet) and not all(is_parquet):
+        raise InputError(f"{path!r} holds Parquet files and others. Give them in two runs.")
+    if any(is_parquet):
+        files, n, schema = _summarize_parquet(paths, column)
+    else:
+        files, n, schema = _summarize_records(paths, Path(path), column, id_column)
+    if not n:
+        raise InputError(f"There is no text in {path!r}.")
+    numbered = id_column not in schema.names
+    if numbered:
+        schema = schema.insert(0, pa.field(id_column, pa.int64()))
+    elif not (pa.types.is_integer(type_ := schema.field(id_column).type) or _is_text(type_)):
+        raise InputError(
+            f"The column of ids, {id_column!r}, must hold whole numbers or strings. It holds {type_}. Name another one "
+            "with --id-column. If there is no column of that name, the texts are numbered."
+        )
+    return CorpusFiles(files, n, schema, column, id_column, numbered)
+
+
+def _list_files(path: str) -> list[Path]:
+    if path == STANDARD_STREAM or not Path(path).exists():
+        raise InputError(f"There is no file or folder {path!r}. Give one that all machines can read.")
+    root = Path(path).absolute()
+    paths = sorted(file for file in root.rglob("*") if file.is_file()) if root.is_dir() else [root]
+    paths = [path for path in paths if path.suffix.lower() in FORMATS]
+    if not paths:
+        raise InputError(f"{path!r} is not a file that ends in {', '.join(FORMATS)}, or a folder that contains one.")
+    return paths
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return pa.types.is_string(type_) or pa.types.is_large_string(type_)
+
+
+def _summarize_parquet(paths: list[Path], column: str) -> tuple[list[TextFile], int, pa.Schema]:
+    files, n, schema = [], 0, None
+    for path in paths:
+        try:
+            with pq.ParquetFile(path) as table:
+                own, rows = table.schema_arrow.remove_metadata(), table.metadata.num_rows
+        except pa.ArrowException as error:
+            raise InputError(f"{path}: this is not a Parquet file, or it is damaged ({error}).") from None
+        if column not in own.names:
+            raise InputError(
+                f"{path}: there is no {column!r}; there is {', '.join(map(repr, own.names))}. "
+                "Name the one that holds the text with --column."
+            )
+        if not _is_text(own.field(column).type):
+            raise InputError(f"{path}: {column!r} must hold text. It holds {own.field(column).type}.")
+        schema = schema or own
+        if own != schema:
+            raise InputError(f"{path}: its columns differ from those of {paths[0]}. Give the files in two runs.")
+        files.append(TextFile(str(path), n, {}))
+        n += rows
+    return files, n, schema
+
+
+def _summarize_records(
+    paths: list[Path], root: Path, column: str, id_column: str
+) -> tuple[list[TextFile], int, pa.Schema]:
+    files, n, n_ids, kinds = [], 0, 0, {}
+    for path in paths:
+        fields = {"file": str(path.relative_to(root.absolute()))} if root.is_dir() else {}
+        files.append(TextFile(str(path), n, fields))
+        for record in _read_records(files[-1], column):
+            n += 1
+            n_ids += id_column in record.fields
+            for name, value in record.fields.items():
+                kinds.setdefault(name, set()).add(_kind(value))
+    if 0 < n_ids < n:
+        raise InputError(
+            f"Only {n_ids} of the {n} texts in {str(root)!r} have {id_column!r}. Give all of them one, or name another "
+            "column of ids with --id-column. If there is no column of that name, the texts are numbered."
+        )
+    return files, n, pa.schema({column: pa.string(), **{name: _type(own) for name, own in kinds.items()}}.items())
+
+
+def _kind(value) -> type:
+    """The type of a value. Integers of more than 64 bits, which Arrow does not have, are `object`."""
+    is_big = isinstance(value, int) and not -(2**63) <= value < 2**63
+    return object if is_big else type(value)
+
+
+def _type(kinds: set[type]) -> pa.DataType:
+    """The Arrow type of a column with values of these types. If only text suits all, other values become JSON."""
+    kinds = kinds - {type(None)}
+    fitting = (({bool}, pa.bool_()), ({int}, pa.int64()), ({int, float}, pa.float64()))
+    return next((arrow for types, arrow in fitting if kinds and kinds <= types), pa.string())
+
+
+def _read_records(file: TextFile, column: str) -> Iterator[Record]:
+    for record in read_records(file.path, column):
+        # A field `file` that the record already has is kept.
+        yield record._replace(fields={**file.fields, **record.fields})
+
+
+def read_text_files(items: pa.Table, corpus: CorpusFiles) -> Iterator[pa.Table]:
+    """Read some files. This runs in Ray's tasks.
+
+    items (pa.Table): The files as `CorpusFiles.read` sends them, one per row.
+    corpus (CorpusFiles): The columns to read.
+    YIELDS (pa.Table): One row per text, with the columns of the corpus.
+    """
+    for item in items.to_pylist():
+        file = TextFile(item["path"], item["first"], json.loads(item["fields"]))
+        first = file.first
+        for table in _tables(file, corpus):
+            if corpus.numbered:
+                ids = pa.array(range(first, first + len(table)), pa.int64())
+                table = table.add_column(0, corpus.schema.field(0), ids)
+            first += len(table)
+            yield table
+
+
+def _tables(file: TextFile, corpus: CorpusFiles) -> Iterator[pa.Table]:
+    """The texts of a file. If the corpus is numbered, the ids are added later."""
+    schema = corpus.schema.remove(0) if corpus.numbered else corpus.schema
+    if file.path.lower().endswith(PARQUET):
+        with pq.ParquetFile(file.path) as parquet:
+            for rows in parquet.iter_batches(ROWS_PER_READ):
+                yield pa.Table.from_batches([rows]).cast(schema)
+        return
+    texts = {field.name for field in schema if _is_text(field.type)}
+    records = _read_records(file, corpus.column)
+    while chunk := list(islice(records, ROWS_PER_READ)):
+        rows = [{corpus.column: record.text, **record.fields} for record in chunk]
+        rows = [{name: _as_text(value) if name in texts else value for name, value in row.items()} for row in rows]
+        yield pa.Table.from_pylist(rows, schema)
+
+
+def _as_text(value) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)

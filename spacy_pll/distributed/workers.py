@@ -1,0 +1,167 @@
+"""What each worker does: it holds a pipeline, and adds scores to the tables of texts that Ray Data gives it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+import pyarrow as pa
+import ray.data
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import ignore_error, load_model_from_config, raise_error
+from thinc.api import Config
+
+from ..corpus.readers import Record
+from ..corpus.rows import ListRows, check_columns
+from ..pipelines import get_scorer, setup_gpu
+
+ERROR = "error"  # the column that says why a row has no scores
+# Each worker scores this first, and again when a text has failed. If this fails, the worker is at fault, not the text.
+CANARY_TEXT = "A word."
+
+
+def annotate(
+    dataset: ray.data.Dataset,
+    nlp: Language | Callable[[], Language],
+    *,
+    column: str = "text",
+    id_column: str = "id",
+    workers: int = 1,
+    gpus_per_worker: float = 0,
+    batch_size: int = 256,
+    ordered: bool = False,
+) -> ray.data.Dataset:
+    """Score the texts of a Ray Dataset. Scoring starts when the result is used (`write_parquet`, `iter_rows`...).
+
+    dataset (ray.data.Dataset): One row per text. All its columns are kept.
+    nlp (Union[Language, Callable[[], Language]]): A pipeline with a `pll` component, which is sent to the workers, or
+        a function that makes one there (`functools.partial(spacy.load, "/shared/folder")`).
+    column (str): The column of texts.
+    id_column (str): The column that the rows are sorted by.
+    workers (int): Processes, each with a pipeline. A worker takes one CPU of the cluster and, without a GPU, uses one
+        thread. Leave one CPU for reading and writing.
+    gpus_per_worker (float): 1, or a fraction such as 0.5 if several workers share a GPU; 0 for CPUs.
+    batch_size (int): Texts per batch. Identical masked contexts in a batch run once. If a worker dies, its batch is
+        scored again.
+    ordered (bool): The dataset is sorted by its ids already, as `CorpusFiles.read` returns it.
+    RETURNS (ray.data.Dataset): The rows sorted by their ids, with these columns added: `pll` (natural log),
+        `pll_pieces` and `pppl`, named as the attributes are; `tokens`, `token_pll` and `token_pieces`, lists with one
+        entry per token that is not white space; and `error`, null or the reason why the row has no scores.
+    RAISES (ValueError): A column is missing or would be overwritten, or a setting is not valid.
+    """
+    if workers < 1:
+        raise ValueError(f"`workers` must be 1 or more. It is {workers}.")
+    if not 0 <= gpus_per_worker <= 1:
+        raise ValueError(f"`gpus_per_worker` must be 0 to 1, since a worker uses one GPU. It is {gpus_per_worker}.")
+    if isinstance(nlp, Language):
+        _check_dataset(dataset, nlp, column, id_column)
+        nlp = serialize_pipeline(nlp)
+    if not ordered:
+        dataset = dataset.sort(id_column)  # cheaper now than after scoring, when there are more columns
+    context = dataset.context
+    context.execution_options.preserve_order = True
+    # A worker may run out of memory while it loads its model. Later, Ray Data itself restarts a worker that died
+    # (max_restarts=-1) and repeats what it had not finished (max_task_retries=-1).
+    context.max_consecutive_actor_init_deaths = max(3, context.max_consecutive_actor_init_deaths)
+    # A small corpus is read as one block, and one worker would get all of it.
+    return dataset.repartition(target_num_rows_per_block=batch_size, strict=True).map_batches(
+        Worker,
+        fn_constructor_args=(nlp, column, gpus_per_worker > 0),
+        batch_size=batch_size,
+        batch_format="pyarrow",
+        compute=ray.data.ActorPoolStrategy(size=workers),
+        num_gpus=gpus_per_worker or None,
+    )
+
+
+def _check_dataset(dataset: ray.data.Dataset, nlp: Language, column: str, id_column: str):
+    names = dataset.columns() or []
+    for name in (column, id_column):
+        if name not in names:
+            raise ValueError(
+                f"The dataset has no column {name!r}; it has {', '.join(map(repr, names)) or 'none'}. Name the column "
+                "of texts with `column`, and the one to sort the rows by with `id_column`."
+            )
+    check_columns(names, added_columns(nlp, column), "The dataset")
+
+
+def added_columns(nlp: Language, column: str) -> list[str]:
+    """The columns that `annotate` adds.
+
+    RAISES (ValueError): The pipeline has no `pll` component.
+    """
+    return [*ListRows(column, get_scorer(nlp).names).columns, ERROR]
+
+
+def serialize_pipeline(nlp: Language) -> Callable[[], Language]:
+    """A function that can be sent to another process and makes the pipeline there, with its weights."""
+    return partial(_deserialize_pipeline, nlp.config.copy(), nlp.to_bytes())
+
+
+def _deserialize_pipeline(config: Config, data: bytes) -> Language:
+    return load_model_from_config(config, auto_fill=True).from_bytes(data)
+
+
+class Worker:
+    """A worker process with one loaded pipeline. It gets tables of rows, and returns the rows with their scores.
+
+    make_nlp (Callable[[], Language]): Makes the pipeline.
+    column (str): The column of texts.
+    gpu (bool): Whether to use the GPU that Ray gave this process.
+    RAISES (Exception): Nothing can be scored at all. Calls raise this, too.
+    """
+
+    def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False):
+        setup_gpu(0 if gpu else -1)
+        self.nlp = make_nlp()
+        scorer = get_scorer(self.nlp)
+        scorer.keep_pieces = ListRows.keep_pieces
+        self.column, self.rows = column, ListRows(column, scorer.names)
+        self.types = _types(self.rows)
+        self.nlp.set_error_handler(raise_error)
+        self.nlp(CANARY_TEXT)
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        rows = [self._row(outcome) for outcome in self.score(batch[self.column].to_pylist())]
+        for name, type_ in self.types.items():
+            batch = batch.append_column(pa.field(name, type_), pa.array([row.get(name) for row in rows], type_))
+        return batch
+
+    def score(self, texts: list[str]) -> list[Doc | Exception]:
+        """For each text the scored doc, or the error because of which it has no scores."""
+        self.nlp.set_error_handler(ignore_error)
+        made = ((doc, n) for n, text in enumerate(texts) if isinstance(doc := self._try(self.nlp.make_doc, text), Doc))
+        docs = {}
+        # Some components drop a whole batch, or fail, because of one text. Missing texts are tried again one by one.
+        with suppress(Exception):
+            docs.update((n, doc) for doc, n in self.nlp.pipe(made, as_tuples=True, batch_size=len(texts) or 1))
+        self.nlp.set_error_handler(raise_error)
+        if len(docs) == len(texts):
+            return list(docs.values())
+        outcomes = [docs[n] if n in docs else self._try(self.nlp, text) for n, text in enumerate(texts)]
+        self.nlp(CANARY_TEXT)
+        return outcomes
+
+    def _try(self, make: Callable[[str], Doc], text: str) -> Doc | Exception:
+        try:
+            return make(text)
+        except Exception as error:
+            return error
+
+    def _row(self, outcome: Doc | Exception) -> dict:
+        if isinstance(outcome, Exception):
+            return {ERROR: f"{type(outcome).__name__}: {outcome}"}
+        return next(self.rows(0, outcome, Record("", "", {})))
+
+
+def _types(rows: ListRows) -> dict[str, pa.DataType]:
+    """The columns that a worker adds."""
+    types = dict.fromkeys(rows.columns, pa.float64())
+    types[rows.names.pieces] = pa.int64()
+    types.update(dict.fromkeys(rows.token_columns, pa.list_(pa.float64())))
+    return {
+        **types,
+        "tokens": pa.list_(pa.string()),
+        "token_pieces": pa.list_(pa.list_(pa.string())),
+        ERROR: pa.string(),
+    }

@@ -1,0 +1,74 @@
+import json
+import math
+
+import pytest
+
+from spacy_pll.corpus.files import atomic_folder, check_output, write_csv, write_json, write_text
+
+
+def test_the_ending_says_which_files_to_write(tmp_path):
+    endings = (".json", ".csv")
+    assert check_output(None, endings, False) == []
+    assert check_output(tmp_path / "a.csv", endings, False) == [tmp_path / "a.csv"]
+    assert check_output(tmp_path / "a", endings, False) == [tmp_path / "a.json", tmp_path / "a.csv"]
+    with pytest.raises(ValueError, match="ends in '.txt'. Give .json or .csv, or no ending for all of them"):
+        check_output(tmp_path / "a.txt", endings, False)
+
+
+def test_existing_output_is_kept_unless_forced(tmp_path):
+    (tmp_path / "a.csv").touch()
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(FileExistsError, match="a.csv exists already. Add --force to replace it"):
+        check_output(tmp_path / "a.csv", (".csv",), False)
+    assert check_output(tmp_path / "a.csv", (".csv",), True) == [tmp_path / "a.csv"]
+    with pytest.raises(IsADirectoryError, match="is a folder. Name a file"):
+        check_output(tmp_path / "folder.csv", (".csv",), True)
+
+
+def test_a_file_appears_complete_or_not_at_all(tmp_path):
+    path = tmp_path / "new" / "a.txt"
+
+    def parts():
+        yield "first\n"
+        assert not path.exists()
+        yield "second\n"
+
+    write_text(path, parts())
+    assert path.read_text() == "first\nsecond\n"
+
+    def broken():
+        yield "half"
+        raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write_text(path, broken())
+    assert path.read_text() == "first\nsecond\n" and [file.name for file in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_folder_appears_complete_or_not_at_all(tmp_path):
+    with atomic_folder(tmp_path / "new" / "a") as folder:
+        (folder / "old").touch()
+    with pytest.raises(OSError, match="No space left"), atomic_folder(tmp_path / "new" / "a") as folder:
+        (folder / "half").touch()
+        raise OSError("No space left on device")
+    assert [str(path.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("*")] == ["a", "a/old"]
+    with atomic_folder(tmp_path / "new" / "a") as folder:
+        (folder / "more").touch()
+    assert [path.name for path in (tmp_path / "new").rglob("*")] == ["a", "more"]
+
+
+def test_others_may_read_it(tmp_path):
+    (tmp_path / "usual").touch()
+    write_text(tmp_path / "ours", ["text"])
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_json_has_no_infinity(tmp_path):
+    write_json(tmp_path / "a.json", {"a": [math.inf, 1.5], "b": {"c": math.nan}, "d": "é"})
+    text = (tmp_path / "a.json").read_text(encoding="utf8")
+    assert json.loads(text) == {"a": [None, 1.5], "b": {"c": None}, "d": "é"} and text.endswith("\n")
+
+
+def test_a_table_has_a_header(tmp_path):
+    write_csv(tmp_path / "a.csv", [{"a": 1, "b": "x,y"}, {"a": 2, "b": ""}])
+    assert (tmp_path / "a.csv").read_bytes() == b'a,b\n1,"x,y"\n2,\n'

@@ -1,0 +1,97 @@
+import csv
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from spacy_pll.corpus.formats import (
+    FORMATS,
+    CsvTable,
+    JsonLines,
+    ProdigyTasks,
+    SpacyDocs,
+    find_format,
+    relative_ranks,
+)
+from spacy_pll.corpus.readers import FIELDS, InputError, Record
+from spacy_pll.corpus.rows import ProdigyRows, ScoredText, TextRows, TokenRows
+from spacy_pll.extensions import Names, install
+
+NAMES = Names("pll", ["word_l2r"])
+
+
+@pytest.fixture
+def scored():
+    """Three texts with scores made up for the purpose, the last with nothing to score."""
+    install(NAMES)
+    nlp, out = spacy.blank("en"), []
+    for number, (text, scores, fields) in enumerate(
+        [("A cat", [-1, -2], {"n": 1}), ("A dog", [-4, -2], {}), ("", [], {})]
+    ):
+        doc = nlp.make_doc(text)
+        for token, score in zip(doc, scores):
+            token._.pll, token._.pll_pieces = float(score), 1
+        out.append(ScoredText(number, doc, Record("", "", fields), len(scores)))
+    return out
+
+
+def whole_file(output, scored):
+    """The bytes of the file if each text is a part of its own."""
+    parts = [b"".join(output.encode([text])) for text in scored]
+    return b"".join(output.merge(parts))
+
+
+def test_json_lines(scored):
+    lines = whole_file(JsonLines(TextRows("text", NAMES), ["n"]), scored).splitlines()
+    first, _, last = map(json.loads, lines)
+    assert first == {"text": "A cat", "n": 1, "pll": -3.0, "pll_pieces": 2, "pppl": pytest.approx(math.exp(1.5))}
+    assert last == {"text": "", "pll": None, "pll_pieces": None, "pppl": None}
+
+
+def test_a_csv_table_has_one_header_and_a_column_for_each_field(scored):
+    table = whole_file(CsvTable(TextRows("text", NAMES), ["n"]), scored).decode("utf8")
+    rows = list(csv.reader(io.StringIO(table)))
+    assert rows[0] == ["text", "n", "pll", "pll_pieces", "pppl"]
+    assert [row[:4] for row in rows[1:]] == [["A cat", "1", "-3.0", "2"], ["A dog", "", "-6.0", "2"], ["", "", "", ""]]
+
+
+def test_docs_keep_scores_and_fields(scored):
+    data = whole_file(SpacyDocs(TextRows("text", NAMES), ["n"]), scored)
+    docs = list(DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab))
+    assert [doc._.pll for doc in docs] == [-3.0, -6.0, None]
+    assert [doc.user_data.get(FIELDS) for doc in docs] == [{"n": 1}, None, None]
+
+
+def test_prodigy_tasks_are_ranked_over_all_parts(scored):
+    tasks = whole_file(ProdigyTasks(ProdigyRows("text", NAMES), ["n"]), scored).splitlines()
+    assert [json.loads(task)["meta"]["score"] for task in tasks] == [1.0, 0.0, None]
+
+
+def test_ranks():
+    nan = math.nan
+    for scores, ranks in [
+        ([-3, -1, -2], [0, 1, 0.5]),
+        ([-1, -1, -5, -2, -1], [0.75, 0.75, 0, 0.25, 0.75]),
+        ([nan, -2, nan, -1], [nan, 0, nan, 1]),
+        ([-7], [0.5]),
+        ([nan], [nan]),
+        ([], []),
+    ]:
+        assert relative_ranks(np.array(scores, dtype=float)) == pytest.approx(ranks, nan_ok=True)
+
+
+def test_the_format_of_a_file():
+    for ending, output_format in FORMATS.items():
+        assert find_format(f"out{ending.upper()}", TextRows) is output_format
+    assert find_format("-", TokenRows) is JsonLines and find_format("a.jsonl", ProdigyRows) is ProdigyTasks
+    for path, rows, message in [
+        ("out.xlsx", TextRows, "OUTPUT must end in .jsonl, .csv, .spacy, or be - for JSON lines. It is 'out.xlsx'"),
+        ("out.spacy", TokenRows, "Leave out --tokens"),
+        ("-", ProdigyRows, "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            find_format(path, rows)

@@ -1,0 +1,77 @@
+"""`spacy_pll.pipelines`: from settings to a pipeline."""
+
+import pytest
+import spacy
+
+from spacy_pll.language_model.base import BUILTIN
+from spacy_pll.language_model.checksums import files_digest
+from spacy_pll.pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline, setup_gpu
+
+from .conftest import SENTENCES
+
+
+def test_the_settings_reach_the_component(model_folder):
+    settings = PipelineSettings(
+        model=str(model_folder("bert")),
+        metrics=("original", "word_l2r"),
+        words="whitespace",
+        spans="sents",
+        precision="bfloat16",
+        mask_spacing=3,
+        keep_pieces=True,
+        lang="de",
+    )
+    nlp = make_pipeline(settings)
+    scorer = get_scorer(nlp)
+    assert nlp.lang == "de" and nlp.pipe_names == ["sentencizer", "pll"]
+    assert (scorer.metrics, scorer.words, scorer.mask_spacing) == (["original", "word_l2r"], "whitespace", 3)
+    assert scorer.keep_pieces and scorer.model.mixed_precision and scorer.model.loaded
+    assert len(scorer.get_spans([nlp("Ein Satz. Noch einer.")])[0]) == 2
+
+
+def test_settings_that_are_none_stay_as_a_saved_pipeline_has_them(make_nlp, tmp_path):
+    make_nlp("bert", metrics=["original"], words="whitespace", keep_pieces=True).to_disk(tmp_path)
+    kept = get_scorer(make_pipeline(PipelineSettings(str(tmp_path))))
+    assert (kept.metrics, kept.words, kept.keep_pieces) == (["original"], "whitespace", True)
+    changed = get_scorer(make_pipeline(PipelineSettings(str(tmp_path), metrics=["word_l2r"])))
+    assert (changed.metrics, changed.words) == (["word_l2r"], "whitespace")
+
+
+def test_a_pipeline_without_the_component():
+    with pytest.raises(ValueError, match="has no `pll` component, only \\['sentencizer'\\]. Add one"):
+        nlp = spacy.blank("en")
+        nlp.add_pipe("sentencizer")
+        get_scorer(nlp)
+
+
+def test_no_gpu_is_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(spacy, "require_gpu", asked.append)
+    setup_gpu(-1)
+    setup_gpu(1)
+    assert asked == [1]
+
+
+def test_a_model_is_identified_by_its_files_or_its_commit(model_folder, tmp_path):
+    folder = model_folder("bert")
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    assert describe_model(str(folder)) == {"folder": str(folder), "digest": files_digest(files)}
+    assert describe_model(None).keys() == {"folder", "digest"} and describe_model(None)["folder"] is None
+    assert (
+        describe_model(None)["digest"]
+        == describe_model(str(BUILTIN))["digest"]
+        != describe_model(str(folder))["digest"]
+    )
+    assert describe_model("some/model", "c0ffee") == {"hub": "some/model", "commit": "c0ffee"}
+
+
+def test_a_package_is_identified_by_its_version(monkeypatch):
+    monkeypatch.setattr("spacy_pll.pipelines.is_package", lambda name: name == "en_tiny")
+    monkeypatch.setattr("spacy_pll.pipelines.get_package_version", lambda name: "1.2.3")
+    assert describe_model("en_tiny") == {"package": "en_tiny", "version": "1.2.3"}
+
+
+def test_scores_are_those_of_a_pipeline_made_by_hand(model_folder, make_nlp):
+    nlp, expected = make_pipeline(PipelineSettings(str(model_folder("bert")))), make_nlp("bert")
+    for text in SENTENCES:
+        assert nlp(text)._.pll == pytest.approx(expected(text)._.pll, abs=1e-5)
