@@ -33,7 +33,7 @@ from texts import blimp_sentences, brown_paragraphs, brown_sentences
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoTokenizer
 
-from spacy_pll.language_model.base import BUILTIN
+from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.memory import free_bytes
 from spacy_pll.language_model.onednn import is_faster_here

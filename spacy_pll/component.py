@@ -19,6 +19,7 @@ from .extensions import Names, install
 from .language_model.protocol import LanguageModel, PendingLogProbs
 from .metrics import BoolArray, FloatArray, IntArray, check_mask_spacing, get_metric, pll_metrics
 from .scoring.plan import Batch, Plan, make_plans
+from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
 
@@ -370,47 +371,31 @@ class PLLScorer(Pipe):
 
         context_scores (list[float array, shape (metrics, pieces)]): One per context of the doc.
         """
-        doc, wordpieces = pending.doc, pending.wordpieces
-        scores = [np.zeros((len(self.metrics), len(pieces))) for pieces in wordpieces]
-        scored = [np.zeros(len(pieces), dtype=bool) for pieces in wordpieces]
-        for context, values in zip(pending.contexts, context_scores, strict=True):
-            mine = context.offset + np.flatnonzero(context.scored)
-            scores[context.span][:, mine] = values[:, context.scored]
-            scored[context.span][mine] = True
-        # A doc without spans has empty arrays.
-        no_scores, no_token = np.zeros((len(self.metrics), 0)), np.zeros(0, dtype=np.int64)
-        by_piece = np.concatenate([no_scores, *(own[:, kept] for own, kept in zip(scores, scored))], axis=1)
-        token = np.concatenate([no_token, *(pieces.token[kept] for pieces, kept in zip(wordpieces, scored))])
-        if not np.isfinite(by_piece).all():
+        doc = pending.doc
+        pieces = ScoredPieces.gather(pending.wordpieces, pending.contexts, context_scores, len(self.metrics))
+        if not np.isfinite(pieces.scores).all():
             raise ValueError(
                 f"The model {self.model.title} gives log-probabilities that are not finite, for the text "
                 f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
             )
-        by_token = [np.bincount(token, weights=row, minlength=len(doc)) for row in by_piece]
         return DocScores(
             pending.scored,
-            np.bincount(token, minlength=len(doc)),
-            np.array(by_token, dtype=np.float64).reshape(len(self.metrics), len(doc)),
-            self._piece_record(wordpieces, scored, by_piece) if self.keep_pieces else None,
+            pieces.count_by_token(len(doc)),
+            pieces.sum_by_token(len(doc)),
+            self._piece_record(pieces) if self.keep_pieces else None,
         )
 
-    def _piece_record(
-        self, wordpieces: list[Wordpieces], scored: list[BoolArray], by_piece: FloatArray
-    ) -> dict[str, Any]:
+    def _piece_record(self, pieces: ScoredPieces) -> dict[str, Any]:
         """The value of `_.pll_data`: parallel lists, one entry per scored piece."""
-
-        def column(name: str) -> list[int]:
-            return [x for pieces, kept in zip(wordpieces, scored) for x in getattr(pieces, name)[kept].tolist()]
-
-        ids = column("ids")
+        ids = pieces.ids.tolist()
         return {
             "pieces": [self.model.tokenizer.id_to_token(i) for i in ids],
             "ids": ids,
-            "start": column("start"),
-            "end": column("end"),
-            "token": column("token"),
+            "start": pieces.start.tolist(),
+            "end": pieces.end.tolist(),
+            "token": pieces.token.tolist(),
             "mask_spacing": self.mask_spacing,
-            "scores": {metric: row.tolist() for metric, row in zip(self.metrics, by_piece)},
+            "scores": {metric: row.tolist() for metric, row in zip(self.metrics, pieces.scores)},
         }
 
     def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:

@@ -9,6 +9,7 @@ from spacy.language import Language
 from spacy.util import get_package_path, get_package_version, is_package, load_config
 
 from .component import DEFAULT_CONFIG, PLLScorer
+from .language_model import BUILTIN
 from .language_model.checksums import files_digest
 
 SPAN_GETTERS = {
@@ -123,8 +124,6 @@ def describe_model(model: str | None, commit: str | None = None) -> dict[str, st
     model (Optional[str]): As in `PipelineSettings`.
     commit (Optional[str]): For a model on the hub, the commit that was loaded: `get_scorer(nlp).model.commit`.
     """
-    from .language_model.base import BUILTIN  # imports transformers, which `--help` does not need
-
     if model and is_package(model):
         return {"package": model, "version": get_package_version(model)}
     folder = Path(model) if model else BUILTIN

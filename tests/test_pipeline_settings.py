@@ -3,7 +3,7 @@
 import pytest
 import spacy
 
-from spacy_pll.language_model.base import BUILTIN
+from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.checksums import files_digest
 from spacy_pll.pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline, setup_gpu
 

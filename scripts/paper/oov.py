@@ -40,7 +40,7 @@ def load_tokenizer(name: str, folder: Path | None = None):
     """
     from transformers import AutoTokenizer
 
-    from spacy_pll.language_model.base import BUILTIN as BUILTIN_FOLDER
+    from spacy_pll.language_model import BUILTIN as BUILTIN_FOLDER
 
     if name == BUILTIN:
         source = str(BUILTIN_FOLDER)

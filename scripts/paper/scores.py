@@ -72,7 +72,7 @@ class Model(NamedTuple):
 
 def identify(model: Model) -> dict:
     """What tells this model's weights from any others: a sum over a folder's files, or the hub's commit."""
-    from spacy_pll.language_model.base import BUILTIN as BUILTIN_FOLDER
+    from spacy_pll.language_model import BUILTIN as BUILTIN_FOLDER
 
     name, _, revision = model.name.partition("@")
     folder = BUILTIN_FOLDER if name == BUILTIN else Path(name)

@@ -1,1 +1,6 @@
 """What answers: language models of Hugging Face transformers, loaded, checked and run."""
+
+from pathlib import Path
+
+# The folder of the English model that comes with this package.
+BUILTIN = Path(__file__).parent / "builtin"

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..metrics import Metric
 from ..scoring.plan import Batch
+from . import BUILTIN
 from . import forward as forward_module
 from .capabilities import find_capabilities, make_trial, sees_what_follows
 from .checkpoint import check_no_remote_code, max_length_of, read_checkpoint, to_device
@@ -26,8 +27,6 @@ from .log_probs import PendingLogProbs, TargetLogProbs
 from .memory import batch_limits, is_out_of_memory
 
 logger = logging.getLogger(__name__)
-
-BUILTIN = Path(__file__).parent / "builtin"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from spacy_pll.language_model.base import BUILTIN
+from spacy_pll.language_model import BUILTIN
 
 from ..test_minicons import BLIMP
 

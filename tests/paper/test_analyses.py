@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 
 from scripts.paper.data import CONTEXTS, read_blimp
 from scripts.paper.files import read_json
-from spacy_pll.language_model.base import BUILTIN
+from spacy_pll.language_model import BUILTIN
 
 from .. import reference
 from ..language_model.test_causal import brute_force
