@@ -259,7 +259,7 @@ def _sum_html(heading: str, score: float | None, n_pieces: int, number: int | No
         return f'<div class="sum">{metric}<small>not scored</small></div>'
     tip, mean = f"{in_nats_and_bits(score)}, {count_pieces(n_pieces)}", ""
     if n_pieces:
-        mean = f"<small>{format_number(score / n_pieces)} a piece</small>"
+        mean = f"<small>{format_number(score / n_pieces)} per piece</small>"
         tip += f"\npseudo-perplexity {exp_or_inf(-score / n_pieces):,.4g}"
     return f'<div class="sum" title="{escape(tip)}">{metric}<b>{format_number(score)}</b>{mean}</div>'
 

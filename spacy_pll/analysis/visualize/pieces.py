@@ -31,8 +31,9 @@ def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[i
     if not groups:
         return {}
     record, text = whole._.get(names.data), whole.text
-    # A single metric has the plain attribute name on the token, but its own name in the record.
-    scores = {names.metrics.get(metric, names.score): values for metric, values in record["scores"].items()}
+    # The record has metrics by their own names. The first one is on the token under the plain attribute name, too.
+    scores = {names.score: next(iter(record["scores"].values()))}
+    scores.update({names.metrics[m]: values for m, values in record["scores"].items() if m in names.metrics})
 
     def piece(i: int) -> Piece:
         source = text[record["start"][i] : record["end"][i]]

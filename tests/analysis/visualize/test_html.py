@@ -61,7 +61,7 @@ def test_a_row_a_metric_and_the_numbers_on_hover(doc):
     markup = Markup(render(doc))
     assert [e.text for e in markup.all("metric")] == METRICS
     assert [e.text for e in markup.all("sum")] == [
-        f"{metric}{shown(doc._.get(f'pll_{metric}'))}{shown(doc._.get(f'pll_{metric}') / doc._.pll_pieces)} a piece"
+        f"{metric}{shown(doc._.get(f'pll_{metric}'))}{shown(doc._.get(f'pll_{metric}') / doc._.pll_pieces)} per piece"
         for metric in METRICS
     ]
     assert f"pseudo-perplexity {doc._.pppl:,.4g}" in markup.all("sum")[0].attributes["title"]
@@ -336,6 +336,15 @@ def test_a_comparison_shows_both_versions_and_what_each_segment_adds(tiny, page)
     assert shown(found.a._.two_original) in sums[0] and shown(found.b._.two_original) in sums[1]
     assert f"{found.difference:+.2f}".replace("-", "−") in sums[2]
     assert ("<title>" in html) == page and "<b>souvenir" not in html and "<script" not in html
+
+
+@pytest.mark.parametrize("metric", [None, "word_l2r", "original"])
+def test_a_comparison_shows_wordpieces_whichever_metric_is_compared(tiny, metric):
+    found = compare(tiny, "The hooligans lost it", "The souvenir lost it", metric, attr="two")
+    record = found.a._.two_data
+    pieces = [piece for piece, token in zip(record["pieces"], record["token"]) if token == 1]
+    assert len(pieces) > 1
+    assert Markup(render_comparison(found, jupyter=False)).all("p")[0].text == "".join(pieces)
 
 
 def test_comparisons_of_odd_text_are_well_formed(tiny):
