@@ -118,7 +118,7 @@ def pieces_by_token(doc: Doc, names: Names) -> dict[int, list[int]]:
     record = doc._.get(names.data)
     if record is None:
         return {}
-    groups = {token.i: [] for token in doc}
+    groups: dict[int, list[int]] = {token.i: [] for token in doc}
     for index, token in enumerate(record["token"]):
         groups.setdefault(token, []).append(index)
     return groups

@@ -56,7 +56,8 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
         width = 1.4 + 0.9 * (len(lines) - 1 - i)
         axes.plot(range(n), values, color=colour, marker=marker, linewidth=width, markersize=3.5 + width, label=label)
     for i, (start, end) in enumerate(_differing(list(lines.values()))):
-        label = None if i else "the metrics differ"
+        # Matplotlib's legend leaves out labels that begin with an underscore: one entry is enough.
+        label = "_" if i else "the metrics differ"
         axes.axvspan(start - 0.5, end - 0.5, color="0.9", linewidth=0, label=label, zorder=0)
     # Without parse_math=False, a pair of dollar signs in the text would be read as a formula.
     axes.set_xticks(range(n), labels, parse_math=False, rotation=90 if n > 25 else 45, fontsize=9 if n <= 40 else 7,
@@ -70,7 +71,7 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     axes.legend(title=title, loc="lower left", bbox_to_anchor=(0, 1), ncols=1 + (n > 12), frameon=False, fontsize=9,
                 title_fontsize=9, alignment="left")  # fmt: skip
     # Notebooks display what has this method. Without it they display only the figures that pyplot manages.
-    figure._repr_png_ = partial(_to_png, figure)
+    figure._repr_png_ = partial(_to_png, figure)  # type: ignore[attr-defined]
     return figure
 
 

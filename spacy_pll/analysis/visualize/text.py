@@ -53,11 +53,10 @@ def opposite_runs(directions: Sequence[str | None], base: str) -> Iterator[tuple
         is on both sides of it.
     base (str): The direction of the text.
     """
-    start = end = None
+    run: tuple[int, int] | None = None
     for i, direction in enumerate([*directions, base]):
-        if direction == base and start is not None:
-            yield start, end
-            start = None
+        if direction == base and run:
+            yield run
+            run = None
         elif direction not in (base, None):
-            start = i if start is None else start
-            end = i + 1
+            run = (run[0] if run else i, i + 1)
