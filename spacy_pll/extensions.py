@@ -25,10 +25,13 @@ def sum_tokens(tokens: Doc | Span, name: str) -> Any:
 def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | None:
     """exp(-PLL / number of wordpieces) (Salazar et al. 2020, section 2.3); None if no wordpiece was scored."""
     n = sum_tokens(tokens, pieces)
-    if not n:
-        return None
+    return exp_or_inf(-sum_tokens(tokens, score) / n) if n else None
+
+
+def exp_or_inf(x: float) -> float:
+    """e to the power of x; infinity where that is more than a float holds."""
     try:
-        return math.exp(-sum_tokens(tokens, score) / n)
+        return math.exp(x)
     except OverflowError:
         return math.inf
 
@@ -105,6 +108,23 @@ def select_columns(names: Names, metrics: Sequence[str] | None = None) -> dict[s
             f"Set `metrics` to some of these: {', '.join(names.columns)}."
         )
     return {metric: names.columns[metric] for metric in metrics}
+
+
+def pieces_by_token(doc: Doc, names: Names) -> dict[int, list[int]]:
+    """Which wordpieces of the record `_.pll_data` belong to each token.
+
+    doc (Doc): Scored with `keep_pieces`.
+    names (Names): What the component calls its attributes.
+    RETURNS (dict[int, list[int]]): For each token, by its index in the doc: the indices of its wordpieces in the
+        record's lists, in their order. Empty where there is no record.
+    """
+    record = doc._.get(names.data)
+    if record is None:
+        return {}
+    groups: dict[int, list[int]] = {token.i: [] for token in doc}
+    for index, token in enumerate(record["token"]):
+        groups.setdefault(token, []).append(index)
+    return groups
 
 
 def install(names: Names) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of scored docs, under the name that people import: see `spacy_pll.analysis.visualize`."""
+"""The public name of `spacy_pll.analysis.visualize`: scored docs as HTML and as figures."""
 
 from .analysis.visualize import plot, render, render_comparison, render_continuations
 

@@ -47,7 +47,7 @@ def plot(scored: list[tuple[Model, dict]], causal: Model, causal_docs: dict, tab
         for ax, metric in zip(row, model.metrics):
             x = [doc._.get(score_name(metric)) for doc in docs.values()]
             scatter(ax, x, [causal_docs[text]._.causal for text in docs], METRIC_COLOURS[metric])
-            ax.set_title(f"{model.title}, {METRIC_TITLES[metric]}\n{as_text(next(by_panel))}", fontsize=9)
+            ax.set_title(f"{model.title}\n{METRIC_TITLES[metric]}\n{as_text(next(by_panel))}", fontsize=9)
             ax.set_xlabel("PLL (nats)")
         row[0].set_ylabel(f"log-likelihood (nats),\n{causal.title}")
     figure.tight_layout()

@@ -1,4 +1,4 @@
-"""The looks that the figures share."""
+"""The style that the figures share."""
 
 import matplotlib
 
@@ -6,6 +6,8 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
+from numpy.typing import ArrayLike  # noqa: E402
 
 plt.rcParams.update(
     {
@@ -27,21 +29,21 @@ plt.rcParams.update(
 )
 
 
-def tidy(ax):
-    """Light lines across, behind what is drawn."""
+def tidy(ax: Axes):
+    """Light horizontal grid lines, behind the data."""
     ax.grid(axis="y", color="#e6e6e6", linewidth=0.8)
     ax.set_axisbelow(True)
 
 
-def scatter(ax, x, y, colour):
-    """Points with their least-squares line. Points are drawn as pixels: thousands of shapes make slow pages."""
+def scatter(ax: Axes, x: ArrayLike, y: ArrayLike, colour: str):
+    """Points with their least-squares line. The points are drawn as pixels: thousands of shapes make slow pages."""
     ax.scatter(x, y, s=9, color=colour, alpha=0.35, linewidths=0, rasterized=True)
     line(ax, x, y)
     tidy(ax)
 
 
-def line(ax, x, y):
-    """The least-squares line of some points; none where all x are the same."""
+def line(ax: Axes, x: ArrayLike, y: ArrayLike):
+    """The least-squares line of some points; nothing if all x are the same."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if np.ptp(x) > 0:
         slope, intercept = np.polyfit(x, y, 1)

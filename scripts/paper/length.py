@@ -53,7 +53,7 @@ def plot(models: list[tuple[Model, dict]], table: list[dict]):
         for ax, metric in zip(row, model.metrics):
             negative = [-doc._.get(score_name(metric)) for doc in docs.values()]
             scatter(ax, lengths(docs, model.kind), negative, METRIC_COLOURS[metric])
-            ax.set_title(f"{model.title}, {METRIC_TITLES[metric]}\n{as_text(next(by_panel))}", fontsize=9)
+            ax.set_title(f"{model.title}\n{METRIC_TITLES[metric]}\n{as_text(next(by_panel))}", fontsize=9)
             ax.set_xlabel("sentence length (wordpieces)")
             ax.xaxis.get_major_locator().set_params(integer=True)
         for ax in row[len(model.metrics) :]:

@@ -1,4 +1,4 @@
-"""What an analysis leaves behind: a folder of tables (CSV, JSON) and figures (SVG, PNG), and a list of them."""
+"""The results of an analysis: a folder with tables (CSV, JSON), figures (SVG, PNG) and a list of these."""
 
 import json
 from collections.abc import Iterator
@@ -12,10 +12,11 @@ CONTENTS = "contents.json"
 
 
 class Output:
-    """The folder of one analysis, while it is written.
+    """Writes the results of one analysis into a folder.
 
     folder (Path): Where to write.
-    about (str): What the numbers are and how to read them, in Markdown's plainest: paragraphs.
+    title (str): The analysis' heading in the report.
+    about (str): What the numbers are and how to read them: paragraphs, separated by blank lines.
     """
 
     def __init__(self, folder: Path, title: str, about: str):
@@ -25,8 +26,8 @@ class Output:
     def table(self, name: str, rows: list[dict], caption: str, show: dict[str, str] | None = None):
         """Write rows as NAME.csv and NAME.json.
 
-        show (Optional[dict]): For the report: column -> format such as ".1f", or "" for text;
-            the other columns stay in the files. None shows all, {} leaves the table out.
+        show (Optional[dict[str, str]]): The columns of the table in the report, each with its format, such as ".1f", or
+            "" for text. The other columns are only in the files. None shows all columns, {} leaves the table out.
         """
         import pandas as pd
 
@@ -47,7 +48,7 @@ class Output:
 
 
 def check_packages():
-    """RAISES (ImportError): What the tables and figures are made with is not installed."""
+    """RAISES (ImportError): A package that the tables and figures need is not installed."""
     missing = [name for name in ("matplotlib", "pandas", "scipy") if find_spec(name) is None]
     if missing:
         raise ImportError(
@@ -57,7 +58,7 @@ def check_packages():
 
 @contextmanager
 def analysis(results: Path, name: str, title: str, about: str) -> Iterator[Output]:
-    """RESULTS/NAME as a new `Output`; it appears when all went well."""
+    """An `Output` for the folder RESULTS/NAME. The folder is replaced only once all results are written."""
     check_packages()
     with atomic_folder(results / name) as folder:
         output = Output(folder, title, about)

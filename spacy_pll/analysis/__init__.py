@@ -1,1 +1,1 @@
-"""What people look at: comparisons, candidates in context, data frames, pictures."""
+"""Ways to look at scores: comparisons, candidates in context, data frames, HTML and figures."""

@@ -1,4 +1,4 @@
-"""Two versions of a text, aligned: where the difference between their scores comes from."""
+"""Where the difference between the scores of two versions of a text comes from."""
 
 import math
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from ..extensions import find_names, select_columns
 
 @dataclass(frozen=True)
 class Segment:
-    """Tokens of the two versions that stand for each other."""
+    """A stretch of one version and the stretch of the other version that it is aligned with."""
 
-    kind: Literal["equal", "replace", "delete", "insert"]  # what was done to `a`, as difflib calls it
+    kind: Literal["equal", "replace", "delete", "insert"]  # what turns `a` into `b`, in difflib's terms
     a: Span  # empty where tokens were inserted
     b: Span  # empty where tokens were deleted
-    difference: float  # the score of b's tokens minus that of a's, natural log
+    difference: float  # the score of the tokens of b minus that of the tokens of a, natural log
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two scored versions of a text, `a` and `b`, cut into segments that cover both."""
+    """Two scored versions of a text, and the segments that both are divided into."""
 
     a: Doc
     b: Doc
     attr: str  # the component's setting of that name
-    attribute: str  # the name, after `._.`, of the score that is compared
+    attribute: str  # the attribute (after `._.`) with the score that is compared
     segments: list[Segment]
 
     @property
@@ -40,15 +40,14 @@ class Comparison:
 def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None, *, attr: str = "pll") -> Comparison:
     """Score two versions of a text and show where the difference comes from.
 
-    Tokens that are the same in both versions are aligned by difflib, one a segment; what lies
-    between them is a segment as well. A word's score changes with its context, so that
-    segments whose words are equal contribute, too.
+    difflib aligns the tokens that are the same in both versions. Each pair of these is a segment, and so is whatever is
+    between two of them. A word's score depends on its context, so segments with equal words contribute as well.
 
     nlp (Language): A pipeline with a `pll` component.
     a, b (Union[str, Doc]): The two versions.
-    metric (Optional[str]): One of the component's metrics; None is the primary one.
+    metric (Optional[str]): One of the component's metrics. None is the primary one.
     attr (str): The component's setting of that name.
-    RETURNS (Comparison): Its segments' differences sum to `b._.pll - a._.pll`.
+    RETURNS (Comparison): The differences of its segments sum to `b._.pll - a._.pll`.
     RAISES (ValueError): The pipeline gives no scores of that name.
     """
     doc_a, doc_b = nlp.pipe([a, b])
@@ -67,5 +66,5 @@ def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None
 
 
 def _sum(span: Span, attribute: str) -> float:
-    """A span's score; 0.0, the logarithm of an empty product, where nothing is scored."""
+    """The score of a span; 0.0 if none of its tokens is scored."""
     return math.fsum(token._.get(attribute) or 0.0 for token in span)

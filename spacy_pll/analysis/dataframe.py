@@ -1,4 +1,4 @@
-"""Scores as a table."""
+"""Scores as a pandas data frame."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -14,16 +14,15 @@ if TYPE_CHECKING:
 def to_dataframe(
     docs: Doc | Span | Iterable[Doc | Span], metrics: Sequence[str] | None = None, *, attr: str = "pll"
 ) -> "pd.DataFrame":
-    """The scores of docs as a tidy pandas frame, one row a token.
+    """The scores of docs as a tidy pandas data frame, one row per token.
 
     docs (Union[Doc, Span, Iterable[Union[Doc, Span]]]): Scored docs, such as `nlp.pipe(texts)`.
-    metrics (Optional[Sequence[str]]): The metrics; None takes all the docs were scored with.
+    metrics (Optional[Sequence[str]]): The metrics. None takes every metric that the docs were scored with.
     attr (str): The component's setting of that name.
-    RETURNS (pandas.DataFrame): `doc` (number of the doc, from 0), `token` (index in the doc),
-        `text`, `pieces` (number of wordpieces, missing where the token was not scored) and
-        a column of scores a metric (natural log, NaN where not scored), called `attr` where
-        there is one metric only, as the attribute is.
-    RAISES (ValueError): The docs have no scores of that name.
+    RETURNS (pandas.DataFrame): The columns are `doc` (number of the doc, from 0), `token` (index in the doc), `text`,
+        `pieces` (number of wordpieces, missing where the token was not scored) and one column of scores per metric
+        (natural log, NaN where not scored). With a single metric, that column has the attribute's name, `attr`.
+    RAISES (ValueError): The docs have no scores of that name, or `attr` is the name of another column.
     RAISES (ImportError): pandas is not installed.
     """
     try:
@@ -42,6 +41,8 @@ def to_dataframe(
     }
     clash = data.keys() & columns
     if clash:
-        raise ValueError(f"The scores' name {clash.pop()!r} is that of another column. Score with another `attr`.")
+        raise ValueError(
+            f"The scores are called {clash.pop()!r}, like another column of the table. Score with another `attr`."
+        )
     data.update({heading: pd.array([t._.get(n) for t in tokens], dtype="float64") for heading, n in columns.items()})
     return pd.DataFrame(data).astype({"doc": "int64", "token": "int64", "text": "str"})

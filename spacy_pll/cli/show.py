@@ -7,7 +7,7 @@ import typer
 from spacy.tokens import Doc
 from wasabi import table
 
-from ..extensions import Names
+from ..extensions import Names, pieces_by_token
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
 from .options import pipeline_options
@@ -38,12 +38,13 @@ def score_table(doc: Doc, names: Names) -> str:
     names (Names): What the component calls its attributes.
     """
     columns = names.columns
-    pieces = {token.i: [] for token in doc}
-    data = doc._.get(names.data)
-    for piece, token in zip(data["pieces"], data["token"]):
-        pieces[token].append(piece)
+    groups, pieces = pieces_by_token(doc, names), doc._.get(names.data)["pieces"]
     rows = [
-        (token.text, " ".join(pieces[token.i]), *(_shown(token._.get(name)) for name in columns.values()))
+        (
+            token.text,
+            " ".join(pieces[i] for i in groups[token.i]),
+            *(_shown(token._.get(name)) for name in columns.values()),
+        )
         for token in doc
         if not token.is_space
     ]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc
 
-from ..extensions import Names
+from ..extensions import Names, pieces_by_token
 from .readers import InputError, Record
 
 
@@ -54,10 +54,7 @@ class TokenRows:
         return ["doc", "token", *self.names.columns.values(), "surprisal", "pieces"]
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
-        pieces = [[] for _ in doc]
-        data = doc._.get(self.names.data)
-        for piece, token in zip(data["pieces"], data["token"]):
-            pieces[token].append(piece)
+        groups, pieces = pieces_by_token(doc, self.names), doc._.get(self.names.data)["pieces"]
         for token in doc:
             if token.is_space:
                 continue
@@ -65,7 +62,7 @@ class TokenRows:
             primary = token._.get(self.names.score)
             surprisal = None if primary is None else -primary / math.log(2)  # bits
             row = {"doc": number, "token": token.i, self.column: token.text, **record.fields, **scores}
-            yield {**row, "surprisal": surprisal, "pieces": pieces[token.i]}
+            yield {**row, "surprisal": surprisal, "pieces": [pieces[i] for i in groups[token.i]]}
 
 
 class ListRows(TextRows):

@@ -1,6 +1,5 @@
 """Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and what its words were cut into."""
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -10,6 +9,7 @@ from spacy.tokens import Doc
 
 from ..component import PLLScorer
 from ..corpus.workers import watch_workers
+from ..extensions import exp_or_inf
 from ..pipelines import get_scorer
 from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
 
@@ -57,10 +57,7 @@ def perplexity(log_likelihood: float, n: int) -> float:
     """
     if n < 1:
         raise ValueError("Nothing was scored, so there is no perplexity.")
-    try:
-        return math.exp(-log_likelihood / n)
-    except OverflowError:
-        return math.inf
+    return exp_or_inf(-log_likelihood / n)
 
 
 def word_starts(doc: Doc, words: Words, tokenizer) -> np.ndarray:

@@ -79,7 +79,7 @@ def test_errors(make_nlp, monkeypatch):
         to_dataframe(doc, [])
     with pytest.raises(ValueError, match=r"_\.other\..*tokens have: .*pll"):
         to_dataframe(doc, attr="other")
-    with pytest.raises(ValueError, match="'text' is that of another column"):
+    with pytest.raises(ValueError, match="The scores are called 'text', like another column"):
         to_dataframe(make_nlp("bert", attr="text")("The traveler"), attr="text")
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-pll\[dataframe\]'"):

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from scripts.paper.data import PHENOMENA
-from scripts.paper.report import as_text, html_table, inline_svg, markdown_table, paragraphs
+from scripts.paper.files import read_json
+from scripts.paper.report import ANALYSES, Table, as_text, inline_svg, paragraphs, render
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SECTIONS = ["summary", "oov", "inflation", "length", "frequency", "causal", "blimp", "runs"]
@@ -60,7 +61,13 @@ def test_it_says_what_was_run(results, model_folder):
         text = (results / report).read_text()
         assert str(model_folder("bert")) in text and re.search(r"sha256 [0-9a-f]{12}", text)
         assert "BertForMaskedLM" in text and "GPT2LMHeadModel" in text and "transformers 4" in text
-        assert "drawn with a seed that is the paradigm's name" in text.replace("&#x27;", "'")
+
+
+def test_it_has_what_each_analysis_says_about_itself(results):
+    markdown, page = ((results / f"report.{kind}").read_text() for kind in ("md", "html"))
+    for name in ANALYSES:
+        about = read_json(results / name / "contents.json")["about"]
+        assert about in markdown and paragraphs(about) in page
 
 
 def test_published_figures_stand_below_ours(results):
@@ -79,11 +86,29 @@ def test_pieces_of_the_page():
     assert paragraphs("a `<b>` c\n\nsee https://example.org/x.") == (
         '<p>a <code>&lt;b&gt;</code> c</p>\n<p>see <a href="https://example.org/x">https://example.org/x</a>.</p>'
     )
-    assert "| a\\|b |" in markdown_table(["x"], [["a|b"]])
-    table = html_table(["name", "n"], [["<x>", "1,000"], ["y", "–"]])
-    assert "<td>&lt;x&gt;</td><td class=number>1,000</td>" in table
     svg = '<?xml?><svg width="1"><defs><path id="p"/></defs><use xlink:href="#p"/><g clip-path="url(#p)"/></svg>'
     assert inline_svg(svg, "a", "T").count("a-p") == 3 and "<?xml" not in inline_svg(svg, "a", "T")
+
+
+class TinySection:
+    """A section with one table, whose texts hold what has a meaning in HTML or Markdown."""
+
+    name, title, about, files = "tiny", "<i>Title</i>", "About `<b>`", []
+    items = [{"kind": "table", "name": "t", "caption": "The <u>caption</u>"}]
+
+    def table(self, item):
+        return Table(["name", "n"], [["<x>", "1,000"], ["a|b", "–"]], item["caption"])
+
+
+def test_values_are_escaped():
+    table = Table([], [])
+    contents = dict(title="T & U", introduction="", about_summary="", summary=table, versions="", runs=table)
+    page = render("report.html.jinja", sections=[TinySection()], **contents)
+    assert '<tr><td>&lt;x&gt;</td><td class="number">1,000</td></tr>' in page
+    assert "<title>T &amp; U</title>" in page and "<p>About <code>&lt;b&gt;</code></p>" in page
+    assert not {"i", "u", "b", "x"} & Page(page).numbers.keys()
+    markdown = render("report.md.jinja", sections=[TinySection()], **contents)
+    assert "| name | n |\n| --- | --- |\n| <x> | 1,000 |\n| a\\|b | – |\n" in markdown and "# T & U\n" in markdown
 
 
 MEASURE = """<script>

@@ -1,5 +1,5 @@
+import builtins
 import math
-import pickle
 import re
 import subprocess
 import sys
@@ -9,18 +9,17 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import spacy
 from hypothesis import example, given
-from hypothesis import strategies as st
 from spacy import displacy
 from spacy.tokens import DocBin
 
 from spacy_pll import compare
-from spacy_pll.analysis import visualize
-from spacy_pll.analysis.templates import DARK_STEPS, LIGHT_STEPS
-from spacy_pll.analysis.visualize import plot, render
+from spacy_pll.analysis.visualize import VMIN, View, page_parts
+from spacy_pll.analysis.visualize.scale import N_STEPS
+from spacy_pll.extensions import find_names
+from spacy_pll.visualize import render, render_comparison, render_continuations
 
-from ..conftest import odd_text
-
-METRICS = ["word_l2r", "original", "whole_word"]
+from ...conftest import odd_text
+from .conftest import METRICS, shown
 
 
 class Markup(HTMLParser):
@@ -52,37 +51,17 @@ class Markup(HTMLParser):
         return [e for e in self.elements if cls in (e.attributes.get("class") or "").split()]
 
 
-def shown(number):
-    return f"{number:.2f}".replace("-", "−")
-
-
-@pytest.fixture(scope="module")
-def nlp(model_folder):
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(model_folder("bert"))}
-    nlp.add_pipe("pll", config={"model": model, "metrics": METRICS, "keep_pieces": True})
-    return nlp
-
-
-@pytest.fixture(scope="module")
-def doc(nlp):
-    return nlp("The hooligans lost a souvenir, zyx!")
-
-
 def split_words(doc):
     words = [token for token in doc if token._.pll_pieces > 1]
     assert words
     return words
 
 
-# HTML
-
-
 def test_a_row_a_metric_and_the_numbers_on_hover(doc):
     markup = Markup(render(doc))
     assert [e.text for e in markup.all("metric")] == METRICS
     assert [e.text for e in markup.all("sum")] == [
-        f"{metric}{shown(doc._.get(f'pll_{metric}'))}{shown(doc._.get(f'pll_{metric}') / doc._.pll_pieces)} a piece"
+        f"{metric}{shown(doc._.get(f'pll_{metric}'))}{shown(doc._.get(f'pll_{metric}') / doc._.pll_pieces)} per piece"
         for metric in METRICS
     ]
     assert f"pseudo-perplexity {doc._.pppl:,.4g}" in markup.all("sum")[0].attributes["title"]
@@ -109,7 +88,7 @@ def test_pieces_stand_under_split_words_in_their_own_colour(doc):
             expected.append([(record["pieces"][i], record["scores"][metric][i]) for i in own])
     assert [e.text for e in markup.all("p")] == ["".join(piece for piece, _ in pieces) for pieces in expected]
     swatches = [e for e in markup.elements if e.tag == "span" and re.fullmatch(r"s\d", e.attributes.get("class") or "")]
-    pieces = swatches[len(LIGHT_STEPS) :]  # the legend comes first
+    pieces = swatches[N_STEPS:]  # the legend comes first
     for element, (piece, score) in zip(pieces, [pair for pieces in expected for pair in pieces], strict=True):
         assert element.attributes["title"].startswith(f"{piece}  {shown(score)} nats")
         assert element.attributes["class"] == f"s{min(9, int(score / -2))}"
@@ -225,47 +204,9 @@ def test_scores_of_a_model_that_finds_a_text_impossible(make_nlp):
     assert "pseudo-perplexity inf" in title
 
 
-# Colours
-
-
-@pytest.mark.parametrize(
-    ("score", "step"), [(0.0, 0), (0.5, 0), (-1.99, 0), (-2.0, 1), (-17.9, 8), (-18.0, 9), (-1000.0, 9)]
-)
-def test_equal_steps_and_what_lies_below_has_the_last(score, step):
-    assert visualize._step(score, -20.0) == step
-
-
-@given(st.floats(-100, 0), st.floats(-100, 0), st.floats(-50, -0.1))
-def test_a_less_likely_token_never_has_a_more_likely_ones_colour(a, b, vmin):
-    low, high = sorted([a, b])
-    assert visualize._step(low, vmin) >= visualize._step(high, vmin)
-
-
-def luminance(colour):
-    """Relative luminance (WCAG 2)."""
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@pytest.mark.parametrize(("steps", "sign"), [(LIGHT_STEPS, -1), (DARK_STEPS, 1)])
-def test_every_colour_can_be_read_and_told_from_the_next_by_lightness_alone(steps, sign):
-    backgrounds = [luminance(background) for background, _ in steps]
-    for background, (_, ink) in zip(backgrounds, steps):
-        low, high = sorted([background, luminance(ink)])
-        assert (high + 0.05) / (low + 0.05) >= 4.5
-    assert all((after - before) * sign > 0.005 for before, after in zip(backgrounds, backgrounds[1:]))
-
-
 def test_the_legend_names_the_score_at_which_each_colour_begins(doc):
     scale = Markup(render(doc, vmin=-5)).all("scale")[0]
     assert scale.text == "0−0.5−1−1.5−2−2.5−3−3.5−4−4.5"
-
-
-@pytest.mark.parametrize("vmin", [0.0, 3.0, math.nan, -math.inf])
-def test_a_scale_without_an_end(doc, vmin):
-    with pytest.raises(ValueError, match="`vmin` is the score, below 0"):
-        render(doc, vmin=vmin)
 
 
 # Notebooks and pages
@@ -287,7 +228,9 @@ def displayed(monkeypatch):
     [(None, False, False), (None, True, True), (True, False, True), (False, True, False)],
 )
 def test_in_a_notebook_it_is_displayed(doc, displayed, monkeypatch, jupyter, in_notebook, is_displayed):
-    monkeypatch.setattr(visualize, "is_in_jupyter", lambda: in_notebook)
+    # how spaCy recognises a notebook
+    shell = type("ZMQInteractiveShell" if in_notebook else "TerminalInteractiveShell", (), {})
+    monkeypatch.setattr(builtins, "get_ipython", shell, raising=False)
     html = render(doc, jupyter=jupyter)
     assert (html is None) == is_displayed and len(displayed) == is_displayed
     # MathJax would take two dollar signs for a formula
@@ -311,6 +254,23 @@ def test_a_page_is_whole_and_loads_nothing(doc):
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"]
 
 
+def test_a_page_is_written_while_its_docs_are_scored(doc):
+    scored = []
+
+    def docs():
+        for i in range(3):
+            scored.append(i)
+            yield doc
+
+    names = find_names([doc])
+    shown = 0
+    for part in page_parts(docs(), View(names, names.columns, VMIN), "<b>Title</b>", 'about "<i>"'):
+        shown += "<article" in part
+        assert len(scored) in (shown, shown + 1)
+        assert "<b>Title" not in part and "<i>" not in part
+    assert shown == 3
+
+
 @pytest.mark.slow
 def test_importing_the_package_imports_no_optional_library():
     code = (
@@ -320,68 +280,6 @@ def test_importing_the_package_imports_no_optional_library():
     new = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "'spacy_pll'" in new
     assert not any(f"'{library}'" in new for library in ("matplotlib", "pandas", "torch", "transformers", "IPython"))
-
-
-# Figures
-
-
-def test_a_line_a_metric_over_the_pieces(doc):
-    record = doc._.pll_data
-    axes = plot(doc).axes[0]
-    assert [label.get_text() for label in axes.get_xticklabels()] == record["pieces"]
-    assert [list(line.get_ydata()) for line in axes.lines] == [record["scores"][metric] for metric in METRICS]
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    n = len(record["pieces"])
-    expected = [
-        f"{metric}: {shown(score)} (mean {shown(score / n)})"
-        for metric, score in ((metric, doc._.get(f"pll_{metric}")) for metric in METRICS)
-    ]
-    assert labels == [*expected, "the metrics differ"]
-
-
-def test_the_region_where_metrics_differ_is_shaded(doc):
-    record = doc._.pll_data
-    rows = list(zip(*(record["scores"][metric] for metric in ("word_l2r", "original"))))
-    apart = {i for i, (a, b) in enumerate(rows) if abs(a - b) > 0.01}
-    bands = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in plot(doc, METRICS[:2]).axes[0].patches]
-    assert apart and {i for i in range(len(rows)) for low, high in bands if low < i < high} == apart
-    assert all(high < later for (_, high), (later, _) in zip(bands, bands[1:]))
-    axes = plot(doc, ["original"]).axes[0]
-    assert not axes.patches and len(axes.get_legend().get_texts()) == 1
-
-
-def test_over_the_tokens_where_there_is_no_record(make_nlp):
-    doc = make_nlp("bert", targets="critical").make_doc("It cost $3.50  and $4.")
-    nlp = make_nlp("bert", targets="critical")
-    doc.spans["critical"] = [doc[1:6]]
-    doc = nlp(doc)
-    figure = plot(doc)
-    axes = figure.axes[0]
-    tokens = [token for token in doc if not token.is_space]
-    assert [label.get_text() for label in axes.get_xticklabels()] == [token.text for token in tokens]
-    drawn = axes.lines[0].get_ydata()
-    assert [None if math.isnan(value) else value for value in drawn] == [token._.pll for token in tokens]
-    assert f"pll: {shown(doc._.pll)} " in axes.get_legend().get_texts()[0].get_text()
-    assert "token" in axes.get_ylabel()
-    figure.canvas.draw()  # a pair of dollar signs would be an unfinished formula
-
-
-def test_the_figure_leaves_pyplot_alone_and_a_notebook_shows_it(doc, monkeypatch):
-    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
-    figure = plot(doc)
-    for same in (figure, pickle.loads(pickle.dumps(figure))):
-        assert same._repr_png_().startswith(b"\x89PNG")
-    assert "matplotlib.pyplot" not in sys.modules
-
-
-def test_errors_of_plots(nlp, doc, monkeypatch):
-    with pytest.raises(ValueError, match="No token of the text '' is scored"):
-        plot(nlp(""))
-    with pytest.raises(ValueError, match="no scores under 'causal'"):
-        plot(doc, ["causal"])
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"pip install 'spacy-pll\[plot\]'"):
-        plot(doc)
 
 
 # Candidates and comparisons
@@ -396,7 +294,7 @@ def tiny(make_nlp):
 def test_continuations_are_shown_best_first_with_their_scores(tiny, page):
     candidates = ["the souvenir", "it", "<b>&", "carnivore"]
     found = tiny.get_pipe("pll").score_continuations('The "traveler" lost', candidates, " & left.")
-    html = visualize.render_continuations(found, attr="two", page=page, jupyter=False)
+    html = render_continuations(found, attr="two", page=page, jupyter=False)
     markup = Markup(html)
     ranked = sorted(found, key=lambda one: -one.score)
     assert len(markup.all("doc")) == 4 and len(markup.all("row")) == 8
@@ -414,7 +312,7 @@ def test_continuations_are_shown_best_first_with_their_scores(tiny, page):
 @pytest.mark.parametrize("page", [False, True])
 def test_a_comparison_shows_both_versions_and_what_each_segment_adds(tiny, page):
     found = compare(tiny, "The traveler lost the <b>souvenir.", 'The "young" traveler lost it', "original", attr="two")
-    html = visualize.render_comparison(found, page=page, jupyter=False)
+    html = render_comparison(found, page=page, jupyter=False)
     markup = Markup(html)
     segments = markup.all("seg")
     assert [e.attributes["class"].split()[1] for e in segments] == [segment.kind for segment in found.segments]
@@ -440,11 +338,20 @@ def test_a_comparison_shows_both_versions_and_what_each_segment_adds(tiny, page)
     assert ("<title>" in html) == page and "<b>souvenir" not in html and "<script" not in html
 
 
+@pytest.mark.parametrize("metric", [None, "word_l2r", "original"])
+def test_a_comparison_shows_wordpieces_whichever_metric_is_compared(tiny, metric):
+    found = compare(tiny, "The hooligans lost it", "The souvenir lost it", metric, attr="two")
+    record = found.a._.two_data
+    pieces = [piece for piece, token in zip(record["pieces"], record["token"]) if token == 1]
+    assert len(pieces) > 1
+    assert Markup(render_comparison(found, jupyter=False)).all("p")[0].text == "".join(pieces)
+
+
 def test_comparisons_of_odd_text_are_well_formed(tiny):
     @given(odd_text, odd_text)
     def check(a, b):
         if (a + b).strip():
             found = compare(tiny, a, b, attr="two")
-            assert len(Markup(visualize.render_comparison(found, jupyter=False)).all("seg")) == len(found.segments)
+            assert len(Markup(render_comparison(found, jupyter=False)).all("seg")) == len(found.segments)
 
     check()

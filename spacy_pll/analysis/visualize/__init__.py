@@ -1,0 +1,12 @@
+"""Scored docs to look at: HTML for notebooks and browsers, figures for papers.
+
+Scores are natural logarithms throughout; surprisal, -log2 of the probability, is in bits.
+
+`scores.css` has the colours and the layout of scored text; `page.html`, `page.css` and `page.js` are for whole pages.
+"""
+
+from .html import View, page_parts, render, render_comparison, render_continuations
+from .plots import plot
+from .scale import VMIN
+
+__all__ = ["VMIN", "View", "page_parts", "plot", "render", "render_comparison", "render_continuations"]

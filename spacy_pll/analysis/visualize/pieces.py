@@ -1,0 +1,55 @@
+"""The wordpieces of each token, as recorded with `keep_pieces`."""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from spacy.tokens import Doc, Span, Token
+
+from ...extensions import Names, pieces_by_token
+
+
+class Piece(NamedTuple):
+    """One wordpiece of a token."""
+
+    text: str  # as the model's vocabulary spells it
+    source: str  # the characters of the doc that it covers
+    scores: dict[str, float]  # by attribute name
+
+
+def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[int, list[Piece]]:
+    """The wordpieces of each token, by the token's index in the doc.
+
+    doc (Union[Doc, Span]): The wordpieces are those of the whole doc.
+    names (Names): What the component calls its attributes.
+    columns (dict[str, str]): A heading for each metric, and the attribute that holds its scores.
+    RETURNS (dict[int, list[Piece]]): Empty where the doc was scored without `keep_pieces`, or where tokens were merged
+        or split afterwards: then the record belongs to the tokens before.
+    """
+    whole = doc.doc
+    groups = pieces_by_token(whole, names)
+    if not groups:
+        return {}
+    record, text = whole._.get(names.data), whole.text
+    # The record has metrics by their own names. The first one is on the token under the plain attribute name, too.
+    scores = {names.score: next(iter(record["scores"].values()))}
+    scores.update({names.metrics[m]: values for m, values in record["scores"].items() if m in names.metrics})
+
+    def piece(i: int) -> Piece:
+        source = text[record["start"][i] : record["end"][i]]
+        return Piece(record["pieces"][i], source, {attribute: values[i] for attribute, values in scores.items()})
+
+    pieces = {token: [piece(i) for i in indices] for token, indices in groups.items()}
+    fits = len(pieces) == len(whole) and all(_sums_fit(token, pieces[token.i], columns.values()) for token in whole)
+    return pieces if fits else {}
+
+
+def _sums_fit(token: Token, pieces: list[Piece], attributes: Iterable[str]) -> bool:
+    """Whether the token's scores are the sums of these pieces' scores."""
+    for attribute in attributes:
+        if not all(attribute in piece.scores for piece in pieces):
+            return False
+        total = sum(piece.scores[attribute] for piece in pieces)
+        if not math.isclose(total, token._.get(attribute) or 0.0, rel_tol=1e-6, abs_tol=1e-6):
+            return False
+    return True

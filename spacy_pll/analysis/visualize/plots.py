@@ -1,0 +1,110 @@
+"""Scores as a figure: one line per metric."""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from spacy.tokens import Doc, Span
+
+from ...extensions import Names, find_names, select_columns
+from .pieces import get_pieces
+from .text import format_number, visible_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Metrics that differ by less than this look the same in the figure, and are not marked as different.
+_VISIBLE_DIFFERENCE = 0.01
+
+# Okabe & Ito's colours, which can be told apart without colour vision, with a marker each for print in black and white.
+_LINES = list(zip(["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000"], "osD^vX"))
+
+
+def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "pll") -> "Figure":
+    """Draw the score of each wordpiece, one line per metric, as in figures 2, 5 and 6 of Kauf & Ivanova (2023).
+
+    The x axis shows the wordpieces if the doc was scored with `keep_pieces`, and the tokens otherwise. The legend
+    gives each metric's sentence score and its mean per wordpiece (or token). The background is grey where the metrics
+    differ.
+
+    doc (Union[Doc, Span]): What to draw.
+    metrics (Optional[Sequence[str]]): The lines. None draws every metric that the doc was scored with.
+    attr (str): The component's setting of that name.
+    RETURNS (matplotlib.figure.Figure): Change it through `axes[0]`, write it with `savefig`.
+    RAISES (ValueError): The doc has no scores of that name, or none of its tokens is scored.
+    RAISES (ImportError): matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("Plots need matplotlib. Install it with: pip install 'spacy-pll[plot]'") from None
+    names = find_names([doc], attr)
+    columns = select_columns(names, metrics)
+    labels, lines, unit = _points(doc, names, columns)
+    if not any(math.isfinite(value) for line in lines.values() for value in line):
+        raise ValueError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")
+    n = len(labels)
+    figure = Figure(figsize=(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6), layout="constrained")
+    axes = figure.subplots()
+    for i, (heading, values) in enumerate(lines.items()):
+        colour, marker = _LINES[i % len(_LINES)]
+        scored = [value for value in values if math.isfinite(value)]
+        label = f"{heading}: {format_number(sum(scored))} (mean {format_number(sum(scored) / len(scored))})"
+        # Later lines are thinner, so that the lines below them can be seen where they agree.
+        width = 1.4 + 0.9 * (len(lines) - 1 - i)
+        axes.plot(range(n), values, color=colour, marker=marker, linewidth=width, markersize=3.5 + width, label=label)
+    for i, (start, end) in enumerate(_differing(list(lines.values()))):
+        # Matplotlib's legend leaves out labels that begin with an underscore: one entry is enough.
+        label = "_" if i else "the metrics differ"
+        axes.axvspan(start - 0.5, end - 0.5, color="0.9", linewidth=0, label=label, zorder=0)
+    # Without parse_math=False, a pair of dollar signs in the text would be read as a formula.
+    axes.set_xticks(range(n), labels, parse_math=False, rotation=90 if n > 25 else 45, fontsize=9 if n <= 40 else 7,
+                    ha="center" if n > 25 else "right", rotation_mode=None if n > 25 else "anchor")  # fmt: skip
+    axes.set_xlim(-0.6, n - 0.4)
+    axes.set_ylabel(f"{unit} score (nats)")
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    title = f"sentence score (mean over {unit}s)"
+    axes.legend(title=title, loc="lower left", bbox_to_anchor=(0, 1), ncols=1 + (n > 12), frameon=False, fontsize=9,
+                title_fontsize=9, alignment="left")  # fmt: skip
+    # Notebooks display what has this method. Without it they display only the figures that pyplot manages.
+    figure._repr_png_ = partial(_to_png, figure)  # type: ignore[attr-defined]
+    return figure
+
+
+def _to_png(figure: "Figure") -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+def _points(doc: Doc | Span, names: Names, columns: dict[str, str]) -> tuple[list[str], dict[str, list[float]], str]:
+    """The labels of the x axis, each line's scores by heading (NaN where not scored), and the unit: piece or token."""
+    pieces = get_pieces(doc, names, columns)
+    tokens = [token for token in doc if token._.get(names.pieces) != 0]
+    if pieces:
+        unit = "piece"
+        points = [(piece.text, piece.scores) for token in tokens for piece in pieces[token.i]]
+    else:
+        unit = "token"
+        points = [(token.text, {name: token._.get(name) for name in columns.values()}) for token in tokens]
+    lines = {
+        heading: [math.nan if (value := scores[name]) is None else value for _, scores in points]
+        for heading, name in columns.items()
+    }
+    return [visible_text(text) for text, _ in points], lines, unit
+
+
+def _differing(lines: list[list[float]]) -> Iterator[tuple[int, int]]:
+    """The runs of points, (start, end), where the lines visibly differ."""
+    differs = [max(values) - min(values) > _VISIBLE_DIFFERENCE for values in zip(*lines)]
+    start = None
+    for i, differ in enumerate([*differs, False]):
+        if differ and start is None:
+            start = i
+        elif not differ and start is not None:
+            yield start, i
+            start = None

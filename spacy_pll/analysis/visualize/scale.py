@@ -1,0 +1,32 @@
+"""The colour scale: equal steps of score, from likely to unlikely. The colours themselves are in `scores.css`."""
+
+import math
+
+VMIN = -20.0
+
+# scores.css has a rule for each step: the classes s0 to s9.
+N_STEPS = 10
+
+
+def check_vmin(vmin: float):
+    """RAISES (ValueError): No scale ends at this score."""
+    if not (math.isfinite(vmin) and vmin < 0):
+        raise ValueError(
+            f"`vmin` must be a number below 0: scores at or below it get the darkest colour. It is {vmin}. "
+            "Set it to -20, for example."
+        )
+
+
+def colour_step(score: float, vmin: float) -> int:
+    """The number of a score's colour.
+
+    score, vmin (float): In natural log.
+    RETURNS (int): 0 (likely) to N_STEPS - 1 (unlikely). Between 0 and vmin all steps are equally wide; scores below
+        vmin get the last colour.
+    """
+    return min(max(int(score / vmin * N_STEPS), 0), N_STEPS - 1)
+
+
+def step_starts(vmin: float) -> list[float]:
+    """The score at which each colour begins, from 0 down."""
+    return [vmin * i / N_STEPS for i in range(N_STEPS)]

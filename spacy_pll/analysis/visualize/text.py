@@ -1,0 +1,62 @@
+"""Text and numbers as they are shown: visible white space, minus signs, units, writing direction."""
+
+import math
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+_VISIBLE_SPACE = {"\n": "↵", "\r": "", "\t": "⇥"}
+
+
+def visible_text(text: str) -> str:
+    """The text itself, or symbols for its characters where it is only white space."""
+    if text and not text.isspace():
+        return text
+    shown = "".join(_VISIBLE_SPACE.get(character, "␣") for character in text[:8])
+    return shown + "…" if len(text) > 8 else shown
+
+
+def format_number(value: float, spec: str = ".2f") -> str:
+    """With a minus sign, not a hyphen; -0.0 as 0."""
+    return f"{value or 0.0:{spec}}".replace("-", "−")
+
+
+def format_difference(value: float) -> str:
+    """With its sign, which is a plus for what rounds to 0."""
+    return format_number(round(value, 2), "+.2f")
+
+
+def in_nats_and_bits(score: float) -> str:
+    """A score, in nats, and its surprisal, in bits."""
+    return f"{format_number(score)} nats, surprisal {format_number(-score / math.log(2))} bits"
+
+
+def count_pieces(n: int) -> str:
+    """ "no piece", "1 piece", "2 pieces"."""
+    return {0: "no piece", 1: "1 piece"}.get(n, f"{n} pieces")
+
+
+def text_direction(text: str) -> str | None:
+    """ "ltr" or "rtl": the direction of the first character that has one (rule P2 of the Unicode bidirectional
+    algorithm). None where no character has one.
+    """
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in ("L", "R", "AL"):
+            return "ltr" if kind == "L" else "rtl"
+    return None
+
+
+def opposite_runs(directions: Sequence[str | None], base: str) -> Iterator[tuple[int, int]]:
+    """The runs, (start, end), of words whose direction is opposite to the text's.
+
+    directions (Sequence[Optional[str]]): The direction of each word; None, as that of a number, belongs to the run that
+        is on both sides of it.
+    base (str): The direction of the text.
+    """
+    run: tuple[int, int] | None = None
+    for i, direction in enumerate([*directions, base]):
+        if direction == base and run:
+            yield run
+            run = None
+        elif direction not in (base, None):
+            run = (run[0] if run else i, i + 1)
