@@ -59,6 +59,20 @@ def test_commands_pass_options_that_the_modules_take(name, monkeypatch):
     assert seen
 
 
+@pytest.mark.parametrize(
+    ("variable", "overrides", "data"),
+    [(None, {}, ""), ("/here", {}, "/here"), ("/here", {"vars.data": "there"}, "there")],
+)
+def test_where_the_data_is(monkeypatch, variable, overrides, data):
+    monkeypatch.delenv("SPACY_PLL_DATA", raising=False)
+    if variable:
+        monkeypatch.setenv("SPACY_PLL_DATA", variable)
+    scripts = {c["name"]: " ".join(c["script"]) for c in load_project_config(ROOT, overrides=overrides)["commands"]}
+    assert scripts["data"].endswith(f'--local "{data}"')
+    assert f'--tokenizer-folder "{data}/tokenizers"' in scripts["oov"]
+    assert f'train_builtin.py "{data}/corpus"' in scripts["train-builtin"]
+
+
 def test_the_assets_have_sums():
     sums = read_sums()
     for asset in CONFIG["assets"]:
