@@ -1,43 +1,42 @@
-"""How the size of a forward pass changes speed: sentences a second for several values of `max_batch_tokens`.
+"""How the size of a forward pass changes speed: sentences per second for several values of `max_batch_tokens`.
 
-    python benchmarks/batch_tokens.py BLIMP_FOLDER [--model FOLDER] [--sentences 1000] [--sizes 512 1024 2048 4096]
+    python benchmarks/batch_tokens.py [--data FOLDER] [--model FOLDER] [--bert-base [TOKENIZER]] [--sentences 1000]
+        [--sizes 512 1024 2048 4096] [--rounds 3]
 
-Without --model, the built-in model. `--bert-base TOKENIZER_FOLDER` measures a model of BERT-base size with random
-weights and that vocabulary: the time does not depend on the weights.
+The model is the built-in one, unless --model names another. --bert-base measures a model of BERT-base size with random
+weights, on which the time does not depend.
 """
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
 
-import spacy
-from models import save_random
-from texts import blimp_sentences
+from models import add_size_option, save_random
+from texts import blimp_sentences, find_tokenizer, make_parser
+
+from spacy_pll.pipelines import get_scorer, make_pipeline
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("blimp", type=Path)
-    parser.add_argument("--model")
-    parser.add_argument("--bert-base", metavar="TOKENIZER_FOLDER")
-    parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024, 2048, 4096])
+    parser = make_parser(__doc__)
+    parser.add_argument("--model", help="Folder or hub name")
+    add_size_option(parser, "bert-base")
+    parser.add_argument("--sentences", type=int, default=1000, help="Number of sentences of BLiMP")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024, 2048, 4096], help="Values to compare")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if args.bert_base:
-            save_random("bert-base", args.bert_base, Path(folder))
+            save_random("bert-base", find_tokenizer(args.data, args.bert_base), Path(folder))
             args.model = folder
-        nlp = spacy.blank("en")
-        scorer = nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": args.model}})
         began = time.perf_counter()
-        nlp.initialize()
+        nlp = make_pipeline(args.model)
         print(f"loaded in {time.perf_counter() - began:.2f} s")
-    texts = blimp_sentences(args.blimp, args.sentences)
+    scorer = get_scorer(nlp)
+    texts = blimp_sentences(args.data, args.sentences)
     list(nlp.pipe(texts[:50]))
     seconds = {size: [] for size in args.sizes}
-    for _ in range(args.rounds):  # interleaved, so that a slow minute of the machine hits all sizes alike
+    for _ in range(args.rounds):  # in turns: a slow minute of the machine affects all sizes
         for size in args.sizes:
             scorer.max_batch_tokens = size
             scorer.counts.clear()

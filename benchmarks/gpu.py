@@ -1,14 +1,13 @@
-"""All of BLiMP on a GPU, from strings to attributes: how long, how busy the device, how much faster than minicons.
+"""Score all of BLiMP on a GPU, from strings to attributes: the time, how busy the GPU is, and minicons' time.
 
-    python benchmarks/gpu.py BLIMP_FOLDER TOKENIZER_FOLDER [--size bert-base] [--mixed-precision] [--sentences 134000]
-        [--minicons 2680] [--output gpu.json] [--cpu]
+    python benchmarks/gpu.py [--data FOLDER] [--size bert-base] [--tokenizer NAME] [--mixed-precision]
+        [--sentences 134000] [--minicons 2680] [--output gpu.json] [--cpu]
 
-Random weights, on which the time does not depend. nvidia-smi asks the device ten times a second for the share of time
-in which it ran something; the loading of the model is not counted. minicons gets fewer sentences, spread over the
-paradigms alike, and the best of three batch sizes. `--cpu` tries the script where there is no GPU.
+The weights are random; the time does not depend on them. nvidia-smi reports ten times per second for which share of the
+time the GPU was busy. Loading the model is not counted. minicons gets fewer sentences, also spread evenly over the
+paradigms, and the best of three batch sizes. `--cpu` tries the script on a machine without a GPU.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -18,16 +17,16 @@ from pathlib import Path
 
 import spacy
 import torch
-from models import SIZES, save_random
-from speed import make_minicons, make_pipeline, processor, seconds
-from texts import blimp_sentences
+from models import SIZES, TOKENIZERS, save_random
+from speed import load, make_minicons, processor, seconds
+from texts import blimp_sentences, find_tokenizer, make_parser
 
 EVERY_MS = 100
 
 
 @contextmanager
 def busy_share(device: str):
-    """Yields a list that holds, afterwards, the device's utilisation at each of the times it was asked, 0 to 1."""
+    """Measure the utilisation of a GPU, 0 to 1. Afterwards the list that this yields holds one value per query."""
     query = ["nvidia-smi", f"--id={device}", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
     process = subprocess.Popen([*query, f"--loop-ms={EVERY_MS}"], stdout=subprocess.PIPE, text=True)
     shares = []
@@ -39,10 +38,9 @@ def busy_share(device: str):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("blimp", type=Path)
-    parser.add_argument("tokenizer", type=Path)
+    parser = make_parser(__doc__)
     parser.add_argument("--size", choices=SIZES, default="bert-base")
+    parser.add_argument("--tokenizer", help="Folder, or name of one in DATA/tokenizers. Default: that of the size")
     parser.add_argument("--mixed-precision", action="store_true")
     parser.add_argument("--sentences", type=int, default=134_000)
     parser.add_argument("--minicons", type=int, default=2680)
@@ -52,11 +50,11 @@ def main():
     if not args.cpu:
         spacy.require_gpu()
     device = "cpu" if args.cpu else "cuda"
-    texts, fewer = (blimp_sentences(args.blimp, n) for n in (args.sentences, args.minicons))
+    texts, fewer = (blimp_sentences(args.data, n) for n in (args.sentences, args.minicons))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / args.size
-        save_random(args.size, args.tokenizer, folder)
-        nlp = make_pipeline(folder, ["word_l2r"], mixed_precision=args.mixed_precision)
+        save_random(args.size, find_tokenizer(args.data, args.tokenizer or TOKENIZERS[args.size]), folder)
+        nlp = load(folder, ["word_l2r"], "bfloat16" if args.mixed_precision else None)
         list(nlp.pipe(fewer[:: max(1, len(fewer) // 100)]))
         theirs, batch = make_minicons(folder, fewer, device)
         result = {"device": processor() if args.cpu else torch.cuda.get_device_name(), "model": args.size}

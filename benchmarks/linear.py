@@ -1,29 +1,27 @@
-"""Whether time and memory stay in proportion: a small model on 1,000, 10,000 and 100,000 sentences of BLiMP (Linux).
+"""Whether time and memory grow in proportion: a small model on 1,000, 10,000 and 100,000 sentences of BLiMP (Linux).
 
-    python benchmarks/linear.py BLIMP_FOLDER TOKENIZER_FOLDER [--sizes 1000 10000 100000]
+    python benchmarks/linear.py [--data FOLDER] [--tokenizer bert-base-cased] [--sizes 1000 10000 100000]
 
-Each size is scored by a process of its own; loading is not counted.
+Each size runs in a process of its own. Loading is not counted.
 """
 
-import argparse
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-import spacy
 from memory import start_counting, status
-from models import save_random
-from texts import blimp_sentences
+from models import TOKENIZERS, save_random
+from texts import blimp_sentences, find_tokenizer, make_parser
+
+from spacy_pll.pipelines import make_pipeline
 
 
-def score(folder: str, blimp: Path, n: int) -> tuple[float, float, int]:
-    """Seconds, MB at the peak above what was there before, and pieces."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": folder}})
-    nlp.initialize()
-    texts = blimp_sentences(blimp, n)
+def score(folder: str, data: Path, n: int) -> tuple[float, float, int]:
+    """Seconds, peak memory in MB above what was used before, and number of wordpieces."""
+    nlp = make_pipeline(folder)
+    texts = blimp_sentences(data, n)
     list(nlp.pipe(texts[:: n // 500]))
     before, began, pieces = start_counting(), time.perf_counter(), 0
     for doc in nlp.pipe(texts):
@@ -32,19 +30,21 @@ def score(folder: str, blimp: Path, n: int) -> tuple[float, float, int]:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("blimp", type=Path)
-    parser.add_argument("tokenizer", type=Path)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    parser = make_parser(__doc__)
+    parser.add_argument("--tokenizer", default=TOKENIZERS["small"], help="Folder, or name of one in DATA/tokenizers")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000], help="Numbers of sentences")
     args = parser.parse_args()
-    print("| sentences | pieces | ms a sentence | MB above what was there |\n| ---: | ---: | ---: | ---: |")
+    tokenizer = find_tokenizer(args.data, args.tokenizer)
+    print(
+        "| sentences | pieces | ms per sentence | peak MB above what was used before |\n| ---: | ---: | ---: | ---: |"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for n in args.sizes:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
                 if n == args.sizes[0]:
-                    process.submit(save_random, "small", args.tokenizer, Path(folder)).result()
+                    process.submit(save_random, "small", tokenizer, Path(folder)).result()
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                seconds, memory, pieces = process.submit(score, folder, args.blimp, n).result()
+                seconds, memory, pieces = process.submit(score, folder, args.data, n).result()
             print(f"| {n:,} | {pieces:,} | {1000 * seconds / n:.2f} | {memory:.0f} |", flush=True)
 
 

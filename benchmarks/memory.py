@@ -1,10 +1,10 @@
-"""The memory that a long text takes above what is there once the model is loaded (Linux).
+"""The memory that a long text needs, in addition to the loaded model (Linux).
 
-    python benchmarks/memory.py spacy-pll|minicons TOKENIZER_FOLDER BROWN.zip [--words 5000] [--passes N]
-        [--mask-spacing N]
+    python benchmarks/memory.py spacy-pll|minicons [--data FOLDER] [--tokenizer bert-base-cased] [--words 5000]
+        [--passes N] [--mask-spacing N]
 
-A model of BERT-base size with random weights, and the vocabulary of the tokenizer. A long text takes hours
-when it is scored exactly: with --passes it ends after so many forward passes, all of which are planned and of one size.
+The model has the size of BERT-base and random weights. Scoring a long text exactly takes hours. With --passes the run
+ends after that many forward passes; by then all passes are planned, and all have about the same size.
 """
 
 import argparse
@@ -14,23 +14,25 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
-import spacy
 import torch
-from models import save_random
-from texts import brown_files
+from models import TOKENIZERS, save_random
+from texts import brown_sentences, find_tokenizer, make_parser
+
+from spacy_pll.pipelines import get_scorer, make_pipeline
 
 
 class Enough(Exception):
-    pass
+    """Ends a run after `--passes` forward passes."""
 
 
 def status(field: str) -> float:
-    """A figure of /proc/self/status, in MB."""
+    """A value of /proc/self/status, in MB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
 
 
-def with_minicons(folder: str, text: str, args) -> tuple[float, str]:
+def with_minicons(folder: str, text: str, args: argparse.Namespace) -> tuple[float, str]:
+    """Score a text with minicons. RETURNS: The memory before, in MB, and what was run."""
     from minicons.scorer import MaskedLMScorer
 
     scorer = MaskedLMScorer(folder, "cpu")
@@ -39,12 +41,11 @@ def with_minicons(folder: str, text: str, args) -> tuple[float, str]:
     return before, "one pass"
 
 
-def with_spacy_pll(folder: str, text: str, args) -> tuple[float, str]:
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": folder}
-    scorer = nlp.add_pipe("pll", config={"model": model, "mask_spacing": args.mask_spacing})
-    nlp.initialize()
-    nlp("Everything is there once this is scored.")
+def with_spacy_pll(folder: str, text: str, args: argparse.Namespace) -> tuple[float, str]:
+    """The same with spacy-pll."""
+    nlp = make_pipeline(folder, mask_spacing=args.mask_spacing)
+    scorer = get_scorer(nlp)
+    nlp("The first text allocates what later texts use again.")
     before = start_counting()
     passes, run = [], scorer.model.loaded.forward.run
 
@@ -63,36 +64,37 @@ def with_spacy_pll(folder: str, text: str, args) -> tuple[float, str]:
 
 
 def start_counting() -> float:
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+    """Reset the peak of this process's memory. RETURNS: The memory it uses now, in MB."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     return status("VmRSS")
 
 
 def peak_above(function: Callable[[], object], device: str) -> float:
-    """MB that the function takes at its peak, on the device, above what was there when it was called."""
+    """The peak memory of a function on the device, in MB above what was used before the call."""
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         function()
         return (torch.cuda.max_memory_allocated() - before) / 2**20
-    ctypes.CDLL("libc.so.6").malloc_trim(0)  # what was freed before is given back, or it would hide what is taken now
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # returns freed memory to the system: reusing it would not count
     before = start_counting()
     function()
     return status("VmHWM") - before
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("scorer", choices=["spacy-pll", "minicons"])
-    parser.add_argument("tokenizer", type=Path)
-    parser.add_argument("brown", type=Path)
-    parser.add_argument("--words", type=int, default=5000)
-    parser.add_argument("--passes", type=int)
-    parser.add_argument("--mask-spacing", type=int)
+    parser.add_argument("--tokenizer", default=TOKENIZERS["bert-base"], help="Folder, or name in DATA/tokenizers")
+    parser.add_argument("--words", type=int, default=5000, help="Length of the text")
+    parser.add_argument("--passes", type=int, help="End after this many forward passes")
+    parser.add_argument("--mask-spacing", type=int, help="Setting of spacy-pll")
     args = parser.parse_args()
-    words = [word for file in brown_files(args.brown) for sentence in file for word in sentence.split()]
+    words = " ".join(brown_sentences(args.data)).split()
+    tokenizer = find_tokenizer(args.data, args.tokenizer)
     with tempfile.TemporaryDirectory() as folder:
-        made = get_context("spawn").Process(target=save_random, args=("bert-base", args.tokenizer, Path(folder)))
-        made.start()  # in a process of its own, which takes its memory with it
+        made = get_context("spawn").Process(target=save_random, args=("bert-base", tokenizer, Path(folder)))
+        made.start()  # in a process of its own, so that its memory does not count
         made.join()
         score = with_minicons if args.scorer == "minicons" else with_spacy_pll
         before, what = score(folder, " ".join(words[: args.words]), args)

@@ -1,27 +1,23 @@
-"""Sentences of the Brown corpus scored by one worker, by two, and by two of which one is killed.
+"""Score sentences of the Brown corpus with one Ray worker, with two, and with two of which one is killed.
 
-    python benchmarks/ray_scaling.py BROWN.zip [--sentences 2000] [--model FOLDER] [--rounds 1]
+    python benchmarks/ray_scaling.py [--data FOLDER] [--sentences 2000] [--model FOLDER] [--rounds 1]
 
-BROWN.zip is NLTK's archive. Each worker has one thread. Prints pieces/s with one and with two workers, from the first
-results on, so without the time to start a cluster and load models, and with it; then whether the run with the killed
-worker gave every sentence once, and how far its scores and the others' are from those of a single process.
+Each worker has one thread. Prints pieces/s with one and with two workers: measured from the first results, which leaves
+out the start of the workers and the loading of models, and measured with that time. Then prints, for each run, whether
+it gave every sentence once, and the largest difference of its scores from those of a single process.
 """
 
-import argparse
 import os
 import signal
-import sys
 import tempfile
 import time
 from functools import partial
 from pathlib import Path
 from statistics import median
 
-sys.path.append(str(Path(__file__).parents[1] / "scripts"))
-
 import ray.data
 import torch
-from evaluate_beyond import brown_files, joined
+from texts import brown_sentences, make_parser
 
 from spacy_pll.distributed import annotate, cluster
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
@@ -30,7 +26,7 @@ BATCH = 32
 
 
 def make_known(folder: str, model: str | None):
-    """A pipeline, in a process that leaves its number in a folder."""
+    """Make a pipeline, and write the number of this process to a folder."""
     Path(folder, str(os.getpid())).touch()
     if torch.get_num_threads() != 1:
         raise RuntimeError(f"A worker has {torch.get_num_threads()} threads.")
@@ -38,9 +34,9 @@ def make_known(folder: str, model: str | None):
 
 
 def run(texts: list[str], workers: int, model: str | None, kill: bool = False) -> dict:
-    """Score texts with so many workers.
+    """Score texts with a number of workers.
 
-    kill (bool): Kill one worker when a third of the texts is done.
+    kill (bool): Kill one worker after a third of the texts.
     """
     blocks, began = [], time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +50,7 @@ def run(texts: list[str], workers: int, model: str | None, kill: bool = False) -
                 os.kill(int(min(os.listdir(folder))), signal.SIGKILL)
         started = len(os.listdir(folder))
     pieces = [sum(rows["pll_pieces"].to_pylist()) for _, rows in blocks]
-    # The first batch of each worker came with the loading of its model.
+    # The time of the first batch of each worker includes loading its model.
     steady = sum(pieces[workers:]) / (blocks[-1][0] - blocks[workers - 1][0])
     return {
         "ids": [i for _, rows in blocks for i in rows["id"].to_pylist()],
@@ -67,14 +63,12 @@ def run(texts: list[str], workers: int, model: str | None, kill: bool = False) -
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("brown", type=Path)
+    parser = make_parser(__doc__)
     parser.add_argument("--sentences", type=int, default=2000)
-    parser.add_argument("--model")
-    parser.add_argument("--rounds", type=int, default=1, help="of one and two workers in turn; medians are printed")
+    parser.add_argument("--model", help="Folder or hub name. Default: the built-in model")
+    parser.add_argument("--rounds", type=int, default=1, help="Runs of each number of workers; medians are printed")
     args = parser.parse_args()
-    sentences = [joined(words) for file in brown_files(args.brown) for words in file]
-    texts = sentences[:: len(sentences) // args.sentences][: args.sentences]  # from all of the corpus
+    texts = brown_sentences(args.data, args.sentences)
 
     torch.set_num_threads(1)
     nlp = make_pipeline(PipelineSettings(args.model))
@@ -83,8 +77,8 @@ def main():
     seconds, busy = time.perf_counter() - began, time.process_time() - busy
     alone, pieces = [doc._.pll for doc in docs], sum(doc._.pll_pieces for doc in docs)
     print(f"{len(texts)} sentences, {sum(map(len, docs))} tokens, {pieces} pieces")
-    # On a machine that does other things, too, the second figure comes nearer to what a core can do.
-    print(f"single process: {pieces / seconds:.0f} pieces/s, {pieces / busy:.0f} in a second of CPU time", flush=True)
+    # The second number is closer to the speed of one core if the machine also does other things.
+    print(f"single process: {pieces / seconds:.0f} pieces/s, {pieces / busy:.0f} per second of CPU time", flush=True)
     with cluster(2):
         results = {1: [], 2: []}
         for _ in range(args.rounds):

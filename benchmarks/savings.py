@@ -1,11 +1,10 @@
-"""What each way of leaving out work saves, on sentences of BLiMP, one left out of the leaving out at a time.
+"""How much time each optimisation saves, on sentences of BLiMP: each of them is switched off in turn.
 
-    python benchmarks/savings.py BLIMP_FOLDER [--bert-base TOKENIZER_FOLDER] [--sentences 268] [--rounds 5]
+    python benchmarks/savings.py [--data FOLDER] [--bert-base [TOKENIZER]] [--sentences 268] [--rounds 5]
 
-Without --bert-base, the built-in model.
+Without --bert-base, the model is the built-in one.
 """
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -14,11 +13,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-import spacy
-from models import save_random
-from texts import blimp_sentences
+from models import add_size_option, save_random
+from texts import blimp_sentences, find_tokenizer, make_parser
 
 from spacy_pll.language_model import forward
+from spacy_pll.pipelines import get_scorer, make_pipeline
 
 
 def count(scorer, run) -> dict:
@@ -28,7 +27,7 @@ def count(scorer, run) -> dict:
 
 
 def padding_unsorted(lengths: list[int], max_tokens: int) -> float:
-    """The padded share of rows that are read in the order in which they come."""
+    """The share of padding if the rows were batched in their own order, not sorted by length."""
     total, rows, longest = 0, 0, 0
     for length in lengths:
         if rows and max(longest, length) * (rows + 1) > max_tokens:
@@ -38,20 +37,17 @@ def padding_unsorted(lengths: list[int], max_tokens: int) -> float:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("blimp", type=Path)
-    parser.add_argument("--bert-base", type=Path, metavar="TOKENIZER_FOLDER")
-    parser.add_argument("--sentences", type=int, default=268)
+    parser = make_parser(__doc__)
+    add_size_option(parser, "bert-base")
+    parser.add_argument("--sentences", type=int, default=268, help="Number of sentences of BLiMP")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if args.bert_base:
-            save_random("bert-base", args.bert_base, Path(folder))
-        nlp = spacy.blank("en")
-        model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": folder if args.bert_base else None}
-        scorer = nlp.add_pipe("pll", config={"model": model})
-        nlp.initialize()
-    texts = blimp_sentences(args.blimp, args.sentences)
+            save_random("bert-base", find_tokenizer(args.data, args.bert_base), Path(folder))
+        nlp = make_pipeline(folder if args.bert_base else None)
+    scorer = get_scorer(nlp)
+    texts = blimp_sentences(args.data, args.sentences)
     docs = list(nlp.tokenizer.pipe(texts))
     run = scorer.model.loaded.forward
 
@@ -59,7 +55,7 @@ def main():
         list(scorer.pipe(docs, batch_size=len(docs)))
 
     variants = {
-        "all of it": [],
+        "with all optimisations": [],
         "the last feed-forward at every position": [patch.object(run, "narrowing", "before_head")],
         "head and last feed-forward at every position": [patch.object(run, "narrowing", None)],
         "products as PyTorch computes them": [patch.object(forward, "is_faster_here", lambda: False)],
@@ -83,19 +79,21 @@ def main():
                 began = time.perf_counter()
                 score()
                 seconds[name].append(time.perf_counter() - began)
-            if name == "all of it":
+            if name == "with all optimisations":
                 in_model.append(sum(spent) / seconds[name][-1])
-    print("| | times the time | least and most |\n| --- | ---: | ---: |")
+    print("| without | times the time | least and most |\n| --- | ---: | ---: |")
     for name, values in list(seconds.items())[1:]:
-        ratios = sorted(np.divide(values, seconds["all of it"]))
+        ratios = sorted(np.divide(values, seconds["with all optimisations"]))
         print(f"| {name} | {statistics.median(ratios):.2f} | {ratios[0]:.2f}-{ratios[-1]:.2f} |")
     print(f"share of the time inside the model: {statistics.median(in_model):.0%}")
     together = count(scorer, score)
     alone = count(scorer, lambda: list(scorer.pipe(docs, batch_size=1)))
     lengths = [len(scorer.model.tokenizer.encode(doc.text).ids) for doc in docs for _ in range(doc._.pll_pieces)]
-    print(f"forward rows: {together['rows']:,}; if each sentence stood alone {alone['rows']:,}")
-    print(f"padding: {together['padding'] / (together['ids'] + together['padding']):.1%} of the ids; in the order of")
-    print(f"the texts {padding_unsorted(lengths, scorer.model.max_batch_tokens):.1%}")
+    print(f"forward rows: {together['rows']:,}; if each sentence is scored alone {alone['rows']:,}")
+    print(
+        f"padding: {together['padding'] / (together['ids'] + together['padding']):.1%} of the ids; in the order of the"
+    )
+    print(f"texts {padding_unsorted(lengths, scorer.model.max_batch_tokens):.1%}")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
-"""How fast spacy-pll is, beside minicons and beside the model alone, on the same sentences with the same weights.
+"""The speed of spacy-pll, compared with minicons and with the model alone, on the same texts with the same weights.
 
-    python benchmarks/speed.py BLIMP_FOLDER BROWN.zip [--bert-base TOKENIZER_FOLDER] [--roberta-large TOKENIZER_FOLDER]
-        [--sentences 268] [--paragraphs 2] [--rounds 5] [--gpu] [--output speed.json] [--table speed.md]
+    python benchmarks/speed.py [--data FOLDER] [--bert-base [TOKENIZER]] [--roberta-large [TOKENIZER]] [--no-builtin]
+        [--kinds BLiMP Brown paragraphs] [--sentences 268] [--paragraphs 2] [--rounds 5] [--gpu]
+        [--output speed.json] [--table speed.md]
 
-The built-in model, and those of BERT-base's and RoBERTa-large's size for which a tokenizer folder is given: their
-weights are random, on which the time does not depend. The contestants take turns, so that a slow minute of the machine
-hits all of them alike, and ratios are taken within a round; the peak of memory (on a CPU: Linux) is that of a run
-before the first. `bare` is what no scorer can leave out: the distinct masked contexts, already tokenised, sorted and on
-the device, through `model.base_model`, and the head at the targets, as PyTorch computes it by itself. Needs minicons:
-pip install "spacy-pll[test]".
+Measures the built-in model and, with --bert-base and --roberta-large, models of these sizes. Their weights are random;
+the time does not depend on them. The contestants take turns, so that a slow minute of the machine affects all of them,
+and ratios are taken within a round. The peak of memory (on a CPU: Linux only) is measured before the first round.
+
+`bare` is the work that no scorer can leave out: it runs the distinct masked contexts, already tokenised, sorted and on
+the device, through `model.base_model`, and the head at the targets, with PyTorch's own operations.
+
+Needs minicons: pip install "spacy-pll[test]".
 """
 
-import argparse
 import json
 import math
 import platform
@@ -27,9 +29,10 @@ import spacy
 import torch
 from memory import peak_above
 from minicons.scorer import MaskedLMScorer
-from models import save_random
+from models import add_size_option, save_random
 from scipy.stats import spearmanr
-from texts import blimp_sentences, brown_paragraphs, brown_sentences
+from spacy.language import Language
+from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoTokenizer
 
@@ -38,25 +41,22 @@ from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.memory import free_bytes
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
+from spacy_pll.pipelines import make_pipeline
 from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
-MINICONS_BATCHES = [1, 4, 16]  # sentences; the fastest of them on some of the sentences is taken
+MINICONS_BATCHES = [1, 4, 16]  # in sentences; the fastest of them on a sample is used
 THREE = ["word_l2r", "original", "whole_word"]
 
 
-def make_pipeline(folder: Path, metrics: list[str], **settings):
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(folder), **settings}
-    # minicons' words are those of the tokenizer.
-    nlp.add_pipe("pll", config={"model": model, "metrics": metrics, "words": "tokenizer"})
-    nlp.initialize()
-    return nlp
+def load(folder: Path, metrics: list[str], precision: str | None = None) -> Language:
+    """A pipeline whose words are those of the tokenizer, like minicons'."""
+    return make_pipeline(str(folder), metrics, "tokenizer", precision=precision)
 
 
-def make_bare(nlp, texts: list[str]):
-    """The forward passes of a text, ready to run; and how many pieces they hold, padding apart."""
+def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
+    """A function that runs the forward passes of some texts, and the number of pieces in them without padding."""
     model = nlp.get_pipe("pll").model
     forward = Forward(model.transformer)
     contexts = []
@@ -80,7 +80,8 @@ def make_bare(nlp, texts: list[str]):
     return run, sum(int(lengths.sum()) for _, lengths, *_ in passes)
 
 
-def make_minicons(folder: Path, texts: list[str], device: str):
+def make_minicons(folder: Path, texts: list[str], device: str) -> tuple[Callable, int]:
+    """A function that scores some texts with minicons, and the batch size that it uses."""
     scorer = MaskedLMScorer(str(folder), device)
 
     def run(size, texts=texts):
@@ -96,13 +97,14 @@ def make_minicons(folder: Path, texts: list[str], device: str):
 
 
 def seconds(function: Callable) -> float:
+    """The time that a function takes."""
     began = time.perf_counter()
     function()
     return time.perf_counter() - began
 
 
 def product_rate(device: torch.device, width: int, onednn: bool, repeats: int = 10) -> float:
-    """Floating-point operations a second in the products of a feed-forward layer, on 2,048 pieces: the best of some."""
+    """Floating-point operations per second in the products of a feed-forward layer, on 2,048 pieces: the best run."""
     layer = torch.nn.Linear(width, 4 * width, device=device)
     x = torch.randn(2048, width, device=device)
     weight, bias = (p.detach().to_mkldnn() if onednn else p for p in (layer.weight, layer.bias))
@@ -121,10 +123,10 @@ def product_rate(device: torch.device, width: int, onednn: bool, repeats: int = 
 
 
 def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, device: str) -> dict:
-    """All contestants on some texts; medians over the rounds."""
-    nlp = make_pipeline(folder, ["word_l2r"])
-    three = make_pipeline(folder, THREE)
-    rounded = make_pipeline(folder, ["word_l2r"], mixed_precision=True)
+    """Measure all contestants on some texts."""
+    nlp = load(folder, ["word_l2r"])
+    three = load(folder, THREE)
+    rounded = load(folder, ["word_l2r"], "bfloat16")
     bare, pieces = make_bare(nlp, texts)
     contestants = {
         "spacy-pll": lambda: list(nlp.pipe(texts)),
@@ -133,7 +135,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
         "mixed precision": lambda: list(rounded.pipe(texts)),
     }
     batch = None
-    # minicons reads a text in one pass, and keeps all its logits, float32, and as many while it normalises them.
+    # minicons reads a text in one pass and keeps all its float32 logits, twice while it normalises them.
     longest = max(doc._.pll_pieces for doc in nlp.pipe(texts))
     needed = 8 * longest**2 * nlp.get_pipe("pll").model.tokenizer.get_vocab_size()
     if needed < (free_bytes(torch.device(device)) or math.inf) and longest < nlp.get_pipe("pll").model.max_length:
@@ -141,7 +143,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     some = texts[: max(1, len(texts) // 10)]
     for warm in (nlp, three, rounded):
         list(warm.pipe(some))
-    # Apart from the rounds: a contestant whose memory is given back before it starts would pay for that.
+    # Not during the rounds: returning freed memory before a contestant starts would cost it time.
     memory = {contestant: peak_above(run, device) for contestant, run in contestants.items()}
     times = {contestant: [] for contestant in contestants}
     for _ in range(rounds):
@@ -179,7 +181,8 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     }
 
 
-def count_rows(nlp, texts: list[str]) -> int:
+def count_rows(nlp: Language, texts: list[str]) -> int:
+    """The number of rows in the forward passes."""
     counts = nlp.get_pipe("pll").counts
     counts.clear()
     list(nlp.pipe(texts))
@@ -187,13 +190,14 @@ def count_rows(nlp, texts: list[str]) -> int:
 
 
 def products(device: str) -> list[str]:
+    """The libraries whose matrix products are timed."""
     return ["PyTorch", "oneDNN"] if device == "cpu" and is_faster_here() else ["PyTorch"]
 
 
 def ratio(result: dict, numerator: str, denominator: str) -> str:
-    """Of two contestants' times: the median over the rounds, and its spread."""
+    """The ratio of two contestants' times: the median over the rounds, with the least and the most."""
     if numerator not in result["seconds"]:
-        return "too long for it"
+        return "not run"
     pairs = zip(result["seconds"][numerator], result["seconds"][denominator])
     values = sorted(a / b for a, b in pairs)
     return f"{statistics.median(values):.2f} ({values[0]:.2f}-{values[-1]:.2f})"
@@ -203,7 +207,7 @@ def as_table(results: list[dict], machine: dict) -> str:
     header = [
         "model", "texts", "sentences/s", "pieces/s", "minicons / ours", "minicons / ours, mixed precision",
         "bare / ours", "three metrics / one", "padding", "share of product rate", "rounding: difference, rank r",
-        "peak MB above what was there",
+        "peak MB above what was used before",
     ]  # fmt: skip
     lines = [", ".join(f"{key} {value}" for key, value in machine.items()), ""]
     lines += [f"| {' | '.join(header)} |", f"|{' --- |' * len(header)}"]
@@ -235,19 +239,17 @@ def processor() -> str:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("blimp", type=Path)
-    parser.add_argument("brown", type=Path)
-    parser.add_argument("--bert-base", type=Path, metavar="TOKENIZER_FOLDER")
-    parser.add_argument("--roberta-large", type=Path, metavar="TOKENIZER_FOLDER")
-    parser.add_argument("--no-builtin", action="store_true")
-    parser.add_argument("--kinds", nargs="+", default=["BLiMP", "Brown", "paragraphs"])
-    parser.add_argument("--sentences", type=int, default=268)
+    parser = make_parser(__doc__)
+    add_size_option(parser, "bert-base")
+    add_size_option(parser, "roberta-large")
+    parser.add_argument("--no-builtin", action="store_true", help="Leave out the built-in model")
+    parser.add_argument("--kinds", nargs="+", default=["BLiMP", "Brown", "paragraphs"], help="Kinds of texts")
+    parser.add_argument("--sentences", type=int, default=268, help="Number of sentences of BLiMP, and half of Brown")
     parser.add_argument("--paragraphs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--gpu", action="store_true")
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
+    parser.add_argument("--output", type=Path, help="Write all results to this .json file")
+    parser.add_argument("--table", type=Path, help="Write the table to this .md file")
     args = parser.parse_args()
     if args.gpu:
         spacy.require_gpu()
@@ -262,15 +264,15 @@ def main():
         for size, tokenizer in (("bert-base", args.bert_base), ("roberta-large", args.roberta_large)):
             if tokenizer:
                 models[f"{size} size"] = Path(scratch) / size
-                save_random(size, tokenizer, models[f"{size} size"])
+                save_random(size, find_tokenizer(args.data, tokenizer), models[f"{size} size"])
         results = []
         for name, folder in models.items():
             tokenizer = AutoTokenizer.from_pretrained(folder).backend_tokenizer
-            tokenizer.no_truncation()  # the built-in one cuts at its window, and no paragraph would ever be long enough
+            tokenizer.no_truncation()  # or paragraphs would be counted as 256 pieces at most
             texts = {
-                "BLiMP": lambda: blimp_sentences(args.blimp, args.sentences),
-                "Brown": lambda: brown_sentences(args.brown, args.sentences // 2),
-                "paragraphs": lambda tokenizer=tokenizer: brown_paragraphs(args.brown, args.paragraphs, tokenizer),
+                "BLiMP": lambda: blimp_sentences(args.data, args.sentences),
+                "Brown": lambda: brown_sentences(args.data, args.sentences // 2),
+                "paragraphs": lambda tokenizer=tokenizer: brown_paragraphs(args.data, args.paragraphs, tokenizer),
             }
             for kind in args.kinds:
                 results.append(measure(name, folder, kind, texts[kind](), args.rounds, device))

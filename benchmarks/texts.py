@@ -1,54 +1,61 @@
-"""The sentences that are timed: short (BLiMP), medium (Brown), long (Brown, joined to paragraphs of 400 wordpieces)."""
+"""The texts that are measured, and the folder in which they are found.
 
-import json
-import re
-import zipfile
-from itertools import islice
+Texts are short (sentences of BLiMP), medium (sentences of Brown) or long (sentences of Brown, joined to paragraphs of
+400 wordpieces).
+"""
+
+import argparse
+import os
 from pathlib import Path
 
-PARAGRAPH = 400  # wordpieces
+from spacy_pll.evaluation import datasets
+from spacy_pll.evaluation.minimal_pairs import first_pairs, read_pairs
+
+VARIABLE = "SPACY_PLL_DATA"
+PARADIGMS = 67
 
 
-def blimp_sentences(folder: Path, n: int) -> list[str]:
+def make_parser(description: str) -> argparse.ArgumentParser:
+    """A parser with the option `--data`, which all functions of this module take.
+
+    description (str): The docstring of the script.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get(VARIABLE),
+        required=VARIABLE not in os.environ,
+        help="Folder with data/ (data sets) and tokenizers/. Or the project's `assets`, which has data sets only. "
+        f"Default: the environment variable {VARIABLE}",
+    )
+    return parser
+
+
+def find_tokenizer(data: Path, name: str) -> Path:
+    """The folder of a tokenizer: DATA/tokenizers/NAME, or the folder NAME."""
+    folder = data / "tokenizers" / name
+    return folder if folder.is_dir() else Path(name)
+
+
+def blimp_sentences(data: Path, n: int) -> list[str]:
     """n sentences, both of each pair, spread evenly over the paradigms; n must be at least twice their number."""
-    paths = sorted(folder.glob("*.jsonl"))
-    out = []
-    for path in paths:
-        with path.open(encoding="utf8") as file:
-            for line in islice(file, n // (2 * len(paths)) + 1):
-                pair = json.loads(line)
-                out += [pair["sentence_good"], pair["sentence_bad"]]
-    return out[:n]
+    pairs = read_pairs(str(datasets.data_sets_folder(data) / datasets.BLIMP_PATH))
+    chosen = first_pairs(pairs, n // (2 * PARADIGMS) + 1)
+    return [sentence for pair in chosen for sentence in (pair.good, pair.bad)][:n]
 
 
-def brown_files(path: Path) -> list[list[str]]:
-    """The Brown corpus, from NLTK's archive: its files, their sentences."""
-    with zipfile.ZipFile(path) as archive:
-        names = sorted(name for name in archive.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
-        lines = [archive.read(name).decode("utf8").splitlines() for name in names]
-    return [[_sentence(line) for line in file if line.split()] for file in lines]
+def brown_files(data: Path) -> list[list[datasets.Sentence]]:
+    """The files of the Brown corpus."""
+    return datasets.read_brown(datasets.data_sets_folder(data) / datasets.BROWN_PATH)
 
 
-def _sentence(line: str) -> str:
-    words = " ".join(token.rsplit("/", 1)[0] for token in line.split())
-    return re.sub(r" ([,;:?!.)]|'')", r"\1", words).replace("``", '"').replace("''", '"')
+def brown_sentences(data: Path, n: int | None = None) -> list[str]:
+    """n sentences, evenly spread over the corpus, or all of them."""
+    sentences = [datasets.join_words(words) for file in brown_files(data) for words in file]
+    return sentences if n is None else sentences[:: max(1, len(sentences) // n)][:n]
 
 
-def brown_sentences(path: Path, n: int) -> list[str]:
-    """n sentences, evenly spread."""
-    sentences = [sentence for file in brown_files(path) for sentence in file]
-    return sentences[:: max(1, len(sentences) // n)][:n]
-
-
-def brown_paragraphs(path: Path, n: int, tokenizer) -> list[str]:
-    """n texts from evenly spread files, each of consecutive sentences with at least `PARAGRAPH` pieces together."""
-    files = brown_files(path)
-    out = []
-    for file in files[:: max(1, len(files) // n)][:n]:
-        text = ""
-        for sentence in file:
-            text = f"{text} {sentence}".strip()
-            if len(tokenizer.encode(text, add_special_tokens=False).ids) >= PARAGRAPH:
-                break
-        out.append(text)
-    return out
+def brown_paragraphs(data: Path, n: int, tokenizer) -> list[str]:
+    """n texts of at least 400 wordpieces, from evenly spread files."""
+    return datasets.brown_paragraphs(brown_files(data), n, tokenizer)

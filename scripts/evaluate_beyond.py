@@ -1,158 +1,121 @@
-"""The evidence of docs/metrics.md: what `mask_spacing` costs and saves, and the word metrics side by side.
+"""The numbers of docs/metrics.md: what `mask_spacing` costs and saves, and a comparison of the word metrics.
 
     python scripts/evaluate_beyond.py BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--paragraphs 100] [--pairs 100]
         [--model FOLDER] [--only cost|spacing|metrics|orders] [--output FILE.json]
 
-BROWN.zip is NLTK's archive of the Brown corpus, BLIMP_FOLDER has BLiMP's 67 data files,
-EVENTSADAPT.csv is Kauf et al.'s sentence set. Needs the package wordfreq. Prints Markdown tables.
-FILE.json is written as the results come in; parts that it has already are kept unless they are measured anew.
+BROWN.zip is NLTK's archive of the Brown corpus. BLIMP_FOLDER holds BLiMP's 67 data files. EVENTSADAPT.csv is the set of
+sentences of Kauf et al. (2022). Needs the extra `[project]`. Prints Markdown tables. FILE.json is updated after each result;
+parts of it that are not measured again are kept.
 """
 
 import argparse
-import csv
 import json
 import math
 import random
-import re
 import time
-import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import spacy
+from paper.correlation import pearson
+from paper.data import CONTEXTS, lower_case_words
+from scipy.stats import bootstrap
+from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.util import registry
 
+from spacy_pll.evaluation.datasets import brown_paragraphs, read_brown, read_eventsadapt
+from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, some_orders
+from spacy_pll.pipelines import get_scorer, make_pipeline
 from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
 SPACINGS = [4, 8, 16, 32]
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]
-PARAGRAPH = 400  # pieces
-CONTEXT = "My word is {}."  # K&I, appendix B
-
-
-def make_pipeline(model: str | None, metrics: list[str], **settings):
-    nlp = spacy.blank("en")
-    architecture = {"@architectures": "spacy-pll.MaskedLM.v1", "name": model}
-    nlp.add_pipe("pll", config={"model": architecture, "metrics": metrics, **settings})
-    nlp.initialize()
-    return nlp
+CONTEXT = CONTEXTS["my word"]
 
 
 def print_table(title: str, rows: list[dict]):
+    """Print a table in Markdown, with a title."""
     print(f"\n{title}\n\n| {' | '.join(rows[0])} |\n|{' --- |' * len(rows[0])}")
     for row in rows:
         print(f"| {' | '.join(str(value) for value in row.values())} |", flush=True)
 
 
-# Data
+def read_pairs_sample(args: argparse.Namespace) -> tuple[list[Pair], list[str]]:
+    """A sample of BLiMP, the same each time: its pairs, and their sentences, each good one before its bad one."""
+    pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
+    return pairs, [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
 
 
-def brown_files(path: Path) -> list[list[list[str]]]:
-    """The Brown corpus: its files, their sentences, their words."""
-    with zipfile.ZipFile(path) as archive:
-        names = sorted(name for name in archive.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
-        lines = [archive.read(name).decode("utf8").splitlines() for name in names]
-    return [[[token.rsplit("/", 1)[0] for token in line.split()] for line in file if line.split()] for file in lines]
+# Statistics
 
 
-def brown_paragraphs(path: Path, tokenizer, n: int) -> list[str]:
-    """n texts from evenly spread files: consecutive sentences, joined until they have `PARAGRAPH` pieces."""
-    files = brown_files(path)
-    out = []
-    for i in range(min(n, len(files))):
-        text, pieces = [], 0
-        for words in files[i * len(files) // min(n, len(files))]:
-            text.append(joined(words))
-            pieces += sum(special == 0 for special in tokenizer.encode(text[-1]).special_tokens_mask)
-            if pieces >= PARAGRAPH:
-                out.append(" ".join(text))
-                break
-    return out
-
-
-def joined(words: list[str]) -> str:
-    """A sentence as it is written: no space before marks or inside quotes and brackets."""
-    text = re.sub(r" ([,;:?!.)]|'')", r"\1", " ".join(words))
-    return re.sub(r"(``|\() ", r"\1", text).replace("``", '"').replace("''", '"')
-
-
-def blimp_pairs(folder: Path, per_paradigm: int) -> list[dict]:
-    """The same pairs each time: drawn per paradigm with a seed that is the paradigm's name."""
-    pairs = []
-    for path in sorted(folder.glob("*.jsonl")):
-        rows = [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
-        pairs += random.Random(path.stem).sample(rows, min(per_paradigm, len(rows)))
-    if not pairs:
-        raise SystemExit(f"No .jsonl file in {folder}: give the folder that holds BLiMP's data files.")
-    return pairs
-
-
-def eventsadapt(path: Path) -> list[str]:
-    with path.open(encoding="utf8", newline="") as file:
-        return [row["Sentence"] for row in csv.DictReader(file)]
-
-
-# Arithmetic
-
-
-def pearson(x, y) -> float:
-    return float(np.corrcoef(x, y)[0, 1])
+def correlation(x, y) -> float:
+    """Pearson's r."""
+    return pearson(x, y)["r"]
 
 
 def with_interval(x, y) -> str:
     """Pearson's r with Fisher's 95 % interval."""
-    z, half = math.atanh(pearson(x, y)), 1.96 / math.sqrt(len(x) - 3)
-    return f"{math.tanh(z):.3f} [{math.tanh(z - half):.3f}, {math.tanh(z + half):.3f}]"
+    result = pearson(x, y)
+    return f"{result['r']:.3f} [{result['low']:.3f}, {result['high']:.3f}]"
 
 
 def difference_interval(x, y, other, n_samples: int = 2000) -> str:
-    """r(x, y) - r(x, other), with a percentile bootstrap interval that draws the items anew."""
-    values = np.array([x, y, other])
-    draws = np.random.default_rng(0).integers(len(x), size=(n_samples, len(x)))
-    samples = [np.corrcoef(values[:, draw])[0] for draw in draws]
-    low, high = np.percentile([r[1] - r[2] for r in samples], [2.5, 97.5])
-    return f"{pearson(x, y) - pearson(x, other):+.3f} [{low:+.3f}, {high:+.3f}]"
+    """r(x, y) - r(x, other), with a 95 % percentile bootstrap interval over the items."""
+
+    def difference(x, y, other):
+        r = np.corrcoef([x, y, other])[0]
+        return r[1] - r[2]
+
+    settings = {"paired": True, "vectorized": False, "n_resamples": n_samples, "method": "percentile"}
+    interval = bootstrap((x, y, other), difference, random_state=np.random.default_rng(0), **settings)
+    low, high = interval.confidence_interval
+    return f"{difference(x, y, other):+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def hits(docs: list, metric: str | None = None) -> np.ndarray:
-    """For each pair of good and bad: 1, 0, or 0.5 on a tie."""
-    scores = np.array([doc._.get(f"pll_{metric}" if metric else "pll") for doc in docs])
-    return (1 + np.sign(scores[::2] - scores[1::2])) / 2
+def pair_outcomes(docs: list[Doc], metric: str | None = None) -> np.ndarray:
+    """The outcome of each pair, in percent: 100 where the good sentence scores higher, 50 on a tie, 0 otherwise.
+
+    docs (list[Doc]): Good and bad sentences in turns.
+    """
+    scores = [doc._.get(f"pll_{metric}" if metric else "pll") for doc in docs]
+    return 100 * outcomes(scores[::2], scores[1::2])
 
 
 def half_width(values: np.ndarray) -> float:
-    """Of the 95 % interval of a mean."""
+    """Half the width of the 95 % interval of a mean."""
     return 1.96 * float(np.std(values)) / math.sqrt(len(values))
 
 
 # mask_spacing
 
 
-def timed(nlp, texts: list[str]):
-    """The docs, the seconds of CPU time that they took, and the pieces in their forward passes."""
-    scorer = nlp.get_pipe("pll")
+def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
+    """The scored docs, the seconds of CPU time that this took, and the number of pieces in the forward passes."""
+    scorer = get_scorer(nlp)
     scorer.counts.clear()
-    began = time.process_time()  # of this process alone, whatever else the machine does
+    began = time.process_time()  # of this process only
     docs = list(nlp.pipe(texts, batch_size=64))
     return docs, time.process_time() - began, scorer.counts["ids"]
 
 
 def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | None) -> int:
-    """The pieces in all forward passes that a metric takes."""
+    """The number of pieces in all forward passes that a metric needs."""
     plans = make_plans(contexts, [registry.pll_metrics.get(metric)], mask_id, spacing)
     return sum(plan.n_ids for plan in plans)
 
 
-def cost_tables(args) -> Iterator[dict]:
-    """What the spacings save with models that read contexts of several lengths: counted, for the tokenizer's words."""
+def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
+    """Count what the spacings save, for contexts of two lengths and the tokenizer's words."""
     nlp = make_pipeline(args.model, METRICS)
-    model = nlp.get_pipe("pll").model
-    docs = [nlp.make_doc(text) for text in brown_paragraphs(args.brown, model.tokenizer, args.paragraphs)]
+    model = get_scorer(nlp).model
+    docs = [nlp.make_doc(text) for text in brown_paragraphs(read_brown(args.brown), args.paragraphs, model.tokenizer)]
     pieces = [get_wordpieces(doc[:], model.tokenizer, "tokenizer") for doc in docs]
     table = []
     for max_length in (256, 512):
@@ -170,7 +133,7 @@ def cost_tables(args) -> Iterator[dict]:
     yield {"pieces_per_text": n_pieces, "forward_pieces": table}
 
 
-def units(docs: list) -> dict[str, np.ndarray]:
+def units(docs: list[Doc]) -> dict[str, np.ndarray]:
     """The scores by piece, by word (spaCy's tokens that have pieces) and by text."""
     return {
         "piece": np.concatenate([doc._.pll_data["scores"]["word_l2r"] for doc in docs]),
@@ -179,18 +142,18 @@ def units(docs: list) -> dict[str, np.ndarray]:
     }
 
 
-def spacing_tables(args) -> Iterator[dict]:
+def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
+    """Compare the scores and the cost of the spacings with exact scores, on Brown and on BLiMP."""
     exact_nlp = make_pipeline(args.model, ["word_l2r"], keep_pieces=True)
-    model = exact_nlp.get_pipe("pll").model
-    paragraphs = brown_paragraphs(args.brown, model.tokenizer, args.paragraphs)
-    pairs = blimp_pairs(args.blimp, args.pairs)
-    sentences = [pair[f"sentence_{side}"] for pair in pairs for side in ("good", "bad")]
-    list(exact_nlp.pipe(paragraphs[:1]))  # the first pass is slower than the others
+    tokenizer = get_scorer(exact_nlp).model.tokenizer
+    paragraphs = brown_paragraphs(read_brown(args.brown), args.paragraphs, tokenizer)
+    pairs, sentences = read_pairs_sample(args)
+    list(exact_nlp.pipe(paragraphs[:1]))  # the first text takes longer
     exact, exact_time, exact_ids = timed(exact_nlp, paragraphs)
     exact_units = units(exact)
     exact_blimp, blimp_time, blimp_ids = timed(exact_nlp, sentences)
     n_pieces = len(exact_units["piece"]) / len(paragraphs)
-    accuracy = 100 * hits(exact_blimp).mean()
+    accuracy = pair_outcomes(exact_blimp).mean()
     agreement, cost, blimp = [], [], []
     exact_figures = {
         "paragraphs": len(paragraphs),
@@ -208,10 +171,10 @@ def spacing_tables(args) -> Iterator[dict]:
         row = {"mask_spacing": spacing}
         for unit, values in units(docs).items():
             difference = (values - exact_units[unit]).mean()
-            row[f"r by {unit}"] = f"{pearson(values, exact_units[unit]):.5f}"
+            row[f"r by {unit}"] = f"{correlation(values, exact_units[unit]):.5f}"
             row[f"mean difference by {unit}"] = f"{difference:+.4f}"
         mean_of_text, exact_mean = ([doc._.pll / doc._.pll_pieces for doc in some] for some in (docs, exact))
-        row["r by text, mean per piece"] = f"{pearson(mean_of_text, exact_mean):.5f}"
+        row["r by text, mean per piece"] = f"{correlation(mean_of_text, exact_mean):.5f}"
         agreement.append(row)
         cost.append(
             {
@@ -221,12 +184,12 @@ def spacing_tables(args) -> Iterator[dict]:
             }
         )
         docs, seconds, ids = timed(nlp, sentences)
-        change = 100 * (hits(docs) - hits(exact_blimp))
+        change = pair_outcomes(docs) - pair_outcomes(exact_blimp)
         blimp.append(
             {
                 "mask_spacing": spacing,
-                "r by sentence": f"{pearson([d._.pll for d in docs], [d._.pll for d in exact_blimp]):.5f}",
-                "accuracy": f"{100 * hits(docs).mean():.1f}",
+                "r by sentence": f"{correlation([d._.pll for d in docs], [d._.pll for d in exact_blimp]):.5f}",
+                "accuracy": f"{pair_outcomes(docs).mean():.1f}",
                 "change": f"{change.mean():+.1f} ± {half_width(change):.1f}",
                 "forward pieces": f"{blimp_ids / ids:.1f} times fewer",
                 "CPU time": f"{blimp_time / seconds:.1f} times less",
@@ -243,20 +206,21 @@ def spacing_tables(args) -> Iterator[dict]:
     )
 
 
-# The metrics side by side
+# The metrics compared
 
 
-def metric_tables(args) -> Iterator[dict]:
+def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
+    """Compare the metrics: accuracy on BLiMP, and correlations with word frequency and sentence length."""
     import wordfreq
 
     nlp = make_pipeline(args.model, METRICS)
-    pairs = blimp_pairs(args.blimp, args.pairs)
-    docs = list(nlp.pipe([pair[f"sentence_{side}"] for pair in pairs for side in ("good", "bad")], batch_size=256))
-    right = {metric: 100 * hits(docs, metric) for metric in METRICS}
+    pairs, pair_sentences = read_pairs_sample(args)
+    docs = list(nlp.pipe(pair_sentences, batch_size=256))
+    right = {metric: pair_outcomes(docs, metric) for metric in METRICS}
     groups = defaultdict(list)
     for i, pair in enumerate(pairs):
         groups["overall"].append(i)
-        groups[pair["linguistics_term"]].append(i)
+        groups[pair.phenomenon].append(i)
     blimp = []
     for name in sorted(groups, key=lambda name: (name != "overall", name)):
         mine = {metric: right[metric][groups[name]] for metric in METRICS}
@@ -268,8 +232,8 @@ def metric_tables(args) -> Iterator[dict]:
 
     yield {"blimp": blimp}
 
-    sentences = eventsadapt(args.eventsadapt)
-    words = sorted({word for text in sentences for word in text.lower().rstrip(".").split() if word.isalpha()})
+    sentences = read_eventsadapt(args.eventsadapt)
+    words = sorted({word for sentence in sentences for word in lower_case_words(sentence)})
     frequency = {word: wordfreq.word_frequency(word, "en") for word in words}
     words = [word for word in words if frequency[word]]
     in_context = list(nlp.pipe([CONTEXT.format(word) for word in words], batch_size=256))
@@ -318,8 +282,8 @@ def metric_tables(args) -> Iterator[dict]:
 # Sampled orders
 
 
-def order_tables(args, n_draws: int = 20, n_words: int = 12) -> Iterator[dict]:
-    """How far the average over some orders is from that over all, for words that are long but not too long for all."""
+def order_tables(args: argparse.Namespace, n_draws: int = 20, n_words: int = 12) -> Iterator[dict]:
+    """The error of averages over sampled orders, for words that are just short enough to average over all orders."""
 
     def single(seed, k):
         return some_orders(np.random.RandomState(1000 + seed).permutation(k)[None])
@@ -335,9 +299,12 @@ def order_tables(args, n_draws: int = 20, n_words: int = 12) -> Iterator[dict]:
         rows_of[f"pairs_{seed}"] = lambda k, seed=seed: pairs(seed, k)
     for name, function in rows_of.items():
         registry.pll_metrics.register(name, func=lambda word, function=function: in_each_word(word, function))
-    nlp = make_pipeline(args.model, list(rows_of), targets="word", words="whitespace", attr="orders")
-    model = nlp.get_pipe("pll").model
-    long_words = {word.lower() for file in brown_files(args.brown) for sentence in file for word in sentence}
+    nlp = spacy.blank("en")
+    architecture = {"@architectures": "spacy-pll.MaskedLM.v1", "name": args.model}
+    settings = {"metrics": list(rows_of), "targets": "word", "words": "whitespace", "attr": "orders"}
+    model = nlp.add_pipe("pll", config={"model": architecture, **settings}).model
+    nlp.initialize()
+    long_words = {word.lower() for file in read_brown(args.brown) for sentence in file for word in sentence}
     by_length = defaultdict(set)
     for word in long_words:
         if word.isalpha() and len(word) > MAX_EXACT:
@@ -375,14 +342,14 @@ def order_tables(args, n_draws: int = 20, n_words: int = 12) -> Iterator[dict]:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("brown", type=Path)
-    parser.add_argument("blimp", type=Path)
-    parser.add_argument("eventsadapt", type=Path)
-    parser.add_argument("--paragraphs", type=int, default=100)
-    parser.add_argument("--pairs", type=int, default=100, help="of each of BLiMP's paradigms")
-    parser.add_argument("--model")
-    parser.add_argument("--only", choices=["cost", "spacing", "metrics", "orders"])
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("brown", type=Path, help="NLTK's archive of the Brown corpus")
+    parser.add_argument("blimp", type=Path, help="folder of BLiMP's data files")
+    parser.add_argument("eventsadapt", type=Path, help="EventsAdapt's sentence set, .csv")
+    parser.add_argument("--paragraphs", type=int, default=100, help="number of paragraphs of Brown (default: 100)")
+    parser.add_argument("--pairs", type=int, default=100, help="pairs of each of BLiMP's paradigms (default: 100)")
+    parser.add_argument("--model", help="folder or hub name (default: the built-in model)")
+    parser.add_argument("--only", choices=["cost", "spacing", "metrics", "orders"], help="measure this part only")
+    parser.add_argument("--output", type=Path, help="write all numbers to this .json file")
     args = parser.parse_args()
     spacy.prefer_gpu()
     parts = {"cost": cost_tables, "spacing": spacing_tables, "metrics": metric_tables, "orders": order_tables}

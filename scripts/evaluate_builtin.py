@@ -2,9 +2,9 @@
 
     python scripts/evaluate_builtin.py CORPUS_FOLDER BLIMP_FOLDER [--pairs 100] [--model FOLDER] [--output FILE.json]
 
-The held-out lines are those that `train_builtin.py` keeps from training. Of each of BLiMP's
-67 paradigms, `--pairs` pairs are drawn with a fixed seed. A pair counts as right when the
-grammatical sentence has the higher pseudo-log-likelihood, as half right on a tie.
+The held-out lines are those that `train_builtin.py` does not train on. `--pairs` pairs of each of BLiMP's 67 paradigms
+are drawn with a fixed seed. A pair counts as right when the grammatical sentence has the higher pseudo-log-likelihood,
+and as half right on a tie.
 """
 
 import argparse
@@ -12,27 +12,22 @@ import json
 from pathlib import Path
 
 import spacy
-from train_builtin import is_held_out, read_lines
+from spacy.language import Language
+from training_data import is_held_out, read_lines
 
 from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, read_pairs, sample_pairs, wins
 from spacy_pll.evaluation.perplexity import perplexity
 from spacy_pll.evaluation.scoring import score_distinct
+from spacy_pll.pipelines import get_scorer, make_pipeline
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]
 
 
-def make_pipeline(model: str | None, metrics: list[str]):
-    nlp = spacy.blank("en")
-    settings = {"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": model}, "metrics": metrics}
-    nlp.add_pipe("pll", config=settings)
-    return nlp
-
-
-def blimp_table(nlp, pairs: list[Pair]) -> dict[str, dict[str, float]]:
-    """Accuracy in percent by metric, then by phenomenon, with "overall" the mean over all pairs."""
+def blimp_table(nlp: Language, pairs: list[Pair]) -> dict[str, dict[str, float]]:
+    """Accuracy in percent by metric, then by phenomenon. "overall" is the mean over all pairs."""
     # Sentences of one paradigm share many masked contexts, so they are scored together.
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-    scores = score_distinct(nlp, nlp.get_pipe("pll").names, sentences)
+    scores = score_distinct(nlp, get_scorer(nlp).names, sentences)
     return {
         metric: {
             result.name or result.level: round(100 * result.accuracy, 1)
@@ -45,11 +40,11 @@ def blimp_table(nlp, pairs: list[Pair]) -> dict[str, dict[str, float]]:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("blimp", type=Path)
-    parser.add_argument("--pairs", type=int, default=100)
-    parser.add_argument("--model", default=None)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("corpus", type=Path, help="folder of the training text")
+    parser.add_argument("blimp", type=Path, help="folder of BLiMP's data files")
+    parser.add_argument("--pairs", type=int, default=100, help="pairs of each paradigm (default: 100)")
+    parser.add_argument("--model", help="folder or hub name (default: the built-in model)")
+    parser.add_argument("--output", type=Path, help="write the numbers to this .json file")
     args = parser.parse_args()
     spacy.prefer_gpu()
 

@@ -1,50 +1,48 @@
-"""Train the built-in English masked language model, from scratch or from an earlier one's weights.
+"""Train the built-in English masked language model, from scratch or from the weights of an earlier one.
 
     python scripts/train_builtin.py CORPUS_FOLDER training/builtin --steps 9000
     python scripts/train_builtin.py CORPUS_FOLDER training/longer --steps 6000 --init spacy_pll/language_model/builtin
     python scripts/train_builtin.py CORPUS_FOLDER training/causal --steps 2500 --objective causal
 
-CORPUS_FOLDER holds text files (`*.txt` or `*.txt.xz`), one sentence or short
-paragraph a line. The output folder receives
+CORPUS_FOLDER holds text files (`*.txt` or `*.txt.xz`), one sentence or short paragraph per line. The output folder gets
 
     tokenizer.json          cased WordPiece, trained on the same lines
-    pieces.npz              the corpus as piece ids, so that a resumed run starts at once
+    pieces.npz              the corpus as ids of wordpieces, so that a resumed run starts at once
     checkpoint/             weights, optimizer state and step, in files of at most 15 MB
     log.csv                 the learning curve
-    model/                  what is shipped: config.json, model.safetensors (float16), tokenizer
+    model/                  the model: config.json, model.safetensors (float16), tokenizer
 
-The run is a function of the corpus, the vocabulary and the arguments alone: the order
-of the batches follows from the seed and the epoch, the masks from the seed and the step.
-(The vocabulary may differ from run to run by a few pieces, since the tokenizers library
-breaks ties at random: to keep one, put its folder into the output folder.)
-So a run that was stopped continues, from its checkpoint, exactly as if it had not
-been. The learning rate warms up, stays, and falls to zero over the last part of
-`--steps`; a checkpoint taken before the fall can be continued to another number of
-steps. After the fall, `--init` begins a new run (its own warm-up, order and masks) at the
-weights, and with the vocabulary, of a model folder.
+A run depends only on the corpus, the vocabulary and the arguments: the order of the batches follows from the seed and
+the epoch, the masks from the seed and the step. So a run that was stopped continues from its checkpoint with the same
+results as if it had not been stopped. (The vocabulary may differ between runs by a few pieces, because the tokenizers
+library breaks ties at random. To keep a vocabulary, copy its folder `tokenizer` into the output folder.)
 
-`--objective causal` trains a left-to-right twin: Llama's classes, which are those of
-ModernBERT (pre-norm, rotary positions, gated MLP) under a causal mask, of the same width,
-depth and vocabulary. [CLS] is its beginning-of-sequence piece.
+The learning rate warms up, stays constant, and falls to zero over the last part of `--steps`. A checkpoint from before
+the fall can be continued to another number of steps. After the fall, `--init` starts a new run, with its own warm-up,
+order and masks, from the weights and the vocabulary of a model folder.
 
-Choices (the study behind them is in the model card, spacy_pll/language_model/builtin/README.md):
-ModernBERT's classes (pre-norm, rotary positions, gated MLP) leave the plateau on which
-BERT's predict piece frequencies many times sooner; one line is one sequence, because
-people score sentences (`--contexts packed` fills each context with lines that follow one
-another instead); every predicted piece is replaced by [MASK], because scoring asks for
-nothing else; Muon for the matrices, AdamW for the rest.
+`--objective causal` trains a left-to-right twin with Llama's classes. They are built as ModernBERT's (pre-norm, rotary
+positions, gated MLP), with a causal mask. Width, depth and vocabulary are the same. [CLS] is the beginning-of-sequence
+piece.
 
-Needs torch, transformers, tokenizers and numpy, and not spaCy: it runs where only those are.
+The choices (the model card, spacy_pll/language_model/builtin/README.md, has the experiments): ModernBERT's classes stop
+predicting mere piece frequencies many times sooner than BERT's. One line is one sequence, because people score
+sentences; `--contexts packed` fills each context with consecutive lines instead. Every piece to predict is replaced by
+[MASK], because scoring needs nothing else. Muon optimises the matrices, AdamW the rest.
+
+Attention is `eager` on a CPU: on one core of an AMD EPYC, with 4,096 pieces per batch, training ran at 1,950 pieces/s
+with `sdpa` and at 2,770 with `eager`. For such short rows the backward pass of flash attention takes 22 % of a step
+there. On a GPU the default is `sdpa`.
+
+Needs torch, transformers, tokenizers and numpy, but not spaCy: it runs where only those are installed.
 """
 
 import argparse
 import csv
 import json
-import lzma
 import math
 import shutil
 import time
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -52,7 +50,7 @@ import numpy as np
 import torch
 from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from training_data import MAX_PIECES, SPECIAL, choose_targets, collate, epoch_batches, pack, prepare
 from transformers import (
     AutoModelForMaskedLM,
     LlamaConfig,
@@ -62,126 +60,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-SPECIAL = {
-    "pad_token": "[PAD]",
-    "unk_token": "[UNK]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-}
-MAX_PIECES = 256  # the longest context, [CLS] and [SEP] included: the corpus has hardly a longer line
-HELD_OUT_ONE_IN = 1000
-
-
-def read_lines(folder: Path):
-    """The corpus, line by line, files in the order of their names."""
-    files = sorted(p for p in folder.glob("*") if p.name.endswith((".txt", ".txt.xz")))
-    if not files:
-        raise SystemExit(f"No .txt or .txt.xz file in {folder}: give the folder that holds the training text.")
-    for path in files:
-        opener = lzma.open if path.suffix == ".xz" else open
-        with opener(path, "rt", encoding="utf8") as file:
-            for line in file:
-                if line.strip():
-                    yield line.strip()
-
-
-def is_held_out(line: str) -> bool:
-    """A fixed tenth of one percent of the lines, chosen by their text alone. Never trained on."""
-    return zlib.crc32(line.encode("utf8")) % HELD_OUT_ONE_IN == 0
-
-
-def train_tokenizer(lines, vocab_size: int) -> PreTrainedTokenizerFast:
-    """Cased WordPiece with BERT's own normalisation and pre-tokens."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=vocab_size, limit_alphabet=200, special_tokens=list(SPECIAL.values()), show_progress=False
-    )
-    tokenizer.train_from_iterator(lines, trainer)
-    cls, sep = (tokenizer.token_to_id(piece) for piece in ("[CLS]", "[SEP]"))
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", cls), ("[SEP]", sep)],
-    )
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=MAX_PIECES, **SPECIAL)
-
-
-def prepare(corpus: Path, output: Path, vocab_size: int):
-    """Tokenizer, training pieces and held-out pieces, read from `output` where an earlier run left them.
-
-    RETURNS: the tokenizer and, for the two parts, a flat array of ids with the offsets of its lines.
-    """
-    pieces_path = output / "pieces.npz"
-    if not pieces_path.exists():
-        if (output / "tokenizer").exists():
-            tokenizer = PreTrainedTokenizerFast.from_pretrained(output / "tokenizer")
-        else:
-            tokenizer = train_tokenizer((line for line in read_lines(corpus) if not is_held_out(line)), vocab_size)
-        arrays = {}
-        for part, held_out in (("train", False), ("held_out", True)):
-            lines = [line for line in read_lines(corpus) if is_held_out(line) == held_out]
-            rows = []
-            for start in range(0, len(lines), 20_000):
-                batch = tokenizer(lines[start : start + 20_000], truncation=True)["input_ids"]
-                rows += [np.asarray(ids, dtype=np.uint16) for ids in batch]
-            arrays[part] = np.concatenate(rows)
-            arrays[part + "_offsets"] = np.cumsum([0] + [len(row) for row in rows])
-        tokenizer.save_pretrained(output / "tokenizer")
-        np.savez(pieces_path, **arrays)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(output / "tokenizer")
-    data = np.load(pieces_path)
-    return tokenizer, (data["train"], data["train_offsets"]), (data["held_out"], data["held_out_offsets"])
-
-
-def pack(ids: np.ndarray, offsets: np.ndarray, length: int) -> np.ndarray:
-    """Offsets of contexts that hold as many whole consecutive lines as fit into `length` pieces.
-
-    Each line keeps its own [CLS] and [SEP], which tell the model where it ends.
-    """
-    out = [0]
-    for end, following in zip(offsets[1:-1], offsets[2:]):
-        if following - out[-1] > length:
-            out.append(end)
-    return np.array([*out, offsets[-1]])
-
-
-def epoch_batches(offsets: np.ndarray, batch_pieces: int, seed: tuple) -> list[np.ndarray]:
-    """Every line once, in batches of lines of about one length, the batches in random order."""
-    rng = np.random.default_rng(seed)
-    lengths = np.diff(offsets)
-    # Sorting by length plus noise keeps the padding small and the company of a line different in each epoch.
-    order = np.argsort(lengths + rng.uniform(0, 4, len(lengths)), kind="stable")
-    batches, start = [], 0
-    while start < len(order):
-        end = start + max(1, batch_pieces // (lengths[order[start]] + 4))
-        while end > start + 1 and lengths[order[start:end]].max() * len(order[start:end]) > batch_pieces:
-            end -= 1
-        batches.append(order[start:end])
-        start = end
-    return [batches[i] for i in rng.permutation(len(batches))]
-
-
-def collate(ids: np.ndarray, offsets: np.ndarray, rows: np.ndarray, pad: int):
-    """Padded ids (rows, longest) and the mask of real pieces."""
-    lengths = offsets[rows + 1] - offsets[rows]
-    out = np.full((len(rows), lengths.max()), pad, dtype=np.int64)
-    for i, row in enumerate(rows):
-        out[i, : lengths[i]] = ids[offsets[row] : offsets[row + 1]]
-    return torch.from_numpy(out), torch.from_numpy(np.arange(out.shape[1])[None] < lengths[:, None])
-
-
-def choose_targets(ids: torch.Tensor, n_special: int, rate: float, seed: int) -> torch.Tensor:
-    """A random `rate` of the pieces that are not special."""
-    generator = torch.Generator().manual_seed(seed)
-    return (torch.rand(ids.shape, generator=generator) < rate) & (ids >= n_special)
-
 
 def masked_loss(model, ids, real, targets, mask_id):
-    """Summed cross-entropy at the targets, each replaced by [MASK], and their number.
+    """The sum of the cross-entropies at the targets, which are replaced by [MASK], and the number of targets.
 
     The head runs at the targets only.
     """
@@ -192,9 +73,9 @@ def masked_loss(model, ids, real, targets, mask_id):
 
 
 def causal_loss(model, ids, real, targets, mask_id):
-    """Summed cross-entropy of every piece but the first, given those before it, and their number.
+    """The sum of the cross-entropies of all pieces but the first, given those before, and the number of these pieces.
 
-    `targets` and `mask_id` play no part.
+    `targets` and `mask_id` are not used.
     """
     hidden = model.model(input_ids=ids, attention_mask=real.long(), use_cache=False).last_hidden_state[:, :-1]
     predicted = real[:, 1:]
@@ -206,10 +87,10 @@ LOSSES = {"masked": masked_loss, "causal": causal_loss}
 
 
 class Gradients:
-    """The gradients of a batch, its rows dealt out to `workers` threads of one core each.
+    """Computes the gradients of a batch with `workers` threads of one core each, which share the rows of the batch.
 
-    On two CPU cores the built-in model trained at 5,600 pieces a second this way, held-out loss and
-    checkpoints included, against 4,700 with both cores in each operation: its matrices are too small to share.
+    On two CPU cores the built-in model trained at 5,600 pieces/s this way, including held-out loss and checkpoints,
+    and at 4,700 pieces/s with both cores in each operation: its matrices are too small to share.
     """
 
     def __init__(self, model, workers: int, device: str, loss, mask_id: int):
@@ -220,7 +101,7 @@ class Gradients:
         self.pool = ThreadPoolExecutor(workers, initializer=one_core)
 
     def __call__(self, batch, real, targets) -> float:
-        """Set `grad` of each weight, and return the mean loss over the batch."""
+        """Set `grad` of each weight. RETURNS: The mean loss over the batch."""
         parts = [[x[i :: self.workers] for x in (batch, real, targets)] for i in range(min(self.workers, len(batch)))]
         losses, counts, gradients = zip(*self.pool.map(self._part, parts))
         count = max(1, sum(counts))
@@ -235,7 +116,7 @@ class Gradients:
 
 
 class Optimizers:
-    """Muon for the matrices inside the layers, AdamW for embeddings, head and norms; one learning-rate schedule."""
+    """Muon for the matrices inside the layers, AdamW for embeddings, head and norms, with the same schedule."""
 
     def __init__(self, model, lr: float, muon_lr: float, weight_decay: float, use_muon: bool):
         named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
@@ -285,11 +166,11 @@ class Optimizers:
 
 
 def save_checkpoint(folder: Path, model, optimizers, progress: dict):
-    """Write the checkpoint beside its place and move it there: a whole one is there at every moment."""
+    """Write a checkpoint to a folder next to its location, then move it there: no checkpoint is ever incomplete."""
     new, old = folder.with_name(folder.name + ".new"), folder.with_name(folder.name + ".old")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
-    # The tied output matrix is the embedding matrix: stored once.
+    # The output matrix is tied to the embedding matrix, so it is stored once.
     weights = {f"model.{n}": p.detach() for n, p in model.named_parameters()}
     save_torch_state_dict({**weights, **optimizers.tensors()}, new, max_shard_size="15MB")
     (new / "state.json").write_text(json.dumps(progress))
@@ -301,7 +182,7 @@ def save_checkpoint(folder: Path, model, optimizers, progress: dict):
 
 
 def load_checkpoint(folder: Path, model, optimizers) -> dict | None:
-    """The progress of an earlier run, whose weights and optimizer states are restored; None where there was none."""
+    """Restore the weights and optimizer states of an earlier run. RETURNS: Its progress, None if there is none."""
     old = folder.with_name(folder.name + ".old")
     if old.exists() and not folder.exists():  # stopped between the two moves of `save_checkpoint`
         old.rename(folder)
@@ -319,14 +200,14 @@ def load_checkpoint(folder: Path, model, optimizers) -> dict | None:
 
 
 def learning_rate_factor(step: int, steps: int, warmup: int, decay: float) -> float:
-    """Linear warm-up, a constant stretch, linear fall to zero over the last share `decay` of the steps."""
+    """The share of the peak rate: linear warm-up, then 1, then linear fall to 0 over the share `decay` of the steps."""
     fall = max(1, int(steps * decay))
     return min(1.0, (step + 1) / warmup, (steps - step) / fall)
 
 
 @torch.no_grad()
 def held_out_loss(model, data, batch_pieces, args, mask_id, n_special, pad) -> float:
-    """Mean cross-entropy on the held-out lines, the same targets each time."""
+    """The mean cross-entropy on the held-out lines, with the same targets each time."""
     ids, offsets = data
     total = count = 0
     for i, rows in enumerate(epoch_batches(offsets, batch_pieces, (0,))):
@@ -342,7 +223,7 @@ def held_out_loss(model, data, batch_pieces, args, mask_id, n_special, pad) -> f
 def build_model(tokenizer, args) -> ModernBertForMaskedLM | LlamaForCausalLM:
     torch.manual_seed(args.seed)
     if args.init:
-        return AutoModelForMaskedLM.from_pretrained(args.init).float()
+        return AutoModelForMaskedLM.from_pretrained(args.init, attn_implementation=args.attention).float()
     if args.objective == "causal":
         return build_causal_model(tokenizer, args)
     ids = {f"{name}_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep")}
@@ -363,7 +244,7 @@ def build_model(tokenizer, args) -> ModernBertForMaskedLM | LlamaForCausalLM:
         embedding_dropout=0.0,
         mlp_dropout=0.0,
         reference_compile=False,
-        attn_implementation="sdpa",
+        attn_implementation=args.attention,
     )
     return ModernBertForMaskedLM(config)
 
@@ -381,13 +262,13 @@ def build_causal_model(tokenizer, args) -> LlamaForCausalLM:
             pad_token_id=tokenizer.pad_token_id,
             bos_token_id=tokenizer.cls_token_id,
             eos_token_id=tokenizer.sep_token_id,
-            attn_implementation="sdpa",
+            attn_implementation=args.attention,
         )
     )
 
 
 def export(model, tokenizer, folder: Path):
-    """The folder that is shipped: float16 weights, which the loader raises to float32."""
+    """Save the model folder, with float16 weights. They are converted to float32 when they are loaded."""
     if isinstance(model, LlamaForCausalLM):
         tokenizer.bos_token, tokenizer.eos_token = tokenizer.cls_token, tokenizer.sep_token
     shutil.rmtree(folder, ignore_errors=True)
@@ -399,10 +280,10 @@ def export(model, tokenizer, folder: Path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("output", type=Path)
+    parser.add_argument("corpus", type=Path, help="folder of .txt or .txt.xz files")
+    parser.add_argument("output", type=Path, help="folder for the results")
     parser.add_argument("--objective", choices=list(LOSSES), default="masked")
-    parser.add_argument("--init", type=Path, help="a masked-LM folder: begin with its weights and vocabulary")
+    parser.add_argument("--init", type=Path, help="masked-LM folder: start with its weights and vocabulary")
     parser.add_argument("--contexts", choices=["line", "packed"], default="line", help="what one sequence is")
     parser.add_argument("--steps", type=int, default=9000)
     parser.add_argument("--warmup", type=int, default=200)
@@ -412,19 +293,25 @@ def main():
     parser.add_argument("--weight-decay", type=float, default=0.05)
     parser.add_argument("--optimizer", choices=["muon", "adamw"], default="muon")
     parser.add_argument("--batch-pieces", type=int, default=4096)
-    parser.add_argument("--mask-rate", type=float, default=0.3, help="share of the pieces predicted, at the start")
-    parser.add_argument("--final-mask-rate", type=float, default=0.15, help="the same at the end; linear between")
+    parser.add_argument("--mask-rate", type=float, default=0.3, help="share of the pieces to predict, at the start")
+    parser.add_argument("--final-mask-rate", type=float, default=0.15, help="the same at the end; linear in between")
     parser.add_argument("--vocab-size", type=int, default=10_000)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--mlp", type=int, default=384)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--workers", type=int, help="threads that share a batch (a CPU's cores; 1 on a GPU)")
+    parser.add_argument(
+        "--attention",
+        choices=["eager", "sdpa"],
+        help="implementation of attention (default: eager on a CPU, else sdpa)",
+    )
+    parser.add_argument("--workers", type=int, help="threads that share a batch (default: one per core; 1 on a GPU)")
     parser.add_argument("--log-every", type=int, default=50)
     parser.add_argument("--save-every", type=int, default=500)
     parser.add_argument("--stop-after", type=int, help="stop at this step, as if interrupted")
     args = parser.parse_args()
+    args.attention = args.attention or ("eager" if args.device == "cpu" else "sdpa")
     args.workers = args.workers or (torch.get_num_threads() if args.device == "cpu" else 1)
     if args.init and args.objective == "causal":
         parser.error("--init takes a masked language model; leave it out with --objective causal")

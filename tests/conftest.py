@@ -209,6 +209,15 @@ def scores(doc, name="pll"):
     return np.array([token._.get(name) for token in doc], dtype=float)
 
 
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of data sets, tokenizers and training text, which are not in the repository."""
+    folder = os.environ.get("SPACY_PLL_DATA")
+    if not folder:
+        pytest.skip("the environment variable SPACY_PLL_DATA names no folder of data sets")
+    return Path(folder)
+
+
 @pytest.fixture
 def unregistered():
     """unregistered(attr): take the attributes away, as in a process that made no pipeline."""

@@ -2,20 +2,21 @@
 
 import json
 import random
-import zipfile
 from pathlib import Path
+
+from spacy_pll.evaluation.datasets import join_words, read_brown
 
 
 def brown_sentences(archive: Path, n: int, seed: int = 0, words: tuple[int, int] = (6, 14)) -> list[str]:
-    """n sentences of the Brown corpus (NLTK's archive of word/tag files), of so many words and a full stop."""
-    sentences = []
-    with zipfile.ZipFile(archive) as files:
-        for name in sorted(name for name in files.namelist() if len(Path(name).name) == 4 and name[-1].isdigit()):
-            for line in files.read(name).decode("latin1").splitlines():
-                tokens = [token.rsplit("/", 1)[0] for token in line.split()]
-                plain = all(token[0].isalpha() or token in (",", ".") for token in tokens)
-                if words[0] < len(tokens) <= words[1] + 1 and tokens[-1] == "." and plain:
-                    sentences.append(" ".join(tokens).replace(" ,", ",").replace(" .", "."))
+    """n sentences of the Brown corpus (NLTK's archive), of so many words, commas among them, and a full stop."""
+    sentences = [
+        join_words(tokens)
+        for file in read_brown(archive)
+        for tokens in file
+        if words[0] < len(tokens) <= words[1] + 1
+        and tokens[-1] == "."
+        and all(token[0].isalpha() or token in (",", ".") for token in tokens)
+    ]
     return random.Random(seed).sample(sentences, n)
 
 

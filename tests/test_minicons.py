@@ -1,10 +1,10 @@
 """Agreement with minicons 0.3.38, which is written by one of the field and used by many."""
 
-import json
-
 import numpy as np
 import pytest
 import spacy
+
+from spacy_pll.evaluation.minimal_pairs import first_pairs, read_pairs
 
 from .conftest import SHARED
 
@@ -18,13 +18,8 @@ def sentences(n):
         return [
             f"The {noun} can't {verb} the souvenir." for noun in ("hooligan", "carnivore") for verb in ("see", "lose")
         ]
-    out = []
-    for path in sorted(BLIMP.glob("*.jsonl")):
-        with path.open() as file:
-            for line, _ in zip(file, range(n // 134 + 1)):
-                pair = json.loads(line)
-                out += [pair["sentence_good"], pair["sentence_bad"]]
-    return out[:n]
+    pairs = first_pairs(read_pairs(str(BLIMP)), n // 134 + 1)
+    return [sentence for pair in pairs for sentence in (pair.good, pair.bad)][:n]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The training script, in miniature: what it writes, and that a stopped run goes on as if it had not been stopped."""
 
-import importlib.util
+import importlib
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -20,10 +21,14 @@ TINY = "--vocab-size 200 --layers 1 --width 64 --mlp 64 --batch-pieces 200 --war
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("train_builtin", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SCRIPT.parent)
+        yield importlib.import_module("train_builtin")
+
+
+@pytest.fixture(scope="module")
+def data(script):
+    return importlib.import_module("training_data")
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +64,17 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(script, monkeypatch,
     assert AutoTokenizer.from_pretrained(tmp_path / "whole" / "model").mask_token == "[MASK]"
 
 
-def test_held_out_lines_are_few_and_always_the_same(script):
+def test_held_out_lines_are_few_and_always_the_same(data):
     lines = [f"line {i}" for i in range(100_000)]
-    held_out = [line for line in lines if script.is_held_out(line)]
+    held_out = [line for line in lines if data.is_held_out(line)]
     assert 60 < len(held_out) < 140
-    assert held_out == [line for line in lines if script.is_held_out(line)]
+    assert held_out == [line for line in lines if data.is_held_out(line)]
 
 
-def test_batches_hold_every_line_once(script):
+def test_batches_hold_every_line_once(data):
     lengths = np.random.default_rng(0).integers(3, 60, 500)
     offsets = np.cumsum([0, *lengths])
-    batches = script.epoch_batches(offsets, 256, (0, 0))
+    batches = data.epoch_batches(offsets, 256, (0, 0))
     assert sorted(np.concatenate(batches)) == list(range(500))
     assert all(lengths[batch].max() * len(batch) <= 256 for batch in batches)
 
@@ -80,10 +85,10 @@ def test_learning_rate_rises_stays_and_falls(script):
     assert factors[50:] == sorted(factors[50:], reverse=True) and factors[-1] == pytest.approx(0.02)
 
 
-def test_no_corpus(script, tmp_path):
+def test_no_corpus(data, tmp_path):
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(SystemExit, match="No .txt or .txt.xz file"):
-            list(script.read_lines(folder))
+            list(data.read_lines(folder))
 
 
 def test_a_new_run_begins_with_the_weights_of_an_earlier_one(script, monkeypatch, corpus, tmp_path):
@@ -116,10 +121,23 @@ def test_the_left_to_right_twin_is_a_model_for_the_metric_causal(script, monkeyp
     assert doc._.causal == pytest.approx(-without_end.item(), abs=1e-4)
 
 
-def test_packed_contexts_hold_whole_lines(script):
+@pytest.mark.parametrize(("arguments", "expected"), [([], "eager"), (["--attention", "sdpa"], "sdpa")])
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_the_attention_is_chosen_and_not_exported(
+    script, monkeypatch, corpus, tmp_path, objective, arguments, expected
+):
+    models, build = [], script.build_model
+    monkeypatch.setattr(script, "build_model", lambda *args: models.append(build(*args)) or models[0])
+    run(script, monkeypatch, corpus, tmp_path, "--objective", objective, "--stop-after", "0", *arguments)
+    assert models[0].config._attn_implementation == expected
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert not [key for key in config if "attn_implementation" in key]
+
+
+def test_packed_contexts_hold_whole_lines(data):
     lengths = np.array([5, 4, 3, 9, 2, 12, 1])
     offsets = np.cumsum([0, *lengths])
-    packed = script.pack(np.zeros(offsets[-1]), offsets, 10)
+    packed = data.pack(np.zeros(offsets[-1]), offsets, 10)
     assert packed.tolist() == [0, 9, 12, 21, 23, 35, 36] and set(packed) <= set(offsets)
 
 

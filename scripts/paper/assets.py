@@ -1,16 +1,18 @@
-"""Check the data sets in the folder of assets, and take them from a local folder where one is named.
+"""Check the data sets in the folder of assets; copy them from a local folder where one is named.
 
     python -m scripts.paper.assets assets [--local FOLDER]
 
-`python -m spacy project assets` downloads them; FOLDER, laid out in the same way, is for machines
-without a network. Either way each file must have the SHA-256 sum that stands in assets.sha256
-(the format of `sha256sum`). A file that differs, or is not there, ends the command with its name.
+`python -m spacy project assets` downloads the data sets. On machines without a network, FOLDER holds them, laid out
+like `assets`, or has them in its subfolder `data`. Each file must have the SHA-256 sum in assets.sha256 (the format of
+`sha256sum`). If a file differs or is missing, the command ends with an error that names it.
 """
 
 import argparse
 from pathlib import Path
 
 from spacy_pll.cli.errors import shown_errors
+from spacy_pll.evaluation.datasets import BLIMP_PATH, data_sets_folder
+from spacy_pll.evaluation.minimal_pairs import ENDINGS
 
 from .files import sha256, write_whole
 
@@ -18,13 +20,13 @@ SUMS = Path(__file__).parent / "assets.sha256"
 
 
 def read_sums(path: Path = SUMS) -> dict[str, str]:
-    """Path below the folder of assets -> SHA-256."""
+    """The SHA-256 sum of each file, by its path below the folder of assets."""
     lines = path.read_text().splitlines()
     return {name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}
 
 
 def check(path: Path, digest: str):
-    """RAISES (ValueError): The file is missing or has another content."""
+    """RAISES (ValueError): The file is missing, or its content differs from the published one."""
     if not path.is_file():
         raise ValueError(
             f"The asset {path} is missing. Download it with `python -m spacy project assets`, or name a folder that "
@@ -34,14 +36,14 @@ def check(path: Path, digest: str):
     if found != digest:
         raise ValueError(
             f"The asset {path} is not the published file: its SHA-256 is {found}, where {digest} is expected. "
-            "Remove it and get it anew with `python -m spacy project assets`."
+            "Remove it and download it again with `python -m spacy project assets`."
         )
 
 
 def gather(assets: Path, local: Path | None, sums: dict[str, str]):
-    """Check every asset; first take those from `local` that are not in place. Only what was checked is taken.
+    """Check every asset. First copy those that are not in place from `local`; only checked files are copied.
 
-    RAISES (ValueError): A file is missing or has another content; the message names it.
+    RAISES (ValueError): A file is missing, or its content differs; the message names it.
     """
     for name, digest in sums.items():
         target = assets / name
@@ -49,24 +51,24 @@ def gather(assets: Path, local: Path | None, sums: dict[str, str]):
             check(local / name, digest)
             write_whole(target, (local / name).read_bytes())
         check(target, digest)
-    _refuse_others(assets / "blimp", {Path(name).name for name in sums})
+    _refuse_others(assets / BLIMP_PATH, {assets / name for name in sums})
 
 
-def _refuse_others(folder: Path, known: set[str]):
-    """BLiMP is read as all the .jsonl files of a folder: a stray one would be scored as a paradigm of it."""
-    for path in folder.glob("*.jsonl"):
-        if path.name not in known:
-            raise ValueError(f"{path} is no file of BLiMP, and would be taken for one. Move it elsewhere.")
+def _refuse_others(folder: Path, known: set[Path]):
+    """BLiMP is read from all tables in its folder, so any other table would be scored as a paradigm of BLiMP."""
+    for path in folder.rglob("*"):
+        if path.suffix.lower() in ENDINGS and path not in known:
+            raise ValueError(f"{path} is no file of BLiMP, but would be read as one. Move it elsewhere.")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("assets", type=Path)
-    parser.add_argument("--local", default="", help="A folder to take the files from, instead of the network")
+    parser.add_argument("--local", default="", help="Copy the files from this folder")
     args = parser.parse_args()
-    local = Path(args.local) if args.local and Path(args.local).is_dir() else None
+    local = data_sets_folder(args.local) if args.local and Path(args.local).is_dir() else None
     if args.local and not local:
-        print(f"There is no folder {args.local}: what `python -m spacy project assets` downloads is used.")
+        print(f"There is no folder {args.local}: the files of `python -m spacy project assets` are used.")
     with shown_errors():
         sums = read_sums()
         gather(args.assets, local, sums)

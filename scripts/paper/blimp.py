@@ -4,12 +4,13 @@ python -m scripts.paper.blimp
 """
 
 import argparse
-from collections import defaultdict
 from pathlib import Path
 
 from spacy_pll.cli.errors import shown_errors
+from spacy_pll.evaluation.datasets import BLIMP_PATH
+from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, outcomes
 
-from .data import BLIMP, PHENOMENA, Pair, read_blimp
+from .data import BLIMP, PHENOMENA, read_blimp
 from .names import METRIC_COLOURS, METRIC_TITLES, published, score_name
 from .output import analysis
 from .scores import Scores
@@ -23,18 +24,15 @@ OVERALL = "Overall"
 COLUMNS = [OVERALL, *dict.fromkeys(PHENOMENA.values())]
 
 
-def accuracies(pairs: list[Pair], scores: dict[str, float]) -> dict[str, float]:
-    """Column of Table 3 -> accuracy in percent.
+def percentages(pairs: list[Pair], scores: dict[str, float]) -> dict[str, float]:
+    """Accuracy in percent for each column of Table 3.
 
-    scores (dict): Sentence -> score.
+    scores (dict[str, float]): The score of each sentence.
     """
-    points = defaultdict(list)
-    for pair in pairs:
-        good, bad = scores[pair.good], scores[pair.bad]
-        point = (good > bad) + 0.5 * (good == bad)
-        points[OVERALL].append(point)
-        points[pair.phenomenon].append(point)
-    return {name: 100 * sum(points[name]) / len(points[name]) for name in COLUMNS if points[name]}
+    won = outcomes([scores[pair.good] for pair in pairs], [scores[pair.bad] for pair in pairs])
+    results = [result for result in accuracies(pairs, won) if result.level in ("overall", "phenomenon")]
+    found = {result.name or OVERALL: 100 * result.accuracy for result in results}
+    return {name: found[name] for name in COLUMNS if name in found}
 
 
 def published_rows(title: str, metric: str = "") -> list[dict]:
@@ -52,7 +50,7 @@ def rows(scored: list[tuple[str, str, dict[str, float]]], pairs: list[Pair]) -> 
     out = []
     for title, metric, scores in scored:
         first = {"model": title, "metric": METRIC_TITLES[metric]}
-        out.append({**first, "source": "here", **accuracies(pairs, scores)})
+        out.append({**first, "source": "here", **percentages(pairs, scores)})
         out += [{**first, "source": "published", **row} for row in published_rows(title, metric)]
     out += [{"model": "Human", "metric": "", "source": "published", **row} for row in published_rows("Human")]
     return out
@@ -98,7 +96,7 @@ def main():
             if not per_paradigm:
                 output.contents["about"] += "\n\nBLiMP was not scored: the number of pairs a paradigm is set to 0."
                 return
-            pairs = read_blimp(args.assets / BLIMP, per_paradigm)
+            pairs = read_blimp(args.assets / BLIMP_PATH, per_paradigm)
             output.contents["about"] += (
                 f"\n\n{len(pairs):,} pairs: {min(per_paradigm, 1000):,} of each paradigm's 1,000, drawn with a seed "
                 "that is the paradigm's name."

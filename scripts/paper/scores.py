@@ -25,6 +25,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_pll.cli.errors import shown_errors
+from spacy_pll.evaluation.datasets import BLIMP_PATH
 from spacy_pll.extensions import Names, install
 
 from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset
@@ -280,7 +281,7 @@ def main():
         if len(set(folders)) < len(folders):
             raise ValueError(f"Two of these models would have the same folder of scores: {', '.join(folders)}.")
         datasets = {name: read_dataset(name, args.assets) for name in args.datasets}
-        pairs = read_blimp(args.assets / BLIMP, args.blimp_pairs) if args.blimp_pairs else []
+        pairs = read_blimp(args.assets / BLIMP_PATH, args.blimp_pairs) if args.blimp_pairs else []
         blimp = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
         folder = args.results / "scores"
         index = {

@@ -1,1 +1,1 @@
-"""What scores are good for, as numbers: minimal pairs, rescoring of n-best lists, corpus perplexity."""
+"""Evaluation with scores: minimal pairs, rescoring of n-best lists, perplexity of a corpus; the data sets."""

@@ -1,15 +1,15 @@
 """Minimal pairs: how often the better sentence of a pair has the higher score (BLiMP: Warstadt et al. 2020).
 
-The intervals are percentile bootstrap intervals (Efron & Tibshirani 1993, chapter 13) over pairs, stratified: pairs
-are drawn again within each paradigm. A test set fixes its paradigms and how many pairs each has, and what could have
-come out otherwise is which pairs stand for a paradigm. So the intervals speak of other pairs of the same paradigms,
-not of other paradigms. As every bootstrap does, they understate the spread of small groups: by a factor of
-sqrt((n - 1) / n) for n pairs a paradigm, and to nothing where all n came out alike.
+The intervals are percentile bootstrap intervals (Efron & Tibshirani 1993, chapter 13). They are stratified: pairs are
+drawn with replacement within each paradigm. A test set fixes its paradigms and the number of pairs of each; what
+could have been different is which pairs represent a paradigm. So the intervals are about other pairs of the same
+paradigms, not about other paradigms. Like every bootstrap, they understate the spread of small groups: by a factor of
+sqrt((n - 1) / n) for n pairs per paradigm. Where all n pairs had the same outcome, the interval has no width.
 """
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ BLIMP = {"good": "sentence_good", "bad": "sentence_bad", "phenomenon": "linguist
 
 
 class Pair(NamedTuple):
-    """Two sentences that differ little, and what the pair is an example of."""
+    """Two sentences that differ little, and what the pair tests."""
 
     good: str
     bad: str
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """How often the better sentence won, in a group of pairs."""
+    """How often the better sentence has the higher score, in a group of pairs."""
 
     level: str  # "overall", "macro", "phenomenon" or "paradigm"
     name: str  # of the phenomenon or paradigm
@@ -44,11 +44,12 @@ class Accuracy(NamedTuple):
     high: float
 
 
-def read_pairs(path: str, columns: dict[str, str | None] = BLIMP) -> list[Pair]:
-    """Minimal pairs from a file, or from a folder's files in the order of their names.
+def read_pairs(path: str, columns: Mapping[str, str | None] = BLIMP) -> list[Pair]:
+    """Read minimal pairs from a file, or from the files of a folder in the order of their names.
 
-    columns (dict[str, Optional[str]]): The columns "good", "bad", "phenomenon" and "paradigm". For None: BLiMP's,
-        where a row has it; a paradigm is else the file's name, with its subfolder.
+    columns (Mapping[str, Optional[str]]): The names of the columns "good", "bad", "phenomenon" and "paradigm". For
+        None the name is BLiMP's, and the last two may then be missing: the phenomenon is "", and the paradigm is the
+        name of the file, with its subfolder.
     RAISES (InputError): A pair cannot be read; the message gives the line.
     """
     if not Path(path).exists():
@@ -65,47 +66,69 @@ def read_pairs(path: str, columns: dict[str, str | None] = BLIMP) -> list[Pair]:
     return pairs
 
 
-def _pair(row: dict, place: str, file_name: str, columns: dict[str, str | None]) -> Pair:
-    sentences = [get_text(row, place, columns[side], f"--{side}") for side in ("good", "bad")]
-    for side, sentence in zip(("good", "bad"), sentences):
-        if not sentence.strip():
-            raise InputError(f"{place}: {columns[side]!r} is empty. Each pair needs two sentences.")
-    phenomenon = _group(row, place, columns, "phenomenon", "")
-    return Pair(*sentences, phenomenon, _group(row, place, columns, "paradigm", file_name))
+def _pair(row: dict, place: str, file_name: str, columns: Mapping[str, str | None]) -> Pair:
+    return Pair(
+        _sentence(row, place, columns, "good"),
+        _sentence(row, place, columns, "bad"),
+        _group(row, place, columns, "phenomenon", ""),
+        _group(row, place, columns, "paradigm", file_name),
+    )
 
 
-def _group(row: dict, place: str, columns: dict[str, str | None], kind: str, default: str) -> str:
+def _sentence(row: dict, place: str, columns: Mapping[str, str | None], side: str) -> str:
+    column = columns[side] or BLIMP[side]
+    sentence = get_text(row, place, column, f"--{side}")
+    if not sentence.strip():
+        raise InputError(f"{place}: {column!r} is empty. Each pair needs two sentences.")
+    return sentence
+
+
+def _group(row: dict, place: str, columns: Mapping[str, str | None], kind: str, default: str) -> str:
     if columns[kind] is None and BLIMP[kind] not in row:
         return default
     return get_text(row, place, columns[kind] or BLIMP[kind], f"--{kind}")
 
 
-def sample_pairs(pairs: Sequence[Pair], per_paradigm: int) -> list[Pair]:
-    """Draw at most so many pairs of each paradigm, the same each time: the seed is the paradigm's name."""
-    by_paradigm = defaultdict(list)
+def group_by_paradigm(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    """The pairs of each paradigm. Paradigms and pairs keep their order."""
+    groups = defaultdict(list)
     for pair in pairs:
-        by_paradigm[pair.paradigm].append(pair)
+        groups[pair.paradigm].append(pair)
+    return dict(groups)
+
+
+def sample_pairs(pairs: Iterable[Pair], per_paradigm: int) -> list[Pair]:
+    """A random sample of at most `per_paradigm` pairs of each paradigm.
+
+    The seed is the paradigm's name, so the sample is the same each time.
+    """
     return [
         pair
-        for paradigm, group in by_paradigm.items()
+        for paradigm, group in group_by_paradigm(pairs).items()
         for pair in random.Random(paradigm).sample(group, min(per_paradigm, len(group)))
     ]
 
 
+def first_pairs(pairs: Iterable[Pair], per_paradigm: int) -> list[Pair]:
+    """The first `per_paradigm` pairs of each paradigm."""
+    return [pair for group in group_by_paradigm(pairs).values() for pair in group[:per_paradigm]]
+
+
 def outcomes(good: Sequence[float], bad: Sequence[float]) -> np.ndarray:
     """1 where the good sentence scores higher, 0 where the bad one does, 0.5 on a tie. float64, shape (pairs,)."""
-    good, bad = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
-    if np.isnan(good).any() or np.isnan(bad).any():
-        raise ValueError("A score is not a number (NaN), so its pair has no outcome. Score the sentences anew.")
-    return (good > bad) + 0.5 * (good == bad)
+    a, b = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
+    if np.isnan(a).any() or np.isnan(b).any():
+        raise ValueError("A score is not a number (NaN), so its pair has no outcome. Score the sentences again.")
+    return (a > b) + 0.5 * (a == b)
 
 
 def wins(
     pairs: Sequence[Pair], scores: dict[str, TextScore], metrics: Sequence[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """By metric, the outcomes of the pairs.
+    """The outcomes of the pairs under each metric.
 
-    scores (dict[str, TextScore]): Of each sentence, with one score a metric, in their order.
+    scores (dict[str, TextScore]): The scores of each sentence, one per metric, in the order of `metrics`.
+    YIELDS (tuple[str, float array of shape (pairs,)]): A metric, and the `outcomes` under it.
     """
     for i, metric in enumerate(metrics):
         good, bad = ([scores[sentence].scores[i] for sentence in side] for side in zip(*(pair[:2] for pair in pairs)))
@@ -113,10 +136,11 @@ def wins(
 
 
 def resampled_sums(outcomes: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-    """Sums of as many outcomes, drawn with replacement. float64, shape (samples,).
+    """For each bootstrap sample, the sum of as many outcomes, drawn with replacement. float64, shape (samples,).
 
-    There are only three outcomes, so how often each is drawn is multinomial: the same
-    distribution as drawing pair by pair, whatever the number of pairs.
+    There are only three different outcomes, so the number of times that each is drawn has a multinomial distribution.
+    Drawing these numbers gives the same distribution as drawing pair by pair, at a cost that does not depend on the
+    number of pairs.
     """
     values = np.array([0.0, 0.5, 1.0])
     counts = (outcomes[:, None] == values).sum(axis=0)
@@ -130,10 +154,13 @@ def accuracies(
 
     pairs (Sequence[Pair]): At least one.
     outcomes (float array, shape (pairs,)): 1, 0.5 or 0.
-    samples (int): How many bootstrap samples the intervals rest on.
-    seed (int): Of the bootstrap.
-    RETURNS: "overall" is the mean over pairs. "macro", the mean over paradigms, follows where paradigms differ in
-        size; where they do not, the two are equal. Then phenomena, if pairs have any, and paradigms, by name.
+    samples (int): Number of bootstrap samples for the intervals.
+    seed (int): Seed of the bootstrap.
+    confidence (float): Confidence level of the intervals.
+    RETURNS (list[Accuracy]): First "overall", the mean over pairs. Then "macro", the mean over paradigms, but only
+        where paradigms differ in size: otherwise both are equal. Then each phenomenon, if pairs have one, and each
+        paradigm, sorted by name.
+    RAISES (ValueError): There is no pair.
     """
     if not len(pairs):
         raise ValueError("There is no pair, so there is no accuracy.")
@@ -142,8 +169,8 @@ def accuracies(
     for pair, outcome in zip(pairs, outcomes, strict=True):
         strata[pair.phenomenon, pair.paradigm].append(outcome)
     overall, phenomena, paradigms = [], defaultdict(list), defaultdict(list)
-    for (phenomenon, paradigm), own in sorted(strata.items()):
-        own = np.array(own)
+    for (phenomenon, paradigm), group in sorted(strata.items()):
+        own = np.array(group)
         stratum = own, resampled_sums(own, samples, rng)
         overall.append(stratum)
         paradigms[paradigm].append(stratum)
@@ -160,13 +187,15 @@ def accuracies(
     return results
 
 
-def _pooled(strata: list[tuple[np.ndarray, np.ndarray]]):
+def _pooled(strata: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, float, np.ndarray]:
     """The outcomes of some strata together, their mean, and the means of their resamples, shape (samples,)."""
     own = np.concatenate([own for own, _ in strata])
-    return own, own.mean(), sum(sums for _, sums in strata) / len(own)
+    return own, float(own.mean()), np.sum([sums for _, sums in strata], axis=0) / len(own)
 
 
-def _accuracy(level, name, outcomes, mean, resampled, confidence) -> Accuracy:
+def _accuracy(
+    level: str, name: str, outcomes: np.ndarray, mean: float, resampled: np.ndarray, confidence: float
+) -> Accuracy:
     low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
     ties = int((outcomes == 0.5).sum())
     return Accuracy(level, name, len(outcomes), ties, float(mean), float(low), float(high))

@@ -1,7 +1,8 @@
-"""Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and what its words were cut into."""
+"""Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and how many wordpieces its words have."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -16,25 +17,32 @@ from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_
 
 @dataclass
 class Corpus:
-    """Counts over a corpus, text by text: nothing of a text is kept."""
+    """Counts over a corpus, added text by text. The texts themselves are not kept."""
 
     texts: int = 0
     empty: int = 0  # texts without a wordpiece
-    windowed: int = 0  # texts of which something was longer than the model reads at once
+    windowed: int = 0  # texts with a context that was too long for the model and was read in windows
     words: int = 0
     split: int = 0  # words of several wordpieces
     pieces: int = 0
-    unknown: int = 0  # wordpieces that stand for what the tokenizer does not know
+    unknown: int = 0  # pieces that stand for text that the tokenizer does not know
     log_likelihood: dict[str, float] = field(default_factory=dict)  # by metric, natural log
 
-    def add(self, pieces_per_word: np.ndarray, ids: np.ndarray, unknown_id: int | None, windowed: bool, scores: dict):
-        """Count one text in.
+    def add(
+        self,
+        pieces_per_word: np.ndarray,
+        ids: np.ndarray,
+        unknown_id: int | None,
+        windowed: bool,
+        scores: dict[str, float],
+    ):
+        """Add the counts of one text.
 
-        pieces_per_word (int array, shape (words,)): Wordpieces of each word.
-        ids (int array, shape (pieces,)): The scored wordpieces.
-        unknown_id (Optional[int]): The tokenizer's id for what it does not know, if it has one.
-        windowed (bool): Whether it was read in windows.
-        scores (dict[str, float]): Its pseudo-log-likelihood by metric.
+        pieces_per_word (int array, shape (words,)): Number of wordpieces of each word.
+        ids (int array, shape (pieces,)): Ids of the scored wordpieces.
+        unknown_id (Optional[int]): The tokenizer's id for unknown text, if it has one.
+        windowed (bool): Whether the text was read in windows.
+        scores (dict[str, float]): The pseudo-log-likelihood of the text under each metric, natural log.
         """
         self.texts += 1
         self.empty += not len(ids)
@@ -50,22 +58,23 @@ class Corpus:
 def perplexity(log_likelihood: float, n: int) -> float:
     """exp(-log-likelihood / n): PPPL = exp(-1/N sum PLL(W)) (Salazar et al. 2020, section 2.3).
 
-    log_likelihood (float): Summed over the corpus, natural log.
-    n (int): Its wordpieces, as there; or its words, which makes tokenizers comparable.
-    RETURNS (float): Infinite where it is more than a float holds.
-    RAISES (ValueError): There is nothing to divide by.
+    log_likelihood (float): Sum over the corpus, natural log.
+    n (int): The number of its wordpieces, as in Salazar et al.; or of its words, to compare models whose tokenizers
+        differ.
+    RETURNS (float): Infinite where it is more than a float can hold.
+    RAISES (ValueError): `n` is below 1.
     """
     if n < 1:
         raise ValueError("Nothing was scored, so there is no perplexity.")
     return exp_or_inf(-log_likelihood / n)
 
 
-def word_starts(doc: Doc, words: Words, tokenizer) -> np.ndarray:
-    """Where the words of a doc begin: character offsets, int, shape (words,), increasing.
+def word_starts(doc: Doc, words: Words, tokenizer: Any) -> np.ndarray:
+    """The character offsets at which the words of a doc begin. int, shape (words,), increasing.
 
-    words (str): "spacy": its tokens, white space left out; "whitespace": what white space separates; "tokenizer": the
-        model tokenizer's own pre-tokens, likewise.
-    tokenizer (tokenizers.Tokenizer): The model's.
+    words (str): What counts as a word. "spacy": spaCy's tokens, without those that are white space. "whitespace":
+        what white space separates. "tokenizer": the pre-tokens of the model's tokenizer, without white space.
+    tokenizer (tokenizers.Tokenizer): The model's tokenizer.
     """
     if words == "spacy":
         return np.array([token.idx for token in doc if not token.is_space], dtype=np.int64)
@@ -74,14 +83,14 @@ def word_starts(doc: Doc, words: Words, tokenizer) -> np.ndarray:
     if words == "whitespace":
         return white_space_runs(doc.text)
     pieces = get_wordpieces(doc[:], tokenizer, words)
-    dark = pieces.end > pieces.start  # pieces with a character that is not white space
-    first = np.unique(pieces.word[dark], return_index=True)[1]
-    # Two pre-tokens of one character (a ligature taken apart) begin at one place, and are one word.
-    return np.unique(pieces.start[dark][first])
+    visible = pieces.end > pieces.start  # pieces with a character that is not white space
+    first = np.unique(pieces.word[visible], return_index=True)[1]
+    # Two pre-tokens of one character, such as a ligature, begin at the same offset and are one word.
+    return np.unique(pieces.start[visible][first])
 
 
 def pieces_per_word(piece_starts: np.ndarray, word_starts: np.ndarray) -> np.ndarray:
-    """How many of the pieces begin in each word. int, shape (words,). What begins before all words is the first's."""
+    """How many pieces begin in each word. int, shape (words,). Pieces before the first word count as part of it."""
     if not len(word_starts):
         return np.zeros(0, dtype=np.int64)
     return np.bincount(segment_of(np.asarray(piece_starts, dtype=np.int64), word_starts), minlength=len(word_starts))

@@ -1,15 +1,15 @@
 """Rescoring of n-best lists by log-linear interpolation (Salazar et al. 2020, section 3).
 
-A speech recogniser or translation system proposes hypotheses, each with a log-probability of its own, the first pass.
-The second pass ranks them by
+A speech recogniser or translation system proposes hypotheses, each with a log-probability: the first-pass score. The
+second pass ranks them by
 
     first pass + weight * PLL
 
-and the weight is the one that gives the best word error rate, or BLEU, on a development set.
+The weight is the one with the best word error rate, or BLEU, on a development set.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,22 +27,23 @@ class NBest(NamedTuple):
 
     texts: list[str]
     first_pass: np.ndarray  # float64, shape (hypotheses,), natural log
-    references: list[str]  # none, one, or, for translations, several
+    references: list[str]  # one or none; translations may have several
 
 
 class Measure(NamedTuple):
-    """A measure of a corpus that is a function of counts summed over its texts."""
+    """A measure of a corpus, computed from counts that are summed over its texts."""
 
     name: str
     counts: Callable[[str, list[str]], list[int]]  # of one hypothesis, against its references
     value: Callable[[np.ndarray], float]  # of the summed counts, in percent
-    best: Callable  # min, or max
+    best: Callable[[Iterable[float]], float]  # min or max
 
 
 def read_nbest(path: str, several_references: bool = False) -> tuple[list[dict], list[NBest]]:
-    """N-best lists from a .jsonl file: the rows as they stand, and what they hold.
+    """Read n-best lists from a .jsonl file.
 
     several_references (bool): Whether a list may have more than one reference.
+    RETURNS (tuple[list[dict], list[NBest]]): The rows of the file, and the list in each of them.
     RAISES (InputError): A list cannot be read; the message gives the line.
     """
     if not Path(path).is_file():
@@ -81,7 +82,7 @@ def _score(hypothesis: dict, where: str) -> float:
 
 
 def _references(row: dict, place: str, several: bool) -> list[str]:
-    """From the key `reference`, a text, or `references`, a list of them; none where both are absent or null."""
+    """The texts of `reference` (one text) or `references` (a list). None where both are absent or null."""
     if row.get("reference") is not None and row.get("references") is not None:
         raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
     if row.get("references") is None:
@@ -97,26 +98,29 @@ def _references(row: dict, place: str, several: bool) -> list[str]:
 
 
 def ranking(first_pass: np.ndarray, pll: np.ndarray, weight: float) -> np.ndarray:
-    """The hypotheses, best first. int, shape (hypotheses,). Ties keep the first pass's order, then the list's."""
+    """The indices of the hypotheses, best first. int, shape (hypotheses,).
+
+    Ties are ordered by the first-pass score, then by their order in the list.
+    """
     return np.lexsort((-first_pass, -interpolate(first_pass, pll, weight)))
 
 
 def interpolate(first_pass: np.ndarray, pll: np.ndarray, weight: float) -> np.ndarray:
-    """The second pass's scores, natural log up to a constant (Salazar et al. 2020, section 3)."""
+    """The second-pass scores, natural log up to a constant (Salazar et al. 2020, section 3)."""
     return first_pass + weight * pll
 
 
 def corpus_value(counts: Sequence[np.ndarray], chosen: Sequence[int], measure: Measure) -> float:
-    """The measure of a corpus of which one hypothesis a list was chosen.
+    """The measure of a corpus, with one hypothesis chosen from each list.
 
-    counts (Sequence[int array, shape (hypotheses, counts)]): One entry a list.
-    chosen (Sequence[int]): The hypothesis of each list.
+    counts (Sequence[int array, shape (hypotheses, counts)]): One array per list.
+    chosen (Sequence[int]): The index of the chosen hypothesis, one per list.
     """
     return measure.value(np.sum([of_list[i] for of_list, i in zip(counts, chosen, strict=True)], axis=0))
 
 
 def best_by(lists: Sequence[NBest], plls: Sequence[np.ndarray], weight: float) -> list[int]:
-    """The first hypothesis of each list's ranking; with weight 0 it is the first pass's."""
+    """The index of the best hypothesis of each list. With weight 0, the first pass decides."""
     return [int(ranking(nbest.first_pass, pll, weight)[0]) for nbest, pll in zip(lists, plls, strict=True)]
 
 
@@ -127,11 +131,12 @@ def tune(
     measure: Measure,
     weights: Sequence[float],
 ) -> tuple[float, float]:
-    """The best weight of a grid, and the measure under it. Of equally good weights the smallest.
+    """Choose the best of some weights: the one with the best measure, and of equally good ones the smallest.
 
     lists (Sequence[NBest]): The development set, each list with its references.
-    plls (Sequence[float array, shape (hypotheses,)]): One entry a list.
-    counts (Sequence[int array, shape (hypotheses, counts)]): One entry a list, `measure.counts` of each hypothesis.
+    plls (Sequence[float array, shape (hypotheses,)]): The PLL of each hypothesis, one array per list.
+    counts (Sequence[int array, shape (hypotheses, counts)]): `measure.counts` of each hypothesis, one array per list.
+    RETURNS (tuple[float, float]): The weight, and the measure with it.
     """
     values = {weight: corpus_value(counts, best_by(lists, plls, weight), measure) for weight in sorted(weights)}
     best = measure.best(values.values())
@@ -139,7 +144,7 @@ def tune(
 
 
 def grid(start: float, stop: float, step: float) -> list[float]:
-    """Weights from `start` to `stop`, both included where `step` divides their distance."""
+    """Weights from `start` to `stop` in steps of `step`; `stop` is included where a step ends there."""
     if not (step > 0 and start <= stop and np.isfinite(stop - start)):
         raise ValueError(f"A grid needs start <= stop and a step above 0. It is {start}:{stop}:{step}.")
     n = int(np.floor((stop - start) / step + 1e-9)) + 1
@@ -147,9 +152,10 @@ def grid(start: float, stop: float, step: float) -> list[float]:
 
 
 def word_error_rate() -> Measure:
-    """Substitutions, deletions and insertions by words of the references: edits are summed over the corpus first.
+    """Substitutions, deletions and insertions, divided by the number of words in the references.
 
-    Words are what white space separates, compared as they stand: case and punctuation count.
+    Both are summed over the corpus before the division. Words are what white space separates; case and punctuation
+    count.
     RAISES (ImportError): jiwer is not installed.
     """
     try:
@@ -170,7 +176,7 @@ def word_error_rate() -> Measure:
 
 
 def oracle(counts: Sequence[np.ndarray]) -> list[int]:
-    """The hypothesis of each list with the fewest word errors: what no ranking of these hypotheses can better."""
+    """The index of the hypothesis with the fewest word errors, one per list: no ranking can do better."""
     return [int(of_list[:, :3].sum(axis=1).argmin()) for of_list in counts]
 
 
@@ -184,7 +190,7 @@ def bleu() -> Measure:
     except ImportError as error:
         raise ImportError(f"BLEU needs sacrebleu. {EXTRA}") from error
 
-    # The effective order changes the score of a sentence alone, which is not used, and silences a warning about it.
+    # The effective order changes only the score of the sentence, which is not used, and prevents a warning about it.
     of_sentence = BLEU(effective_order=True)
 
     def counts(hypothesis: str, references: list[str]) -> list[int]:
@@ -193,7 +199,8 @@ def bleu() -> Measure:
 
     def value(total: np.ndarray) -> float:
         correct, possible = total[:-2].reshape(2, -1).tolist()
-        return BLEU.compute_bleu(correct, possible, *total[-2:].tolist(), smooth_method="exp").score
+        hypothesis_length, reference_length = total[-2:].tolist()
+        return BLEU.compute_bleu(correct, possible, hypothesis_length, reference_length, smooth_method="exp").score
 
     return Measure("BLEU", counts, value, max)
 

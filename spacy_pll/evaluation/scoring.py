@@ -1,4 +1,4 @@
-"""The scores that evaluations start from: one record a text, equal texts scored once."""
+"""The scores that evaluations start from: one record per distinct text."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -11,13 +11,13 @@ from ..extensions import Names
 
 
 class TextScore(NamedTuple):
-    """What a text scored, as a whole."""
+    """The scores of a whole text."""
 
-    scores: tuple[float, ...]  # one a metric, natural log, summed over wordpieces
-    pieces: int  # scored wordpieces
+    scores: tuple[float, ...]  # one per metric: natural log, summed over wordpieces
+    pieces: int  # number of scored wordpieces
 
     def per_piece(self) -> "TextScore":
-        """The mean over wordpieces in the place of the sum; an empty text keeps its 0.0."""
+        """The same with means over wordpieces instead of sums. An empty text keeps its 0.0."""
         return self._replace(scores=tuple(score / max(1, self.pieces) for score in self.scores))
 
 
@@ -32,13 +32,13 @@ def score_distinct(
     """Score each distinct text once.
 
     nlp (Language): A pipeline with a `pll` component.
-    names (Names): What that component calls its attributes.
-    texts (Iterable[str]): In an order that puts like texts side by side: texts of one batch share masked contexts.
-    progress (Callable): Wraps the stream of scores; it is told how many there will be.
+    names (Names): The names of that component's attributes.
+    texts (Iterable[str]): Similar texts should be neighbours: masked contexts that are equal within a batch run once.
+    progress (Callable): Wraps the iterator over the scores; its second argument is their number.
     n_process (int): Worker processes, as for `nlp.pipe`.
-    RETURNS (dict[str, TextScore]): In the order of the texts' first occurrence. A text without a wordpiece scores 0.0,
-        the logarithm of an empty product.
-    RAISES (ValueError): A text has words and none was scored.
+    RETURNS (dict[str, TextScore]): By text, in the order in which the texts first occur. A text without a wordpiece
+        scores 0.0, the logarithm of an empty product.
+    RAISES (ValueError): A text has words, and none of them was scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
     distinct = list(dict.fromkeys(texts))
@@ -48,7 +48,7 @@ def score_distinct(
 
 
 def text_score(doc: Doc, names: Names) -> TextScore:
-    """The scores of a doc that has been through the pipeline."""
+    """The scores of a doc that the pipeline has processed."""
     scores = [doc._.get(name) for name in names.columns.values()]
     if None in scores and any(not token.is_space for token in doc):
         raise ValueError(

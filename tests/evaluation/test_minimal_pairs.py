@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, outcomes, resampled_sums, sample_pairs, wins
+from spacy_pll.corpus.readers import InputError
+from spacy_pll.evaluation.minimal_pairs import (
+    BLIMP,
+    Pair,
+    accuracies,
+    first_pairs,
+    outcomes,
+    read_pairs,
+    resampled_sums,
+    sample_pairs,
+    wins,
+)
 from spacy_pll.evaluation.scoring import TextScore
 
 scores = st.sampled_from([-3.0, -2.5, -2.0, -1e9, 0.0])
@@ -109,6 +120,26 @@ def test_a_sample_is_the_paradigms_own():
     # What else is in the file does not change it.
     assert drawn[5:] == sample_pairs([pair for pair in pairs if pair.paradigm == "y"], 5)
     assert sorted(sample_pairs(pairs, 100)) == sorted(pairs)
+
+
+def test_the_first_pairs_of_each_paradigm():
+    pairs = [Pair(f"{name} {i}", "", "", name) for i in range(3) for name in ("y", "x")]
+    assert [pair.good for pair in first_pairs(pairs, 2)] == ["y 0", "y 1", "x 0", "x 1"]
+    assert sorted(first_pairs(pairs, 9)) == sorted(pairs)
+
+
+def test_columns_that_may_be_missing(tmp_path):
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "own.csv").write_text("sentence_good,sentence_bad\nA cat.,A cats.\n")
+    (tmp_path / "theirs.jsonl").write_text(
+        '{"sentence_good": "A.", "sentence_bad": "B.", "linguistics_term": "t", "UID": "u"}\n'
+    )
+    assert read_pairs(str(tmp_path), dict.fromkeys(BLIMP)) == [
+        Pair("A cat.", "A cats.", "", "part/own"),
+        Pair("A.", "B.", "t", "u"),
+    ]
+    with pytest.raises(InputError, match="own.csv, line 2: there is no 'linguistics_term'"):
+        read_pairs(str(tmp_path))
 
 
 def test_each_metric_has_its_outcomes():

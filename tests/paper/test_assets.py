@@ -4,8 +4,6 @@ import pytest
 
 from scripts.paper.assets import SUMS, gather, read_sums
 
-from ..conftest import SHARED
-
 
 @pytest.fixture
 def local(tmp_path):
@@ -52,11 +50,14 @@ def test_a_missing_file(local, tmp_path):
         gather(tmp_path / "assets", folder, sums)
 
 
-def test_a_stray_file_is_no_paradigm(local, tmp_path):
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine/b.jsonl", "mine.csv"])
+def test_a_stray_file_is_no_paradigm(local, tmp_path, name):
     folder, sums = local
     gather(tmp_path / "assets", folder, sums)
-    (tmp_path / "assets" / "blimp" / "mine.jsonl").write_bytes(b"{}")
-    with pytest.raises(ValueError, match="mine.jsonl is no file of BLiMP"):
+    stray = tmp_path / "assets" / "blimp" / name
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_bytes(b"{}")
+    with pytest.raises(ValueError, match=f"{name} is no file of BLiMP"):
         gather(tmp_path / "assets", folder, sums)
 
 
@@ -65,7 +66,8 @@ def test_the_command_says_what_is_wrong(command, tmp_path):
     assert "clean_EventsAdapt_SentenceSet.csv is missing" in message
 
 
-@pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="the data sets are not at hand")
-def test_the_real_ones(command, tmp_path):
-    assert "69 files" in command("assets", tmp_path / "assets", "--local", SHARED / "data")
+def test_the_real_ones(command, tmp_path, data_folder):
+    # The folder that holds all data, and the folder of the data sets themselves.
+    for number, folder in enumerate((data_folder, data_folder / "data")):
+        assert "69 files" in command("assets", tmp_path / str(number), "--local", folder)
     assert len(read_sums(SUMS)) == 69

@@ -18,8 +18,6 @@ from weasel.util.hashing import get_checksum
 
 from scripts.paper.assets import read_sums
 
-from ..conftest import SHARED
-
 ROOT = Path(__file__).parents[2]
 CONFIG = load_project_config(ROOT)
 COMMANDS = {command["name"]: command for command in CONFIG["commands"]}
@@ -61,15 +59,31 @@ def test_commands_pass_options_that_the_modules_take(name, monkeypatch):
     assert seen
 
 
+@pytest.mark.parametrize(
+    ("variable", "overrides", "data"),
+    [(None, {}, ""), ("/here", {}, "/here"), ("/here", {"vars.data": "there"}, "there")],
+)
+def test_where_the_data_is(monkeypatch, variable, overrides, data):
+    monkeypatch.delenv("SPACY_PLL_DATA", raising=False)
+    if variable:
+        monkeypatch.setenv("SPACY_PLL_DATA", variable)
+    scripts = {c["name"]: " ".join(c["script"]) for c in load_project_config(ROOT, overrides=overrides)["commands"]}
+    assert scripts["data"].endswith(f'--local "{data}"')
+    assert f'--tokenizer-folder "{data}/tokenizers"' in scripts["oov"]
+    assert f'train_builtin.py "{data}/corpus"' in scripts["train-builtin"]
+
+
 def test_the_assets_have_sums():
     sums = read_sums()
     for asset in CONFIG["assets"]:
         assert asset.get("extra") or asset["checksum"]
         assert asset.get("extra") or any(f"assets/{name}".startswith(asset["dest"]) for name in sums)
-    if (SHARED / "data").is_dir():
-        for asset in CONFIG["assets"]:
-            local = SHARED / "data" / asset["dest"].removeprefix("assets/")
-            assert asset.get("extra") or asset["checksum"] == get_checksum(local)
+
+
+def test_the_assets_checksums_are_those_of_the_data_sets(data_folder):
+    for asset in CONFIG["assets"]:
+        local = data_folder / "data" / asset["dest"].removeprefix("assets/")
+        assert asset.get("extra") or asset["checksum"] == get_checksum(local)
 
 
 def test_the_page_about_it_is_up_to_date(tmp_path):

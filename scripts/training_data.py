@@ -1,0 +1,132 @@
+"""The training text of the built-in model: lines, vocabulary, held-out lines, batches and prediction targets.
+
+Needs torch, transformers, tokenizers and numpy, but not spaCy: it runs where only those are installed.
+"""
+
+import lzma
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+MAX_PIECES = 256  # the longest context, [CLS] and [SEP] included: the corpus has hardly a longer line
+HELD_OUT_ONE_IN = 1000
+
+
+# The wordpieces of some lines: their ids in one flat array, and the offsets at which lines begin and end.
+Pieces = tuple[np.ndarray, np.ndarray]
+
+
+def read_lines(folder: Path) -> Iterator[str]:
+    """The lines of the corpus that are not empty, files in the order of their names."""
+    files = sorted(p for p in folder.glob("*") if p.name.endswith((".txt", ".txt.xz")))
+    if not files:
+        raise SystemExit(f"No .txt or .txt.xz file in {folder}: give the folder that holds the training text.")
+    for path in files:
+        opener = lzma.open if path.suffix == ".xz" else open
+        with opener(path, "rt", encoding="utf8") as file:
+            for line in file:
+                if line.strip():
+                    yield line.strip()
+
+
+def is_held_out(line: str) -> bool:
+    """Whether a line is one of the 0.1 % that are never trained on. The choice depends on its text alone."""
+    return zlib.crc32(line.encode("utf8")) % HELD_OUT_ONE_IN == 0
+
+
+def train_tokenizer(lines: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:
+    """Train a cased WordPiece vocabulary, with BERT's normalisation and pre-tokens."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size, limit_alphabet=200, special_tokens=list(SPECIAL.values()), show_progress=False
+    )
+    tokenizer.train_from_iterator(lines, trainer)
+    cls, sep = (tokenizer.token_to_id(piece) for piece in ("[CLS]", "[SEP]"))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", cls), ("[SEP]", sep)],
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=MAX_PIECES, **SPECIAL)
+
+
+def prepare(corpus: Path, output: Path, vocab_size: int) -> tuple[PreTrainedTokenizerFast, Pieces, Pieces]:
+    """The tokenizer, the training pieces and the held-out pieces. Those that an earlier run saved are used again."""
+    pieces_path = output / "pieces.npz"
+    if not pieces_path.exists():
+        if (output / "tokenizer").exists():
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(output / "tokenizer")
+        else:
+            tokenizer = train_tokenizer((line for line in read_lines(corpus) if not is_held_out(line)), vocab_size)
+        arrays = {}
+        for part, held_out in (("train", False), ("held_out", True)):
+            lines = [line for line in read_lines(corpus) if is_held_out(line) == held_out]
+            rows = []
+            for start in range(0, len(lines), 20_000):
+                batch = tokenizer(lines[start : start + 20_000], truncation=True)["input_ids"]
+                rows += [np.asarray(ids, dtype=np.uint16) for ids in batch]
+            arrays[part] = np.concatenate(rows)
+            arrays[part + "_offsets"] = np.cumsum([0] + [len(row) for row in rows])
+        tokenizer.save_pretrained(output / "tokenizer")
+        np.savez(pieces_path, **arrays)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(output / "tokenizer")
+    data = np.load(pieces_path)
+    return tokenizer, (data["train"], data["train_offsets"]), (data["held_out"], data["held_out_offsets"])
+
+
+def pack(ids: np.ndarray, offsets: np.ndarray, length: int) -> np.ndarray:
+    """The offsets of contexts, each of as many consecutive whole lines as fit into `length` pieces.
+
+    Each line keeps its own [CLS] and [SEP], so that the model knows where it ends.
+    """
+    out = [0]
+    for end, following in zip(offsets[1:-1], offsets[2:]):
+        if following - out[-1] > length:
+            out.append(end)
+    return np.array([*out, offsets[-1]])
+
+
+def epoch_batches(offsets: np.ndarray, batch_pieces: int, seed: tuple) -> list[np.ndarray]:
+    """All lines once, in batches of lines of similar length. The batches are in random order."""
+    rng = np.random.default_rng(seed)
+    lengths = np.diff(offsets)
+    # Sorting by length plus noise keeps padding low, and gives a line other neighbours in each epoch.
+    order = np.argsort(lengths + rng.uniform(0, 4, len(lengths)), kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        end = start + max(1, batch_pieces // (lengths[order[start]] + 4))
+        while end > start + 1 and lengths[order[start:end]].max() * len(order[start:end]) > batch_pieces:
+            end -= 1
+        batches.append(order[start:end])
+        start = end
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def collate(ids: np.ndarray, offsets: np.ndarray, rows: np.ndarray, pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The padded ids of some lines, and a mask that is False in the padding. Shape of both: (rows, longest)."""
+    lengths = offsets[rows + 1] - offsets[rows]
+    out = np.full((len(rows), lengths.max()), pad, dtype=np.int64)
+    for i, row in enumerate(rows):
+        out[i, : lengths[i]] = ids[offsets[row] : offsets[row + 1]]
+    return torch.from_numpy(out), torch.from_numpy(np.arange(out.shape[1])[None] < lengths[:, None])
+
+
+def choose_targets(ids: torch.Tensor, n_special: int, rate: float, seed: int) -> torch.Tensor:
+    """A mask of the pieces to predict: a random share `rate` of those that are not special."""
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.rand(ids.shape, generator=generator) < rate) & (ids >= n_special)
