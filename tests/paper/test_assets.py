@@ -4,7 +4,7 @@ import pytest
 
 from scripts.paper.assets import SUMS, gather, read_sums
 
-from ..conftest import SHARED
+from ..conftest import data_folder
 
 
 @pytest.fixture
@@ -65,7 +65,6 @@ def test_the_command_says_what_is_wrong(command, tmp_path):
     assert "clean_EventsAdapt_SentenceSet.csv is missing" in message
 
 
-@pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="the data sets are not at hand")
 def test_the_real_ones(command, tmp_path):
-    assert "69 files" in command("assets", tmp_path / "assets", "--local", SHARED / "data")
+    assert "69 files" in command("assets", tmp_path / "assets", "--local", data_folder("data"))
     assert len(read_sums(SUMS)) == 69

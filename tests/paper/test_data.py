@@ -15,10 +15,8 @@ from scripts.paper.data import (
 )
 from spacy_pll.corpus.readers import InputError
 
-from ..conftest import SHARED
+from ..conftest import data_folder
 from .conftest import EVENTS, PAIRS
-
-real = pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="the data sets are not at hand")
 
 
 def test_the_sentences(tiny_assets):
@@ -107,11 +105,11 @@ def test_what_is_not_there(tmp_path):
         read_dataset("nonesuch", tmp_path)
 
 
-@real
 def test_the_real_ones():
-    assert {name: len(read_dataset(name, SHARED / "data")) for name in DATASETS if name != "librispeech"} == {
+    folder = data_folder("data")
+    assert {name: len(read_dataset(name, folder)) for name in DATASETS if name != "librispeech"} == {
         "eventsadapt": 1564,
         "brown": 26997,
     }
-    pairs = read_blimp(SHARED / "data" / "blimp", 1)
+    pairs = read_blimp(folder / "blimp", 1)
     assert len(pairs) == 67 and {pair.phenomenon for pair in pairs} == set(PHENOMENA.values())

@@ -6,7 +6,7 @@ from scripts.paper.data import lower_case_words, read_dataset
 from scripts.paper.files import read_json
 from scripts.paper.oov import load_tokenizer, split_share
 
-from ..conftest import SHARED, get_tokenizer
+from ..conftest import data_folder, get_tokenizer
 
 
 def test_split_words_are_counted_by_occurrence():
@@ -40,7 +40,6 @@ def test_packages_that_are_not_installed(command, tiny_assets, tmp_path, monkeyp
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="the data sets are not at hand")
 @pytest.mark.parametrize(
     ("tokenizer", "dataset", "alone", "in_text"),
     [
@@ -52,7 +51,8 @@ def test_packages_that_are_not_installed(command, tiny_assets, tmp_path, monkeyp
     ],
 )
 def test_table_2(tokenizer, dataset, alone, in_text):
-    tokenizer = load_tokenizer(str(SHARED / "tokenizers" / tokenizer))
-    words = Counter(word for sentence in read_dataset(dataset, SHARED / "data") for word in lower_case_words(sentence))
+    tokenizer = load_tokenizer(str(data_folder(f"tokenizers/{tokenizer}")))
+    sentences = read_dataset(dataset, data_folder("data"))
+    words = Counter(word for sentence in sentences for word in lower_case_words(sentence))
     assert split_share(words, tokenizer) == pytest.approx(alone, abs=0.051)
     assert split_share(words, tokenizer, " ") == pytest.approx(in_text, abs=0.051)
