@@ -25,6 +25,15 @@ settings.load_profile("spacy-pll")
 DATA = Path(os.environ["SPACY_PLL_DATA"]) if os.environ.get("SPACY_PLL_DATA") else None
 
 
+def pytest_ignore_collect(collection_path, config):
+    """`pytest -m core` imports only modules that have such tests: others import what takes longer than the tests do."""
+    if config.option.markexpr == "core" and not collection_path.name.startswith("__"):
+        paths = collection_path.rglob("test_*.py") if collection_path.is_dir() else [collection_path]
+        if not any("mark.core" in path.read_text(encoding="utf8") for path in paths):
+            return True
+    return None
+
+
 def data_folder(name: str) -> Path:
     """A folder of data such as "data/blimp". The test that asks is skipped where the data is not there."""
     if DATA is None or not (DATA / name).is_dir():

@@ -23,6 +23,8 @@ from spacy_pll.scoring.wordpieces import (
 from ..conftest import REAL_TOKENIZERS, SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
 from ..reference import piece_tokens, word_of_pieces
 
+pytestmark = pytest.mark.core
+
 nlp = spacy.blank("en")
 words = st.lists(st.integers(1, 6), min_size=1, max_size=40).map(lambda sizes: np.repeat(np.arange(len(sizes)), sizes))
 
