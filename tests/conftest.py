@@ -1,6 +1,7 @@
-"""Tiny models made from configuration, with tiny tokenizers made here: no test needs a network."""
+"""Tiny models made from configuration, with the tiny tokenizers in tests/tokenizers: no test needs a network."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -9,21 +10,36 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import spacy  # noqa: E402
 import torch  # noqa: E402
-import transformers as hf  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from spacy.tokens import Doc, Span, Token  # noqa: E402
 from spacy.tokens.underscore import Underscore  # noqa: E402
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers  # noqa: E402
-
-from spacy_pll.language_model.masked import MaskedLanguageModel  # noqa: E402
 
 # The models are tiny: a second thread would cost more than it brings.
 torch.set_num_threads(1)
 settings.register_profile("spacy-pll", deadline=None, suppress_health_check=list(HealthCheck), max_examples=60)
 settings.load_profile("spacy-pll")
 
-SHARED = Path(__file__).parents[2] / "shared"
+# The folder with data that is not in the repository: data/blimp, data/brown, data/eventsadapt, data/published, corpus,
+# and real tokenizers as tokenizers/NAME.
+DATA = Path(os.environ["SPACY_PLL_DATA"]) if os.environ.get("SPACY_PLL_DATA") else None
+
+
+def pytest_ignore_collect(collection_path, config):
+    """`pytest -m core` imports only modules that have such tests: others import what takes longer than the tests do."""
+    if config.option.markexpr == "core" and not collection_path.name.startswith("__"):
+        paths = collection_path.rglob("test_*.py") if collection_path.is_dir() else [collection_path]
+        if not any("mark.core" in path.read_text(encoding="utf8") for path in paths):
+            return True
+    return None
+
+
+def data_folder(name: str) -> Path:
+    """A folder of data such as "data/blimp". The test that asks is skipped where the data is not there."""
+    if DATA is None or not (DATA / name).is_dir():
+        pytest.skip(f"SPACY_PLL_DATA is not set or has no {name}")
+    return DATA / name
+
 
 SENTENCES = [
     "The traveler lost the souvenir.",
@@ -48,98 +64,54 @@ odd_text = st.lists(
 ).map("".join)
 
 
-def _finish(tokenizer, special, **roles):
-    for piece in special:
-        assert tokenizer.token_to_id(piece) is not None
-    bos, eos = roles["cls_token"], roles["sep_token"]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{bos} $A {eos}", special_tokens=[(p, tokenizer.token_to_id(p)) for p in (bos, eos)]
-    )
-    return hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, **roles)
-
-
-BERT_ROLES = dict(cls_token="[CLS]", pad_token="[PAD]", sep_token="[SEP]", unk_token="[UNK]", mask_token="[MASK]")
-ROBERTA_ROLES = dict(cls_token="<s>", pad_token="<pad>", sep_token="</s>", unk_token="<unk>", mask_token="<mask>")
-
-
-def wordpiece_tokenizer():
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    special = list(BERT_ROLES.values())
-    tokenizer.train_from_iterator(SENTENCES, trainers.WordPieceTrainer(vocab_size=190, special_tokens=special))
-    return _finish(tokenizer, special, **BERT_ROLES)
-
-
-def byte_level_tokenizer():
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    special = list(ROBERTA_ROLES.values())
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=330, special_tokens=special, initial_alphabet=alphabet)
-    tokenizer.train_from_iterator(SENTENCES, trainer)
-    return _finish(tokenizer, special, **ROBERTA_ROLES)
-
-
-def unigram_tokenizer():
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("``", '"'), normalizers.NFKC()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    special = list(BERT_ROLES.values())
-    trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=special, unk_token="[UNK]")
-    tokenizer.train_from_iterator(SENTENCES, trainer)
-    return _finish(tokenizer, special, **BERT_ROLES)
-
-
-TINY_TOKENIZERS = {"wordpiece": wordpiece_tokenizer, "byte-level": byte_level_tokenizer, "unigram": unigram_tokenizer}
+# Their files are in tests/tokenizers, where make.py says how they were made.
+TINY_TOKENIZERS = ["wordpiece", "byte-level", "unigram"]
 REAL_TOKENIZERS = ["bert-base-cased", "bert-base-uncased", "bert-base-chinese", "bert-base-multilingual-cased",
                    "roberta-base", "albert-base-v2", "deberta-v3-base"]  # fmt: skip
-_tokenizers = {}
 
 
+@cache
 def get_tokenizer(name):
-    """A tiny tokenizer by kind, or a real one by name (skips where its files are not there)."""
-    if name not in _tokenizers:
-        if name in TINY_TOKENIZERS:
-            _tokenizers[name] = TINY_TOKENIZERS[name]()
-        elif (SHARED / "tokenizers" / name).is_dir():
-            _tokenizers[name] = hf.AutoTokenizer.from_pretrained(SHARED / "tokenizers" / name)
-        else:
-            pytest.skip(f"the real tokenizer {name} is not at hand")
-    return _tokenizers[name]
+    """A tiny tokenizer from tests/tokenizers, or a real one (skips where its files are not there)."""
+    from transformers import AutoTokenizer
+
+    tiny = Path(__file__).parent / "tokenizers" / name
+    return AutoTokenizer.from_pretrained(tiny if tiny.is_dir() else data_folder(f"tokenizers/{name}"))
 
 
 SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48)
 
-# name: (model class, config class, settings, tokenizer)
+# name: (model class and config class of transformers, settings, tokenizer)
 ARCHITECTURES = {
-    "bert": (hf.BertForMaskedLM, hf.BertConfig, SMALL, "wordpiece"),
-    "roberta": (hf.RobertaForMaskedLM, hf.RobertaConfig, SMALL, "byte-level"),
-    "xlm-roberta": (hf.XLMRobertaForMaskedLM, hf.XLMRobertaConfig, SMALL, "unigram"),
-    "camembert": (hf.CamembertForMaskedLM, hf.CamembertConfig, SMALL, "unigram"),
-    "albert": (hf.AlbertForMaskedLM, hf.AlbertConfig, {**SMALL, "embedding_size": 16}, "unigram"),
+    "bert": ("BertForMaskedLM", "BertConfig", SMALL, "wordpiece"),
+    "roberta": ("RobertaForMaskedLM", "RobertaConfig", SMALL, "byte-level"),
+    "xlm-roberta": ("XLMRobertaForMaskedLM", "XLMRobertaConfig", SMALL, "unigram"),
+    "camembert": ("CamembertForMaskedLM", "CamembertConfig", SMALL, "unigram"),
+    "albert": ("AlbertForMaskedLM", "AlbertConfig", {**SMALL, "embedding_size": 16}, "unigram"),
     "distilbert": (
-        hf.DistilBertForMaskedLM, hf.DistilBertConfig, dict(dim=32, n_layers=2, n_heads=2, hidden_dim=48), "wordpiece"
+        "DistilBertForMaskedLM", "DistilBertConfig", dict(dim=32, n_layers=2, n_heads=2, hidden_dim=48), "wordpiece"
     ),
-    "electra": (hf.ElectraForMaskedLM, hf.ElectraConfig, {**SMALL, "embedding_size": 16}, "wordpiece"),
-    "deberta": (hf.DebertaForMaskedLM, hf.DebertaConfig, {**SMALL, "relative_attention": True,
+    "electra": ("ElectraForMaskedLM", "ElectraConfig", {**SMALL, "embedding_size": 16}, "wordpiece"),
+    "deberta": ("DebertaForMaskedLM", "DebertaConfig", {**SMALL, "relative_attention": True,
                 "pos_att_type": ["c2p", "p2c"]}, "byte-level"),
-    "deberta-v2": (hf.DebertaV2ForMaskedLM, hf.DebertaV2Config, {**SMALL, "relative_attention": True,
+    "deberta-v2": ("DebertaV2ForMaskedLM", "DebertaV2Config", {**SMALL, "relative_attention": True,
                    "pos_att_type": ["c2p", "p2c"], "position_biased_input": False}, "unigram"),
-    "mpnet": (hf.MPNetForMaskedLM, hf.MPNetConfig, SMALL, "wordpiece"),
-    "modernbert": (hf.ModernBertForMaskedLM, hf.ModernBertConfig,
+    "mpnet": ("MPNetForMaskedLM", "MPNetConfig", SMALL, "wordpiece"),
+    "modernbert": ("ModernBertForMaskedLM", "ModernBertConfig",
                    {**SMALL, "global_attn_every_n_layers": 1, "reference_compile": False}, "byte-level"),
-    "esm": (hf.EsmForMaskedLM, hf.EsmConfig, {**SMALL, "position_embedding_type": "rotary"}, "wordpiece"),
-    "convbert": (hf.ConvBertForMaskedLM, hf.ConvBertConfig, {**SMALL, "embedding_size": 32}, "wordpiece"),
-    "roformer": (hf.RoFormerForMaskedLM, hf.RoFormerConfig, {**SMALL, "embedding_size": 32}, "wordpiece"),
-    "xlm": (hf.XLMWithLMHeadModel, hf.XLMConfig, dict(emb_dim=32, n_layers=2, n_heads=2), "wordpiece"),
-    "fnet": (hf.FNetForMaskedLM, hf.FNetConfig,
+    "esm": ("EsmForMaskedLM", "EsmConfig", {**SMALL, "position_embedding_type": "rotary"}, "wordpiece"),
+    "convbert": ("ConvBertForMaskedLM", "ConvBertConfig", {**SMALL, "embedding_size": 32}, "wordpiece"),
+    "roformer": ("RoFormerForMaskedLM", "RoFormerConfig", {**SMALL, "embedding_size": 32}, "wordpiece"),
+    "xlm": ("XLMWithLMHeadModel", "XLMConfig", dict(emb_dim=32, n_layers=2, n_heads=2), "wordpiece"),
+    "fnet": ("FNetForMaskedLM", "FNetConfig",
              dict(hidden_size=32, num_hidden_layers=2, intermediate_size=48), "unigram"),
 }  # fmt: skip
 
 
 def build_transformer(architecture, tokenizer, positions=140, **more):
     """A random model whose scores differ enough to tell right from wrong."""
+    import transformers
+
     model_cls, config_cls, options, _ = ARCHITECTURES[architecture]
     ids = {f"{n}_token_id": getattr(tokenizer, f"{n}_token_id") for n in ("pad", "mask")}
     ids.update(bos_token_id=tokenizer.cls_token_id, eos_token_id=tokenizer.sep_token_id)
@@ -149,7 +121,7 @@ def build_transformer(architecture, tokenizer, positions=140, **more):
         ids.update(pad_index=tokenizer.pad_token_id, mask_index=tokenizer.mask_token_id)
     options = {"max_position_embeddings": positions, "vocab_size": len(tokenizer), **ids, **options, **more}
     torch.manual_seed(0)
-    model = model_cls(config_cls(**options)).eval()
+    model = getattr(transformers, model_cls)(getattr(transformers, config_cls)(**options)).eval()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -180,6 +152,8 @@ def model_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def language_model(model_folder):
     """language_model(architecture, tokenizer name): the same, loaded once a session."""
+    from spacy_pll.language_model.base import MaskedLanguageModel
+
     loaded = {}
 
     def get(*args, **more):
@@ -206,16 +180,8 @@ def make_nlp(model_folder):
 
 
 def scores(doc, name="pll"):
+    """The attribute `name` of each token; NaN where it is None."""
     return np.array([token._.get(name) for token in doc], dtype=float)
-
-
-@pytest.fixture(scope="session")
-def data_folder():
-    """The folder of data sets, tokenizers and training text, which are not in the repository."""
-    folder = os.environ.get("SPACY_PLL_DATA")
-    if not folder:
-        pytest.skip("the environment variable SPACY_PLL_DATA names no folder of data sets")
-    return Path(folder)
 
 
 @pytest.fixture

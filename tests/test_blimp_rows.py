@@ -1,6 +1,5 @@
 """What is computed, counted on real sentences with a real vocabulary: rows that metrics share, and padding."""
 
-import pytest
 import spacy
 
 from spacy_pll.metrics import get_metric
@@ -8,14 +7,11 @@ from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
-from .conftest import SHARED, get_tokenizer
+from .conftest import data_folder, get_tokenizer
 from .corruption import brown_sentences
-from .test_minicons import BLIMP, sentences
-
-BROWN = SHARED / "data" / "brown" / "brown.zip"
+from .test_minicons import sentences
 
 
-@pytest.mark.skipif(not BLIMP.is_dir(), reason=f"BLiMP is not at hand under {SHARED.name}/data")
 def test_three_metrics_cost_a_quarter_more_than_one():
     tokenizer = get_tokenizer("bert-base-cased")
     nlp = spacy.blank("en")
@@ -35,12 +31,11 @@ def test_three_metrics_cost_a_quarter_more_than_one():
     assert rows[1] < rows[3] < 1.25 * rows[1], rows
 
 
-@pytest.mark.skipif(not BROWN.is_file(), reason=f"the Brown corpus is not at hand under {SHARED.name}/data")
 def test_little_of_what_is_computed_is_padding():
     tokenizer = get_tokenizer("bert-base-cased")
     nlp = spacy.blank("en")
     contexts = []
-    for doc in nlp.pipe(brown_sentences(BROWN, 1000, words=(1, 200))):
+    for doc in nlp.pipe(brown_sentences(data_folder("data/brown") / "brown.zip", 1000, words=(1, 200))):
         pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "spacy")
         contexts += get_contexts([doc[:]], [pieces], None, 512)[0]
     ids = padding = 0

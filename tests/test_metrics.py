@@ -13,6 +13,8 @@ from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, any_order, check_mask_spac
 
 from .reference import is_masked
 
+pytestmark = pytest.mark.core
+
 METRICS = ["original", "word_l2r", "whole_word", "sentence_l2r"]
 WITHIN_WORDS = ["original", "word_l2r", "word_r2l", "whole_word", "word_any_order"]
 words = st.lists(st.booleans(), max_size=30).map(lambda new: np.cumsum([0, *new]))

@@ -6,19 +6,14 @@ import spacy
 
 from spacy_pll.evaluation.minimal_pairs import first_pairs, read_pairs
 
-from .conftest import SHARED
+from .conftest import data_folder
 
-BLIMP = SHARED / "data" / "blimp"
 EQUIVALENT = {"original": "original", "word_l2r": "within_word_l2r"}
 
 
 def sentences(n):
-    """n sentences, spread over the paradigms of BLiMP; a few of our own where it is not at hand."""
-    if not BLIMP.is_dir():
-        return [
-            f"The {noun} can't {verb} the souvenir." for noun in ("hooligan", "carnivore") for verb in ("see", "lose")
-        ]
-    pairs = first_pairs(read_pairs(str(BLIMP)), n // 134 + 1)
+    """n sentences, spread over the paradigms of BLiMP."""
+    pairs = first_pairs(read_pairs(str(data_folder("data/blimp"))), n // 134 + 1)
     return [sentence for pair in pairs for sentence in (pair.good, pair.bad)][:n]
 
 

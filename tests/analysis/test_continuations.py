@@ -14,7 +14,7 @@ from spacy.tokenizer import Tokenizer
 import spacy_pll
 
 from .. import reference
-from ..conftest import scores, wordpiece_tokenizer
+from ..conftest import get_tokenizer, scores
 
 PREFIX, SUFFIX = "The traveler lost", ", and she left."
 CANDIDATES = ["the souvenir", "it", " Smith's co-workers", "carnivore ", "can't believe", "it"]
@@ -65,7 +65,7 @@ def causal_folder(model_folder):
 
     folder = model_folder("bert").with_name("tiny-gpt2")
     if not folder.exists():
-        tokenizer = wordpiece_tokenizer()
+        tokenizer = copy.deepcopy(get_tokenizer("wordpiece"))
         config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=140,
                                bos_token_id=tokenizer.cls_token_id, eos_token_id=tokenizer.sep_token_id)  # fmt: skip
         hf.GPT2LMHeadModel(config).save_pretrained(folder)

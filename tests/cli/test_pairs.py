@@ -5,10 +5,9 @@ import pytest
 
 from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
 
-from ..conftest import SHARED
+from ..conftest import data_folder
 from .conftest import run
 
-BLIMP = SHARED / "data" / "blimp"
 GOOD, BAD = "The traveler lost it.", "The traveler souvenir it."
 
 
@@ -162,10 +161,9 @@ def test_without_arguments_it_says_how_it_is_used():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not BLIMP.is_dir(), reason=f"BLiMP is not at hand under {SHARED.name}/data")
 def test_blimps_own_files(tmp_path):
     """Ten pairs of each of the 67 paradigms, with the built-in model; its card has the figure for a hundred."""
-    result = run("pairs", BLIMP, "--sample", "10", "-o", tmp_path / "blimp")
+    result = run("pairs", data_folder("data/blimp"), "--sample", "10", "-o", tmp_path / "blimp")
     rows = results(tmp_path / "blimp.json")
     overall = rows["word_l2r", "overall", ""]
     assert overall["pairs"] == 670 and overall["accuracy"] >= 0.62
@@ -175,9 +173,8 @@ def test_blimps_own_files(tmp_path):
     assert "irregular_forms" in result.stdout
 
 
-@pytest.mark.skipif(not BLIMP.is_dir(), reason=f"BLiMP is not at hand under {SHARED.name}/data")
 def test_all_of_blimp_is_read():
-    pairs = read_pairs(str(BLIMP))
+    pairs = read_pairs(str(data_folder("data/blimp")))
     assert len(pairs) == 67_000
     assert len({pair.paradigm for pair in pairs}) == 67 and len({pair.phenomenon for pair in pairs}) == 13
     assert sample_pairs(pairs, 100) == sample_pairs(pairs, 100)

@@ -5,10 +5,9 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from ..conftest import PARAGRAPH, SENTENCES, SHARED
+from ..conftest import PARAGRAPH, SENTENCES, data_folder
 from .conftest import run
 
-EVENTS = SHARED / "data" / "eventsadapt" / "clean_EventsAdapt_SentenceSet.csv"
 TEXTS = [*SENTENCES[:3], "", " ", "The traveler 鯨."]
 
 
@@ -129,10 +128,10 @@ def test_without_arguments_it_says_how_it_is_used():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not EVENTS.is_file(), reason=f"EventsAdapt is not at hand under {SHARED.name}/data")
 def test_events_adapt(tmp_path):
-    result = summary(tmp_path, EVENTS, "--column", "Sentence", "--metrics", "word_l2r,original")
-    with EVENTS.open() as file:
+    events = data_folder("data/eventsadapt") / "clean_EventsAdapt_SentenceSet.csv"
+    result = summary(tmp_path, events, "--column", "Sentence", "--metrics", "word_l2r,original")
+    with events.open() as file:
         assert result["texts"] == sum(1 for _ in file) - 1
     assert result["empty_texts"] == result["windowed_texts"] == 0
     assert result["pieces"] > result["words"] > result["split_words"] > 0

@@ -2,11 +2,10 @@ import json
 
 import pytest
 
-from ..conftest import SHARED
+from ..conftest import data_folder
 from ..corruption import brown_sentences, n_best_lists, write_lists
 from .conftest import run
 
-BROWN = SHARED / "data" / "brown" / "brown.zip"
 RIGHT, WRONG, OTHER = "the traveler lost it", "the traveler lost", "the the traveler"
 
 
@@ -186,10 +185,10 @@ def test_the_corrupted_lists_are_always_the_same():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not BROWN.is_file(), reason=f"the Brown corpus is not at hand under {SHARED.name}/data")
 def test_the_word_error_rate_of_corrupted_sentences_falls(tmp_path):
     """200 sentences of the Brown corpus, the weight tuned on 60 others, with the built-in model."""
-    lists = n_best_lists(brown_sentences(BROWN, 260), n_hypotheses=5)
+    archive = data_folder("data/brown") / "brown.zip"
+    lists = n_best_lists(brown_sentences(archive, 260), n_hypotheses=5)
     write_lists(tmp_path / "test.jsonl", lists[:200])
     write_lists(tmp_path / "dev.jsonl", lists[200:])
     result = run("rescore", tmp_path / "test.jsonl", "--dev", tmp_path / "dev.jsonl")

@@ -256,7 +256,7 @@ def command(*arguments):
 
 @pytest.mark.parametrize(("size", "parts_done"), [(3000, 0), (6000, 10)])
 def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, size, parts_done):
-    """No disk is filled: the process may not write a file beyond a size, which the system refuses in the same way.
+    """No disk is filled: this process may not write a file beyond a size, which the system refuses in the same way.
 
     A part has about 4,000 bytes: the first part is refused, or only the joined file.
     """
@@ -264,18 +264,17 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, size, parts_don
     source = write_lines(tmp_path / "in.txt", texts)
     arguments = (source, tmp_path / "out.jsonl", *tiny, "--batch-size", 8)
 
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    # Under `pytest --cov` the process would write its coverage, too, to a file that grows beyond the limit.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
-    stopped = subprocess.run(command(*arguments), preexec_fn=limit, capture_output=True, text=True, env=environment)
-    assert stopped.returncode == 1 and "Traceback" not in stopped.stderr, stopped.stderr
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        stopped = run("score", *arguments, fails=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "File too large" in stopped.stderr and "--resume" in stopped.stderr
     assert not (tmp_path / "out.jsonl").exists()
     parts = [part.name for part in (tmp_path / "out.jsonl.parts").iterdir()]
     assert sorted(parts) == [*(f"{n:06}.jsonl" for n in range(parts_done)), "lock", "manifest.json"]
-    subprocess.run(command(*arguments, "--resume"), check=True, capture_output=True)
+    run("score", *arguments, "--resume")
     assert [row["text"] for row in read_rows(tmp_path / "out.jsonl")] == texts
 
 

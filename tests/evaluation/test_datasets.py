@@ -120,8 +120,8 @@ def test_the_folder_of_data_sets(tmp_path):
     assert data_sets_folder(str(tmp_path)) == tmp_path / "data"
 
 
-def test_the_published_files(data_folder):
-    files = read_brown(data_folder / "data" / BROWN_PATH)
+def test_the_published_files():
+    files = read_brown(data_folder("data") / BROWN_PATH)
     assert len(files) == 500 and sum(map(len, files)) == 57340
     assert sum(len(sentence) for file in files for sentence in file) == 1161192
-    assert len(read_eventsadapt(data_folder / "data" / EVENTSADAPT_PATH)) == 1564
+    assert len(read_eventsadapt(data_folder("data") / EVENTSADAPT_PATH)) == 1564

@@ -14,7 +14,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from spacy_pll.language_model import BUILTIN
 
-from ..test_minicons import BLIMP
+from ..conftest import data_folder
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +59,10 @@ def test_it_has_learned_english(nlp):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not BLIMP.is_dir(), reason="BLiMP is not at hand")
 def test_accuracy_on_blimp(nlp):
     """Ten pairs a paradigm; the model card has the figure for a hundred."""
-    pairs = [json.loads(line) for path in sorted(BLIMP.glob("*.jsonl")) for line in path.open().readlines()[:10]]
+    paths = sorted(data_folder("data/blimp").glob("*.jsonl"))
+    pairs = [json.loads(line) for path in paths for line in path.open().readlines()[:10]]
     good, bad = (
         [doc._.pll for doc in nlp.pipe(pair[f"sentence_{side}"] for pair in pairs)] for side in ("good", "bad")
     )

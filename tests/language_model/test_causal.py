@@ -5,8 +5,6 @@ import pytest
 import spacy
 import torch
 import transformers as hf
-from tokenizers import Tokenizer
-from tokenizers.processors import ByteLevel, TemplateProcessing
 
 from spacy_pll.language_model.architectures import CausalLM
 
@@ -22,19 +20,12 @@ CAUSAL = {
 }
 
 
-def causal_tokenizer(name):
-    """Without special tokens of its own, as GPT-2's, or with one at the beginning, as Llama's."""
-    backend = Tokenizer.from_str(get_tokenizer("byte-level").backend_tokenizer.to_str())
-    begin = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", backend.token_to_id("<s>"))])
-    backend.post_processor = begin if name == "llama" else ByteLevel(trim_offsets=False)
-    return hf.PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>", model_max_length=128)
-
-
 @pytest.fixture(scope="module")
 def causal_folder(tmp_path_factory):
     def make(name, tokenizer=None):
         folder = tmp_path_factory.mktemp(name)
-        tokenizer = tokenizer or causal_tokenizer(name)
+        # Without special tokens of its own, as GPT-2's, or with one at the beginning, as Llama's.
+        tokenizer = tokenizer or get_tokenizer("causal-llama" if name == "llama" else "causal-gpt2")
         model_cls, config_cls, options = CAUSAL[name]
         torch.manual_seed(0)
         ids = dict(bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=None)
@@ -103,7 +94,7 @@ def test_round_trip(causal_folder, tmp_path):
     assert (scores(spacy.load(tmp_path)(PARAGRAPH)) == expected).all()
     # saved as it came: the prepended token is no part of the tokenizer
     saved = hf.AutoTokenizer.from_pretrained(tmp_path / "pll" / "model")
-    assert saved("a").input_ids == causal_tokenizer("gpt2")("a").input_ids
+    assert saved("a").input_ids == get_tokenizer("causal-gpt2")("a").input_ids
 
 
 def test_masked_models_and_metrics_are_refused(causal_folder, model_folder):
@@ -115,21 +106,10 @@ def test_masked_models_and_metrics_are_refused(causal_folder, model_folder):
 
 def test_no_beginning_of_sequence_token(causal_folder, tmp_path):
     folder = causal_folder("gpt2")
-    nameless = hf.PreTrainedTokenizerFast(tokenizer_object=causal_tokenizer("gpt2").backend_tokenizer)
+    nameless = hf.PreTrainedTokenizerFast(tokenizer_object=get_tokenizer("causal-gpt2").backend_tokenizer)
     nameless.save_pretrained(folder)
     with pytest.raises(ValueError, match="no beginning-of-sequence token.*bos_token"):
         make_nlp(folder).initialize()
-
-
-def sentencepiece_tokenizer():
-    """As Llama 2's: the first word of a text is marked, too."""
-    backend = Tokenizer.from_str(get_tokenizer("unigram").backend_tokenizer.to_str())
-    backend.post_processor = TemplateProcessing(
-        single="[CLS] $A", special_tokens=[("[CLS]", backend.token_to_id("[CLS]"))]
-    )
-    return hf.PreTrainedTokenizerFast(
-        tokenizer_object=backend, bos_token="[CLS]", eos_token="[SEP]", unk_token="[UNK]", model_max_length=128
-    )
 
 
 @torch.inference_mode()
@@ -167,10 +147,10 @@ SPACED = "The hooligans travel and lost the souvenir."
 
 @pytest.mark.parametrize(("name", "tokenizer", "marker"), [
     ("gpt2", None, "Ġ"), ("gpt-neox", None, "Ġ"), ("opt", None, "Ġ"), ("llama", None, "Ġ"),
-    ("llama", sentencepiece_tokenizer, "▁"),
+    ("llama", "causal-llama2", "▁"),  # it marks the first word of a text, too
 ])  # fmt: skip
 def test_the_leading_space_as_the_previous_words(causal_folder, name, tokenizer, marker):
-    folder = causal_folder(name, tokenizer and tokenizer())
+    folder = causal_folder(name, tokenizer and get_tokenizer(tokenizer))
     texts = [SPACED, "a", "lost it"]
     plain = list(make_nlp(folder, words="whitespace").pipe(texts))
     for doc, uncorrected in zip(make_nlp(folder, "previous").pipe(texts), plain):

@@ -6,6 +6,8 @@ import transformers as hf
 from spacy_pll.language_model import memory
 from spacy_pll.language_model.memory import batch_limits, bytes_per_id, bytes_per_target, is_out_of_memory
 
+pytestmark = pytest.mark.core
+
 GIB = 2**30
 
 

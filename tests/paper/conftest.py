@@ -11,7 +11,7 @@ import transformers as hf
 from scripts.paper import annotate, blimp, causal, frequency, inflation, length, oov, report, scores
 from scripts.paper import assets as assets_command
 
-from ..language_model.test_causal import causal_tokenizer
+from ..conftest import get_tokenizer
 
 EVENTS = [
     "The traveler lost the souvenir.",
@@ -81,7 +81,7 @@ def command(monkeypatch, capsys):
 def causal_folder(tmp_path_factory):
     """A tiny random GPT-2."""
     folder = tmp_path_factory.mktemp("gpt2")
-    tokenizer = causal_tokenizer("gpt2")
+    tokenizer = get_tokenizer("causal-gpt2")
     config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=140)
     torch.manual_seed(0)
     hf.GPT2LMHeadModel(config).save_pretrained(folder)

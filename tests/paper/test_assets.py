@@ -4,6 +4,8 @@ import pytest
 
 from scripts.paper.assets import SUMS, gather, read_sums
 
+from ..conftest import data_folder
+
 
 @pytest.fixture
 def local(tmp_path):
@@ -66,8 +68,8 @@ def test_the_command_says_what_is_wrong(command, tmp_path):
     assert "clean_EventsAdapt_SentenceSet.csv is missing" in message
 
 
-def test_the_real_ones(command, tmp_path, data_folder):
+def test_the_real_ones(command, tmp_path):
     # The folder that holds all data, and the folder of the data sets themselves.
-    for number, folder in enumerate((data_folder, data_folder / "data")):
+    for number, folder in enumerate((data_folder("."), data_folder("data"))):
         assert "69 files" in command("assets", tmp_path / str(number), "--local", folder)
     assert len(read_sums(SUMS)) == 69

@@ -5,6 +5,7 @@ import pytest
 from scripts.paper.data import DATASETS, PHENOMENA, lower_case_words, read_blimp, read_dataset
 from spacy_pll.corpus.readers import InputError
 
+from ..conftest import data_folder
 from .conftest import EVENTS, PAIRS
 
 
@@ -63,8 +64,8 @@ def test_what_is_not_there(tmp_path):
         read_dataset("nonesuch", tmp_path)
 
 
-def test_the_real_ones(data_folder):
-    data = data_folder / "data"
+def test_the_real_ones():
+    data = data_folder("data")
     assert {name: len(read_dataset(name, data)) for name in DATASETS if name != "librispeech"} == {
         "eventsadapt": 1564,
         "brown": 26997,

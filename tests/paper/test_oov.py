@@ -6,7 +6,7 @@ from scripts.paper.data import lower_case_words, read_dataset
 from scripts.paper.files import read_json
 from scripts.paper.oov import load_tokenizer, split_share
 
-from ..conftest import get_tokenizer
+from ..conftest import data_folder, get_tokenizer
 
 
 def test_split_words_are_counted_by_occurrence():
@@ -50,9 +50,9 @@ def test_packages_that_are_not_installed(command, tiny_assets, tmp_path, monkeyp
         ("roberta-base", "brown", 25.1, 6.8),
     ],
 )
-def test_table_2(tokenizer, dataset, alone, in_text, data_folder):
-    tokenizer = load_tokenizer(tokenizer, data_folder / "tokenizers")
-    sentences = read_dataset(dataset, data_folder / "data")
+def test_table_2(tokenizer, dataset, alone, in_text):
+    tokenizer = load_tokenizer(tokenizer, data_folder("tokenizers"))
+    sentences = read_dataset(dataset, data_folder("data"))
     words = Counter(word for sentence in sentences for word in lower_case_words(sentence))
     assert split_share(words, tokenizer) == pytest.approx(alone, abs=0.051)
     assert split_share(words, tokenizer, " ") == pytest.approx(in_text, abs=0.051)

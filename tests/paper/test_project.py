@@ -18,6 +18,8 @@ from weasel.util.hashing import get_checksum
 
 from scripts.paper.assets import read_sums
 
+from ..conftest import data_folder
+
 ROOT = Path(__file__).parents[2]
 CONFIG = load_project_config(ROOT)
 COMMANDS = {command["name"]: command for command in CONFIG["commands"]}
@@ -80,9 +82,9 @@ def test_the_assets_have_sums():
         assert asset.get("extra") or any(f"assets/{name}".startswith(asset["dest"]) for name in sums)
 
 
-def test_the_assets_checksums_are_those_of_the_data_sets(data_folder):
+def test_the_assets_checksums_are_those_of_the_data_sets():
     for asset in CONFIG["assets"]:
-        local = data_folder / "data" / asset["dest"].removeprefix("assets/")
+        local = data_folder("data") / asset["dest"].removeprefix("assets/")
         assert asset.get("extra") or asset["checksum"] == get_checksum(local)
 
 

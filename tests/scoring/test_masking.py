@@ -12,6 +12,8 @@ from spacy_pll.scoring.plan import make_plans
 from ..test_metrics import WITHIN_WORDS
 from .test_plan import LIMITS, MASK, make_context, plan_of, scores_of
 
+pytestmark = pytest.mark.core
+
 lengths = st.lists(st.integers(1, 7), min_size=1, max_size=25)
 spacings = st.integers(1, 12)
 

@@ -7,6 +7,8 @@ from spacy_pll.metrics import MaskRows, get_metric
 from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import Context
 
+pytestmark = pytest.mark.core
+
 MASK = 99
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]
 WITHIN_WORDS = [name for name in METRICS if name != "sentence_l2r"]

@@ -16,6 +16,8 @@ from spacy_pll.scoring.wordpieces import (
 from ..conftest import REAL_TOKENIZERS, SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
 from ..reference import piece_tokens, word_of_pieces
 
+pytestmark = pytest.mark.core
+
 nlp = spacy.blank("en")
 
 

@@ -1,0 +1,111 @@
+"""What the package imports is what setup.cfg says it needs."""
+
+import ast
+import configparser
+import re
+import sys
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).parents[1]
+# Not required: it is there where its notebooks are, and is asked for nowhere else.
+NOTEBOOKS = {"IPython"}
+
+
+def requirements(text: str) -> set[str]:
+    names = re.findall(r"^[A-Za-z0-9_.-]+", text, re.MULTILINE)
+    return {normalised(name) for name in names}
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imports(path: Path) -> set[str]:
+    """The top-level modules that a module imports, inside functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+@pytest.fixture(scope="module")
+def config():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf8")
+    return parser
+
+
+@pytest.fixture(scope="module")
+def bounds(config):
+    """The versions of each required package."""
+    lines = config["options"]["install_requires"].splitlines()
+    return {normalised(one.name): one.specifier for one in map(Requirement, filter(None, lines))}
+
+
+@pytest.fixture(scope="module")
+def third_party():
+    """Module name: the files that import it."""
+    found = {}
+    for path in sorted((ROOT / "spacy_pll").rglob("*.py")):
+        for name in imports(path) - set(sys.stdlib_module_names) - NOTEBOOKS - {"spacy_pll"}:
+            found.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    return found
+
+
+installed = cache(packages_distributions)
+
+
+def distributions(module: str) -> set[str]:
+    """The distributions that bring a module; where it is not installed, the one of its name."""
+    return {normalised(name) for name in installed().get(module, [module])}
+
+
+def test_each_import_is_declared(config, third_party):
+    declared = requirements(config["options"]["install_requires"])
+    for extra in config["options.extras_require"].values():
+        declared |= requirements(extra)
+    assert {"torch", "spacy", "numpy"} <= set(third_party)
+    missing = {name: files for name, files in third_party.items() if not distributions(name) & declared}
+    # Ray's extra `data` brings pyarrow.
+    assert {*missing} <= {"pyarrow"}, missing
+
+
+def test_nothing_is_declared_without_need(config, third_party):
+    needed = set().union(*(distributions(name) for name in third_party))
+    # Its span getters are looked up in spaCy's registry.
+    assert requirements(config["options"]["install_requires"]) - needed == {"spacy-transformers"}
+
+
+def pins(name: str) -> dict:
+    lines = (ROOT / name).read_text(encoding="utf8").splitlines()
+    pinned = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {normalised(one.name): one for one in pinned}
+
+
+@pytest.mark.parametrize("name", ["constraints.txt", "constraints-oldest.txt"])
+def test_constraints_are_of_versions_that_are_allowed(bounds, name):
+    pinned = pins(name)
+    assert set(bounds) <= set(pinned)
+    for package, allowed in bounds.items():
+        (pin,) = pinned[package].specifier
+        assert allowed.contains(pin.version), package
+
+
+def test_the_oldest_constraints_are_the_lower_bounds(bounds):
+    pinned = pins("constraints-oldest.txt")
+    for package, allowed in bounds.items():
+        (pin,) = pinned[package].specifier
+        (lower,) = [bound for bound in allowed if bound.operator == ">="]
+        # constraints-oldest.txt says why another torch is tried.
+        assert package == "torch" or Version(lower.version) == Version(pin.version), package
