@@ -41,7 +41,6 @@ ONLY_CHECKED = {
     "-m spacy project": "needs a network, or hours",
     "--engine ray": "starts a cluster; tests/test_distributed.py does so",
     "python scripts/": "takes minutes to hours",
-    "python benchmarks/": "takes minutes to hours",
     "tests.test_docs": "is what runs these tests",
     "-m build": "builds a release",
     "git ": "changes the repository",
@@ -93,15 +92,13 @@ def make_runner(slow: bool) -> Callable[[list[str]], str | None]:
     return run_command
 
 
-def make_inputs(folder: Path, stand_ins: dict[str, Path]):
+def make_inputs(folder: Path, slow: bool, stand_ins: dict[str, Path]):
     """Put into a folder what examples read and the pages do not show: data sets, and folders in place of hub names."""
-    for name, source in stand_ins.items():
-        (folder / name).symlink_to(source)
-    if (DATA / "blimp").is_dir():
-        (folder / "blimp").symlink_to(DATA / "blimp")
-    if EVENTSADAPT.is_file():
-        (folder / "eventsadapt.csv").symlink_to(EVENTSADAPT)
-    if BROWN.is_file():
+    data_sets = {"blimp": DATA / "blimp", "eventsadapt.csv": EVENTSADAPT}
+    for name, source in {**stand_ins, **data_sets}.items():
+        if source.exists():
+            (folder / name).symlink_to(source)
+    if slow and BROWN.is_file():
         lists = n_best_lists(brown_sentences(BROWN, 260), n_hypotheses=5)
         write_lists(folder / "brown-nbest.jsonl", lists[:200])
         write_lists(folder / "brown-dev.jsonl", lists[200:])

@@ -288,11 +288,14 @@ def _registries_restored() -> Iterator[None]:
             getattr(Underscore, kind).update(before)
 
 
-def write(page: Path, results: list[Result]):
-    """Put what the blocks should be into a page."""
+def write(page: Path, results: list[Result]) -> int:
+    """Put what the blocks should be into a page. RETURNS (int): How many blocks that changes."""
     lines = page.read_text(encoding="utf8").splitlines()
-    for result in reversed(results):
+    changed = [result for result in results if result.text != result.block.text]
+    for result in reversed(changed):
         block = result.block
         first, n_lines = block.line - 1, len(block.text.splitlines())
         lines[first : first + n_lines] = [f"{block.indent}{line}".rstrip() for line in result.text.splitlines()]
-    page.write_text("\n".join(lines) + "\n", encoding="utf8")
+    if changed:
+        page.write_text("\n".join(lines) + "\n", encoding="utf8")
+    return len(changed)
