@@ -7,7 +7,7 @@ import io
 import os
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
@@ -61,8 +61,9 @@ def reason_not_run(words: list[str]) -> str | None:
     return next((reason for part, reason in ONLY_CHECKED.items() if part in command), None)
 
 
-def is_slow(words: list[str]) -> bool:
-    return any(part in " ".join(words) for part in SLOW)
+def slow_part(words: list[str]) -> str | None:
+    """The entry of SLOW that a command is, if it is one."""
+    return next((part for part in SLOW if part in " ".join(words)), None)
 
 
 def is_python_run(block: Block) -> bool:
@@ -76,11 +77,15 @@ def plain(words: list[str]) -> list[str]:
     return [words[0].removeprefix(".venv/bin/"), *words[1:]]
 
 
-def make_runner(slow: bool) -> Callable[[list[str]], str | None]:
-    """From a command to what it prints, or None where it is not run. Slow ones are run only where `slow`."""
+def make_runner(slow: Collection[str] = ()) -> Callable[[list[str]], str | None]:
+    """From a command to what it prints, or None where it is not run.
+
+    slow (Collection[str]): The entries of SLOW that are run.
+    """
 
     def run_command(words: list[str]) -> str | None:
-        if reason_not_run(words) or is_slow(words) and not slow:
+        part = slow_part(words)
+        if reason_not_run(words) or part and not (part in slow and SLOW[part].exists()):
             return None
         words = plain(words)
         if words[:4] == ["python", "-m", "spacy", "pll"]:
@@ -92,13 +97,13 @@ def make_runner(slow: bool) -> Callable[[list[str]], str | None]:
     return run_command
 
 
-def make_inputs(folder: Path, slow: bool, stand_ins: dict[str, Path]):
+def make_inputs(folder: Path, slow: Collection[str], stand_ins: dict[str, Path]):
     """Put into a folder what examples read and the pages do not show: data sets, and folders in place of hub names."""
     data_sets = {"blimp": DATA / "blimp", "eventsadapt.csv": EVENTSADAPT}
     for name, source in {**stand_ins, **data_sets}.items():
         if source.exists():
             (folder / name).symlink_to(source)
-    if slow and BROWN.is_file():
+    if "rescore brown-nbest.jsonl" in slow and BROWN.is_file():
         lists = n_best_lists(brown_sentences(BROWN, 260), n_hypotheses=5)
         write_lists(folder / "brown-nbest.jsonl", lists[:200])
         write_lists(folder / "brown-dev.jsonl", lists[200:])

@@ -10,6 +10,7 @@ import importlib
 import re
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,11 @@ from .doc_commands import (
     check_command,
     check_python,
     is_python_run,
-    is_slow,
     make_inputs,
     make_runner,
     make_stand_ins,
     reason_not_run,
+    slow_part,
 )
 from .doc_examples import (
     PAGES,
@@ -50,7 +51,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
 
 
-def run_page(page: Path, folder: Path, stand_ins: dict[str, Path], slow: bool) -> list[Result]:
+def run_page(page: Path, folder: Path, stand_ins: dict[str, Path], slow: Collection[str] = ()) -> list[Result]:
     make_inputs(folder, slow, stand_ins)
     return list(PageRun(folder, make_runner(slow), is_python_run).run(BLOCKS[page]))
 
@@ -67,7 +68,7 @@ def assert_shown(results: list[Result]):
 
 @PAGE
 def test_examples_give_what_the_page_shows(page, tmp_path, stand_ins):
-    assert_shown(run_page(page, tmp_path, stand_ins, slow=False))
+    assert_shown(run_page(page, tmp_path, stand_ins))
 
 
 @pytest.mark.slow
@@ -76,7 +77,7 @@ def test_slow_examples_give_what_the_page_shows(part, tmp_path, stand_ins):
     if not SLOW[part].exists():
         pytest.skip(f"SPACY_PLL_DATA names no folder with {SLOW[part].name}")
     (page,) = {page for page, blocks in BLOCKS.items() for block in blocks if part in block.text}
-    assert_shown(run_page(page, tmp_path, stand_ins, slow=True))
+    assert_shown(run_page(page, tmp_path, stand_ins, slow={part}))
 
 
 @PAGE
@@ -195,13 +196,13 @@ def test_stated_values_are_kept_where_they_agree(comment, value, expected):
 def test_an_example_whose_output_is_not_shown_is_an_error(tmp_path):
     block = Block(PAGES[0], 1, "python", None, "print(1)\n", "")
     with pytest.raises(AssertionError, match="does not show"):
-        list(PageRun(tmp_path, make_runner(slow=False), is_python_run).run([block]))
+        list(PageRun(tmp_path, make_runner(), is_python_run).run([block]))
 
 
 def test_a_value_that_nothing_computes_is_an_error(tmp_path):
     block = Block(PAGES[0], 1, "python", None, "x = 2  # 3\n", "")
     with pytest.raises(AssertionError, match="no expression"):
-        list(PageRun(tmp_path, make_runner(slow=False), is_python_run).run([block]))
+        list(PageRun(tmp_path, make_runner(), is_python_run).run([block]))
 
 
 def count() -> str:
@@ -210,7 +211,7 @@ def count() -> str:
     bash = [block for blocks in BLOCKS.values() for block in blocks if block.language == "bash"]
     commands = [words for block in bash for words in read_commands(block.text)]
     checked = [words for words in commands if reason_not_run(words)]
-    slow = [words for words in commands if not reason_not_run(words) and is_slow(words)]
+    slow = [words for words in commands if slow_part(words)]
     others = sum(bool(block.file or block.language == "ini") for blocks in BLOCKS.values() for block in blocks)
     outputs = sum(block.is_output for blocks in BLOCKS.values() for block in blocks)
     run = sum(map(is_python_run, python))
@@ -227,7 +228,7 @@ def main():
             stand_ins = make_stand_ins(Path(models))
             for page in PAGES:
                 with tempfile.TemporaryDirectory() as folder:
-                    results = run_page(page, Path(folder), stand_ins, slow=True)
+                    results = run_page(page, Path(folder), stand_ins, slow=SLOW)
                 changed = write(page, results)
                 print(f"{page.relative_to(ROOT)}: {changed} of {len(results)} blocks changed", flush=True)
     print(count())
