@@ -16,7 +16,7 @@ from spacy_pll.evaluation.datasets import (
     read_librispeech,
 )
 
-from ..conftest import get_tokenizer
+from ..conftest import data_folder, get_tokenizer
 
 
 def save_brown(path, **files):

@@ -1,0 +1,226 @@
+"""The commands of the documentation: which are run by the tests, which are only checked, and the files they need."""
+
+import ast
+import configparser
+import inspect
+import io
+import os
+import runpy
+import sys
+from collections.abc import Callable, Collection
+from contextlib import redirect_stdout
+from importlib import import_module
+from pathlib import Path
+
+import srsly
+import transformers as hf
+import typer
+
+from spacy_pll.cli import app
+
+from .cli.conftest import run as run_pll
+from .corruption import brown_sentences, n_best_lists, write_lists
+from .doc_examples import CARD, ROOT, Block, read_commands
+
+DATA = Path(os.environ.get("SPACY_PLL_DATA", "")) / "data"
+BROWN = DATA / "brown" / "brown.zip"
+EVENTSADAPT = DATA / "eventsadapt" / "clean_EventsAdapt_SentenceSet.csv"
+
+# Parts of commands that take more than a few seconds, with the data set that they need.
+SLOW = {
+    "pairs blimp": DATA / "blimp",
+    "ppl eventsadapt.csv": EVENTSADAPT,
+    "rescore brown-nbest.jsonl": BROWN,
+}
+# What is not run, by a part of the command, with the reason. Its names, files and options are checked.
+ONLY_CHECKED = {
+    "python3 -m venv": "makes an environment; .ci/run does so",
+    "source ": "is for the reader's shell",
+    "pip install": "needs a package index; .ci/run installs",
+    "pytest": "would run the tests within the tests",
+    "-m spacy project": "needs a network, or hours",
+    "--engine ray": "starts a cluster; tests/test_distributed.py does so",
+    "python scripts/": "takes minutes to hours",
+    "tests.test_docs": "is what runs these tests",
+    "-m build": "builds a release",
+    "git ": "changes the repository",
+    "ruff ": "is run by .ci/run",
+    "mypy": "is run by .ci/run",
+    "mkdir": "makes a folder",
+    "export ": "names a folder of the reader's",
+}
+# The same for blocks of Python.
+PYTHON_ONLY_CHECKED = {
+    "s3://": "needs a cluster and its storage",
+    "prefer_gpu": "would move the tests that follow to the GPU, where there is one",
+}
+
+
+def reason_not_run(words: list[str]) -> str | None:
+    command = " ".join(words)
+    return next((reason for part, reason in ONLY_CHECKED.items() if part in command), None)
+
+
+def slow_part(words: list[str]) -> str | None:
+    """The entry of SLOW that a command is, if it is one."""
+    return next((part for part in SLOW if part in " ".join(words)), None)
+
+
+def is_python_run(block: Block) -> bool:
+    return not any(part in block.text for part in PYTHON_ONLY_CHECKED)
+
+
+def plain(words: list[str]) -> list[str]:
+    """A command without variables set before it and without the environment's folder."""
+    while "=" in words[0]:
+        words = words[1:]
+    return [words[0].removeprefix(".venv/bin/"), *words[1:]]
+
+
+def make_runner(slow: Collection[str] = ()) -> Callable[[list[str]], str | None]:
+    """From a command to what it prints, or None where it is not run.
+
+    slow (Collection[str]): The entries of SLOW that are run.
+    """
+
+    def run_command(words: list[str]) -> str | None:
+        part = slow_part(words)
+        if reason_not_run(words) or part and not (part in slow and SLOW[part].exists()):
+            return None
+        words = plain(words)
+        if words[:4] == ["python", "-m", "spacy", "pll"]:
+            return run_pll(*words[4:]).stdout
+        if words[0] == "spacy-pll":
+            return run_pll(*words[1:]).stdout
+        raise AssertionError(f"Neither run nor listed in ONLY_CHECKED: {' '.join(words)}")
+
+    return run_command
+
+
+def make_inputs(folder: Path, slow: Collection[str], stand_ins: dict[str, Path]):
+    """Put into a folder what examples read and the pages do not show: data sets, and folders in place of hub names."""
+    data_sets = {"blimp": DATA / "blimp", "eventsadapt.csv": EVENTSADAPT}
+    for name, source in {**stand_ins, **data_sets}.items():
+        if source.exists():
+            (folder / name).symlink_to(source)
+    if "rescore brown-nbest.jsonl" in slow and BROWN.is_file():
+        lists = n_best_lists(brown_sentences(BROWN, 260), n_hypotheses=5)
+        write_lists(folder / "brown-nbest.jsonl", lists[:200])
+        write_lists(folder / "brown-dev.jsonl", lists[200:])
+
+
+def make_stand_ins(folder: Path) -> dict[str, Path]:
+    """Tiny random models under the hub names of the examples: a folder of that name is read instead of the hub."""
+    special = dict(pad_token="[PAD]", unk_token="[UNK]", bos_token="[CLS]", mask_token="[MASK]")
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_file=str(CARD.with_name("tokenizer.json")), **special)
+    sizes = dict(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
+    masked = hf.BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, **sizes)
+    causal = hf.GPT2Config(n_embd=16, n_layer=1, n_head=2, bos_token_id=tokenizer.bos_token_id, **sizes)
+    models = {"bert-base-cased": hf.BertForMaskedLM(masked), "gpt2": hf.GPT2LMHeadModel(causal)}
+    for name, model in models.items():
+        model.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    return {name: folder / name for name in models}
+
+
+def check_command(words: list[str]):
+    """RAISES (AssertionError): A command names a file, option, extra, marker or project command that there is not."""
+    words = plain(words)
+    if words[:4] == ["python", "-m", "spacy", "pll"] or words[0] == "spacy-pll":
+        check_pll(words[4:] if words[0] == "python" else words[1:])
+    elif words[:4] == ["python", "-m", "spacy", "project"]:
+        check_project(words[4:])
+    elif words[:3] == ["python", "-m", "pytest"] or words[0] == "pytest":
+        check_pytest(words[3:] if words[0] == "python" else words[1:])
+    elif words[0] == "python" and words[1].endswith(".py"):
+        check_script(*words[1:])
+    elif words[:2] == ["pip", "install"]:
+        check_install(words[2:])
+    else:
+        assert reason_not_run(words), f"no test knows the command {' '.join(words)!r}"
+
+
+def check_pll(words: list[str]):
+    """Parse a command of `pll` as the command line does, without running it."""
+    group = typer.main.get_command(app)
+    command = group.commands[words[0]]
+    command.make_context(words[0], list(words[1:]))
+
+
+def check_project(words: list[str]):
+    project = srsly.read_yaml(ROOT / "project.yml")
+    assert words[0] in ("run", "assets", "document"), words
+    if words[0] == "run":
+        assert words[1] in project["workflows"] or words[1] in [c["name"] for c in project["commands"]], words
+    for word in words:
+        if word.startswith("--vars."):
+            assert word.removeprefix("--vars.") in project["vars"], word
+
+
+def check_pytest(words: list[str]):
+    markers = _setup_cfg()["tool:pytest"]["markers"]
+    for option, value in zip(words, [*words[1:], ""]):
+        if option == "-m":
+            assert value in markers, f"no marker {value!r}"
+        if option.startswith("tests"):
+            assert (ROOT / option.partition("::")[0]).exists(), f"{option} is not there"
+
+
+def check_script(path: str, *words: str):
+    assert (ROOT / path).is_file(), f"{path} is not there"
+    printed, arguments = io.StringIO(), sys.argv
+    source = (ROOT / path).read_text(encoding="utf8")
+    if "import atheris" in source:  # which is not installed for the tests
+        printed.write(source)
+    else:
+        sys.argv = [path, "--help"]
+        try:
+            with redirect_stdout(printed):
+                runpy.run_path(str(ROOT / path), run_name="__main__")
+        except SystemExit:
+            pass
+        finally:
+            sys.argv = arguments
+    for word in words:
+        if word.startswith("--"):
+            assert word in printed.getvalue(), f"{path} has no option {word}"
+
+
+def check_install(words: list[str]):
+    extras = _setup_cfg()["options.extras_require"]
+    for word in words:
+        if word.endswith("]"):
+            for extra in word.rstrip("]").partition("[")[2].split(","):
+                assert extra in extras, f"setup.cfg has no extra {extra!r}"
+        if word.endswith(".txt"):
+            assert (ROOT / word).is_file(), f"{word} is not there"
+
+
+def check_python(block: Block):
+    """Python that is not run must compile, and what it imports from the package must have the arguments it gives."""
+    tree = ast.parse(block.text)
+    imported = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("spacy_pll"):
+            module = import_module(node.module)
+            imported.update({alias.name: getattr(module, alias.name) for alias in node.names})
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in imported:
+            parameters = inspect.signature(imported[node.func.id]).parameters
+            for keyword in node.keywords:
+                assert keyword.arg in parameters, f"{block.where}: {node.func.id} has no argument {keyword.arg!r}"
+
+
+def check_block(block: Block):
+    """Check every command of a bash block."""
+    for words in read_commands(block.text):
+        try:
+            check_command(words)
+        except Exception as error:
+            raise AssertionError(f"{block.where}: {' '.join(words)}: {error}") from error
+
+
+def _setup_cfg() -> configparser.ConfigParser:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    return config

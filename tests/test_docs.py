@@ -1,0 +1,238 @@
+"""Every example of the documentation is run, and every name that it uses is there.
+
+    python -m tests.test_docs --write
+
+runs all examples and writes what came out into the pages, for new weights or a new format: look at `git diff` then.
+It takes the data sets from the folder that SPACY_PLL_DATA names, and leaves out what needs one that is not there.
+"""
+
+import importlib
+import re
+import sys
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+import srsly
+
+from .doc_commands import (
+    ONLY_CHECKED,
+    PYTHON_ONLY_CHECKED,
+    SLOW,
+    check_block,
+    check_command,
+    check_python,
+    is_python_run,
+    make_inputs,
+    make_runner,
+    make_stand_ins,
+    reason_not_run,
+    slow_part,
+)
+from .doc_examples import (
+    PAGES,
+    ROOT,
+    Block,
+    PageRun,
+    Result,
+    assemble,
+    read_blocks,
+    read_commands,
+    read_prose,
+    reconcile,
+    restate,
+    write,
+)
+
+BLOCKS = {page: read_blocks(page) for page in PAGES}
+PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"`([^`]+)`")
+
+
+def run_page(page: Path, folder: Path, stand_ins: dict[str, Path], slow: Collection[str] = ()) -> list[Result]:
+    make_inputs(folder, slow, stand_ins)
+    return list(PageRun(folder, make_runner(slow), is_python_run).run(BLOCKS[page]))
+
+
+@pytest.fixture(scope="module")
+def stand_ins(tmp_path_factory):
+    return make_stand_ins(tmp_path_factory.mktemp("models"))
+
+
+def assert_shown(results: list[Result]):
+    for result in results:
+        assert result.text == result.block.text, f"{result.block.where}; python -m tests.test_docs --write mends it"
+
+
+@PAGE
+def test_examples_give_what_the_page_shows(page, tmp_path, stand_ins):
+    assert_shown(run_page(page, tmp_path, stand_ins))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", SLOW)
+def test_slow_examples_give_what_the_page_shows(part, tmp_path, stand_ins):
+    if not SLOW[part].exists():
+        pytest.skip(f"SPACY_PLL_DATA names no folder with {SLOW[part].name}")
+    (page,) = {page for page, blocks in BLOCKS.items() for block in blocks if part in block.text}
+    assert_shown(run_page(page, tmp_path, stand_ins, slow={part}))
+
+
+@PAGE
+def test_what_is_not_run_names_what_is_there(page):
+    for block in BLOCKS[page]:
+        if block.language == "bash":
+            check_block(block)
+        elif block.language == "python" and not is_python_run(block):
+            check_python(block)
+
+
+@PAGE
+def test_no_block_is_passed_over(page):
+    before = None
+    for block in BLOCKS[page]:
+        if block.is_output:
+            assert before in ("python", "bash"), f"{block.where}: this is the output of no example"
+        elif not block.file:
+            assert block.language in ("python", "bash", "ini", "bibtex"), f"{block.where}: nothing tests this block"
+        before = None if block.is_output else block.language
+
+
+@pytest.mark.parametrize("part", [*ONLY_CHECKED, *SLOW, *PYTHON_ONLY_CHECKED])
+def test_the_lists_of_exceptions_hold_nothing_that_no_page_has(part):
+    assert any(part in block.text for blocks in BLOCKS.values() for block in blocks)
+
+
+@PAGE
+def test_links_lead_somewhere(page):
+    for target in LINK.findall(read_prose(page)):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name}: {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", read_prose(file), re.MULTILINE)
+            assert anchor in map(slug, headings), f"{page.name}: {target}"
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@PAGE
+def test_files_modules_and_commands_in_the_text_are_there(page):
+    for code in CODE.findall(read_prose(page).replace("\n", " ")):
+        if re.fullmatch(r"(scripts|tests|docs|benchmarks|spacy_pll)/[\w./]*", code):
+            assert (ROOT / code).exists(), f"{page.name}: {code}"
+        elif re.fullmatch(r"spacy_pll(\.\w+)+", code):
+            find(code)
+        elif re.match(r"pytest |python (scripts|benchmarks|-m pytest|-m spacy project)", code):
+            check_command(code.split())
+
+
+def find(dotted: str):
+    """What a dotted name stands for: a module, or what a module has."""
+    module, _, name = dotted.rpartition(".")
+    try:
+        return importlib.import_module(dotted)
+    except ModuleNotFoundError:
+        return getattr(importlib.import_module(module), name)
+
+
+def test_the_full_config_has_every_setting():
+    (block,) = [block for block in BLOCKS[ROOT / "docs" / "settings.md"] if "max_batch_tokens" in block.text]
+    component = assemble(block.text).config["components"]["pll"]
+    shown = {line.partition(" = ")[0] for line in block.text.splitlines() if " = " in line}
+    assert shown >= {name for name in component if not isinstance(component[name], dict)} | set(component["model"])
+
+
+def test_citation_names_this_version():
+    citation = srsly.read_yaml(ROOT / "CITATION.cff")
+    assert citation["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors", "license", "references"} <= set(citation)
+    assert re.search(rf"^version = {re.escape(citation['version'])}$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
+    assert f"## {citation['version']}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf8")
+
+
+def test_the_readme_stays_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf8").splitlines()) <= 170
+
+
+@pytest.mark.parametrize(
+    "shown, actual, expected",
+    [
+        ("a  -44.16\n", "a  -44.164\n", "a  -44.16\n"),
+        ("a  -44.16\n", "a  -44.19\n", "a  -44.19\n"),
+        ("-95.42336702346802\n", "-95.42336702399999\n", "-95.42336702346802\n"),
+        ("10 pieces\n", "11 pieces\n", "11 pieces\n"),
+        ("first 1.00\n...\nlast\n", "first 1.00\nx\ny\nlast\n", "first 1.00\n...\nlast\n"),
+        ("first 1.00\n...\nlast\n", "first 2.00\nx\ny\nend\n", "first 2.00\n...\nend\n"),
+        ('{"a": "They ...", "b": 1.5}\n', '{"a": "They could", "b": 2.5}\n', '{"a": "They ...", "b": 2.5}\n'),
+        ("one\n", "one\ntwo\n", "one\ntwo\n"),
+    ],
+)
+def test_shown_output_is_kept_where_it_agrees(shown, actual, expected):
+    assert reconcile(shown, actual) == expected
+
+
+@pytest.mark.parametrize(
+    "comment, value, expected",
+    [
+        ("-44.16", -44.1634, "-44.16"),
+        ("-44.16: the sum", -40.0, "-40.00: the sum"),
+        ("-26.99, None", (-26.9911, None), "-26.99, None"),
+        ("-26.99, None", (-26.9911, 3), "-26.99, 3"),
+        ("3 words", 4, "4 words"),
+    ],
+)
+def test_stated_values_are_kept_where_they_agree(comment, value, expected):
+    assert restate(comment, value) == expected
+
+
+def test_an_example_whose_output_is_not_shown_is_an_error(tmp_path):
+    block = Block(PAGES[0], 1, "python", None, "print(1)\n", "")
+    with pytest.raises(AssertionError, match="does not show"):
+        list(PageRun(tmp_path, make_runner(), is_python_run).run([block]))
+
+
+def test_a_value_that_nothing_computes_is_an_error(tmp_path):
+    block = Block(PAGES[0], 1, "python", None, "x = 2  # 3\n", "")
+    with pytest.raises(AssertionError, match="no expression"):
+        list(PageRun(tmp_path, make_runner(), is_python_run).run([block]))
+
+
+def count() -> str:
+    """How many examples there are, and how they are tested."""
+    python = [block for blocks in BLOCKS.values() for block in blocks if block.language == "python"]
+    bash = [block for blocks in BLOCKS.values() for block in blocks if block.language == "bash"]
+    commands = [words for block in bash for words in read_commands(block.text)]
+    checked = [words for words in commands if reason_not_run(words)]
+    slow = [words for words in commands if slow_part(words)]
+    others = sum(bool(block.file or block.language == "ini") for blocks in BLOCKS.values() for block in blocks)
+    outputs = sum(block.is_output for blocks in BLOCKS.values() for block in blocks)
+    run = sum(map(is_python_run, python))
+    return (
+        f"{run} Python blocks run, {len(python) - run} only checked; {len(commands) - len(checked)} commands run, "
+        f"{len(slow)} of them slow, {len(checked)} only checked; {outputs} outputs compared; "
+        f"{others} files and configs read, written or compared."
+    )
+
+
+def main():
+    if sys.argv[1:] == ["--write"]:
+        with tempfile.TemporaryDirectory() as models:
+            stand_ins = make_stand_ins(Path(models))
+            for page in PAGES:
+                with tempfile.TemporaryDirectory() as folder:
+                    results = run_page(page, Path(folder), stand_ins, slow=SLOW)
+                changed = write(page, results)
+                print(f"{page.relative_to(ROOT)}: {changed} of {len(results)} blocks changed", flush=True)
+    print(count())
+
+
+if __name__ == "__main__":
+    main()
