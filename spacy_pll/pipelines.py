@@ -128,5 +128,7 @@ def describe_model(model: str | None, commit: str | None = None) -> dict[str, st
         return {"package": model, "version": get_package_version(model)}
     folder = Path(model) if model else BUILTIN
     if folder.is_dir():
-        return {"folder": model, "digest": files_digest(sorted(path for path in folder.rglob("*") if path.is_file()))}
+        # A model card says nothing about the scores.
+        files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md")
+        return {"folder": model, "digest": files_digest(files)}
     return {"hub": model, "commit": commit}
