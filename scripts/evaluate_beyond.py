@@ -4,8 +4,8 @@
         [--model FOLDER] [--only cost|spacing|metrics|orders] [--output FILE.json]
 
 BROWN.zip is NLTK's archive of the Brown corpus. BLIMP_FOLDER holds BLiMP's 67 data files. EVENTSADAPT.csv is the set of
-sentences of Kauf et al. (2022). Needs the extra `[project]`. Prints Markdown tables. FILE.json is updated after each result;
-parts of it that are not measured again are kept.
+sentences of Kauf et al. (2022). Needs the extra `[project]`. Prints Markdown tables. FILE.json is updated after each
+result; parts of it that are not measured again are kept.
 """
 
 import argparse
