@@ -1,9 +1,10 @@
-"""Score a corpus: a folder of .txt files, one text a line, becomes one of .spacy files.
+"""Score a corpus: one .spacy file for each .txt file of a folder and its subfolders, in which each line is a text.
 
     python -m scripts.paper.annotate CORPUS OUTPUT [--model builtin] [--metrics word_l2r]
 
-Each OUTPUT/NAME.spacy is a DocBin whose tokens carry their scores; a file appears whole or not
-at all, and is made again only when its text or a setting has changed.
+Each OUTPUT/NAME.spacy is a DocBin whose tokens carry their scores. Each is written atomically, and only if its text or
+a setting has changed. `pll score FOLDER OUTPUT.spacy` writes one file for the whole folder, and scores all of it again
+when a text has changed.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from .scores import Model, identify
 
 
 def annotate(path: Path, target: Path, nlp) -> int:
-    """Score the texts of a file. RETURNS: how many."""
+    """Score the texts of a file. RETURNS: How many there are, without empty lines."""
     kept = DocBin(attrs=["ORTH"], store_user_data=True)
     texts = (record.text for record in read_records(str(path)))
     n = 0
@@ -34,10 +35,10 @@ def annotate(path: Path, target: Path, nlp) -> int:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--model", default=BUILTIN)
-    parser.add_argument("--metrics", type=split_list, default=["word_l2r"])
+    parser.add_argument("corpus", type=Path, help="Folder of .txt files")
+    parser.add_argument("output", type=Path, help="Folder for .spacy files")
+    parser.add_argument("--model", default=BUILTIN, help="Folder or hub name. Default: the built-in model")
+    parser.add_argument("--metrics", type=split_list, default=["word_l2r"], help="Comma-separated. Default: word_l2r")
     args = parser.parse_args()
     with shown_errors():
         files = sorted(args.corpus.rglob("*.txt"))

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place, then renamed."""
+"""Text and JSON files, written atomically."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ __all__ = ["read_json", "sha256", "atomic_folder", "write_json", "write_whole"]
 
 
 def write_whole(path: Path, content: bytes | str):
-    """Write a file; a reader sees the old one or the new one, never half of it."""
+    """Write a file and the folders above it. A reader sees the old content or the new, never a part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         file.write(content.encode("utf8") if isinstance(content, str) else content)

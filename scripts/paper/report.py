@@ -95,7 +95,7 @@ def runs(scores: Scores) -> Table:
             record = read_json(path)
             request, facts = record["request"], record["model"]
             identity = request["model"]
-            revision = identity.get("commit") or f"sha256 {identity['sha256'][:12]}"
+            revision = identity.get("commit") or f"sha256 {identity['digest'][:12]}"
             rows.append(
                 [
                     model.title,

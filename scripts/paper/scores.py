@@ -2,10 +2,9 @@
 
     python -m scripts.paper.scores --models builtin --datasets eventsadapt --blimp-pairs 100
 
-Writes RESULTS/scores/MODEL/COLLECTION.spacy, a DocBin whose tokens carry the scores of all
-metrics, each with a .json beside it that says what was scored by what: texts, model, revision,
-versions. A collection that is there and was made from the same is not scored again. The file
-index.json lists what was asked for last, and is what the analyses read.
+Writes RESULTS/scores/MODEL/COLLECTION.spacy, a DocBin whose tokens carry the scores of all metrics, and next to it a
+.json file with the texts' checksum, the model, its revision and the versions of packages. A collection for which all of
+these are the same is not scored again. The file index.json lists what the last run asked for; the analyses read it.
 
 Words are the model tokenizer's own pre-tokens (`words = "tokenizer"`), as K&I count them.
 """
@@ -27,6 +26,7 @@ from spacy.vocab import Vocab
 from spacy_pll.cli.errors import shown_errors
 from spacy_pll.evaluation.datasets import BLIMP_PATH
 from spacy_pll.extensions import Names, install
+from spacy_pll.pipelines import describe_model
 
 from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset
 from .files import read_json, sha256, write_json, write_whole
@@ -72,29 +72,35 @@ class Model(NamedTuple):
 
 
 def identify(model: Model) -> dict:
-    """What tells this model's weights from any others: a sum over a folder's files, or the hub's commit."""
-    from spacy_pll.language_model import BUILTIN as BUILTIN_FOLDER
+    """What tells this model from all others: a checksum of a folder's files, or the commit on the hub.
 
+    It is known before the model is loaded, so a run in which all is scored already loads none.
+    """
     name, _, revision = model.name.partition("@")
-    folder = BUILTIN_FOLDER if name == BUILTIN else Path(name)
-    if folder.is_dir():
-        files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md")
-        listing = "\n".join(f"{sha256(path)}  {path.relative_to(folder)}" for path in files)
-        return {"name": model.name, "sha256": hashlib.sha256(listing.encode()).hexdigest()}
+    location = None if name == BUILTIN else name
+    on_hub = location is not None and not Path(location).is_dir()
+    return {"name": model.name, **describe_model(location, _hub_commit(name, revision or "main") if on_hub else None)}
+
+
+def _hub_commit(name: str, revision: str) -> str:
+    """The commit that a revision of a model on the hub stands for.
+
+    RAISES (OSError): There is no such model.
+    """
     from transformers import AutoConfig
 
     try:
-        config = AutoConfig.from_pretrained(name, revision=revision or "main", trust_remote_code=False)
+        config = AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
     except OSError as error:
         raise OSError(
-            f"The model {name!r} was not found: it is no folder, and the Hugging Face hub has no such model or cannot "
-            "be reached. Download it while online, or name a folder."
+            f"The model {name!r} was not found: there is no such folder, and the Hugging Face hub has no such model "
+            "or cannot be reached. Download it while online, or name a folder."
         ) from error
-    return {"name": model.name, "commit": config._commit_hash}
+    return config._commit_hash
 
 
 def collections(model: Model, datasets: dict[str, list[str]], blimp: list[str]) -> dict[str, list[str]]:
-    """Name -> texts: all that is scored under a model."""
+    """All texts that are scored under a model, by the name of their collection."""
     words = distinct_words(datasets)
     out = {EXAMPLES: EXAMPLE_SENTENCES, **datasets}
     out.update({WORDS + name: [context.format(word) for word in words] for name, context in CONTEXTS.items()})
@@ -104,13 +110,13 @@ def collections(model: Model, datasets: dict[str, list[str]], blimp: list[str]) 
 
 
 def distinct_words(datasets: dict[str, list[str]]) -> list[str]:
-    """The distinct words of EventsAdapt (of the first data set, where it is not among them), sorted."""
+    """The distinct words of EventsAdapt (or of the first data set, if EventsAdapt is not scored), sorted."""
     sentences = datasets.get(WORDS_FROM) or next(iter(datasets.values()))
     return sorted({word for sentence in sentences for word in lower_case_words(sentence)})
 
 
 class Scorer:
-    """A model's pipeline, made when the first collection needs it."""
+    """The pipeline of a model, made when a collection needs it."""
 
     def __init__(self, model: Model, leading_space: str):
         self.model = model
@@ -127,10 +133,11 @@ class Scorer:
         return nlp
 
     def score(self, texts: list[str], keep_pieces: bool = False, context: str | None = None) -> bytes:
-        """The scored docs, as the bytes of a DocBin, in the order of the texts.
+        """Score texts. RETURNS: The docs in the order of the texts, as the bytes of a DocBin.
 
         keep_pieces (bool): Also keep the wordpieces and their scores.
-        context (Optional[str]): The texts are this, with a word for "{}". The word alone, doc.spans["word"], is scored.
+        context (Optional[str]): The texts are this, with a word in place of "{}". Only that word is scored; it is
+            doc.spans["word"].
         """
         from tqdm import tqdm
 
@@ -145,7 +152,7 @@ class Scorer:
 
     @property
     def facts(self) -> dict:
-        """For the report."""
+        """What the report says about the model."""
         language_model = self.nlp.get_pipe("pll").model
         return {
             "class": type(language_model.transformer).__name__,
@@ -156,9 +163,9 @@ class Scorer:
 
 
 def _doc_of_word(vocab: Vocab, context: str, text: str) -> Doc:
-    """A context with a word in it, as a doc whose doc.spans["word"] is that word.
+    """A context with a word in it, as a doc. doc.spans["word"] is that word.
 
-    spaCy's tokenizer would not always leave the word a token: "wed." is an abbreviation to it.
+    The doc is not made by spaCy's tokenizer, which does not always give the word a token: "wed." is an abbreviation.
     """
     before, after = context.split("{}")
     words = [*before.split(), text[len(before) : len(text) - len(after)], *after.split()]
@@ -169,8 +176,8 @@ def _doc_of_word(vocab: Vocab, context: str, text: str) -> Doc:
 
 
 def request(name: str, texts: list[str], model: Model, identity: dict, leading_space: str) -> dict:
-    """What a collection's scores depend on: they are made again when any of it changes."""
-    digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    """What the scores of a collection depend on. When any of it changes, the collection is scored again."""
+    texts_sha256 = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     settings = {"metrics": model.metrics, "words": "tokenizer"}
     if model.kind == "causal":
         settings["leading_space"] = leading_space
@@ -179,7 +186,7 @@ def request(name: str, texts: list[str], model: Model, identity: dict, leading_s
         "format": FORMAT,
         "collection": name,
         "texts": len(texts),
-        "texts_sha256": digest,
+        "texts_sha256": texts_sha256,
         "kind": model.kind,
         "model": identity,
         "settings": settings,
@@ -188,7 +195,7 @@ def request(name: str, texts: list[str], model: Model, identity: dict, leading_s
 
 
 def is_done(path: Path, wanted: dict) -> bool:
-    """Is there a file of scores made from just this, and as it was written?"""
+    """Whether there is a file of scores that was made for this request and has not changed since."""
     beside = path.with_suffix(".json")
     if not (path.is_file() and beside.is_file()):
         return False
@@ -197,7 +204,7 @@ def is_done(path: Path, wanted: dict) -> bool:
 
 
 def score_all(model: Model, texts_by_name: dict[str, list[str]], folder: Path, leading_space: str) -> Iterator[str]:
-    """Score what is not there yet. YIELDS: a line for each collection."""
+    """Score the collections that are not scored yet. YIELDS: One line per collection, for the user."""
     identity = identify(model)
     scorer = Scorer(model, leading_space)
     for name, texts in texts_by_name.items():
@@ -206,13 +213,13 @@ def score_all(model: Model, texts_by_name: dict[str, list[str]], folder: Path, l
         if is_done(path, wanted):
             yield f"{model.title}, {name}: {len(texts)} texts, scored before"
             continue
-        scorer.nlp  # noqa: B018  (loading is no part of the time)
+        scorer.nlp  # noqa: B018  (load before the time is taken)
         begin = time.perf_counter()
         distinct = list(dict.fromkeys(texts))
         content = scorer.score(distinct, name == EXAMPLES, CONTEXTS.get(name.removeprefix(WORDS)))
         seconds = time.perf_counter() - begin
         write_whole(path, content)
-        # The record comes last: what has one is whole.
+        # The record is written last: a file that has one is complete.
         record = {
             "request": wanted,
             "model": scorer.facts,
@@ -227,7 +234,7 @@ def score_all(model: Model, texts_by_name: dict[str, list[str]], folder: Path, l
 
 
 class Scores:
-    """What `main` has left in RESULTS/scores, for the analyses."""
+    """The scores in RESULTS/scores, for the analyses."""
 
     def __init__(self, results: Path):
         self.folder = results / "scores"
@@ -258,10 +265,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=split_list, required=True, help="Masked language models, comma-separated")
     parser.add_argument("--causal-models", type=split_list, default=[], help="Left-to-right ones")
-    parser.add_argument("--causal-default", default="", help="A folder that is taken for one where it exists")
+    parser.add_argument("--causal-default", default="", help="A folder to use as one if it exists and none is named")
     parser.add_argument("--leading-space", default="word", choices=["word", "previous"])
     parser.add_argument("--datasets", type=split_list, default=["eventsadapt"])
-    parser.add_argument("--blimp-pairs", type=int, default=100, help="How many of each paradigm's 1,000; 0 for none")
+    parser.add_argument(
+        "--blimp-pairs", type=int, default=100, help="How many of each paradigm's 1,000 pairs; 0 for none"
+    )
     parser.add_argument("--gpu-id", type=int, default=-1, help="GPU ID or -1 for CPU")
     parser.add_argument("--assets", type=Path, default=Path("assets"))
     parser.add_argument("--results", type=Path, default=Path("results"))
