@@ -173,7 +173,9 @@ def check_script(path: str, *words: str):
     if "import atheris" in source:  # which is not installed for the tests
         printed.write(source)
     else:
+        folder = str((ROOT / path).parent)
         sys.argv = [path, "--help"]
+        sys.path.insert(0, folder)  # as Python does for a script, which may import its neighbours
         try:
             with redirect_stdout(printed):
                 runpy.run_path(str(ROOT / path), run_name="__main__")
@@ -181,6 +183,10 @@ def check_script(path: str, *words: str):
             pass
         finally:
             sys.argv = arguments
+            sys.path.remove(folder)
+            for name, module in list(sys.modules.items()):  # scripts of other folders have neighbours of the same names
+                if (getattr(module, "__file__", None) or "").startswith(folder + os.sep):
+                    del sys.modules[name]
     for word in words:
         if word.startswith("--"):
             assert word in printed.getvalue(), f"{path} has no option {word}"

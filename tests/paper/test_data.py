@@ -30,7 +30,7 @@ def test_the_same_pairs_each_time(tiny_assets):
     ("row", "message"),
     [
         ("{", ".jsonl, line 2: not valid JSON"),
-        ("[]", ".jsonl, line 2: a JSON list"),
+        ("[]", ".jsonl, line 2: this is a JSON list"),
         ({"sentence_good": "A.", "linguistics_term": "ellipsis"}, ".jsonl, line 2: there is no 'sentence_bad'"),
         (
             {"sentence_good": "A.", "sentence_bad": " ", "linguistics_term": "ellipsis"},
