@@ -8,7 +8,7 @@ import argparse
 import os
 from pathlib import Path
 
-from spacy_pll.evaluation import datasets
+from spacy_pll.evaluation import published_texts
 from spacy_pll.evaluation.minimal_pairs import first_pairs, read_pairs
 
 VARIABLE = "SPACY_PLL_DATA"
@@ -40,22 +40,22 @@ def find_tokenizer(data: Path, name: str) -> Path:
 
 def blimp_sentences(data: Path, n: int) -> list[str]:
     """n sentences, both of each pair, spread evenly over the paradigms; n must be at least twice their number."""
-    pairs = read_pairs(str(datasets.data_sets_folder(data) / datasets.BLIMP_PATH))
+    pairs = read_pairs(str(published_texts.data_sets_folder(data) / published_texts.BLIMP_PATH))
     chosen = first_pairs(pairs, n // (2 * PARADIGMS) + 1)
     return [sentence for pair in chosen for sentence in (pair.good, pair.bad)][:n]
 
 
-def brown_files(data: Path) -> list[list[datasets.Sentence]]:
+def brown_files(data: Path) -> list[list[published_texts.Sentence]]:
     """The files of the Brown corpus."""
-    return datasets.read_brown(datasets.data_sets_folder(data) / datasets.BROWN_PATH)
+    return published_texts.read_brown(published_texts.data_sets_folder(data) / published_texts.BROWN_PATH)
 
 
 def brown_sentences(data: Path, n: int | None = None) -> list[str]:
     """n sentences, evenly spread over the corpus, or all of them."""
-    sentences = [datasets.join_words(words) for file in brown_files(data) for words in file]
+    sentences = [published_texts.join_words(words) for file in brown_files(data) for words in file]
     return sentences if n is None else sentences[:: max(1, len(sentences) // n)][:n]
 
 
 def brown_paragraphs(data: Path, n: int, tokenizer) -> list[str]:
     """n texts of at least 400 wordpieces, from evenly spread files."""
-    return datasets.brown_paragraphs(brown_files(data), n, tokenizer)
+    return published_texts.brown_paragraphs(brown_files(data), n, tokenizer)

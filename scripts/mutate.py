@@ -26,11 +26,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Those that hold the arithmetic against plain references.
 TESTS = {
-    "metrics": ["test_metrics.py", "scoring/test_plan.py", "scoring/test_masking.py"],
+    "metrics": ["test_metrics.py", "scoring/test_plan.py", "scoring/test_mask_blocks.py"],
     "scoring.wordpieces": ["scoring/test_wordpieces.py", "scoring/test_windows.py", "test_fuzz.py"],
     "scoring.windows": ["scoring/test_windows.py", "test_fuzz.py"],
-    "scoring.masking": ["scoring/test_masking.py", "scoring/test_plan.py", "test_fuzz.py"],
-    "scoring.plan": ["scoring/test_plan.py", "scoring/test_masking.py", "test_fuzz.py"],
+    "scoring.mask_blocks": ["scoring/test_mask_blocks.py", "scoring/test_plan.py", "test_fuzz.py"],
+    "scoring.plan": ["scoring/test_plan.py", "scoring/test_mask_blocks.py", "test_fuzz.py"],
 }
 ARITHMETIC = {"Add", "Sub", "Mul", "FloorDiv", "Div", "Mod", "Pow"}
 KEPT = {True: {"Add", "Sub", "Mul", "FloorDiv"}, False: {"BitAnd", "BitOr", "BitXor"}}

@@ -124,7 +124,7 @@ def test_no_file_names_a_folder_outside_the_project():
     ("module", "source", "wrong"),
     [
         ("scoring.plan", "from ..metrics import get_metric", []),
-        ("scoring.plan", "from .masking import x\nimport numpy", []),
+        ("scoring.plan", "from .mask_blocks import x\nimport numpy", []),
         ("scoring.plan", "from ..corpus.readers import Record", ["scoring.plan imports corpus.readers.Record"]),
         ("corpus.runs", "def f():\n    from ..cli import app", ["corpus.runs imports cli.app"]),
         ("corpus.__init__", "from ..evaluation import scoring", ["corpus.__init__ imports evaluation.scoring"]),

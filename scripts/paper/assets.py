@@ -11,8 +11,8 @@ import argparse
 from pathlib import Path
 
 from spacy_pll.cli.errors import shown_errors
-from spacy_pll.evaluation.datasets import BLIMP_PATH, data_sets_folder
 from spacy_pll.evaluation.minimal_pairs import ENDINGS
+from spacy_pll.evaluation.published_texts import BLIMP_PATH, data_sets_folder
 
 from .files import sha256, write_whole
 

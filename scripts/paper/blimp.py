@@ -7,8 +7,8 @@ import argparse
 from pathlib import Path
 
 from spacy_pll.cli.errors import shown_errors
-from spacy_pll.evaluation.datasets import BLIMP_PATH
 from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, outcomes
+from spacy_pll.evaluation.published_texts import BLIMP_PATH
 
 from .data import BLIMP, PHENOMENA, read_blimp
 from .names import METRIC_COLOURS, METRIC_TITLES, published, score_name

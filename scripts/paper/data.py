@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from spacy_pll.corpus.readers import InputError
-from spacy_pll.evaluation.datasets import (
+from spacy_pll.evaluation.minimal_pairs import BLIMP as BLIMP_COLUMNS
+from spacy_pll.evaluation.minimal_pairs import Pair, read_pairs, sample_pairs
+from spacy_pll.evaluation.published_texts import (
     BROWN_PATH,
     EVENTSADAPT_PATH,
     LIBRISPEECH_PATH,
@@ -12,8 +14,6 @@ from spacy_pll.evaluation.datasets import (
     read_eventsadapt,
     read_librispeech,
 )
-from spacy_pll.evaluation.minimal_pairs import BLIMP as BLIMP_COLUMNS
-from spacy_pll.evaluation.minimal_pairs import Pair, read_pairs, sample_pairs
 
 # K&I appendices B and E: the word stands in each of these. "{}" alone is no context.
 CONTEXTS = {

@@ -24,7 +24,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_pll.cli.errors import shown_errors
-from spacy_pll.evaluation.datasets import BLIMP_PATH
+from spacy_pll.evaluation.published_texts import BLIMP_PATH
 from spacy_pll.extensions import Names, install
 from spacy_pll.pipelines import describe_model
 

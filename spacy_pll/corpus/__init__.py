@@ -1,1 +1,1 @@
-"""Texts in, scores out, at any size: readers, rows and formats, files, shards to resume from, runs."""
+"""Texts in, scores out, at any size: readers, rows and formats, files, results that can be resumed, runs."""

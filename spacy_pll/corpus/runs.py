@@ -19,8 +19,8 @@ from ..language_model.checksums import files_digest
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
 from .formats import Format, find_format
 from .readers import STANDARD_STREAM, Record, list_files, read_records
+from .resumable import ResumableOutput
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
-from .shards import Shards
 from .workers import watch_workers
 
 # Large enough that opening and closing a part costs nothing, and small enough that little is scored a second time.
@@ -83,7 +83,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
     """
     output_format = find_format(output_path, ROWS[run.rows])
-    shards = Shards(Path(output_path), resume, force)
+    parts = ResumableOutput(Path(output_path), resume, force)
     nlp = run.make_pipeline()
     with _standard_input_as_file(run) as path:
         summary = summarize_input(path, run.column, nlp.vocab)
@@ -91,10 +91,10 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         input_ = {"column": run.column, **summary._asdict()}
         settings = {"rows": run.rows, "batch_size": run.batch_size}
         device = str(get_torch_default_device())
-        done = shards.begin(make_manifest(input_, settings, run.pipeline.model, nlp, device))
+        done = parts.begin(make_manifest(input_, settings, run.pipeline.model, nlp, device))
         if done is not None:
             records = read_records(path, run.column, nlp.vocab)
-            _score_to_shards(nlp, records, summary.texts, shards, done, output, run)
+            _score_to_parts(nlp, records, summary.texts, parts, done, output, run)
 
 
 def score_to_stream(run: Run) -> Iterator[bytes]:
@@ -161,8 +161,8 @@ def score_records(
             yield ScoredText(number, doc, record, doc._.get(pieces) or 0)
 
 
-def _score_to_shards(
-    nlp: Language, records: Iterable[Record], n_texts: int, shards: Shards, done: int, output: Format, run: Run
+def _score_to_parts(
+    nlp: Language, records: Iterable[Record], n_texts: int, parts: ResumableOutput, done: int, output: Format, run: Run
 ):
     """Score the parts that are not done, and join all parts.
 
@@ -174,8 +174,8 @@ def _score_to_shards(
     scored = score_records(nlp, islice(records, first, None), run.batch_size, run.n_process, first)
     scored = iter(run.progress(scored, n_texts, first))
     for number in range(done, n_parts):
-        shards.write(number, output.encode(islice(scored, size)))
-    shards.merge(output.merge, n_parts)
+        parts.write(number, output.encode(islice(scored, size)))
+    parts.merge(output.merge, n_parts)
 
 
 def _make_format(output_format: type[Format], run: Run, nlp: Language, fields: list[str]) -> Format:

@@ -13,11 +13,11 @@ from ray.data.exceptions import ExecutionTimeoutError
 
 from ..corpus.files import write_json
 from ..corpus.readers import InputError
+from ..corpus.resumable import MANIFEST
 from ..corpus.rows import check_columns
 from ..corpus.runs import make_manifest
-from ..corpus.shards import MANIFEST
 from ..pipelines import PipelineSettings, make_pipeline
-from .datasets import PARQUET, summarize_files
+from .published_texts import PARQUET, summarize_files
 from .workers import added_columns, annotate
 
 # About 100 MB in memory for sentences, and a tenth of that on the disk.

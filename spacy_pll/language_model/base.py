@@ -3,7 +3,7 @@
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from ..scoring.plan import Batch
 from . import BUILTIN
 from . import forward as forward_module
 from .capabilities import find_capabilities, make_trial, sees_what_follows
-from .checkpoint import check_no_remote_code, max_length_of, read_checkpoint, to_device
+from .checkpoint import max_length_of, read_checkpoint, to_device
+from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text
 from .checksums import check_checksums, write_checksums
 from .forward import Forward
 from .log_probs import PendingLogProbs, TargetLogProbs
@@ -184,20 +185,17 @@ class TransformerLanguageModel:
         tokenizer.no_truncation()  # it would lose text
         tokenizer.no_padding()
         max_length = max_length_of(transformer, hf_tokenizer)
-        if max_length <= len(tokenizer.encode("").ids):
-            raise ValueError(
-                f"The model {source!r} reads at most {max_length} wordpieces, special tokens included, which "
-                "leaves no room for text. Check `model_max_length` in tokenizer_config and the model's config.json."
-            )
+        check_room_for_text(tokenizer, max_length, source)
         max_tokens, max_positions = batch_limits(transformer, transformer.device, max_length)
         pad_id = hf_tokenizer.pad_token_id if hf_tokenizer.pad_token_id is not None else 0
         forward = Forward(transformer)
         log_probs = self._log_probs(forward, hf_tokenizer, tokenizer, source)
         trial = make_trial(tokenizer, max_length, pad_id, self.shift)
+        n_embeddings = transformer.get_input_embeddings().num_embeddings
         with torch.inference_mode():
-            found = find_capabilities(
-                log_probs, forward, trial, source, lambda: self._check_direction(log_probs, trial.long, source)
-            )
+            found = find_capabilities(log_probs, forward, trial, source)
+            sees_both_sides = sees_what_follows(log_probs, trial.long, n_embeddings)
+        check_direction(sees_both_sides, self.sees_both_sides, self.example, source)
         forward.narrowing = found.narrowing
         forward.set_arithmetic(self.mixed_precision, self.compile)
         if found.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
@@ -218,11 +216,7 @@ class TransformerLanguageModel:
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         """RAISES (ValueError): A model with this config and tokenizer is of another kind."""
-        if type(config) not in self.configs:
-            raise ValueError(
-                f"The model {source!r} is of type {config.model_type!r}, for which transformers has no {self.kind} "
-                f"language model. Choose a checkpoint of one, such as {self.example!r}."
-            )
+        check_kind(config, self.configs, self.kind, self.example, source)
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         """What turns text into ids, special tokens included."""
@@ -233,26 +227,6 @@ class TransformerLanguageModel:
     ) -> TargetLogProbs:
         """What computes the log-probabilities of targets."""
         return TargetLogProbs(forward, self.shift)
-
-    def _check_direction(self, log_probs: Callable[[Batch], torch.Tensor], ids: Any, source: str) -> None:
-        """A masked model must see what follows a piece, and a left-to-right one must not, whatever their class says.
-
-        RAISES (ValueError): It is the other way round.
-        """
-        n_embeddings = log_probs.forward.model.get_input_embeddings().num_embeddings
-        sees = sees_what_follows(log_probs, ids, n_embeddings)
-        if self.sees_both_sides and not sees:
-            raise ValueError(
-                f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "
-                'config.json makes it one. Use spacy-pll.CausalLM.v1 for it, with metrics = ["causal"], or choose a '
-                f"masked language model, such as {self.example!r}."
-            )
-        if sees and not self.sees_both_sides:
-            raise ValueError(
-                f"The model {source!r} sees what follows a piece, so each piece would give itself away: it is not a "
-                "left-to-right model, or its config.json makes it none. Use spacy-pll.MaskedLM.v1 if it is a masked "
-                f"language model, or choose a left-to-right one, such as {self.example!r}."
-            )
 
     def submit(self, batches: Iterable[Batch]) -> PendingLogProbs:
         """Run forward passes, one after the other, without waiting for their results.

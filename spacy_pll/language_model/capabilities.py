@@ -12,6 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..scoring.plan import Batch
+from .checks import check_finite
 from .forward import Forward
 
 # A text, and a shorter one to be padded to its length.
@@ -55,14 +56,11 @@ def make_trial(tokenizer: Tokenizer, max_length: int, pad_id: int, shift: int) -
     return Trial(long, short, batch(short[None], len(short)), batch(ids, len(long), len(short)))
 
 
-def find_capabilities(
-    log_probs: LogProbs, forward: Forward, trial: Trial, source: str, check: Callable[[], None] = lambda: None
-) -> Capabilities:
+def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, source: str) -> Capabilities:
     """Find out what leaves the log-probabilities as they are. Where a saving changes them, it is not used: slower, and
     right. The result is not applied to `forward`.
 
     log_probs (Callable[[Batch], Tensor]): Runs `forward`.
-    check (Callable[[], None]): A further check of the model, once it is known to run.
     RAISES (ValueError): The model cannot read a short text, or gives values that are not finite.
     """
     forward.narrowing = None
@@ -73,12 +71,7 @@ def find_capabilities(
             f"The model {source!r} ({type(forward.model).__name__}) cannot read a short text by itself: "
             f"{error}. Choose a model of another architecture."
         ) from error
-    if not reference.isfinite().all():
-        raise ValueError(
-            f"The model {source!r} gives log-probabilities that are not finite, even for a short text: its weights "
-            "are damaged. Get the model again, or choose another one."
-        )
-    check()
+    check_finite(reference, source)
     pads = forward.takes_mask and _matches_reference(log_probs, trial.together, reference)
     try:
         for narrowing in Forward.narrowings:

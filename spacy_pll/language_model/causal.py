@@ -9,13 +9,13 @@ from tokenizers.processors import Sequence as PostProcessorSequence
 from tokenizers.processors import TemplateProcessing
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
-    MODEL_FOR_MASKED_LM_MAPPING,
     AutoModelForCausalLM,
     PreTrainedTokenizerBase,
 )
 
 from ..scoring.plan import Batch
 from .base import TransformerLanguageModel
+from .checks import check_no_masked_model
 from .forward import Forward
 from .log_probs import TargetLogProbs
 
@@ -57,12 +57,7 @@ class CausalLanguageModel(TransformerLanguageModel):
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         super()._check(config, tokenizer, source)
-        # transformers would load BERT as a decoder, too: with attention to both sides, so every piece sees itself.
-        if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
-            raise ValueError(
-                f"The model {source!r} is of type {config.model_type!r}, a masked language model. Use "
-                f"spacy-pll.MaskedLM.v1 for it, or choose a left-to-right model, such as {self.example!r}."
-            )
+        check_no_masked_model(config, self.example, source)
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         backend = tokenizer.backend_tokenizer

@@ -1,8 +1,4 @@
-"""Read a checkpoint from a folder or the hub, and refuse what cannot score text.
-
-Each refusal says what was wrong and what to choose instead. A model whose head was not trained
-is never used: its weights would be random, and so would the scores.
-"""
+"""Read a checkpoint from a folder or the hub."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -14,6 +10,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
+
+from .checks import check_fast, check_trained, check_vocabulary
 
 # The most ids in a context, for a model that states no limit.
 DEFAULT_MAX_LENGTH = 512
@@ -54,12 +52,7 @@ def read_checkpoint(
             file = _damaged_file(source) or source
             raise OSError(f"The weights of {file!r} cannot be read: {error}. Get the model again.") from error
     check_trained(report["missing_keys"], type(model).__name__, source)
-    n_embeddings = model.get_input_embeddings().num_embeddings
-    if len(tokenizer) > n_embeddings:
-        raise ValueError(
-            f"The tokenizer of {source!r} has {len(tokenizer)} entries and the model {n_embeddings}. "
-            "They do not belong together. Choose a folder in which they do."
-        )
+    check_vocabulary(tokenizer, model, source)
     return tokenizer, model
 
 
@@ -82,36 +75,6 @@ def _unreadable(source: str, error: Exception) -> str:
             f"With a SentencePiece file instead, it needs: pip install sentencepiece protobuf. ({error})"
         )
     return f"The configuration or tokenizer of {source!r} cannot be read. {advice}"
-
-
-def check_fast(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
-    """RAISES (ValueError): The tokenizer gives no character offsets."""
-    if not tokenizer.is_fast:
-        raise ValueError(
-            f"The tokenizer of {source!r} ({type(tokenizer).__name__}) has no fast version, so it does not give the "
-            "position of a piece in the text. Choose a model with a tokenizer.json."
-        )
-
-
-def check_trained(missing_keys: list[str], class_name: str, source: str) -> None:
-    """RAISES (ValueError): The checkpoint lacks weights, which transformers has filled at random."""
-    missing = sorted(missing_keys)
-    if missing:
-        raise ValueError(
-            f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
-            f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. "
-            f"Choose a checkpoint that was saved as {class_name}, with its language-modelling head."
-        )
-
-
-def check_no_remote_code(**settings: dict | None) -> None:
-    """RAISES (ValueError): A setting asks to run code that comes with a model."""
-    for setting, config in settings.items():
-        if "trust_remote_code" in (config or {}):
-            raise ValueError(
-                f"`trust_remote_code` is set in {setting}. Code that comes with a model is never run here. "
-                "Choose a model whose architecture is part of transformers, and remove the setting."
-            )
 
 
 def to_device(model: PreTrainedModel, device: torch.device) -> PreTrainedModel:

@@ -5,6 +5,7 @@ from typing import Any
 from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM, PreTrainedTokenizerBase
 
 from .base import TransformerLanguageModel
+from .checks import check_mask_token
 
 
 class MaskedLanguageModel(TransformerLanguageModel):
@@ -22,9 +23,5 @@ class MaskedLanguageModel(TransformerLanguageModel):
         return self.load().hf_tokenizer.mask_token_id
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
-        if tokenizer.mask_token_id is None:
-            raise ValueError(
-                f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
-                f"such as {self.example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
-            )
+        check_mask_token(tokenizer, self.example, source)
         super()._check(config, tokenizer, source)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..metrics import FloatArray, IntArray, Metric
-from .masking import MaskBlock, distinct_rows, iter_mask_blocks
+from .mask_blocks import MaskBlock, distinct_rows, iter_mask_blocks
 from .windows import Context
 
 # The most ids in the masked contexts of one plan. It bounds a plan's memory to some 100 MB.

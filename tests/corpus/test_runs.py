@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from spacy_pll.corpus.readers import InputError
+from spacy_pll.corpus.resumable import ResumeError
 from spacy_pll.corpus.runs import PACKAGES, Run, make_manifest, score_to_file, score_to_stream, summarize_input
-from spacy_pll.corpus.shards import ResumeError
 from spacy_pll.language_model.checksums import files_digest
 from spacy_pll.pipelines import PipelineSettings, describe_model
 

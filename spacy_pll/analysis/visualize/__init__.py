@@ -2,7 +2,7 @@
 
 Scores are natural logarithms throughout; surprisal, -log2 of the probability, is in bits.
 
-`scores.css` has the colours and the layout of scored text; `page.html`, `page.css` and `page.js` are for whole pages.
+`style.css` has the colours and the layout of scored text; `page.html`, `page_frame.css` and `page.js` make whole pages.
 """
 
 from .html import View, page_parts, render, render_comparison, render_continuations

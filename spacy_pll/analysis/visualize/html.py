@@ -134,7 +134,7 @@ def _framed(title: str, articles: Iterable[str], vmin: float, page: bool) -> str
 def _fragment(articles: Iterable[str], vmin: float) -> str:
     """For a notebook: the articles with their style and legend. MathJax must not take dollar signs for formulas."""
     check_vmin(vmin)
-    style = f"<style>\n{_read('scores.css')}</style>"
+    style = f"<style>\n{_read('style.css')}</style>"
     return f'<div class="pll-viz tex2jax_ignore mathjax_ignore">{style}{_legend(vmin)}{"".join(articles)}</div>'
 
 
@@ -144,7 +144,7 @@ def _page(title: str, articles: Iterable[str], vmin: float, **details) -> Iterat
     details: More of what `page.html` asks for.
     """
     check_vmin(vmin)
-    style = _read("scores.css") + _read("page.css")
+    style = _read("style.css") + _read("page_frame.css")
     return _page_template().generate(
         title=title, articles=articles, style=style, script=_read("page.js"), legend=_legend(vmin), **details
     )

@@ -1,10 +1,10 @@
-"""The colour scale: equal steps of score, from likely to unlikely. The colours themselves are in `scores.css`."""
+"""The colour scale: equal steps of score, from likely to unlikely. The colours themselves are in `style.css`."""
 
 import math
 
 VMIN = -20.0
 
-# scores.css has a rule for each step: the classes s0 to s9.
+# style.css has a rule for each step: the classes s0 to s9.
 N_STEPS = 10
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from spacy_pll.corpus.formats import JsonLines
-from spacy_pll.corpus.shards import ResumeError, Shards
+from spacy_pll.corpus.resumable import ResumableOutput, ResumeError
 
 MANIFEST = {"input": {"texts": 3, "digest": "abc"}, "batch_size": 2, "model": {"folder": None}}
 
@@ -19,54 +19,54 @@ def join(parts):
 
 def interrupted(output, n_parts=2):
     """A run that has written some parts."""
-    shards = Shards(output)
-    assert shards.begin(MANIFEST) == 0
+    parts = ResumableOutput(output)
+    assert parts.begin(MANIFEST) == 0
     for number in range(n_parts):
-        shards.write(number, [f"part {number}\n".encode()])
-    shards.lock.close()  # as when a process ends
-    return shards.folder
+        parts.write(number, [f"part {number}\n".encode()])
+    parts.lock.close()  # as when a process ends
+    return parts.folder
 
 
 def test_parts_are_joined_and_deleted(output):
-    shards = Shards(output)
-    assert shards.begin(MANIFEST) == 0
+    parts = ResumableOutput(output)
+    assert parts.begin(MANIFEST) == 0
     for number in range(2):
-        shards.write(number, [b"part ", b"%d\n" % number])
+        parts.write(number, [b"part ", b"%d\n" % number])
     assert not output.exists()
-    shards.merge(join, 2)
+    parts.merge(join, 2)
     assert output.read_bytes() == b"part 0\npart 1\n"
     assert json.loads((output.parent / "out.jsonl.manifest.json").read_text()) == MANIFEST
     assert sorted(path.name for path in output.parent.iterdir()) == ["out.jsonl", "out.jsonl.manifest.json"]
     # The same run again, resumed: nothing is to be done.
-    assert Shards(output, resume=True).begin(MANIFEST) is None
+    assert ResumableOutput(output, resume=True).begin(MANIFEST) is None
 
 
 def test_a_run_resumes_after_its_last_part(output):
     folder = interrupted(output)
     (folder / "000002.jsonl.unfinished").write_text("half a par")
-    shards = Shards(output, resume=True)
-    assert shards.begin(MANIFEST) == 2
-    shards.write(2, [b"part 2\n"])
-    shards.merge(join, 3)
+    parts = ResumableOutput(output, resume=True)
+    assert parts.begin(MANIFEST) == 2
+    parts.write(2, [b"part 2\n"])
+    parts.merge(join, 3)
     assert output.read_bytes() == b"part 0\npart 1\npart 2\n" and not folder.exists()
 
 
 def test_a_run_that_was_stopped_before_its_manifest_was_written_starts_from_the_beginning(output):
     folder = interrupted(output, n_parts=0)
     (folder / "manifest.json").unlink()
-    assert Shards(output, resume=True).begin(MANIFEST) == 0
+    assert ResumableOutput(output, resume=True).begin(MANIFEST) == 0
     assert json.loads((folder / "manifest.json").read_text()) == MANIFEST
 
 
 def test_existing_results_are_kept_unless_forced(output):
     interrupted(output)
     with pytest.raises(ResumeError, match="holds an unfinished run. Continue it with --resume, or start again with"):
-        Shards(output)
-    shards = Shards(output, force=True)
-    assert shards.begin(MANIFEST) == 0 and not list(shards.folder.glob("0*"))
-    shards.merge(join, 0)
+        ResumableOutput(output)
+    parts = ResumableOutput(output, force=True)
+    assert parts.begin(MANIFEST) == 0 and not list(parts.folder.glob("0*"))
+    parts.merge(join, 0)
     with pytest.raises(ResumeError, match="out.jsonl exists. Replace it with --force"):
-        Shards(output)
+        ResumableOutput(output)
 
 
 @pytest.mark.parametrize(
@@ -81,21 +81,21 @@ def test_existing_results_are_kept_unless_forced(output):
 def test_a_run_that_differs_is_refused(output, change, message):
     interrupted(output)
     with pytest.raises(ResumeError, match=message):
-        Shards(output, resume=True).begin({**MANIFEST, **change})
+        ResumableOutput(output, resume=True).begin({**MANIFEST, **change})
 
 
 def test_a_manifest_that_is_damaged_or_missing(output):
     folder = interrupted(output)
     (folder / "manifest.json").write_text("{")
     with pytest.raises(ResumeError, match="manifest.json is damaged .* Start again with --force"):
-        Shards(output, resume=True).begin(MANIFEST)
+        ResumableOutput(output, resume=True).begin(MANIFEST)
     folder.joinpath("lock").unlink()
     output.write_text("precious")
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()
     with pytest.raises(ResumeError, match="out.jsonl.manifest.json is not there, so it is unknown what was scored"):
-        Shards(output, resume=True).begin(MANIFEST)
+        ResumableOutput(output, resume=True).begin(MANIFEST)
     assert output.read_text() == "precious"
 
 
@@ -107,6 +107,6 @@ def test_parts_of_the_version_before_are_used(output):
     (folder / "manifest.json").write_text(text, encoding="utf8")
     (folder / "lock").write_text("4711")
     (folder / "000000.jsonl").write_text("part 0\n")
-    shards = Shards(output, resume=True)
-    assert shards.begin(MANIFEST) == 1
+    parts = ResumableOutput(output, resume=True)
+    assert parts.begin(MANIFEST) == 1
     assert (folder / "manifest.json").read_text(encoding="utf8") == text

@@ -4,7 +4,7 @@ import zipfile
 import pytest
 
 from spacy_pll.corpus.readers import InputError
-from spacy_pll.evaluation.datasets import (
+from spacy_pll.evaluation.published_texts import (
     BROWN_PATH,
     EVENTSADAPT_PATH,
     brown_paragraphs,

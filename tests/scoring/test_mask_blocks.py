@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, get_metric
-from spacy_pll.scoring.masking import iter_mask_blocks, share_passes
+from spacy_pll.scoring.mask_blocks import iter_mask_blocks, share_passes
 from spacy_pll.scoring.plan import make_plans
 
 from ..test_metrics import WITHIN_WORDS

@@ -21,7 +21,7 @@ class ResumeError(ValueError):
     """A run cannot start or resume here. The message says why, and what to type."""
 
 
-class Shards:
+class ResumableOutput:
     """The parts of one output file, in the folder OUTPUT.parts until they are joined to OUTPUT.
 
     output (Path): The output file. Its manifest is OUTPUT.manifest.json.

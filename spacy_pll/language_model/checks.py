@@ -1,0 +1,125 @@
+"""What a language model must be to score text. A model that fails a check is refused on loading.
+
+Each error says what was wrong and what to choose instead. A model whose head was not trained is
+never used: its weights would be random, and so would the scores. Files of a saved model that were
+altered are found by `checksums.check_checksums`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from transformers import MODEL_FOR_MASKED_LM_MAPPING, PreTrainedModel, PreTrainedTokenizerBase
+
+
+def check_no_remote_code(**settings: dict | None) -> None:
+    """RAISES (ValueError): A setting asks to run code that comes with a model."""
+    for setting, config in settings.items():
+        if "trust_remote_code" in (config or {}):
+            raise ValueError(
+                f"`trust_remote_code` is set in {setting}. Code that comes with a model is never run here. "
+                "Choose a model whose architecture is part of transformers, and remove the setting."
+            )
+
+
+def check_fast(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+    """RAISES (ValueError): The tokenizer gives no character offsets."""
+    if not tokenizer.is_fast:
+        raise ValueError(
+            f"The tokenizer of {source!r} ({type(tokenizer).__name__}) has no fast version, so it does not give the "
+            "position of a piece in the text. Choose a model with a tokenizer.json."
+        )
+
+
+def check_kind(config: Any, configs: Mapping[Any, Any], kind: str, example: str, source: str) -> None:
+    """RAISES (ValueError): transformers has no language model of this kind for the configuration.
+
+    configs (Mapping): The configurations for which it has one.
+    """
+    if type(config) not in configs:
+        raise ValueError(
+            f"The model {source!r} is of type {config.model_type!r}, for which transformers has no {kind} "
+            f"language model. Choose a checkpoint of one, such as {example!r}."
+        )
+
+
+def check_mask_token(tokenizer: PreTrainedTokenizerBase, example: str, source: str) -> None:
+    """RAISES (ValueError): The tokenizer has no mask token."""
+    if tokenizer.mask_token_id is None:
+        raise ValueError(
+            f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
+            f"such as {example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
+        )
+
+
+def check_no_masked_model(config: Any, example: str, source: str) -> None:
+    """RAISES (ValueError): The configuration is that of a masked language model.
+
+    transformers would load BERT as a decoder, too: with attention to both sides, so each piece would see itself.
+    """
+    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
+        raise ValueError(
+            f"The model {source!r} is of type {config.model_type!r}, a masked language model. Use "
+            f"spacy-pll.MaskedLM.v1 for it, or choose a left-to-right model, such as {example!r}."
+        )
+
+
+def check_trained(missing_keys: list[str], class_name: str, source: str) -> None:
+    """RAISES (ValueError): The checkpoint lacks weights, which transformers has filled at random."""
+    missing = sorted(missing_keys)
+    if missing:
+        raise ValueError(
+            f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
+            f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. "
+            f"Choose a checkpoint that was saved as {class_name}, with its language-modelling head."
+        )
+
+
+def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, source: str) -> None:
+    """RAISES (ValueError): The tokenizer has more entries than the model has embeddings."""
+    n_embeddings = model.get_input_embeddings().num_embeddings
+    if len(tokenizer) > n_embeddings:
+        raise ValueError(
+            f"The tokenizer of {source!r} has {len(tokenizer)} entries and the model {n_embeddings}. "
+            "They do not belong together. Choose a folder in which they do."
+        )
+
+
+def check_room_for_text(tokenizer: Tokenizer, max_length: int, source: str) -> None:
+    """RAISES (ValueError): The special tokens alone fill a context."""
+    if max_length <= len(tokenizer.encode("").ids):
+        raise ValueError(
+            f"The model {source!r} reads at most {max_length} wordpieces, special tokens included, which "
+            "leaves no room for text. Check `model_max_length` in tokenizer_config and the model's config.json."
+        )
+
+
+def check_direction(sees_both_sides: bool, should_see: bool, example: str, source: str) -> None:
+    """A masked model must see what follows a piece, and a left-to-right one must not, whatever their class says.
+
+    sees_both_sides (bool): What `capabilities.sees_what_follows` found.
+    should_see (bool): What the kind of model asks for.
+    RAISES (ValueError): The two differ.
+    """
+    if should_see and not sees_both_sides:
+        raise ValueError(
+            f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "
+            'config.json makes it one. Use spacy-pll.CausalLM.v1 for it, with metrics = ["causal"], or choose a '
+            f"masked language model, such as {example!r}."
+        )
+    if sees_both_sides and not should_see:
+        raise ValueError(
+            f"The model {source!r} sees what follows a piece, so each piece would give itself away: it is not a "
+            "left-to-right model, or its config.json makes it none. Use spacy-pll.MaskedLM.v1 if it is a masked "
+            f"language model, or choose a left-to-right one, such as {example!r}."
+        )
+
+
+def check_finite(log_probs: torch.Tensor, source: str) -> None:
+    """RAISES (ValueError): A log-probability is not finite."""
+    if not log_probs.isfinite().all():
+        raise ValueError(
+            f"The model {source!r} gives log-probabilities that are not finite, even for a short text: its weights "
+            "are damaged. Get the model again, or choose another one."
+        )
