@@ -20,9 +20,7 @@ MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("xlm-roberta", "uni
 
 
 def parts(nlp):
-    model = nlp.get_pipe("pll").model
-    model.load()
-    return model._transformer, model._hf_tokenizer
+    return reference.load_model(nlp.get_pipe("pll").model.name)
 
 
 @pytest.mark.parametrize("metric", ["word_l2r", "original", "whole_word", "sentence_l2r"])
