@@ -5,10 +5,24 @@ What is read is the text of the span `doc[:]`: white space after the last token 
 Written from Kauf & Ivanova (2023), section 3.1, without looking at how spacy_pll does it.
 """
 
-from functools import cache
+from bisect import bisect_left
+from functools import cache, lru_cache
 from itertools import permutations
 
 import torch
+
+
+@cache
+def load_model(folder):
+    """The transformer and the tokenizer in a folder, by transformers alone."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    return AutoModelForMaskedLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+
+
+def first_from(visible, start):
+    """The first of these positions that is not before `start`; the last one where there is none."""
+    return visible[min(bisect_left(visible, start), len(visible) - 1)] if visible else 0
 
 
 def piece_tokens(doc, offsets):
@@ -22,8 +36,7 @@ def piece_tokens(doc, offsets):
     out, so_far = [], 0
     for start, _ in offsets:
         start = so_far = max(so_far, start)
-        following = [position for position in visible if position >= start]
-        out.append(token_at[(following or visible[-1:] or [0])[0]])
+        out.append(token_at[first_from(visible, start)])
     return out
 
 
@@ -36,10 +49,9 @@ def units(doc, offsets, segments):
     touched, so_far = [], 0
     for start, end in offsets:
         start = so_far = max(so_far, start)
-        mine = [of[position] for position in visible if start <= position < end]
+        mine = [of[position] for position in visible[bisect_left(visible, start) : bisect_left(visible, end)]]
         if not mine:
-            following = [position for position in visible if position >= start]
-            mine = [of.get((following or visible[-1:] or [0])[0], 0)]
+            mine = [of.get(first_from(visible, start), 0)]
         touched.append(mine[0])
         for segment in range(min(mine), max(mine) + 1):
             parent[segment] = min(parent[segment], parent[min(mine)])
@@ -93,10 +105,15 @@ def read(doc, tokenizer, words):
     return list(encoding.ids), kept, word_of_pieces(doc, encoding, words), tokens
 
 
-@torch.inference_mode()
 def log_probabilities(transformer, tokenizer, ids, positions):
     """The natural-log probability of the true id at every position, with those at `positions` masked."""
     masked = [tokenizer.mask_token_id if i in positions else id for i, id in enumerate(ids)]
+    return _log_probabilities(transformer, tuple(masked), tuple(ids))
+
+
+@lru_cache(maxsize=10_000)  # metrics and word units share many of their masked texts
+@torch.inference_mode()
+def _log_probabilities(transformer, masked, ids):
     logits = transformer(input_ids=torch.tensor([masked])).logits[0].double().log_softmax(-1)
     return [logits[i, id].item() for i, id in enumerate(ids)]
 

@@ -1,6 +1,5 @@
 import multiprocessing
 import pickle
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 import spacy
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, Token
 
 from spacy_pll import PLLScorer
@@ -302,31 +300,6 @@ def test_every_piece_once_and_sums_hold_for_odd_text(make_nlp, architecture):
             assert doc._.get(f"pll_{metric}") == pytest.approx(sum(t._.get(f"pll_{metric}") for t in doc))
 
     check()
-
-
-def test_scores_do_not_depend_on_the_batch(make_nlp):
-    nlp = make_nlp("roberta", metrics=METRICS)
-    scorer = nlp.get_pipe("pll")
-    alone = {}
-
-    @given(
-        texts=st.lists(odd_text, min_size=1, max_size=6),
-        max_batch_tokens=st.one_of(st.none(), st.integers(1, 400)),
-        batch_size=st.integers(1, 6),
-    )
-    def check(texts, max_batch_tokens, batch_size):
-        scorer.max_batch_tokens = None
-        for text in texts:
-            if text not in alone:
-                alone[text] = scores(nlp(text))
-        scorer.max_batch_tokens = max_batch_tokens
-        for text, doc in zip(texts, nlp.pipe(texts, batch_size=batch_size)):
-            assert doc.text == text
-            np.testing.assert_allclose(scores(doc), alone[text], atol=1e-4, rtol=1e-5)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        check()
 
 
 def test_several_metrics_share_forward_rows(make_nlp):

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import spacy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
@@ -47,6 +47,7 @@ def test_forward_passes_that_fail_at_random(make_nlp, expected):
     model = nlp.get_pipe("pll").model
     original, total = model.log_probabilities, {"failures": 0, "blamed": 0}
 
+    @settings(max_examples=30)
     @given(at=st.sets(st.integers(1, 40)), batch_size=st.integers(1, len(TEXTS)))
     def check(at, batch_size):
         blamed = []

@@ -22,9 +22,7 @@ def by_token(doc, values, tokens):
 
 
 def parts(nlp):
-    model = nlp.get_pipe("pll").model
-    model.load()
-    return model.transformer, model.hf_tokenizer
+    return reference.load_model(nlp.get_pipe("pll").model.name)
 
 
 @pytest.mark.parametrize("words", WORDS)

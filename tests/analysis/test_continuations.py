@@ -22,9 +22,7 @@ MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("xlm-roberta", "uni
 
 
 def parts(nlp):
-    model = nlp.get_pipe("pll").model
-    model.load()
-    return model.transformer, model.hf_tokenizer
+    return reference.load_model(nlp.get_pipe("pll").model.name)
 
 
 @pytest.mark.parametrize("metric", ["word_l2r", "original", "whole_word", "sentence_l2r"])

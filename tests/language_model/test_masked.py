@@ -14,7 +14,7 @@ from spacy_pll.language_model.masked import MaskedLanguageModel
 from spacy_pll.scoring.plan import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
-from ..reference import score
+from ..reference import load_model, score
 from ..test_metrics import METRICS
 
 nlp = spacy.blank("en")
@@ -27,15 +27,15 @@ def test_scores_equal_the_brute_force_reference(make_nlp, architecture):
     texts = ["The hooligans can't travel.", "Dr. Smith's souvenir", PARAGRAPH[:60], "a"]
     for words in ("spacy", "tokenizer", "whitespace"):
         pipeline = make_nlp(architecture, metrics=METRICS, words=words, keep_pieces=True)
-        transformer = pipeline.get_pipe("pll").model
+        transformer, loaded_tokenizer = load_model(pipeline.get_pipe("pll").model.name)
         for doc in pipeline.pipe(texts):
             for metric in METRICS:
-                expected, tokens = score(doc, transformer.transformer, transformer.hf_tokenizer, metric, words)
+                expected, tokens = score(doc, transformer, loaded_tokenizer, metric, words)
                 np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5, err_msg=metric)
                 sums = np.bincount(tokens, weights=expected, minlength=len(doc))
                 found = [token._.get(f"pll_{metric}") for token in doc]
                 np.testing.assert_allclose(found, sums, atol=1e-4)
-    assert len(tokenizer) <= transformer.transformer.get_input_embeddings().num_embeddings
+    assert len(tokenizer) <= transformer.get_input_embeddings().num_embeddings
 
 
 @pytest.mark.parametrize("name", ["bert-base-cased", "roberta-base", "albert-base-v2", "deberta-v3-base"])
@@ -45,10 +45,10 @@ def test_real_tokenizers_equal_the_brute_force_reference(make_nlp, name):
     )
     for words in ("spacy", "tokenizer", "whitespace"):
         pipeline = make_nlp(architecture, name, metrics=METRICS, words=words, keep_pieces=True)
-        model = pipeline.get_pipe("pll").model
+        transformer, tokenizer = load_model(pipeline.get_pipe("pll").model.name)
         for doc in pipeline.pipe(["The traveler lost the souvenir.", SENTENCES[2]]):
             for metric in METRICS:
-                expected, _ = score(doc, model.transformer, model.hf_tokenizer, metric, words)
+                expected, _ = score(doc, transformer, tokenizer, metric, words)
                 np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5, err_msg=metric)
 
 
