@@ -17,7 +17,7 @@ from ..corpus.resumable import MANIFEST
 from ..corpus.rows import check_columns
 from ..corpus.runs import make_manifest
 from ..pipelines import PipelineSettings, make_pipeline
-from .published_texts import PARQUET, summarize_files
+from .datasets import PARQUET, summarize_files
 from .workers import added_columns, annotate
 
 # About 100 MB in memory for sentences, and a tenth of that on the disk.
