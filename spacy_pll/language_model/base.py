@@ -3,24 +3,23 @@
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import srsly
 import torch
-from spacy.util import registry
 from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..metrics import Metric
+from ..metrics import Metric, pll_metrics
 from ..scoring.plan import Batch
 from . import BUILTIN
 from . import forward as forward_module
 from .capabilities import find_capabilities, make_trial, sees_what_follows
-from .checkpoint import check_no_remote_code, max_length_of, read_checkpoint, to_device
+from .checkpoint import check_no_remote_code, embeddings_of, max_length_of, read_checkpoint, to_device
 from .checksums import check_checksums, write_checksums
 from .forward import Forward
 from .log_probs import PendingLogProbs, TargetLogProbs
@@ -139,9 +138,7 @@ class TransformerLanguageModel:
         """RAISES (ValueError): The metric needs another kind of language model."""
         needed = getattr(metric, "model_kind", "masked")
         if needed != self.kind:
-            served = [
-                n for n, m in registry.pll_metrics.get_all().items() if getattr(m, "model_kind", "masked") == self.kind
-            ]
+            served = [n for n, m in pll_metrics.get_all().items() if getattr(m, "model_kind", "masked") == self.kind]
             raise ValueError(
                 f"The metric {metric_name!r} needs a {needed} language model, and the model {self.title} is a "
                 f"{self.kind} one. Set `metrics` to some of these: {', '.join(sorted(served))}."
@@ -234,12 +231,12 @@ class TransformerLanguageModel:
         """What computes the log-probabilities of targets."""
         return TargetLogProbs(forward, self.shift)
 
-    def _check_direction(self, log_probs: Callable[[Batch], torch.Tensor], ids: Any, source: str) -> None:
+    def _check_direction(self, log_probs: TargetLogProbs, ids: Any, source: str) -> None:
         """A masked model must see what follows a piece, and a left-to-right one must not, whatever their class says.
 
         RAISES (ValueError): It is the other way round.
         """
-        n_embeddings = log_probs.forward.model.get_input_embeddings().num_embeddings
+        n_embeddings = embeddings_of(log_probs.forward.model).num_embeddings
         sees = sees_what_follows(log_probs, ids, n_embeddings)
         if self.sees_both_sides and not sees:
             raise ValueError(

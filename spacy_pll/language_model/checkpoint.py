@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -54,7 +54,7 @@ def read_checkpoint(
             file = _damaged_file(source) or source
             raise OSError(f"The weights of {file!r} cannot be read: {error}. Get the model again.") from error
     check_trained(report["missing_keys"], type(model).__name__, source)
-    n_embeddings = model.get_input_embeddings().num_embeddings
+    n_embeddings = embeddings_of(model).num_embeddings
     if len(tokenizer) > n_embeddings:
         raise ValueError(
             f"The tokenizer of {source!r} has {len(tokenizer)} entries and the model {n_embeddings}. "
@@ -117,12 +117,17 @@ def check_no_remote_code(**settings: dict | None) -> None:
 def to_device(model: PreTrainedModel, device: torch.device) -> PreTrainedModel:
     """RAISES (RuntimeError): PyTorch cannot use the device."""
     try:
-        return model.to(device)
+        return model.to(device)  # type: ignore[arg-type]  # transformers' decorator hides that `to` is a method
     except (RuntimeError, AssertionError) as error:
         raise RuntimeError(
             f"spaCy is set to use {device}, but PyTorch {torch.__version__} cannot: {error}. Install a PyTorch "
             "built for your GPU, or call spacy.require_cpu() before the pipeline is made."
         ) from error
+
+
+def embeddings_of(model: PreTrainedModel) -> torch.nn.Embedding:
+    """The input embeddings. The return type in transformers is any module."""
+    return cast(torch.nn.Embedding, model.get_input_embeddings())
 
 
 def max_length_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
