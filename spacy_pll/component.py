@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_CONFIG = {
+DEFAULT_CONFIG: dict[str, Any] = {
     "model": {"@architectures": "spacy-pll.MaskedLM.v1"},
     "get_spans": {"@span_getters": "spacy-transformers.doc_spans.v1"},
     "metrics": ["word_l2r"],

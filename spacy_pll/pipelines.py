@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import spacy
 from spacy.language import Language
@@ -55,10 +56,10 @@ def make_pipeline(settings: PipelineSettings) -> Language:
     RAISES (ValueError): A setting is not valid, or the model cannot score text; the message says why.
     """
     setup_gpu(settings.gpu_id)
-    overrides = {
+    overrides: dict[str, Any] = {
         "metrics": None if settings.metrics is None else list(settings.metrics),
         "words": settings.words,
-        "get_spans": SPAN_GETTERS.get(settings.spans),
+        "get_spans": SPAN_GETTERS.get(settings.spans) if settings.spans else None,
         "mask_spacing": settings.mask_spacing,
         "keep_pieces": settings.keep_pieces or None,
     }

@@ -98,7 +98,9 @@ def candidate_span(make_doc: Callable[[str], Doc], prefix: str, candidate: str, 
     doc = make_doc(prefix + candidate + suffix)
     for position in (start, end):
         _split_at(doc, position)
-    return doc.char_span(start, end)
+    span = doc.char_span(start, end)
+    assert span is not None  # tokens begin and end there now
+    return span
 
 
 def _split_at(doc: Doc, position: int) -> None:

@@ -114,7 +114,7 @@ def pipeline_options(*, without: str | None = None) -> Callable[[Callable], Call
             settings = make_settings(**{option.name: values.pop(option.name) for option in shared})
             return command(settings=settings, **values)
 
-        with_settings.__signature__ = inspect.Signature(parameters)
+        vars(with_settings).update(__signature__=inspect.Signature(parameters))
         with_settings.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return with_settings
 

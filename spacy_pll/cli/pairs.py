@@ -1,7 +1,7 @@
 """`pll pairs PATH`: the accuracy on minimal pairs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from wasabi import table
@@ -112,10 +112,11 @@ def accuracy_table(results: dict[str, list[Accuracy]]) -> str:
         if first.level not in (level, "macro"):
             level = first.level
             rows += [[""] * (2 + len(results)), [level.upper(), *[""] * (1 + len(results))]]
-        rows.append((TITLES.get(first.level, first.name), first.pairs, *map(_cell, same_group)))
+        rows.append([TITLES.get(first.level, first.name), first.pairs, *map(_cell, same_group)])
     ties = ", ".join(f"{own[0].ties} under {metric}" for metric, own in results.items())
     header = ("accuracy in % (95 % interval)", "pairs", *results)
-    aligns = ["l", *("r" for _ in header[1:])]
+    aligns: list[Literal["l", "r"]] = ["l"]
+    aligns.extend("r" for _ in header[1:])
     # BLiMP's longest paradigm name has 54 characters.
     return table(rows, header=header, divider=True, aligns=aligns, max_col=60) + f"Ties, counted as half: {ties}.\n"
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from wasabi import table
@@ -83,7 +83,7 @@ def summary_tables(result: dict, unit: str) -> str:
         for metric, figures in result["metrics"].items()
     ]
     header = ("pseudo-perplexity", "per piece", "per word")
-    aligns = ["l", "r", "r"]
+    aligns: list[Literal["l", "r"]] = ["l", "r", "r"]
     return table(counts, aligns=aligns[:2]) + table(rows, header=header, divider=True, aligns=aligns)
 
 

@@ -8,7 +8,7 @@ from tqdm import tqdm
 from ..corpus.rows import ScoredText
 
 
-def progress_bar(items: Iterable, total: int | None = None) -> Iterator:
+def progress_bar(items: Iterable, total: int | None = None) -> Iterable:
     """Show how many texts were scored.
 
     total (Optional[int]): How many there are, if known.

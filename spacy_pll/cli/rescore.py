@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from wasabi import table
@@ -106,11 +106,13 @@ def rescore_cli(
         texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
         scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar, n_process)
         if dev:
+            assert measure is not None  # a list in it has a reference
             weight = _tune(ReferencedLists.select(dev_lists, scores, per_piece, measure), measure, weights, dev)
+        assert weight is not None  # without --dev it was given
         n_hypotheses = sum(len(nbest.texts) for nbest in lists)
         print(f"{len(lists)} lists, {n_hypotheses} hypotheses, weight {weight:g}.")
         evaluated = ReferencedLists.select(lists, scores, per_piece, measure)
-        if evaluated.lists:
+        if measure and evaluated.lists:
             print(quality_table(evaluated, measure, weight))
         else:
             print(f"No list in {path!r} has a reference.\n")
@@ -145,4 +147,6 @@ def quality_table(evaluated: ReferencedLists, measure: Measure, weight: float) -
     caption = f"{len(evaluated.lists)} lists have references"
     if measure.name == "WER":
         caption += f", of {totals[0][3]} words"
-    return table(rows, header=("", *chosen), divider=True, aligns=["l", *("r" for _ in chosen)]) + caption + ".\n"
+    aligns: list[Literal["l", "r"]] = ["l"]
+    aligns.extend("r" for _ in chosen)
+    return table(rows, header=("", *chosen), divider=True, aligns=aligns) + caption + ".\n"

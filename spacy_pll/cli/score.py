@@ -9,7 +9,7 @@ import typer
 
 from ..corpus.formats import FORMATS
 from ..corpus.readers import READERS, STANDARD_STREAM, InputError
-from ..corpus.runs import Run, score_to_file, score_to_stream
+from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
 from .errors import shown_errors
 from .options import BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, one_of, pipeline_options
@@ -99,7 +99,7 @@ def score_cli(
             raise InputError("--prodigy writes one task per text. Leave out --tokens.")
         if resume and STANDARD_STREAM in (input_path, output_path):
             raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
-        rows = "tokens" if tokens else "prodigy" if prodigy else "texts"
+        rows: RowKind = "tokens" if tokens else "prodigy" if prodigy else "texts"
         run = Run(input_path, settings, rows, column, file_format, batch_size, n_process, progress_with_speed)
         if output_path == STANDARD_STREAM:
             _print(score_to_stream(run))

@@ -1,7 +1,7 @@
 """`pll show TEXT ...`: a table for each text."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from spacy.tokens import Doc
@@ -51,7 +51,8 @@ def score_table(doc: Doc, names: Names) -> str:
     perplexity = doc._.get(names.perplexity)
     total = (f"PPPL {perplexity:.1f}" if perplexity else "", f"{doc._.get(names.pieces) or 0} pieces")
     footer = (*total, *(f"{doc._.get(name) or 0.0:.2f}" for name in columns.values()))
-    aligns = ["l", "l", *("r" for _ in columns)]
+    aligns: list[Literal["l", "r"]] = ["l", "l"]
+    aligns.extend("r" for _ in columns)
     return table(rows, header=("token", "wordpieces", *columns), footer=footer, divider=True, aligns=aligns)
 
 

@@ -84,7 +84,7 @@ def relative_ranks(scores: np.ndarray) -> np.ndarray:
 class CsvTable(JsonLines):
     """Comma-separated values with a header. Lists of wordpieces are joined with spaces."""
 
-    def __init__(self, rows: Rows, fields: list[str]):
+    def __init__(self, rows: TextRows | TokenRows, fields: list[str]):
         first = [rows.column, *fields] if isinstance(rows, TextRows) else ["doc", "token", rows.column, *fields]
         self.rows = rows
         self.header = [*first, *(name for name in rows.columns if name not in first)]

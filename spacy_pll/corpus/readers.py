@@ -49,8 +49,8 @@ def read_records(
                 yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
     elif Path(path).is_file():
         reader = _reader(file_format or Path(path).suffix.lower(), path)
-        with open(path, "rb") as file:
-            yield from reader(file, str(path), column, vocab)
+        with open(path, "rb") as stream:
+            yield from reader(stream, str(path), column, vocab)
     else:
         raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
 

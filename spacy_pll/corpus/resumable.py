@@ -11,7 +11,9 @@ from .files import atomic_write, write_json
 try:
     import fcntl
 except ImportError:  # not a POSIX system: two runs that write the same output are not detected
-    fcntl = None
+    CAN_LOCK = False
+else:
+    CAN_LOCK = True
 
 MANIFEST = "manifest.json"
 LOCK = "lock"
@@ -71,7 +73,7 @@ class ResumableOutput:
         """
         self.lock = open(self.folder / LOCK, "a+", encoding="utf8")
         try:
-            if fcntl:
+            if CAN_LOCK:
                 fcntl.lockf(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             self.lock.seek(0)

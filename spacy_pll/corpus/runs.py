@@ -17,7 +17,7 @@ from thinc.api import get_torch_default_device
 
 from ..language_model.checksums import files_digest
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
-from .formats import Format, find_format
+from .formats import Format, Rows, find_format
 from .readers import STANDARD_STREAM, Record, list_files, read_records
 from .resumable import ResumableOutput
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
@@ -27,7 +27,8 @@ from .workers import watch_workers
 BATCHES_PER_PART = 4
 # The packages whose versions the manifest records.
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
-ROWS = {"texts": TextRows, "tokens": TokenRows, "prodigy": ProdigyRows}
+RowKind = Literal["texts", "tokens", "prodigy"]
+ROWS: dict[RowKind, type[Rows]] = {"texts": TextRows, "tokens": TokenRows, "prodigy": ProdigyRows}
 
 # Wraps a stream of scored texts, to show progress. It gets the number of all texts, if known, and of those done before.
 Progress = Callable[[Iterable[ScoredText], int | None, int], Iterable[ScoredText]]
@@ -54,7 +55,7 @@ class Run:
 
     input_path: str
     pipeline: PipelineSettings = PipelineSettings()
-    rows: Literal["texts", "tokens", "prodigy"] = "texts"
+    rows: RowKind = "texts"
     column: str = "text"
     file_format: str | None = None
     batch_size: int = 256

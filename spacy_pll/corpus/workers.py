@@ -20,12 +20,14 @@ def watch_workers() -> Iterator[None]:
 
     RAISES (ChildProcessError): A worker was killed, for example by the system because memory was short.
     """
-    started, killed, done = [], [], threading.Event()
+    started: list[BaseProcess] = []
+    killed: list[int] = []  # their exit codes
+    done = threading.Event()
 
-    def look():
-        killed.extend(process for process in list(started) if process.exitcode not in (None, 0))
+    def look() -> None:
+        killed.extend(process.exitcode for process in list(started) if process.exitcode)
 
-    def watch():
+    def watch() -> None:
         while not done.wait(INTERVAL):
             look()
             if killed:
@@ -44,7 +46,7 @@ def watch_workers() -> Iterator[None]:
         if not killed:
             raise
         raise ChildProcessError(
-            f"A worker process was stopped by {_cause(killed[0].exitcode)}. Its texts were not scored. If memory was "
+            f"A worker process was stopped by {_cause(killed[0])}. Its texts were not scored. If memory was "
             "short, use fewer processes (n_process) or a smaller batch_size."
         ) from error
     finally:
@@ -52,22 +54,23 @@ def watch_workers() -> Iterator[None]:
 
 
 @contextmanager
-def _noting_started(processes: list) -> Iterator[None]:
+def _noting_started(processes: list[BaseProcess]) -> Iterator[None]:
     """Add each process that is started in this context to a list.
 
     `multiprocessing.active_children` leaves out a process that died before the first call.
     """
     original = BaseProcess.start
 
-    def start(process):
+    def start(process: BaseProcess) -> None:
         original(process)
         processes.append(process)
 
-    BaseProcess.start = start
+    # By setattr, since mypy takes no assignment to a method.
+    setattr(BaseProcess, "start", start)  # noqa: B010
     try:
         yield
     finally:
-        BaseProcess.start = original
+        setattr(BaseProcess, "start", original)  # noqa: B010
 
 
 def _cause(exitcode: int) -> str:

@@ -119,7 +119,8 @@ def _summarize_parquet(paths: list[Path], column: str) -> tuple[list[TextFile], 
 def _summarize_records(
     paths: list[Path], root: Path, column: str, id_column: str
 ) -> tuple[list[TextFile], int, pa.Schema]:
-    files, n, n_ids, kinds = [], 0, 0, {}
+    files, n, n_ids = [], 0, 0
+    kinds: dict[str, set[type]] = {}
     for path in paths:
         fields = {"file": str(path.relative_to(root.absolute()))} if root.is_dir() else {}
         files.append(TextFile(str(path), n, fields))

@@ -131,7 +131,7 @@ class Worker:
         """For each text the scored doc, or the error because of which it has no scores."""
         self.nlp.set_error_handler(ignore_error)
         made = ((doc, n) for n, text in enumerate(texts) if isinstance(doc := self._try(self.nlp.make_doc, text), Doc))
-        docs = {}
+        docs: dict[int, Doc] = {}
         # Some components drop a whole batch, or fail, because of one text. Missing texts are tried again one by one.
         with suppress(Exception):
             docs.update((n, doc) for doc, n in self.nlp.pipe(made, as_tuples=True, batch_size=len(texts) or 1))

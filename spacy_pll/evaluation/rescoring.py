@@ -230,6 +230,8 @@ class ReferencedLists(NamedTuple):
 
         measure (Optional[Measure]): May be None if none has.
         """
+        if measure is None:
+            return cls([], [], [])
         lists = [nbest for nbest in lists if nbest.references]
         counts = [np.array([measure.counts(text, nbest.references) for text in nbest.texts]) for nbest in lists]
         return cls(lists, second_pass(lists, scores, per_piece), counts)

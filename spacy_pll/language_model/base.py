@@ -10,18 +10,17 @@ from typing import Any
 
 import srsly
 import torch
-from spacy.util import registry
 from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..metrics import Metric
+from ..metrics import Metric, pll_metrics
 from ..scoring.plan import Batch
 from . import BUILTIN
 from . import forward as forward_module
 from .capabilities import find_capabilities, make_trial, sees_what_follows
 from .checkpoint import max_length_of, read_checkpoint, to_device
-from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text
+from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embeddings_of
 from .checksums import check_checksums, write_checksums
 from .forward import Forward
 from .log_probs import PendingLogProbs, TargetLogProbs
@@ -140,9 +139,7 @@ class TransformerLanguageModel:
         """RAISES (ValueError): The metric needs another kind of language model."""
         needed = getattr(metric, "model_kind", "masked")
         if needed != self.kind:
-            served = [
-                n for n, m in registry.pll_metrics.get_all().items() if getattr(m, "model_kind", "masked") == self.kind
-            ]
+            served = [n for n, m in pll_metrics.get_all().items() if getattr(m, "model_kind", "masked") == self.kind]
             raise ValueError(
                 f"The metric {metric_name!r} needs a {needed} language model, and the model {self.title} is a "
                 f"{self.kind} one. Set `metrics` to some of these: {', '.join(sorted(served))}."
@@ -191,7 +188,7 @@ class TransformerLanguageModel:
         forward = Forward(transformer)
         log_probs = self._log_probs(forward, hf_tokenizer, tokenizer, source)
         trial = make_trial(tokenizer, max_length, pad_id, self.shift)
-        n_embeddings = transformer.get_input_embeddings().num_embeddings
+        n_embeddings = embeddings_of(transformer).num_embeddings
         with torch.inference_mode():
             found = find_capabilities(log_probs, forward, trial, source)
             sees_both_sides = sees_what_follows(log_probs, trial.long, n_embeddings)

@@ -15,7 +15,7 @@ from transformers import (
 
 from ..scoring.plan import Batch
 from .base import TransformerLanguageModel
-from .checks import check_no_masked_model
+from .checks import check_no_masked_model, embeddings_of
 from .forward import Forward
 from .log_probs import TargetLogProbs
 
@@ -82,7 +82,7 @@ class CausalLanguageModel(TransformerLanguageModel):
     ) -> TargetLogProbs:
         if self.leading_space == "word":
             return super()._log_probs(forward, hf_tokenizer, tokenizer, source)
-        n_embeddings = forward.model.get_input_embeddings().num_embeddings
+        n_embeddings = embeddings_of(forward.model).num_embeddings
         begins_word = pieces_that_begin_a_word(hf_tokenizer, n_embeddings, source)
         special = np.array(tokenizer.encode("a").special_tokens_mask)
         return LeadingSpaceLogProbs(forward, begins_word, int(np.argmin(special)), int(np.argmin(special[::-1])))
@@ -131,7 +131,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         following = batch.ids[batch.row, np.where(last, batch.position, batch.position + 1)]
         gives = self.begins_word[batch.target] & (batch.position > self.n_prefix)
         receives = last | self.begins_word[following]
-        logits, which, target, gives, receives, begins = self.forward.logits(
+        logits, which_, target, gives_, receives_, begins = self.forward.logits(
             batch.ids,
             batch.lengths,
             *positions,
@@ -143,11 +143,11 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         )
         log_sum = logits.logsumexp(dim=1)
         boundary = logits[:, begins].logsumexp(dim=1) - log_sum
-        plain = logits[which[0], target] - log_sum[which[0]]
+        plain = logits[which_[0], target] - log_sum[which_[0]]
         # Not by a product with 0 and 1: the boundary may be infinite at positions where it is not used.
         nothing = torch.zeros_like(plain)
-        given = torch.where(gives.bool(), boundary[which[0]], nothing)
-        received = torch.where(receives.bool(), boundary[which[1]], nothing)
+        given = torch.where(gives_.bool(), boundary[which_[0]], nothing)
+        received = torch.where(receives_.bool(), boundary[which_[1]], nothing)
         return plain - given + received
 
 

@@ -80,7 +80,7 @@ def _unreadable(source: str, error: Exception) -> str:
 def to_device(model: PreTrainedModel, device: torch.device) -> PreTrainedModel:
     """RAISES (RuntimeError): PyTorch cannot use the device."""
     try:
-        return model.to(device)
+        return model.to(device)  # type: ignore[arg-type]  # transformers' decorator hides that `to` is a method
     except (RuntimeError, AssertionError) as error:
         raise RuntimeError(
             f"spaCy is set to use {device}, but PyTorch {torch.__version__} cannot: {error}. Install a PyTorch "

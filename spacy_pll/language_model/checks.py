@@ -6,7 +6,7 @@ altered are found by `checksums.check_checksums`.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -76,9 +76,14 @@ def check_trained(missing_keys: list[str], class_name: str, source: str) -> None
         )
 
 
+def embeddings_of(model: PreTrainedModel) -> torch.nn.Embedding:
+    """The input embeddings. The return type in transformers is any module."""
+    return cast(torch.nn.Embedding, model.get_input_embeddings())
+
+
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, source: str) -> None:
     """RAISES (ValueError): The tokenizer has more entries than the model has embeddings."""
-    n_embeddings = model.get_input_embeddings().num_embeddings
+    n_embeddings = embeddings_of(model).num_embeddings
     if len(tokenizer) > n_embeddings:
         raise ValueError(
             f"The tokenizer of {source!r} has {len(tokenizer)} entries and the model {n_embeddings}. "

@@ -154,7 +154,8 @@ class Forward:
 
     def after_last_attention(self, row: torch.Tensor, position: torch.Tensor) -> AbstractContextManager:
         """Narrow everything after the last attention: in BERT and similar models, with the residual sum."""
-        return _hooked(self._layers()[-1].attention.register_forward_hook(_narrow_output(row, position)))
+        attention = self._layers()[-1].get_submodule("attention")
+        return _hooked(attention.register_forward_hook(_narrow_output(row, position)))
 
     def around_last_feed_forward(self, row: torch.Tensor, position: torch.Tensor) -> AbstractContextManager:
         """Narrow the last feed-forward part and the head. Between them a residual of full length is added."""
@@ -162,7 +163,7 @@ class Forward:
         block = next((getattr(layer, name) for name in FEED_FORWARD if hasattr(layer, name)), None)
         if block is None:
             raise AttributeError(f"{type(layer).__name__} has none of {', '.join(FEED_FORWARD)}")
-        shape = []
+        shape: list[int] = []
 
         def narrow(module, args):
             shape[:] = args[0].shape

@@ -5,6 +5,8 @@ import os
 import torch
 from transformers import PreTrainedModel
 
+from .checks import embeddings_of
+
 # The most ids in one forward pass. More brings no gain: measured on CPUs (benchmarks/README.md), not yet on GPUs.
 MAX_IDS = {"cpu": 2048, "cuda": 65_536}
 # The most logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
@@ -20,7 +22,7 @@ def batch_limits(model: PreTrainedModel, device: torch.device, max_length: int) 
     max_length (int): The most ids in one row.
     RETURNS (tuple[int, int]): Both at least 1, so that a row can always be tried.
     """
-    vocabulary = model.get_input_embeddings().num_embeddings
+    vocabulary = embeddings_of(model).num_embeddings
     ids = MAX_IDS.get(device.type, MAX_IDS["cpu"])
     targets = MAX_LOGITS.get(device.type, MAX_LOGITS["cpu"]) // vocabulary
     free = free_bytes(device)
@@ -36,7 +38,7 @@ def bytes_per_id(model: PreTrainedModel, max_length: int) -> int:
     Attention that is not fused also keeps its probabilities, twice, for each head and each id of the row.
     """
     linear = [module for module in model.base_model.modules() if isinstance(module, torch.nn.Linear)]
-    width = model.get_input_embeddings().embedding_dim
+    width = embeddings_of(model).embedding_dim
     widest = max([width, *(max(module.in_features, module.out_features) for module in linear)])
     values = 2 * widest + 4 * width
     if getattr(model.config, "_attn_implementation", "eager") == "eager":

@@ -1,4 +1,4 @@
-"""What the component needs of a language model. Importing this loads neither torch nor transformers."""
+"""What the library needs of a language model. Importing this loads neither torch nor transformers."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -28,6 +28,10 @@ class LanguageModel(Protocol):
     def title(self) -> str:
         """How messages name the model."""
 
+    @property
+    def commit(self) -> str | None:
+        """The commit on the Hugging Face hub that was loaded; None if there is none."""
+
     def check_serves(self, metric_name: str, metric: Metric) -> None:
         """RAISES (ValueError): The model cannot compute the metric."""
 
@@ -47,6 +51,10 @@ class LanguageModel(Protocol):
 
     @property
     def pad_id(self) -> int: ...
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The id for text that the tokenizer does not know; None if it knows everything."""
 
     @property
     def pads(self) -> bool:
