@@ -355,6 +355,8 @@ def test_two_processes_do_not_write_one_output(tiny, tmp_path, monkeypatch):
         with multiprocessing.get_context("fork").Pool(1) as pool:
             for option in ("--resume", "--force"):
                 answers.append(pool.apply(failure, ("score", source, output, *tiny, option)))
+            pool.close()  # left to itself it would be killed, which the first process would take for a worker's end
+            pool.join()
         return original(*arguments)
 
     original = score.score_records
