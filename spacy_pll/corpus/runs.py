@@ -3,8 +3,8 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import islice
@@ -110,8 +110,8 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     summary = None if is_stream else summarize_input(run.input_path, run.column, nlp.vocab)
     records = read_records(run.input_path, run.column, nlp.vocab, run.file_format if is_stream else None)
     output = _make_format(output_format, run, nlp, summary.fields if summary else [])
-    scored = score_records(nlp, records, run.batch_size, run.n_process)
-    yield from output.encode(run.progress(scored, summary and summary.texts, 0))
+    with closing(score_records(nlp, records, run.batch_size, run.n_process)) as scored:
+        yield from output.encode(run.progress(scored, summary and summary.texts, 0))
 
 
 def summarize_input(path: str, column: str, vocab: Vocab) -> InputSummary:
@@ -147,7 +147,7 @@ def make_manifest(input_: dict, settings: dict, model: str | None, nlp: Language
 
 def score_records(
     nlp: Language, records: Iterable[Record], batch_size: int, n_process: int = 1, first: int = 0
-) -> Iterator[ScoredText]:
+) -> Generator[ScoredText, None, None]:
     """Score records in their order.
 
     nlp (Language): A pipeline with a `pll` component.
@@ -172,10 +172,11 @@ def _score_to_parts(
     size = BATCHES_PER_PART * run.batch_size
     n_parts = -(-n_texts // size)
     first = min(done * size, n_texts)
-    scored = score_records(nlp, islice(records, first, None), run.batch_size, run.n_process, first)
-    scored = iter(run.progress(scored, n_texts, first))
-    for number in range(done, n_parts):
-        parts.write(number, output.encode(islice(scored, size)))
+    # Closed even if writing fails: otherwise it would watch worker processes for as long as the error is kept.
+    with closing(score_records(nlp, islice(records, first, None), run.batch_size, run.n_process, first)) as scored:
+        shown = iter(run.progress(scored, n_texts, first))
+        for number in range(done, n_parts):
+            parts.write(number, output.encode(islice(shown, size)))
     parts.merge(output.merge, n_parts)
 
 

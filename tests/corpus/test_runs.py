@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -77,6 +78,17 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
     path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "spacy-pll": "0.0.9"}}))
     with pytest.raises(ResumeError, match="versions.spacy-pll: it was '0.0.9', and is .* start again with --force"):
         score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
+
+
+def test_a_run_that_fails_no_longer_watches_worker_processes(settings, source, tmp_path):
+    def fail(texts, total, done):
+        yield next(iter(texts))
+        raise Stopped
+
+    threads = threading.active_count()
+    with pytest.raises(Stopped) as error:  # it is kept, and so is all that its frames refer to
+        score_to_file(Run(source, settings, progress=fail), str(tmp_path / "out.jsonl"))
+    assert error.traceback and threading.active_count() == threads
 
 
 def test_two_processes_do_not_write_one_output(settings, source, tmp_path):
