@@ -184,10 +184,10 @@ def test_parquet_is_read_with_its_own_columns_and_ids(tmp_path, monkeypatch):
         ({"a.jsonl": b'{"text": "x", "id": 1}\n{"text": "y"}\n'}, "Only 1 of the 2 texts in .* have 'id'"),
         ({"a.jsonl": b'{"text": "x", "id": 1.5}\n'}, "'id', must hold whole numbers or strings. It holds double"),
         ({"a.parquet": b"PAR1"}, "a.parquet: this is not a Parquet file, or it is damaged"),
-        ({"a.parquet": {"t": ["x"]}}, "a.parquet: there is no 'text'; there is 't'.*--column"),
+        ({"a.parquet": {"t": ["x"]}}, "a.parquet: there is no column 'text'. The columns are: 't'.*--column"),
         ({"a.parquet": {"text": [1]}}, "a.parquet: 'text' must hold text. It holds int64"),
         ({"a.parquet": {"text": ["x"]}, "b.parquet": {"text": ["x"], "n": [1]}}, "b.parquet: its columns differ"),
-        ({"a.parquet": {"text": ["x"]}, "b.txt": b"x"}, "holds Parquet files and others"),
+        ({"a.parquet": {"text": ["x"]}, "b.txt": b"x"}, "contains Parquet files and other files"),
     ],
 )
 def test_input_that_cannot_be_read_is_named(tmp_path, files, message):
@@ -269,7 +269,7 @@ def test_outputs_and_inputs_that_are_refused(tmp_path, model_folder):
     (tmp_path / "in.jsonl").write_text('{"text": "x", "error": 1}\n')
     assert "OUTPUT must be a folder that ends in .parquet" in refused(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     assert "There is no file or folder '-'" in refused("-", tmp_path / "out.parquet")
-    assert "already has the field 'error'" in refused(tmp_path / "in.jsonl", tmp_path / "out.parquet")
+    assert "already has a column 'error'" in refused(tmp_path / "in.jsonl", tmp_path / "out.parquet")
     (tmp_path / "out.parquet").mkdir()
     assert "exists. Replace it with --force" in refused(tmp_path / "in.jsonl", tmp_path / "out.parquet")
 

@@ -28,12 +28,15 @@ def pairs_cli(
     bad: Annotated[str, typer.Option(help="Column of the other sentence.")] = BLIMP["bad"],
     phenomenon: Annotated[
         str | None,
-        typer.Option(help="Column to group by. [default: linguistics_term, if there]", show_default=False),
+        typer.Option(
+            help="Column to group by. [default: linguistics_term, if there is such a column]", show_default=False
+        ),
     ] = None,
     paradigm: Annotated[
         str | None,
         typer.Option(
-            help="Column of smaller groups. [default: UID if there, else the name of the file]", show_default=False
+            help="Column of smaller groups. [default: UID, or the name of the file if there is no such column]",
+            show_default=False,
         ),
     ] = None,
     per_piece: Annotated[
@@ -61,8 +64,8 @@ def pairs_cli(
 
     The accuracy is the share of pairs in which the better sentence has the higher score. Ties count as half.
 
-    PATH is a file of BLiMP, a folder of them, or any table with two columns of sentences. The intervals are bootstrap
-    intervals over the pairs of each paradigm.
+    PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences. The intervals are
+    bootstrap intervals. They resample the pairs of each paradigm (the smaller groups).
     """
     with shown_errors():
         files = check_output(output, (".json", ".csv"), force)

@@ -45,8 +45,8 @@ def ppl_cli(
 ):
     """Measure the pseudo-perplexity of a corpus.
 
-    It is given per wordpiece and per word (Salazar et al. 2020, section 2.3). --words says what counts as a word. The
-    corpus is read text by text and not kept in memory.
+    The result is given per wordpiece and per word (Salazar et al. 2020, section 2.3). --words says what counts as a
+    word. The corpus is read as a stream, so it can have any size.
     """
     with shown_errors():
         files = check_output(output, (".json",), force)
@@ -54,7 +54,7 @@ def ppl_cli(
         texts = (record.text for record in read_records(path, column, nlp.vocab))
         result = corpus_perplexity(nlp, texts, batch_size, n_process, progress_bar)
         if not result["pieces"]:
-            raise InputError(f"Nothing was scored: {path!r} has {result['texts']} texts, none with a wordpiece.")
+            raise InputError(f"Nothing was scored. None of the {result['texts']} texts in {path!r} has a wordpiece.")
         scorer = get_scorer(nlp)
         print(summary_tables(result, scorer.words))
         used = {

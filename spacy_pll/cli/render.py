@@ -34,7 +34,7 @@ def render_cli(
 ):
     """Write a web page with the tokens of a corpus coloured by score.
 
-    Texts can be searched and sorted. The page is one file and loads nothing else, so it can be mailed and opened
+    Texts can be searched and sorted. The page is one file that loads nothing else. So you can mail it and open it
     anywhere.
     """
     with shown_errors():

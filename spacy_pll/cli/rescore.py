@@ -83,11 +83,11 @@ def rescore_cli(
 ):
     """Rerank n-best lists with the PLL.
 
-    Hypotheses are ranked by first-pass score + weight * PLL (Salazar et al. 2020, section 3). Scores are natural
-    logarithms.
+    Hypotheses are ranked by first-pass score + weight * PLL (Salazar et al. 2020, section 3). The first-pass score is
+    the "score" of the input. Scores are natural logarithms.
 
-    For lists with a "reference", the word error rate before and after is shown. With --bleu a list may also have
-    "references", a list of several.
+    If lists have a "reference", the word error rates before and after reranking are shown. With --bleu, a list can
+    also have several "references".
     """
     if (weight is None) == (dev is None):
         raise typer.BadParameter("Give either --weight, or --dev FILE to tune it.")

@@ -1,4 +1,4 @@
-"""`pll score INPUT OUTPUT`: a corpus in, its scores out."""
+"""`pll score INPUT OUTPUT`: score a corpus."""
 
 import os
 import sys
@@ -53,7 +53,7 @@ def score_cli(
         typer.Option(**one_of(LOCAL, RAY), help="ray scores with several processes or machines, using Ray Data."),
     ] = LOCAL,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="With --engine ray: processes, each with its own model. [default: 1]")
+        int | None, typer.Option(min=1, help="With --engine ray: workers, each with its own model. [default: 1]")
     ] = None,
     gpus_per_worker: Annotated[
         float | None, typer.Option(min=0, max=1, help="With --engine ray: GPUs per worker, from 0 to 1. [default: 0]")
@@ -61,7 +61,7 @@ def score_cli(
     id_column: Annotated[
         str | None,
         typer.Option(
-            help="With --engine ray: the column to sort by. If there is none of that name, texts are numbered. "
+            help="With --engine ray: the column to sort by. If there is no such column, the texts are numbered. "
             "[default: id]"
         ),
     ] = None,
@@ -71,10 +71,10 @@ def score_cli(
     Scores are natural logarithms. In .txt files each line is a text. Other columns of .jsonl, .csv and .tsv files are
     copied.
 
-    Interrupted runs resume: results go to part files in OUTPUT.parts, each written atomically. To continue, run the
-    same command with --resume.
+    Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
+    command with --resume.
 
-    With --engine ray INPUT may also be Parquet, and OUTPUT is a folder of Parquet files.
+    With --engine ray, INPUT can also be Parquet, and OUTPUT is a folder of Parquet files.
     """
     with shown_errors():
         if engine == RAY:

@@ -1,1 +1,1 @@
-"""Texts in, scores out, at any size: readers, rows and formats, files, results that can be resumed, runs."""
+"""Score corpora of any size: read the texts, make the rows, write them in a format, and resume interrupted runs."""

@@ -1,4 +1,4 @@
-"""Files that results are written to: each appears complete or not at all, and none is replaced unless asked."""
+"""Files with results. A file appears only when it is complete. An existing file is replaced only on request."""
 
 import csv
 import io
@@ -15,10 +15,10 @@ from typing import IO, Any
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Write to a temporary file in the same folder; it replaces `path` once all of it is on the disk.
+    """Write to a temporary file in the same folder. When all of it is on the disk, it replaces `path`.
 
     path (str | Path): The file to write. An existing file is replaced.
-    YIELDS (IO[bytes]): To write to. If writing fails, the temporary file is removed and `path` is as it was.
+    YIELDS (IO[bytes]): The temporary file. If writing fails, it is removed, and `path` does not change.
     """
     path = Path(path)
     unfinished = path.with_name(path.name + ".unfinished")
@@ -36,7 +36,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Write to a temporary folder; it replaces `path` when all went well, and is removed otherwise."""
+    """Write to a temporary folder. It replaces `path` if there was no error. Otherwise it is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
@@ -50,7 +50,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def _sync_folder(folder: Path):
-    """Put the new name on the disk as well, where the system can."""
+    """Also write the new file name to the disk, on systems that can do this."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -63,7 +63,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> 
     """The files to write for an option `--output`, checked before the work begins.
 
     output (Optional[Path]): The value of the option.
-    endings (tuple[str]): The formats that can be written. A name without an ending stands for one file of each.
+    endings (tuple[str]): The formats that can be written. If the name has no ending, one file of each is written.
     force (bool): Whether existing files may be replaced.
     RAISES (ValueError): The name has another ending.
     RAISES (FileExistsError, IsADirectoryError): There is already a file or folder of that name.
@@ -71,8 +71,8 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> 
     if output is None:
         return []
     if output.suffix and output.suffix not in endings:
-        without = ", or no ending for all of them" if len(endings) > 1 else ""
-        raise ValueError(f"The output {str(output)!r} ends in {output.suffix!r}. Give {' or '.join(endings)}{without}.")
+        without = ", or have no ending to write all of them" if len(endings) > 1 else ""
+        raise ValueError(f"The output must end in {' or '.join(endings)}{without}. It is {str(output)!r}.")
     paths = [output] if output.suffix else [output.with_suffix(ending) for ending in endings]
     for path in paths:
         if path.is_dir():
@@ -85,7 +85,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> 
 def write_text(path: Path, parts: Iterable[str]):
     """Write a UTF-8 text file atomically, and make its folder if needed.
 
-    parts (Iterable[str]): What the file is to contain, one after the other.
+    parts (Iterable[str]): The parts of the text, in order.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
@@ -108,7 +108,7 @@ def _finite(value):
 
 
 def write_csv(path: Path, rows: list[dict]):
-    """Write a table with a header. All rows have the keys of the first."""
+    """Write a table with a header. All rows have the same keys as the first row."""
     text = io.StringIO()
     writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
     writer.writeheader()

@@ -136,7 +136,7 @@ FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".spa
 
 
 def find_format(path: str, rows: type[Rows]) -> type[Format]:
-    """The format of an output file, from its name.
+    """Find the format of an output file by its name.
 
     path (str): The file, or "-" for standard output, which is JSON lines.
     rows (type[Rows]): The kind of rows that are written.

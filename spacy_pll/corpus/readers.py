@@ -58,24 +58,25 @@ def read_records(
 def list_files(path: str) -> list[Path]:
     """The files that `read_records` reads: the path itself, or the files of a folder and its subfolders.
 
-    RAISES (InputError): The folder holds no file of a known format.
+    RAISES (InputError): The folder contains no file of a known format.
     """
     if not Path(path).is_dir():
         return [Path(path)]
     files = sorted(file for file in Path(path).rglob("*") if file.suffix.lower() in READERS and file.is_file())
     if not files:
-        raise InputError(f"The folder {path!r} holds no file that ends in {', '.join(READERS)}.")
+        raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(READERS)}.")
     return files
 
 
 def _reader(file_format: str, path: str) -> Callable:
     if file_format not in READERS:
-        raise InputError(f"{path} ends in {file_format or 'nothing'!r}. Known formats: {', '.join(READERS)}.")
+        known = ", ".join(READERS)
+        raise InputError(f"{path}: the format {file_format!r} cannot be read. The known formats are: {known}.")
     return READERS[file_format]
 
 
 def _decoded(file: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines with their ends. Only a newline ends a line: U+2028 and the like are part of the text."""
+    """Numbered lines, including their newlines. Other line separators, such as U+2028, are part of the text."""
     for number, line in enumerate(file, 1):
         try:
             yield number, line.decode("utf-8-sig" if number == 1 else "utf8")
@@ -136,7 +137,7 @@ def read_csv_rows(file: IO[bytes], name: str, delimiter: str) -> Iterator[tuple[
                 continue
             location = f"{name}, line {rows.line_num}"
             if len(row) != len(header):
-                raise InputError(f"{location}: the row has {len(row)} fields and the header {len(header)}.")
+                raise InputError(f"{location}: the row has {len(row)} fields, but the header has {len(header)}.")
             yield location, dict(zip(header, row))
     except csv.Error as error:
         raise InputError(f"{name}, line {rows.line_num}: {error}.") from None
@@ -148,16 +149,19 @@ def _from_row(row: dict, location: str, column: str) -> Record:
     return Record(location, text, row)
 
 
-def get_text(row: dict, location: str, column: str, option: str = "--column") -> str:
+def get_text(row: dict, location: str, column: str, option: str | None = "--column") -> str:
     """The text in a column of a row.
 
-    option (str): How a user names another column, for messages.
+    option (Optional[str]): The option that names another column, for messages. None for a key with a fixed name.
     RAISES (InputError): There is no such column, or no text in it.
     """
     if column not in row:
+        names = ", ".join(map(repr, row)) or "none"
+        if option is None:
+            raise InputError(f"{location}: there is no key {column!r}. The keys are: {names}. Add it.")
         raise InputError(
-            f"{location}: there is no {column!r}; there is {', '.join(map(repr, row)) or 'nothing'}. "
-            f"Name the one that holds the text with {option}."
+            f"{location}: there is no column {column!r}. The columns are: {names}. "
+            f"Name the column to read with {option}."
         )
     text = row[column]
     if not isinstance(text, str):
@@ -165,7 +169,7 @@ def get_text(row: dict, location: str, column: str, option: str = "--column") ->
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
-        raise InputError(f"{location}: {column!r} has half a surrogate pair, {error.object[error.start]!r}.") from None
+        raise InputError(f"{location}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
     return text
 
 

@@ -20,7 +20,7 @@ LOCK = "lock"
 
 
 class ResumeError(ValueError):
-    """A run cannot start or resume here. The message says why, and what to type."""
+    """A run cannot start or resume. The message says why, and which option to use."""
 
 
 class ResumableOutput:
@@ -39,7 +39,7 @@ class ResumableOutput:
         self.resume, self.force = resume, force
         if self.folder.exists() and not (resume or force):
             raise ResumeError(
-                f"{self.folder} holds an unfinished run. Continue it with --resume, or start again with --force."
+                f"{self.folder} contains an unfinished run. Continue it with --resume, or start again with --force."
             )
         if output.exists() and not (resume or force):
             raise ResumeError(f"{output} exists. Replace it with --force, or choose another name.")
@@ -99,9 +99,9 @@ class ResumableOutput:
         before, now = dict(_flat(earlier)), dict(_flat(self.manifest))
         changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
         if changed:
-            lines = [f"{key}: it was {before.get(key)!r}, and is {now.get(key)!r}" for key in changed]
+            lines = [f"{key}: it was {before.get(key)!r}, and is now {now.get(key)!r}" for key in changed]
             raise ResumeError(
-                "The run cannot be resumed, because its results would not be those of one run: "
+                "The run cannot be resumed, because this has changed, and the scores depend on it: "
                 f"{'; '.join(lines)}. Change it back, or start again with --force."
             )
 
@@ -118,8 +118,8 @@ class ResumableOutput:
     def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]], count: int):
         """Join the parts to the output file, write its manifest, and delete the parts.
 
-        join (Callable[[Iterable[bytes]], Iterable[bytes]]): The format's way to join them. It may iterate over the
-            parts more than once; they are read again each time.
+        join (Callable[[Iterable[bytes]], Iterable[bytes]]): Joins the parts, as the output format needs it. It may
+            iterate over the parts more than once. Each time they are read again.
         count (int): How many parts there are.
         """
         self._write(self.output, join(_Files([self._part(number) for number in range(count)])))
@@ -153,7 +153,9 @@ def _read(path: Path) -> dict:
     try:
         return json.loads(path.read_text(encoding="utf8"))
     except FileNotFoundError:
-        raise ResumeError(f"{path} is not there, so it is unknown what was scored. Start again with --force.") from None
+        raise ResumeError(
+            f"{path} does not exist, so it is unknown what was scored. Start again with --force."
+        ) from None
     except ValueError as error:
         raise ResumeError(f"{path} is damaged ({error}). Start again with --force.") from None
 

@@ -72,7 +72,7 @@ class ListRows(TextRows):
 
     @property
     def token_columns(self) -> dict[str, str]:
-        """The columns that hold lists, and for each the column of `TokenRows` that its entries come from."""
+        """The columns of lists. For each, the column of `TokenRows` that has the entries of the list."""
         scores = {f"token_{name}": name for name in self.names.columns.values()}
         return {"tokens": self.column, **scores, "token_pieces": "pieces"}
 
@@ -120,11 +120,11 @@ def check_columns(fields: list[str], added: list[str], source: str):
 
     fields (list[str]): The columns of the input.
     added (list[str]): The columns that scoring adds.
-    source (str): What the input is called, for the message.
+    source (str): The name of the input, for the message.
     RAISES (InputError): A column is in both.
     """
     clash = [name for name in added if name in fields]
     if clash:
         raise InputError(
-            f"{source} already has the field {clash[0]!r}, which would be overwritten. Rename or remove it."
+            f"{source} already has a column {clash[0]!r}, which the scores would overwrite. Rename or remove it."
         )

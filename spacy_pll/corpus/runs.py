@@ -1,4 +1,4 @@
-"""A corpus in, its scores out: to a file, in parts that an interrupted run resumes from, or as a stream of lines."""
+"""Score a corpus. The scores go to a file, in parts so that an interrupted run can resume, or to a stream of lines."""
 
 import shutil
 import sys
@@ -41,11 +41,11 @@ def no_progress(scored: Iterable[ScoredText], total: int | None, done: int) -> I
 
 @dataclass(frozen=True)
 class Run:
-    """What is scored, by what, and what is written.
+    """What is scored, with which pipeline, and what is written.
 
     input_path (str): A file, a folder, or "-" for standard input: see `read_records`.
     pipeline (PipelineSettings): Makes the pipeline. `keep_pieces` is set as the rows need it.
-    rows (str): "texts" or "tokens", a row for each, or "prodigy", tasks for Prodigy.
+    rows (str): "texts" (one row per text), "tokens" (one row per token), or "prodigy" (tasks for Prodigy).
     column (str): The column, or key, that holds the text.
     file_format (Optional[str]): The format of standard input, such as ".jsonl". None is .txt.
     batch_size (int): Texts per batch.
@@ -105,7 +105,7 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     """
     output_format = find_format(STANDARD_STREAM, ROWS[run.rows])
     nlp = run.make_pipeline()
-    # Standard input cannot be read twice. A file's ending, on the other hand, always decides its format.
+    # Standard input cannot be read twice. The format of a file is always that of its ending.
     is_stream = run.input_path == STANDARD_STREAM
     summary = None if is_stream else summarize_input(run.input_path, run.column, nlp.vocab)
     records = read_records(run.input_path, run.column, nlp.vocab, run.file_format if is_stream else None)
@@ -115,9 +115,9 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
 
 
 def summarize_input(path: str, column: str, vocab: Vocab) -> InputSummary:
-    """Read all of the input once, so that an unreadable line is found before hours of scoring, not after.
+    """Read all of the input once before scoring, to find unreadable lines early.
 
-    RAISES (InputError): It cannot be read; the message gives file and line.
+    RAISES (InputError): The input cannot be read. The message gives the file and line.
     """
     n, fields = 0, {}
     for record in read_records(path, column, vocab):

@@ -1,4 +1,4 @@
-"""An error, instead of waiting for ever, when a worker process is killed."""
+"""Raise an error when a worker process is killed, instead of waiting forever."""
 
 import signal
 import threading
@@ -14,9 +14,9 @@ INTERVAL = 0.2
 def watch_workers() -> Iterator[None]:
     """Raise an error if a worker process is killed within this context.
 
-    `nlp.pipe(n_process=2)` would wait for the worker for ever: each forked worker also holds the ends of the other
-    workers' pipes, so the pipe of a killed worker is never closed. Here a thread watches the workers, and when one is
-    gone it stops the others.
+    `nlp.pipe(n_process=2)` would wait for the killed worker forever. Each forked worker also holds the pipes of the
+    other workers open, so the pipe of a killed worker is never closed. Here a thread watches the workers. When one of
+    them is killed, it stops the others.
 
     RAISES (ChildProcessError): A worker was killed, for example by the system because memory was short.
     """

@@ -1,7 +1,7 @@
-"""Corpora that are too large for one process: a pool of workers scores them, on one machine or several, with Ray Data.
+"""Score corpora that are too large for one process, with a pool of workers on one machine or several, with Ray Data.
 
-Needs the extra `[ray]`. Ray places the workers, gives them work, and repeats what a worker that died had not finished.
-This package says what a worker does (`workers`), and what is read and written (`datasets`, `runs`).
+This needs the extra `[ray]`. Ray places the workers and gives them work. If a worker dies, Ray repeats its unfinished
+work. `workers` defines what a worker does; `datasets` and `runs` read the texts and write the scores.
 """
 
 try:

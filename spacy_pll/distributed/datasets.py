@@ -1,4 +1,4 @@
-"""Files of texts as a Ray Dataset: which there are, whether they can be read, and what columns they have."""
+"""Read files of texts as a Ray Dataset: find the files, check that they can be read, and find their columns."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class TextFile(NamedTuple):
 
 
 class CorpusFiles(NamedTuple):
-    """The files of a corpus after a first reading, which found that all of them can be read."""
+    """The files of a corpus. All of them were read once, to check that they can be read."""
 
     files: list[TextFile]
     texts: int
@@ -49,18 +49,18 @@ class CorpusFiles(NamedTuple):
 
 
 def summarize_files(path: str, column: str = "text", id_column: str = "id") -> CorpusFiles:
-    """Read all of the input once, so that an unreadable line is found before hours of scoring, not after.
+    """Read all of the input once before scoring, to find unreadable lines early.
 
     path (str): A file, or a folder, whose files are read in the order of their names. Either Parquet, or .txt (one text
         per line), .jsonl, .csv and .tsv; then the texts of a folder get a column `file`.
     column (str): The column, or key, of texts.
     id_column (str): The column of ids. If there is none, the texts are numbered from 0.
-    RAISES (InputError): It cannot be read; the message gives file and line.
+    RAISES (InputError): The input cannot be read. The message gives the file and line.
     """
     paths = _list_files(path)
     is_parquet = [path.suffix.lower() == PARQUET for path in paths]
     if any(is_parquet) and not all(is_parquet):
-        raise InputError(f"{path!r} holds Parquet files and others. Give them in two runs.")
+        raise InputError(f"{path!r} contains Parquet files and other files. Score them in two runs.")
     if any(is_parquet):
         files, n, schema = _summarize_parquet(paths, column)
     else:
@@ -103,14 +103,14 @@ def _summarize_parquet(paths: list[Path], column: str) -> tuple[list[TextFile], 
             raise InputError(f"{path}: this is not a Parquet file, or it is damaged ({error}).") from None
         if column not in own.names:
             raise InputError(
-                f"{path}: there is no {column!r}; there is {', '.join(map(repr, own.names))}. "
-                "Name the one that holds the text with --column."
+                f"{path}: there is no column {column!r}. The columns are: {', '.join(map(repr, own.names))}. "
+                "Name the column to read with --column."
             )
         if not _is_text(own.field(column).type):
             raise InputError(f"{path}: {column!r} must hold text. It holds {own.field(column).type}.")
         schema = schema or own
         if own != schema:
-            raise InputError(f"{path}: its columns differ from those of {paths[0]}. Give the files in two runs.")
+            raise InputError(f"{path}: its columns differ from those of {paths[0]}. Score the files in two runs.")
         files.append(TextFile(str(path), n, {}))
         n += rows
     return files, n, schema
@@ -144,7 +144,7 @@ def _kind(value) -> type:
 
 
 def _type(kinds: set[type]) -> pa.DataType:
-    """The Arrow type of a column with values of these types. If only text suits all, other values become JSON."""
+    """The Arrow type of a column with values of these types. In mixed columns, values that are not text become JSON."""
     kinds = kinds - {type(None)}
     fitting = (({bool}, pa.bool_()), ({int}, pa.int64()), ({int, float}, pa.float64()))
     return next((arrow for types, arrow in fitting if kinds and kinds <= types), pa.string())

@@ -1,4 +1,4 @@
-"""A corpus scored on a Ray cluster: files in, a folder of Parquet files out."""
+"""Score the files of a corpus on a Ray cluster, and write a folder of Parquet files."""
 
 import os
 import shutil
@@ -71,13 +71,13 @@ def score_to_parquet(
         write_parquet(scored, output)
     input_ = {"column": column, "texts": corpus.texts, "fields": corpus.schema.names, "digest": corpus.digest()}
     run = {"rows": "texts", "batch_size": batch_size, "engine": "ray", "workers": workers}
-    manifest = make_manifest(input_, run, settings.model, nlp, f"{gpus_per_worker:g} GPUs a worker")
+    manifest = make_manifest(input_, run, settings.model, nlp, f"{gpus_per_worker:g} GPUs per worker")
     write_json(output.with_name(f"{output.name}.{MANIFEST}"), manifest)
 
 
 @contextmanager
 def cluster(workers: int) -> Iterator[None]:
-    """Connect to a Ray cluster: the connected one, else the one that RAY_ADDRESS names, else a new one on this machine.
+    """Use a Ray cluster: the one that is already connected, or the one in RAY_ADDRESS, or a new one on this machine.
 
     workers (int): How many workers a new cluster must have room for.
     """
@@ -98,7 +98,8 @@ def cluster(workers: int) -> Iterator[None]:
 def write_parquet(dataset: ray.data.Dataset, folder: Path):
     """Write a dataset as a folder of Parquet files. The order of their names is the order of the rows.
 
-    folder (Path): Where all machines can write. It appears when it is complete, and replaces an existing folder.
+    folder (Path): A folder in which all machines can write. It appears when it is complete. An existing folder is
+        replaced.
     RAISES (ChildProcessError): The job failed.
     """
     unfinished = folder.absolute().with_name(folder.name + ".unfinished")

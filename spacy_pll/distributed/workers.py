@@ -1,4 +1,4 @@
-"""What each worker does: it holds a pipeline, and adds scores to the tables of texts that Ray Data gives it."""
+"""The work of each worker: with its own pipeline, it adds scores to the tables of texts that it gets from Ray Data."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -79,8 +79,8 @@ def _check_dataset(dataset: ray.data.Dataset, nlp: Language, column: str, id_col
     for name in (column, id_column):
         if name not in names:
             raise ValueError(
-                f"The dataset has no column {name!r}; it has {', '.join(map(repr, names)) or 'none'}. Name the column "
-                "of texts with `column`, and the one to sort the rows by with `id_column`."
+                f"The dataset has no column {name!r}. Its columns are: {', '.join(map(repr, names)) or 'none'}. Name "
+                "the column of texts with `column`, and the column to sort by with `id_column`."
             )
     check_columns(names, added_columns(nlp, column), "The dataset")
 
@@ -108,7 +108,7 @@ class Worker:
     make_nlp (Callable[[], Language]): Makes the pipeline.
     column (str): The column of texts.
     gpu (bool): Whether to use the GPU that Ray gave this process.
-    RAISES (Exception): Nothing can be scored at all. Calls raise this, too.
+    RAISES (Exception): The worker cannot score any text. Calls of the worker raise this, too.
     """
 
     def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False):
@@ -128,7 +128,7 @@ class Worker:
         return batch
 
     def score(self, texts: list[str]) -> list[Doc | Exception]:
-        """For each text the scored doc, or the error because of which it has no scores."""
+        """For each text, return the scored doc, or the error if it cannot be scored."""
         self.nlp.set_error_handler(ignore_error)
         made = ((doc, n) for n, text in enumerate(texts) if isinstance(doc := self._try(self.nlp.make_doc, text), Doc))
         docs: dict[int, Doc] = {}

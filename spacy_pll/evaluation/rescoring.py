@@ -67,7 +67,7 @@ def _nbest(row: dict, place: str, several_references: bool) -> NBest:
         where = f"{place}, hypothesis {number}"
         if not isinstance(hypothesis, dict):
             raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
-        texts.append(get_text(hypothesis, where, "text", "the key 'text'"))
+        texts.append(get_text(hypothesis, where, "text", option=None))
         scores.append(_score(hypothesis, where))
     return NBest(texts, np.array(scores), _references(row, place, several_references))
 
@@ -86,7 +86,7 @@ def _references(row: dict, place: str, several: bool) -> list[str]:
     if row.get("reference") is not None and row.get("references") is not None:
         raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
     if row.get("references") is None:
-        return [] if row.get("reference") is None else [get_text(row, place, "reference")]
+        return [] if row.get("reference") is None else [get_text(row, place, "reference", option=None)]
     references = row["references"]
     if not isinstance(references, list) or not all(isinstance(text, str) for text in references):
         raise InputError(f"{place}: 'references' must be a list of texts. It is {references!r:.100}.")

@@ -115,19 +115,19 @@ def test_files_of_one_name_in_two_folders_are_two_paradigms(tmp_path):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ('{"sentence_good": "A"}\n', (), "line 1: there is no 'sentence_bad'; there is 'sentence_good'. Name the one"),
+        ('{"sentence_good": "A"}\n', (), "line 1: there is no column 'sentence_bad'. The columns are: 'sentence_good'"),
         ('{"sentence_good": "A", "sentence_bad": "B"}\n{"a"\n', (), "line 2: not valid JSON"),
         ('{"sentence_good": "A", "sentence_bad": 3}\n', (), "line 1: 'sentence_bad' must be text. It is 3"),
         ('{"sentence_good": "A", "sentence_bad": " "}\n', (), "line 1: 'sentence_bad' is empty"),
-        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--paradigm", "x"), "there is no 'x'"),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--paradigm", "x"), "there is no column 'x'"),
         (
             '{"sentence_good": "A", "sentence_bad": "B"}\n',
             ("--good", "x"),
-            "Name the one that holds the text with --good",
+            "Name the column to read with --good",
         ),
         ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),
         ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--model", "no/such"), "'no/such' was not found"),
-        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("-o", "out.txt"), "Give .json or .csv, or no ending"),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("-o", "out.txt"), "must end in .json or .csv, or have"),
         ("", (), "There is no pair in"),
     ],
 )

@@ -98,7 +98,7 @@ def test_a_text_that_just_fits_is_not_read_in_windows(tmp_path, model_folder, la
 
 def test_nothing_to_score(tmp_path, model):
     path = write_texts(tmp_path / "a.txt", ["", " "])
-    assert "has 2 texts, none with a wordpiece" in run("ppl", path, *model, fails=True).unwrapped_stderr
+    assert "None of the 2 texts in" in run("ppl", path, *model, fails=True).unwrapped_stderr
 
 
 def test_a_pipeline_that_scores_parts_of_texts(tmp_path, make_nlp):
@@ -113,7 +113,7 @@ def test_errors_are_messages(tmp_path, model):
     (tmp_path / "a.csv").write_text("text,n\nfine,1\nshort\n")
     assert "line 3: the row has 1 fields" in run("ppl", tmp_path / "a.csv", *model, fails=True).unwrapped_stderr
     result = run("ppl", tmp_path / "a.csv", "--column", "nope", *model, fails=True)
-    assert "there is no 'nope'; there is 'text', 'n'" in result.unwrapped_stderr
+    assert "there is no column 'nope'. The columns are: 'text', 'n'" in result.unwrapped_stderr
     (tmp_path / "a.txt").write_bytes(b"fine\n\xff\n")
     (tmp_path / "out.json").write_text("precious")
     result = run("ppl", tmp_path / "a.txt", *model, "-o", tmp_path / "out.json", fails=True)

@@ -128,7 +128,7 @@ GOOD_ROW = json.dumps(row())
         ('{"hypotheses": []}', "line 2: 'hypotheses' must be a list that is not empty"),
         ('{"hypotheses": {"text": "a", "score": 1}}', "line 2: 'hypotheses' must be a list"),
         ('{"hypotheses": ["a"]}', "line 2, hypothesis 1: it must be an object with 'text' and 'score'. It is 'a'"),
-        ('{"hypotheses": [{"score": 1}]}', "line 2, hypothesis 1: there is no 'text'"),
+        ('{"hypotheses": [{"score": 1}]}', "line 2, hypothesis 1: there is no key 'text'"),
         ('{"hypotheses": [{"text": 1, "score": 1}]}', "line 2, hypothesis 1: 'text' must be text. It is 1"),
         ('{"hypotheses": [{"text": "a"}]}', "line 2, hypothesis 1: 'score' must be a finite number"),
         ('{"hypotheses": [{"text": "a", "score": "1"}]}', "It is '1'"),
@@ -159,7 +159,7 @@ def test_files_that_do_not_serve(tmp_path):
     result = run("rescore", path, "--weight", "1", "-o", path, fails=True)
     assert "exists already" in result.unwrapped_stderr
     result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.csv", fails=True)
-    assert "ends in '.csv'. Give .jsonl." in result.unwrapped_stderr
+    assert "must end in .jsonl. It is" in result.unwrapped_stderr
 
 
 @pytest.mark.parametrize(

@@ -191,16 +191,16 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
     output = tmp_path / "out.jsonl"
     run("score", source, output, *tiny)
     for options, message in [
-        ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is ['original']"),
-        ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is 8"),
-        ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is 7"),
-        ((*tiny, "--tokens"), "rows: it was 'texts', and is 'tokens'"),
+        ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is now ['original']"),
+        ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is now 8"),
+        ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is now 7"),
+        ((*tiny, "--tokens"), "rows: it was 'texts', and is now 'tokens'"),
         (("--model", model_folder("roberta")), "model.digest: it was"),
     ]:
         assert message in run("score", source, output, "--resume", *options, fails=True).unwrapped_stderr
     write_lines(source, [*SENTENCES, "One more."])
     error = run("score", source, output, *tiny, "--resume", fails=True).unwrapped_stderr
-    assert f"input.texts: it was {len(SENTENCES)}, and is {len(SENTENCES) + 1}" in error and "--force" in error
+    assert f"input.texts: it was {len(SENTENCES)}, and is now {len(SENTENCES) + 1}" in error and "--force" in error
 
 
 def test_nothing_is_overwritten_unasked(tiny, tmp_path):
@@ -209,21 +209,21 @@ def test_nothing_is_overwritten_unasked(tiny, tmp_path):
     assert "exists. Replace it with --force" in run("score", source, output, *tiny, fails=True).unwrapped_stderr
     assert output.read_text() == "precious\n"
     error = run("score", source, output, *tiny, "--resume", fails=True).unwrapped_stderr
-    assert "out.jsonl.manifest.json is not there" in error and output.read_text() == "precious\n"
+    assert "out.jsonl.manifest.json does not exist" in error and output.read_text() == "precious\n"
     run("score", source, output, *tiny, "--force")
     assert len(read_rows(output)) == len(SENTENCES)
     (tmp_path / "other.csv.parts").mkdir()
     error = run("score", source, tmp_path / "other.csv", *tiny, fails=True).unwrapped_stderr
-    assert "holds an unfinished run. Continue it with --resume" in error
+    assert "contains an unfinished run. Continue it with --resume" in error
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a.jsonl", b'{"text": "x"}\n{"text": \n', "a.jsonl, line 2: not valid JSON"),
-        ("a.csv", b"sentence\nx\n", "a.csv, line 2: there is no 'text'; there is 'sentence'. Name the one"),
-        ("a.docx", b"", "Known formats: .txt"),
-        ("a.jsonl", b'{"text": "x", "pll": 1}\n', "already has the field 'pll'"),
+        ("a.csv", b"sentence\nx\n", "line 2: there is no column 'text'. The columns are: 'sentence'. Name the column"),
+        ("a.docx", b"", "The known formats are: .txt"),
+        ("a.jsonl", b'{"text": "x", "pll": 1}\n', "already has a column 'pll'"),
     ],
 )
 def test_input_that_cannot_be_scored_is_a_message(tiny, tmp_path, name, content, message):
@@ -247,7 +247,7 @@ def test_other_errors_are_messages(tiny, tmp_path):
     ]:
         assert message in run("score", *arguments, *tiny, fails=True).unwrapped_stderr
     (tmp_path / "empty").mkdir()
-    assert "holds no file" in run("score", tmp_path / "empty", "-", *tiny, fails=True).unwrapped_stderr
+    assert "contains no file" in run("score", tmp_path / "empty", "-", *tiny, fails=True).unwrapped_stderr
 
 
 def command(*arguments):

@@ -61,17 +61,21 @@ def test_rows_with_all_columns(tmp_path):
     [
         ("a.jsonl", b'{"text": "x"}\n{"text": \n', r"a.jsonl, line 2: not valid JSON \("),
         ("a.jsonl", b'{"text": "x"}\n\n["x"]\n', "a.jsonl, line 3: this is a JSON list. Each line must be one"),
-        ("a.jsonl", b'{"txt": "x"}\n', "a.jsonl, line 1: there is no 'text'; there is 'txt'. Name .* with --column"),
+        (
+            "a.jsonl",
+            b'{"txt": "x"}\n',
+            "line 1: there is no column 'text'. The columns are: 'txt'.* --column",
+        ),
         ("a.jsonl", b'{"text": 3}\n', "a.jsonl, line 1: 'text' must be text. It is 3"),
-        ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl, line 1: 'text' has half a surrogate pair"),
-        ("a.csv", b"sentence\nx\n", "a.csv, line 2: there is no 'text'; there is 'sentence'"),
-        ("a.csv", b"text,n\nx\n", "a.csv, line 2: the row has 1 fields and the header 2"),
+        ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl, line 1: 'text' has a lone surrogate"),
+        ("a.csv", b"sentence\nx\n", "a.csv, line 2: there is no column 'text'. The columns are: 'sentence'"),
+        ("a.csv", b"text,n\nx\n", "a.csv, line 2: the row has 1 fields, but the header has 2"),
         ("a.csv", b"text,text\nx,y\n", "a.csv, line 1: two columns have the same name"),
         ("a.csv", b'text\n"x\n', "a.csv, line 2: unexpected end of data"),
         ("a.txt", b"good\nbad \xff byte\n", r"a.txt, line 2: not valid UTF-8 \(byte 5 of the line is 0xff\)"),
         ("a.csv", b"text\nbad \xff byte\n", "a.csv, line 2: not valid UTF-8"),
         ("a.spacy", b"no docs", "a.spacy: this file is damaged, or was not written by DocBin.to_disk"),
-        ("a.docx", b"", "ends in '.docx'. Known formats: .txt"),
+        ("a.docx", b"", "the format '.docx' cannot be read. The known formats are: .txt"),
     ],
 )
 def test_unreadable_input_is_named_with_its_line(tmp_path, name, content, message):
@@ -83,5 +87,5 @@ def test_unreadable_input_is_named_with_its_line(tmp_path, name, content, messag
 def test_input_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match="There is no file or folder"):
         list(read_records(str(tmp_path / "none.txt")))
-    with pytest.raises(InputError, match="holds no file that ends in"):
+    with pytest.raises(InputError, match="contains no file that ends in"):
         list(read_records(str(tmp_path)))

@@ -60,7 +60,7 @@ def test_a_run_that_was_stopped_before_its_manifest_was_written_starts_from_the_
 
 def test_existing_results_are_kept_unless_forced(output):
     interrupted(output)
-    with pytest.raises(ResumeError, match="holds an unfinished run. Continue it with --resume, or start again with"):
+    with pytest.raises(ResumeError, match="contains an unfinished run. Continue it with --resume, or start again with"):
         ResumableOutput(output)
     parts = ResumableOutput(output, force=True)
     assert parts.begin(MANIFEST) == 0 and not list(parts.folder.glob("0*"))
@@ -72,10 +72,10 @@ def test_existing_results_are_kept_unless_forced(output):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"batch_size": 4}, "batch_size: it was 2, and is 4"),
-        ({"input": {"texts": 3, "digest": "def"}}, "input.digest: it was 'abc', and is 'def'"),
-        ({"model": {"hub": "x"}}, "model.hub: it was None, and is 'x'"),
-        ({"device": "cpu"}, "device: it was None, and is 'cpu'"),
+        ({"batch_size": 4}, "batch_size: it was 2, and is now 4"),
+        ({"input": {"texts": 3, "digest": "def"}}, "input.digest: it was 'abc', and is now 'def'"),
+        ({"model": {"hub": "x"}}, "model.hub: it was None, and is now 'x'"),
+        ({"device": "cpu"}, "device: it was None, and is now 'cpu'"),
     ],
 )
 def test_a_run_that_differs_is_refused(output, change, message):
@@ -94,7 +94,7 @@ def test_a_manifest_that_is_damaged_or_missing(output):
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()
-    with pytest.raises(ResumeError, match="out.jsonl.manifest.json is not there, so it is unknown what was scored"):
+    with pytest.raises(ResumeError, match="out.jsonl.manifest.json does not exist, so it is unknown what was scored"):
         ResumableOutput(output, resume=True).begin(MANIFEST)
     assert output.read_text() == "precious"
 

@@ -66,5 +66,5 @@ def test_tasks_for_prodigy(rows):
 
 def test_no_column_of_the_input_is_overwritten():
     check_columns(["id"], ["pll"], "a.csv")
-    with pytest.raises(InputError, match="a.csv already has the field 'pll', which would be overwritten"):
+    with pytest.raises(InputError, match="a.csv already has a column 'pll', which the scores would overwrite"):
         check_columns(["id", "pll"], ["pll", "pppl"], "a.csv")

@@ -76,7 +76,7 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
     path = tmp_path / "out.jsonl.parts" / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "spacy-pll": "0.0.9"}}))
-    with pytest.raises(ResumeError, match="versions.spacy-pll: it was '0.0.9', and is .* start again with --force"):
+    with pytest.raises(ResumeError, match="versions.spacy-pll: it was '0.0.9', and is now .* start again with --force"):
         score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
 
 

@@ -138,7 +138,7 @@ def test_columns_that_may_be_missing(tmp_path):
         Pair("A cat.", "A cats.", "", "part/own"),
         Pair("A.", "B.", "t", "u"),
     ]
-    with pytest.raises(InputError, match="own.csv, line 2: there is no 'linguistics_term'"):
+    with pytest.raises(InputError, match="own.csv, line 2: there is no column 'linguistics_term'"):
         read_pairs(str(tmp_path))
 
 

@@ -29,7 +29,7 @@ def save_brown(path, **files):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('"ItemNum","Sentence"\n"1","A cat."\n"2","A dog.","more"\n', "line 3: the row has 3 fields and the header 2"),
+        ('"ItemNum","Sentence"\n"1","A cat."\n"2","A dog.","more"\n', "line 3: the row has 3 fields, but the header"),
         ('"ItemNum","Sentence"\n"1","A cat."\n"2"," "\n', "line 3: 'Sentence' must hold text; it is ' '"),
         ('"ItemNum","Text"\n"1","A cat."\n', "line 2: 'Sentence' must hold text; it is None"),
         ('"ItemNum","Sentence"\n"1","A cat.\n', "line 2: unexpected end of data"),

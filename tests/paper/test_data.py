@@ -31,12 +31,12 @@ def test_the_same_pairs_each_time(tiny_assets):
     [
         ("{", ".jsonl, line 2: not valid JSON"),
         ("[]", ".jsonl, line 2: this is a JSON list"),
-        ({"sentence_good": "A.", "linguistics_term": "ellipsis"}, ".jsonl, line 2: there is no 'sentence_bad'"),
+        ({"sentence_good": "A.", "linguistics_term": "ellipsis"}, ".jsonl, line 2: there is no column 'sentence_bad'"),
         (
             {"sentence_good": "A.", "sentence_bad": " ", "linguistics_term": "ellipsis"},
             ".jsonl, line 2: 'sentence_bad' is empty",
         ),
-        ({"sentence_good": "A.", "sentence_bad": "B."}, ".jsonl, line 2: there is no 'linguistics_term'"),
+        ({"sentence_good": "A.", "sentence_bad": "B."}, ".jsonl, line 2: there is no column 'linguistics_term'"),
         (
             {"sentence_good": "A.", "sentence_bad": "B.", "linguistics_term": "gossip"},
             "': the phenomenon 'gossip' is none of BLiMP's: anaphor_agreement",
