@@ -51,6 +51,7 @@ def watch_workers() -> Iterator[None]:
         ) from error
     finally:
         done.set()
+        watcher.join()
 
 
 @contextmanager
