@@ -1,7 +1,7 @@
 """Mutation testing: one small change of the source at a time, and do the tests see it?
 
     pip install cosmic-ray
-    python scripts/mutate.py metrics wordpieces questions plan
+    python scripts/mutate.py metrics scoring.wordpieces scoring.mask_blocks scoring.plan
 
 The changes are those that cosmic-ray's operators make of `spacy_pll/NAME.py`. Its own runner starts a Python for each,
 which then imports torch and spaCy for seconds; here these are imported once, and each change has a fork of that process
@@ -155,7 +155,7 @@ def main():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     warnings.simplefilter("ignore")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    # All that is slow to import stays in memory; the package and its tests are imported anew by each fork.
+    # All that is slow to import stays in memory; the package and its tests are imported again by each fork.
     import catalogue
     import spacy
 

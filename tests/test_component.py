@@ -254,7 +254,7 @@ def test_infinite_scores_are_not_stored(make_nlp, monkeypatch):
         nlp(SENTENCES[0])
 
 
-def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeypatch):
+def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeypatch, caplog):
     nlp = make_nlp()
     expected = [doc._.pll for doc in nlp.pipe(SENTENCES)]
     scorer = nlp.get_pipe("pll")
@@ -268,8 +268,12 @@ def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeyp
     monkeypatch.setattr(scorer, "get_spans", failing)
     handled = []
     nlp.set_error_handler(lambda name, proc, docs, error: handled.append((name, [d.text for d in docs], str(error))))
-    docs = list(nlp.pipe(SENTENCES, batch_size=5))
+    with caplog.at_level("DEBUG", logger="spacy_pll.component"):
+        docs = list(nlp.pipe(SENTENCES, batch_size=5))
     assert handled == [("pll", [SENTENCES[1]], "no such luck")]
+    # What the batch failed with is not raised, so it is logged.
+    [record] = caplog.records
+    assert "A batch of 5 docs failed" in record.getMessage() and str(record.exc_info[1]) == "no such luck"
     assert [doc.text for doc in docs] == [SENTENCES[0], *SENTENCES[2:]]
     assert [doc._.pll for doc in docs] == pytest.approx([expected[0], *expected[2:]], abs=1e-4)
     nlp.set_error_handler(spacy.util.raise_error)

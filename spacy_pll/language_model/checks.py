@@ -2,7 +2,7 @@
 
 Each error says what was wrong and what to choose instead. A model whose head was not trained is
 never used: its weights would be random, and so would the scores. Files of a saved model that were
-altered are found by `checksums.check_checksums`.
+altered are found by `checksums.check_checksums`, missing and damaged ones by `checkpoint.read_checkpoint`.
 """
 
 from collections.abc import Mapping

@@ -47,7 +47,7 @@ def test_other_inputs(tmp_path, model_folder):
     assert "<h1>Standard input</h1>" in page.read_text(encoding="utf8")
 
 
-def test_docs_of_a_file_are_scored_anew(tmp_path, make_nlp, model_folder):
+def test_docs_of_a_file_are_scored_again(tmp_path, make_nlp, model_folder):
     docs = list(make_nlp("bert", metrics=["original", "whole_word"]).pipe(["The hooligans", "A souvenir"]))
     expected = [doc._.pll_whole_word for doc in docs]
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")

@@ -28,7 +28,7 @@ def test_texts_are_scored_once(command, tiny_assets, tmp_path, own_model):
     assert "eventsadapt: 8 texts, scored before" in printed and " in " not in printed
     assert files == {path: path.stat().st_mtime_ns for path in (tmp_path / "scores").rglob("*.*")}
 
-    # Another sample is scored anew, and the rest is kept.
+    # Another sample is scored again, and the rest is kept.
     arguments[3] = 2
     printed = command("scores", *arguments)
     assert [line.split(": ")[0].split(", ")[1] for line in printed.splitlines() if "before" not in line] == ["blimp"]
