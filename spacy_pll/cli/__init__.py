@@ -5,6 +5,8 @@ spaCy imports this module whenever its command line starts, so a command's modul
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from spacy.cli._util import app as spacy_cli
@@ -54,8 +56,18 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(name="pll", cls=LazyGroup, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 
+def _print_version(wanted: bool):
+    if wanted:
+        typer.echo(f"spacy-pll {version('spacy-pll')}")
+        raise typer.Exit()
+
+
 @app.callback(help=HELP)
-def pll():
+def pll(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+):
     """Typer makes a group of an app that has a callback."""
 
 

@@ -4,9 +4,11 @@ import inspect
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
+import spacy_pll
 from spacy_pll.cli import COMMANDS, LazyCommands
 
 from .conftest import run
@@ -54,6 +56,11 @@ def test_every_option_has_a_help_text():
     for name, command in LazyCommands().items():
         for parameter in command.params:
             assert getattr(parameter, "help", None), (name, parameter.name)
+
+
+def test_the_version_is_that_of_the_package():
+    assert run("--version").stdout == f"spacy-pll {spacy_pll.__version__}\n"
+    assert spacy_pll.__version__ == version("spacy-pll")
 
 
 def test_a_command_that_is_not_there():
