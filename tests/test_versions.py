@@ -22,6 +22,8 @@ IN_BOTH = {
     "LlamaForCausalLM",
     "ModernBertConfig",
     "ModernBertForMaskedLM",
+    "PreTrainedModel",
+    "PreTrainedTokenizerBase",
     "PreTrainedTokenizerFast",
     "utils.logging",
 }

@@ -155,7 +155,7 @@ def test_no_left_to_right_model(command, tiny_assets, tmp_path, model_folder):
         ("word,frequency\na,1\nb,0\n", "line 3: the frequency must be a positive number; it is '0'"),
         ("word,frequency\na,many\n", "line 2: the frequency must be a positive number; it is 'many'"),
         ("word,count\na,1\n", "line 2: the columns `word` and `frequency` are needed"),
-        ("word,frequency\na\n", "line 2: the row has 1 fields and the header 2"),
+        ("word,frequency\na\n", "line 2: the row has 1 fields, but the header has 2"),
     ],
 )
 def test_malformed_frequencies(command, results, tmp_path, content, message):
