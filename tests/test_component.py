@@ -1,5 +1,8 @@
 import multiprocessing
+import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -366,3 +369,16 @@ def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monke
     monkeypatch.setattr(Forward, "device", torch.device("cuda", 0))
     with pytest.raises(RuntimeError, match="n_process=1"):
         model.log_probabilities(Batch(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 4))
+
+
+def test_a_metric_of_another_package_is_found_by_its_entry_point(tmp_path):
+    """In a process of its own: some versions of catalogue read the entry points when they are imported."""
+    package = tmp_path / "theirs-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[spacy_pll_metrics]\ntheirs = spacy_pll.metrics:whole_word\n")
+    code = "from spacy_pll.metrics import get_metric; print(get_metric('theirs').__name__)"
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    assert result.stdout == "whole_word\n", result.stderr

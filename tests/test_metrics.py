@@ -1,5 +1,4 @@
 import math
-from importlib.metadata import EntryPoint
 from itertools import permutations
 
 import catalogue
@@ -114,12 +113,6 @@ def test_unknown_metric_lists_the_known_ones():
 
 def test_registry_holds_the_four_of_the_paper():
     assert set(METRICS) <= set(registry.pll_metrics.get_all())
-
-
-def test_a_metric_of_another_package_is_found_by_its_entry_point(monkeypatch):
-    entry_point = EntryPoint("theirs", "spacy_pll.metrics:whole_word", "spacy_pll_metrics")
-    monkeypatch.setattr(registry.pll_metrics, "_get_entry_points", lambda: [entry_point])
-    assert get_metric("theirs").__name__ == "whole_word"
 
 
 def test_the_module_registers_its_metrics_itself():
