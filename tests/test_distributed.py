@@ -351,7 +351,7 @@ def test_a_dataset_and_a_pipeline_in_python(two_workers, make_nlp, tmp_path):
     nlp = make_nlp("bert", attr="naturalness")
     items = [{"key": str(n), "sentence": text} for n, text in reversed(list(enumerate(SENTENCES)))]
     dataset = ray.data.from_items(items)
-    with pytest.raises(ValueError, match="no column 'text'; it has 'key', 'sentence'"):
+    with pytest.raises(ValueError, match="no column 'text'. Its columns are: 'key', 'sentence'"):
         distributed.annotate(dataset, nlp)
     names = {"column": "sentence", "id_column": "key"}
     rows = distributed.annotate(dataset, nlp, **names).take_all()

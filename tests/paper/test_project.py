@@ -145,6 +145,6 @@ def test_a_failing_asset_stops_the_run(project):
     old = hashlib.sha256(content.encode()).hexdigest()
     sums.write_text(sums.read_text().replace(old, hashlib.sha256(table.read_bytes()).hexdigest()))
     said = " ".join(project("all", fails=True).split())
-    assert "SentenceSet.csv, line 10: 1 fields, where the header has 2" in said
+    assert "SentenceSet.csv, line 10: the row has 1 fields, but the header has 2" in said
     assert not (project.folder / "results" / "oov").exists()
     assert list(srsly.read_yaml(project.folder / "project.lock")) == ["data"]
