@@ -219,6 +219,7 @@ print([name for name in sys.modules if name.startswith("spacy_pll.cli")])
 """
 
 
+@pytest.mark.slow
 def test_a_worker_does_not_import_the_command_line(model_folder, make_nlp):
     """Neither from settings nor from a pipeline. (spaCy itself imports Typer, so that is not looked at.)"""
     nlp = make_nlp("bert")

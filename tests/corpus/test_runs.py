@@ -91,6 +91,7 @@ def test_a_run_that_fails_no_longer_watches_worker_processes(settings, source, t
     assert error.traceback and threading.active_count() == threads
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_write_one_output(settings, source, tmp_path):
     output, answers = tmp_path / "out.jsonl", []
 

@@ -65,6 +65,7 @@ app(["score", *sys.argv[1:]])
 """
 
 
+@pytest.mark.slow
 def test_the_command_says_so(make_nlp, tmp_path):
     nlp = spacy.blank("en")
     code = CODE.rsplit("app(", 1)[0]
