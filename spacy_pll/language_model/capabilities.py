@@ -23,7 +23,7 @@ LogProbs = Callable[[Batch], torch.Tensor]
 
 
 class Capabilities(NamedTuple):
-    """What leaves a model's log-probabilities as they are."""
+    """The savings of work that do not change a model's log-probabilities."""
 
     narrowing: str | None  # what may run at the targets alone: one of `Forward.narrowings`; None: nothing
     pads: bool  # whether rows of different lengths may share a forward pass
@@ -33,7 +33,6 @@ class Trial(NamedTuple):
     """Two short texts, as the model reads them."""
 
     long: np.ndarray  # int, shape (length,)
-    short: np.ndarray
     alone: Batch  # the short one by itself
     together: Batch  # the same targets, with the long one in the same pass
 
@@ -53,12 +52,13 @@ def make_trial(tokenizer: Tokenizer, max_length: int, pad_id: int, shift: int) -
         row = np.full(len(position), len(ids) - 1)
         return Batch(ids, np.array(lengths), row, position, short[position])
 
-    return Trial(long, short, batch(short[None], len(short)), batch(ids, len(long), len(short)))
+    return Trial(long, batch(short[None], len(short)), batch(ids, len(long), len(short)))
 
 
 def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, source: str) -> Capabilities:
-    """Find out what leaves the log-probabilities as they are. Where a saving changes them, it is not used: slower, and
-    right. The result is not applied to `forward`.
+    """Try each saving of work, and keep those that do not change the log-probabilities.
+
+    Without a saving, the model is slower and its scores are right. The result is not applied to `forward`.
 
     log_probs (Callable[[Batch], Tensor]): Runs `forward`.
     RAISES (ValueError): The model cannot read a short text, or gives values that are not finite.
