@@ -5,6 +5,8 @@ from functools import cache
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+# The models are tiny, and each core has a process of tests: a second thread would cost more than it brings.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
@@ -15,7 +17,6 @@ from hypothesis import strategies as st  # noqa: E402
 from spacy.tokens import Doc, Span, Token  # noqa: E402
 from spacy.tokens.underscore import Underscore  # noqa: E402
 
-# The models are tiny: a second thread would cost more than it brings.
 torch.set_num_threads(1)
 settings.register_profile("spacy-pll", deadline=None, suppress_health_check=list(HealthCheck), max_examples=60)
 settings.load_profile("spacy-pll")

@@ -47,7 +47,7 @@ def test_forward_passes_that_fail_at_random(make_nlp, expected):
     model = nlp.get_pipe("pll").model
     original, total = model.log_probabilities, {"failures": 0, "blamed": 0}
 
-    @settings(max_examples=30)
+    @settings(max_examples=15)
     @given(at=st.sets(st.integers(1, 40)), batch_size=st.integers(1, len(TEXTS)))
     def check(at, batch_size):
         blamed = []

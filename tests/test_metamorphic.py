@@ -38,7 +38,7 @@ def test_alone_in_any_batch_and_in_any_order(make_nlp, architecture):
     nlp = make_nlp(architecture, metrics=METRICS, keep_pieces=True)
     scorer, alone = nlp.get_pipe("pll"), {}
 
-    @settings(max_examples=15)
+    @settings(max_examples=10)
     @given(
         texts=texts_strategy,
         order=st.randoms(use_true_random=False),
