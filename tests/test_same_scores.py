@@ -1,0 +1,41 @@
+"""The script that compares the scores of two versions."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from scripts import same_scores
+from scripts.same_scores import differences
+
+
+@pytest.fixture
+def run(monkeypatch):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["same_scores.py", *map(str, arguments)])
+        same_scores.main()
+
+    return run
+
+
+def test_a_version_equals_itself_and_a_changed_score_is_found(tmp_path, run, capsys):
+    texts, before, after = (tmp_path / name for name in ("texts.txt", "before.npz", "after.npz"))
+    texts.write_text("The cats sleep.\n\nThe souvenir.\n", encoding="utf8")
+    run(texts, before)
+    with np.load(before) as file:
+        scores = dict(file)
+    assert scores["spacy: scores"].shape == (6, 7) and len(scores) == 8
+    with pytest.raises(SystemExit) as end:
+        run(texts, after, "--against", before)
+    assert end.value.code == 0 and "All scores and wordpieces are equal." in capsys.readouterr().out
+    np.savez(before, **{**scores, "spacy: scores": np.nextafter(scores["spacy: scores"], 0)})
+    with pytest.raises(SystemExit) as end:
+        run(texts, after, "--against", before)
+    assert end.value.code == 1 and "spacy: scores: 42 of 42 differ, by up to" in capsys.readouterr().out
+
+
+def test_what_differs():
+    a, b = {"x": np.array([1.0, np.nan]), "y": np.array("m")}, {"x": np.array([1.0, np.nan]), "y": np.array("n")}
+    assert differences(a, a) == []
+    assert differences(a, b) == ["y: 1 of 1 differ"]
+    assert differences(a, {"x": np.zeros(3)}) == ["x: shape (2,), then (3,)", "y: only before"]
