@@ -12,7 +12,7 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
-from .extensions import Names, install
+from .extensions import Names, install, store
 from .language_model.protocol import LanguageModel
 from .metrics import pll_metrics
 from .prediction import DocScores, PendingBatch, Predictor
@@ -236,15 +236,14 @@ class PLLScorer(Predictor, Pipe):
     def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:
         """Write scores to the docs' attributes, as Python floats and ints."""
         for doc, doc_scores in zip(docs, scores):
-            primary = doc_scores.scores[0]
-            columns = {self.names.score: primary, self.names.pieces: doc_scores.pieces}
-            columns.update(zip(self.names.metrics.values(), doc_scores.scores))
-            for name, values in columns.items():
-                for token, value, is_scored in zip(doc, values.tolist(), doc_scores.scored.tolist()):
-                    token._.set(name, value if is_scored else None)
-            # Scores that an earlier scoring left under other metrics do not belong to these.
-            for key in [key for key in doc.user_data if _attribute(key) in self._stale_names]:
-                del doc.user_data[key]
+            rows = {self.names.score: doc_scores.scores[0], self.names.pieces: doc_scores.pieces}
+            rows.update(zip(self.names.metrics.values(), doc_scores.scores))
+            is_scored = doc_scores.scored.tolist()
+            columns = {
+                name: [value if scored else None for value, scored in zip(values.tolist(), is_scored)]
+                for name, values in rows.items()
+            }
+            store(doc, self.names, columns, self._stale_names)
             if doc_scores.data is not None or doc._.get(self.names.data) is not None:
                 doc._.set(self.names.data, doc_scores.data)
 
@@ -272,8 +271,3 @@ class PLLScorer(Predictor, Pipe):
         """Load what `to_disk` wrote. If the model was left out, the one that the config names is kept."""
         from_disk(path, {"model": self.model.from_disk}, exclude)
         return self
-
-
-def _attribute(key: object) -> str | None:
-    """The name of the attribute that an entry of `Doc.user_data` belongs to, if there is one."""
-    return key[1] if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." else None
