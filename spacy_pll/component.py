@@ -4,6 +4,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
-from .extensions import Names, install, store
+from .extensions import Names, assigned, check_apart, install, store
 from .language_model.protocol import LanguageModel
 from .metrics import pll_metrics
 from .prediction import DocScores, PendingBatch, Predictor
@@ -36,7 +37,7 @@ DEFAULT_CONFIG: dict[str, Any] = {
 }
 
 
-@Language.factory("pll", assigns=["doc._.pll", "span._.pll", "token._.pll"], default_config=DEFAULT_CONFIG)
+@Language.factory("pll", assigns=assigned(Names("pll", []), keep_pieces=False), default_config=DEFAULT_CONFIG)
 def make_pll(
     nlp: Language,
     name: str,
@@ -54,8 +55,15 @@ def make_pll(
 
     The settings are described at `PLLScorer`.
     """
-    _check_no_clash(nlp, name, Names(attr, metrics))
-    return PLLScorer(
+    names = Names(attr, metrics)
+    advice = (
+        f'Give one of the two another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}), or, '
+        f'where they are loaded, spacy.load(folder, config={{"components.{name}.attr": "{attr}_2"}}).'
+    )
+    for other_name, other in nlp.components:
+        if isinstance(other, PLLScorer) and other_name != name:
+            check_apart(other_name, other.names, names, advice)
+    scorer = PLLScorer(
         cast(LanguageModel, model),
         name,
         get_spans=get_spans,
@@ -68,18 +76,10 @@ def make_pll(
         mask_spacing=mask_spacing,
         make_doc=_DocMaker(nlp),
     )
-
-
-def _check_no_clash(nlp: Language, name: str, names: Names) -> None:
-    """RAISES (ValueError): Another component of the pipeline writes an attribute of the same name."""
-    for other_name, other in nlp.components:
-        shared = set(names.all) & set(other.names.all) if isinstance(other, PLLScorer) and other_name != name else set()
-        if shared:
-            raise ValueError(
-                f"The component {other_name!r} already writes the attribute _.{sorted(shared)[0]}. Give one of the two "
-                f'another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{names.score}_2"}}), or, where '
-                f'they are loaded, spacy.load(folder, config={{"components.{name}.attr": "{names.score}_2"}}).'
-            )
+    # `add_pipe` gives the component the factory's meta of this moment. So `analyze_pipes` shows its own attributes.
+    meta = Language.get_factory_meta("pll")
+    Language.set_factory_meta("pll", replace(meta, assigns=assigned(names, keep_pieces)))
+    return scorer
 
 
 class _DocMaker:
@@ -157,6 +157,31 @@ class PLLScorer(Predictor, Pipe):
         self.names = Names(attr, self.metrics)
         self._stale_names = {f"{attr}_{metric}" for metric in pll_metrics.get_all()} - {*self.names.all}
         install(self.names)
+
+    # spaCy's protocol `ListenedToComponent`: whenever a pipeline changes, each component that has these is shown those
+    # behind it. It is the only notice of a component that was taken from another pipeline.
+    listeners: Sequence[object] = ()
+    listening_components: Sequence[str] = ()
+    listener_map: dict[str, Sequence[object]] = {}
+
+    def add_listener(self, listener: object, component_name: str) -> None:
+        """Part of the protocol. There are no listeners."""
+
+    def remove_listener(self, listener: object, component_name: str) -> bool:
+        """Part of the protocol. There are no listeners."""
+        return False
+
+    def find_listeners(self, component: object) -> None:
+        """RAISES (ValueError): A component behind this one writes the same attributes."""
+        if isinstance(component, PLLScorer):
+            attr = component.attr
+            advice = (
+                f"Take the component {component.name!r} out: nlp.remove_pipe({component.name!r}). A component that is "
+                "taken from another pipeline keeps its attributes, so give them another name there: "
+                f'nlp.add_pipe("pll", config={{"attr": "{attr}_2"}}), or, where that pipeline is loaded, '
+                f'spacy.load(folder, config={{"components.NAME.attr": "{attr}_2"}}).'
+            )
+            check_apart(self.name, self.names, component.names, advice)
 
     def __call__(self, doc: Doc) -> Doc:
         """Score one doc. Errors pass: spaCy hands them to the error handler."""

@@ -187,6 +187,18 @@ class Names:
         return [*self.stored, self.perplexity, self.data]
 
 
+def check_apart(name: str, names: Names, other: Names, advice: str) -> None:
+    """Check that two components of a pipeline write no attribute of the same name.
+
+    name (str): The name of the component whose attributes are `names`.
+    advice (str): The end of the message.
+    RAISES (ValueError): They do.
+    """
+    shared = sorted(set(names.all) & set(other.all))
+    if shared:
+        raise ValueError(f"The component {name!r} already writes the attribute _.{shared[0]}. {advice}")
+
+
 def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
     """The names of the attributes of scored docs, from the values stored on their tokens. Registers them.
 
@@ -288,6 +300,12 @@ def install(names: Names) -> None:
             )
     for cls, name, extension in wanted:
         cls.set_extension(name, **extension, force=True)
+
+
+def assigned(names: Names, keep_pieces: bool) -> list[str]:
+    """The attributes that a component sets, as spaCy's `analyze_pipes` names them, such as "token._.pll"."""
+    found = [f"{cls.__name__.lower()}._.{name}" for cls, name, _ in _extensions(names)]
+    return [attribute for attribute in found if keep_pieces or attribute != f"doc._.{names.data}"]
 
 
 def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
