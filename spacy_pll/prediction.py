@@ -161,7 +161,9 @@ class Predictor:
 
     def _warn_of_language(self, docs: list[Doc]) -> None:
         """Warn where the model was trained on other languages than the docs' one."""
-        known: frozenset[str] = getattr(self.model, "languages", frozenset())  # models of other packages may not say
+        known: frozenset[str] = getattr(
+            self.model, "languages", frozenset()
+        )  # a model of another package may have none
         others = {doc.lang_ for doc in docs} - {*known, "xx", ""}
         if known and others:
             language = sorted(others)[0]
@@ -175,7 +177,7 @@ class Predictor:
 
     def _warn_of_unknown(self, pending: list[PendingDoc]) -> None:
         """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer."""
-        unknown_id = self.model.unknown_id
+        unknown_id = getattr(self.model, "unknown_id", None)
         if unknown_id is None:
             return
         unknown = [(doc.doc, pieces, pieces.ids == unknown_id) for doc in pending for pieces in doc.wordpieces]
