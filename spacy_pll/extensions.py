@@ -13,7 +13,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from spacy.tokens import Doc, Span, Token
 
@@ -128,12 +128,16 @@ def _sum_pieces(token: Token, name: str) -> Any:
 
     RAISES (ValueError): There is no such record.
     """
-    keys: list[Any] = list(token.doc.user_data)
-    for attr in [key[1].removesuffix("_data") for key in keys if _is_attribute(key) and key[2] is None]:
-        record = piece_record(token.doc, attr)
-        columns = {} if record is None else piece_columns(record, Names(attr, list(record["scores"])))
-        if name in columns:
-            return sum(value for value, i in zip(columns[name], record["token"]) if i == token.i)
+    # The component's `attr` is the name, or its beginning.
+    for attr in [name, *(name[:i] for i, character in enumerate(name) if character == "_")]:
+        record = token.doc.user_data.get(_key(f"{attr}_data"))
+        if _is_record(record):
+            record = piece_record(token.doc, attr)
+            names = Names(attr, list(record["scores"]))
+            columns = piece_columns(record, names)
+            if name in columns:
+                zero = 0 if name == names.pieces else 0.0
+                return sum((value for value, i in zip(columns[name], record["token"]) if i == token.i), zero)
     raise ValueError(
         f"{token.text!r} is a part of a token that was split after it was scored, so its _.{name} is not known. Put "
         "the component that splits tokens before `pll` in the pipeline, or score with keep_pieces=True. Values of the "
@@ -251,11 +255,16 @@ def piece_record(doc: Doc, attr: str) -> Any:
     keys: Iterable[Any] = doc.user_data
     scored = sorted(key[2] for key in keys if _is_attribute(key) and key[1] == names.pieces)
     starts = [token.idx for token in doc]
-    if record is None or scored == starts or not starts or len(scored) <= max(record["token"], default=0):
+    if not _is_record(record) or scored == starts or not starts or len(scored) <= max(record["token"], default=0):
         return record
     # A piece may begin in the white space before its token.
     places = [max(start, scored[token]) for start, token in zip(record["start"], record["token"])]
     return {**record, "token": [bisect_right(starts, place) - 1 for place in places]}
+
+
+def _is_record(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether this is a record of wordpieces. People may set the attribute by hand, or have one of that name."""
+    return isinstance(value, dict) and {"token", "start", "scores"} <= value.keys()
 
 
 def set_piece_record(doc: Doc, value: Any, attr: str) -> None:
