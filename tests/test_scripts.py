@@ -3,7 +3,6 @@
 import ast
 import importlib
 import inspect
-import subprocess
 import sys
 from pathlib import Path
 
@@ -99,17 +98,21 @@ def test_the_example_of_the_readme_is_run_and_compared(script, tmp_path, monkeyp
     installs.run_example(PYTHON, tmp_path, ("1.5 + 1  # 2.51\nprint('a 1.50')", "a 1.51\n"))  # another last decimal
 
 
-@pytest.mark.slow
-def test_starting_times_are_printed():
-    command = [PYTHON, ROOT / "benchmarks" / "startup.py", "--rounds", "1"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()[2:]]
-    assert [row[:2] for row in rows] == [
-        ["`python -m spacy info`", "without"],
-        ["`python -m spacy info`", "with"],
-        ["`spacy.blank('en')`", "without"],
-        ["`spacy.blank('en')`", "with"],
-        ["`pll --help`", "with"],
-    ]
-    assert all(float(row[3]) > 20 for row in rows)
+LOOK = """
+import sys
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+
+found = [find_spec("spacy"), find_spec("spacy_pll"), entry_points(group="spacy_cli", name="pll")]
+sys.exit([bool(one) for one in found] != {expected})
+"""
+
+
+def test_starting_times_are_measured_with_and_without_the_package(script, tmp_path):
+    startup = script("benchmarks", "startup")
+    without, with_it = startup.make_folders(tmp_path)
+    seconds, megabytes = startup.measure(["-c", LOOK.format(expected=[True, False, False])], without)
+    assert seconds > 0 and megabytes > 5
+    startup.measure(["-c", LOOK.format(expected=[True, True, True])], with_it)
+    with pytest.raises(SystemExit, match="failed"):
+        startup.measure(["-c", LOOK.format(expected=[True, True, True])], without)
