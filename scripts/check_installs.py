@@ -56,7 +56,7 @@ print(json.dumps(found))
 
 
 class Failed(Exception):
-    """A command failed. The message is the last line that it wrote."""
+    """A command failed. The message has the errors that it wrote, the cause first; or the last line."""
 
 
 def run(command: list, **more) -> str:
@@ -64,7 +64,8 @@ def run(command: list, **more) -> str:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **more)
     if done.returncode:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        raise Failed(lines[-1].strip() if lines else f"exit code {done.returncode}")
+        errors = [line for line in dict.fromkeys(lines) if re.match(r"[\w.]*(Error|Exception)\b", line)]
+        raise Failed("; ".join(errors or lines[-1:]) or f"exit code {done.returncode}")
     return done.stdout
 
 
