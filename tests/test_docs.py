@@ -48,6 +48,10 @@ from .doc_examples import (
 BLOCKS = {page: read_blocks(page) for page in PAGES}
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+# A link to a file of this repository, in the form that README.md and the metadata need on package indexes.
+OWN = re.compile(
+    r"https://(?:github\.com/spacy-pll/spacy-pll/blob|raw\.githubusercontent\.com/spacy-pll/spacy-pll)/main/([^\s)\"#?]+)"
+)
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -115,14 +119,29 @@ def test_the_lists_of_exceptions_hold_nothing_that_no_page_has(part):
 @PAGE
 def test_links_lead_somewhere(page):
     for target in LINK.findall(read_prose(page)):
-        if target.startswith("https://"):
-            continue
         path, _, anchor = target.partition("#")
-        file = (page.parent / path).resolve() if path else page
+        own = OWN.fullmatch(path)
+        if target.startswith("https://") and not own:
+            continue
+        file = ROOT / own[1] if own else (page.parent / path).resolve() if path else page
         assert file.exists(), f"{page.name}: {target}"
         if anchor:
             headings = re.findall(r"^#+ (.*)$", read_prose(file), re.MULTILINE)
             assert anchor in map(slug, headings), f"{page.name}: {target}"
+
+
+def test_the_readme_has_no_link_that_breaks_on_a_package_index():
+    targets = LINK.findall(read_prose(ROOT / "README.md"))
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", read_prose(ROOT / "README.md"))
+    assert pictures and all("//raw.githubusercontent.com/" in target for target in pictures)
+
+
+def test_links_into_this_repository_name_files_that_are_there():
+    files = [*PAGES, *(ROOT / name for name in ("setup.cfg", "CITATION.cff", "CHANGELOG.md", "docs/universe.json"))]
+    named = {path for file in files for path in OWN.findall(file.read_text(encoding="utf8"))}
+    assert {"CHANGELOG.md", "docs/README.md", "docs/souvenir.svg"} <= named
+    assert [path for path in named if not (ROOT / path).is_file()] == []
 
 
 def slug(heading: str) -> str:

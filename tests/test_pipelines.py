@@ -1,10 +1,8 @@
 """Two components in one pipeline, and spaCy's own ways of putting pipelines together."""
 
 import json
-import shutil
 import subprocess
 import sys
-import tarfile
 import venv
 from pathlib import Path
 
@@ -15,8 +13,6 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from .conftest import PARAGRAPH, SENTENCES, scores
-
-ROOT = Path(__file__).parents[1]
 
 
 def run_spacy(*arguments):
@@ -192,24 +188,6 @@ def test_apply(make_nlp, tmp_path, batch_size):
     assert [doc.text for doc in docs] == SENTENCES
     for doc in docs:
         assert scores(doc) == pytest.approx(scores(nlp(doc.text)), abs=1e-5)
-
-
-@pytest.mark.slow
-def test_the_source_distribution_has_all_that_a_reader_needs(tmp_path):
-    """The suite, what it reads, and what builds and checks the package."""
-    pytest.importorskip("setuptools", minversion="68", reason="needs setuptools: pip install 'spacy-pll[test-all]'")
-    names = ["spacy_pll", "tests", "scripts", "benchmarks", "docs", ".ci"]
-    for name in names:
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    endings = (".cfg", ".cff", ".in", ".md", ".toml", ".txt", ".yml")
-    for path in [ROOT / "LICENSE", *(path for path in ROOT.iterdir() if path.suffix in endings)]:
-        shutil.copy(path, tmp_path)
-    expected = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    build = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
-    subprocess.run([sys.executable, "-c", build], check=True, capture_output=True, cwd=tmp_path)
-    [archive] = (tmp_path / "dist").iterdir()
-    with tarfile.open(archive) as files:
-        assert expected <= {name.partition("/")[2] for name in files.getnames()}
 
 
 @pytest.mark.slow
