@@ -22,6 +22,7 @@ from .scoring.plan import Batch, Plan, make_plans
 from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
+from .span_getters import SpanGetter
 
 if TYPE_CHECKING:
     from .analysis.continuations import Continuation
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_CONFIG: dict[str, Any] = {
     "model": {"@architectures": "spacy-pll.MaskedLM.v1"},
-    "get_spans": {"@span_getters": "spacy-transformers.doc_spans.v1"},
+    "get_spans": {"@span_getters": "spacy-pll.doc_spans.v1"},
     "metrics": ["word_l2r"],
     "words": "spacy",
     "targets": None,
@@ -74,7 +75,7 @@ def make_pll(
     nlp: Language,
     name: str,
     model: object,  # a LanguageModel; confection cannot validate a Protocol
-    get_spans: Callable[[list[Doc]], list[list[Span]]],
+    get_spans: SpanGetter,
     metrics: list[str],
     words: Words,
     targets: str | None,
@@ -139,9 +140,9 @@ class PLLScorer(Pipe):
     model (LanguageModel): What an architecture such as `spacy-pll.MaskedLM.v1` returns.
         It is loaded on first use, on `initialize` or from disk.
     name (str): The name of the component in the pipeline.
-    get_spans (Callable[[list[Doc]], list[list[Span]]]): Which spans are read as one
-        context: a span getter of spacy-transformers. Where spans overlap, a token is
-        scored in the span that gives it the most context on the side that has less.
+    get_spans (SpanGetter): Which spans are read as one context: a span getter such as
+        `spacy-pll.doc_spans.v1`. Where spans overlap, a token is scored in the span that
+        gives it the most context on the side that has less.
     metrics (list[str]): Names in `registry.pll_metrics`; the first is the primary one.
     words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
     targets (Optional[str]): Key into `doc.spans`: score only the tokens in those spans.
@@ -162,7 +163,7 @@ class PLLScorer(Pipe):
         model: LanguageModel,
         name: str = "pll",
         *,
-        get_spans: Callable[[list[Doc]], list[list[Span]]],
+        get_spans: SpanGetter,
         metrics: list[str],
         words: Words = "spacy",
         targets: str | None = None,
@@ -327,8 +328,8 @@ class PLLScorer(Pipe):
         if len(spans) != len(docs) or any(span.doc is not doc for doc, own in zip(docs, spans) for span in own):
             raise ValueError(
                 f"`get_spans` must give one list of spans for each doc, in the order of the docs. For {len(docs)} docs "
-                f"it gave {len(spans)} lists, or spans of other docs. Use one of spacy-transformers' span getters, "
-                "such as spacy-transformers.sent_spans.v1."
+                f"it gave {len(spans)} lists, or spans of other docs. Use one of this package's span getters, such "
+                "as spacy-pll.sent_spans.v1."
             )
         return spans
 

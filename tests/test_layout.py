@@ -19,6 +19,7 @@ ORDER = [
     "pipelines",
     "component",
     "extensions",
+    "span_getters",
     "language_model",
     "scoring",
     "metrics",

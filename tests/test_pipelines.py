@@ -63,7 +63,7 @@ def test_after_entities_are_merged(make_nlp):
 
 @pytest.mark.parametrize("stride", [3, 7, 12])
 def test_strided_spans_score_every_piece_once(make_nlp, stride):
-    getter = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 12, "stride": stride}
+    getter = {"@span_getters": "spacy-pll.strided_spans.v1", "window": 12, "stride": stride}
     doc = make_nlp("roberta", get_spans=getter, keep_pieces=True)(PARAGRAPH)
     assert all(token._.pll is not None for token in doc)
     assert doc._.pll_pieces == sum(token._.pll_pieces for token in doc) == len(doc._.pll_data["ids"])

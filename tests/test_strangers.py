@@ -120,7 +120,7 @@ def test_a_config_cannot_allow_code(folder, marker, setting):
     ("old", "new"),
     [
         ('@architectures = "spacy-pll.MaskedLM.v1"', '@architectures = "evil.Model"'),
-        ('"spacy-transformers.doc_spans.v1"', '"evil"'),
+        ('"spacy-pll.doc_spans.v1"', '"evil"'),
         ('metrics = ["word_l2r"]', 'metrics = ["evil.Model"]'),
         ('factory = "pll"', 'factory = "evil"'),
         ("before_creation = null", 'before_creation = {"@callbacks":"evil.Model"}'),

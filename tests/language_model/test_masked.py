@@ -73,7 +73,7 @@ def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_fold
     model.load()
     head = model.transformer.cls
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
-    model.loaded = model._prepare(model.hf_tokenizer, model.transformer, "bert")
+    model.loaded = model._prepare(model.loaded.checkpoint, "bert")
     assert model.loaded.forward.narrowing is None
     assert model.max_batch_tokens <= model.max_batch_targets
     ids = np.array([model.tokenizer.encode("The traveler lost").ids])
