@@ -156,9 +156,15 @@ def test_the_source_distribution_has_all_that_a_reader_needs(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_package_installs_and_loads_in_a_fresh_environment(make_nlp, tmp_path):
+def test_a_package_installs_and_loads_in_a_fresh_environment(model_folder, tmp_path):
+    """With the model card and the licence of the model."""
     pytest.importorskip("wheel", reason="wheel is not installed: pip install 'spacy-pll[test-all]'")
-    nlp = make_nlp("bert")
+    shutil.copytree(model_folder("bert"), tmp_path / "model")
+    documents = {"README.md": "the card", "LICENSE": "the licence"}
+    for name, text in documents.items():
+        (tmp_path / "model" / name).write_text(text)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(tmp_path / "model")}})
     expected = nlp(SENTENCES[0])._.pll
     nlp.to_disk(tmp_path / "pipeline")
     (tmp_path / "packages").mkdir()
@@ -173,7 +179,8 @@ def test_a_package_installs_and_loads_in_a_fresh_environment(make_nlp, tmp_path)
     (site / "here.pth").write_text("\n".join(here))
     install = ["-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation", "--quiet", package]
     subprocess.run([python, *install], check=True, capture_output=True, cwd=tmp_path)
-    assert list(site.glob("en_tiny_pll*"))
+    (installed,) = site.glob("en_tiny_pll/en_tiny_pll-*/pll/model")
+    assert {name: (installed / name).read_text() for name in documents} == documents
     code = f"import spacy; print(spacy.load('en_tiny_pll')({SENTENCES[0]!r})._.pll)"
     out = subprocess.run(
         [python, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path, env={"HF_HUB_OFFLINE": "1"}

@@ -185,14 +185,16 @@ def max_length_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
 
 
 def _damaged_file(source: str) -> str | None:
-    """The first safetensors file of a folder that cannot be opened."""
-    for file in sorted(Path(source).glob("*.safetensors")):
+    """The file of weights in a folder that cannot be read, where that is clear."""
+    files = sorted(Path(source).glob("*.safetensors"))
+    for file in files:
         try:
             with safe_open(file, "numpy"):
                 pass
         except (OSError, SafetensorError):
             return str(file)
-    return None
+    pickled = [] if files else [*Path(source).glob("*.bin")]  # read only where there are no others
+    return str(pickled[0]) if len(pickled) == 1 else None
 
 
 @contextmanager
