@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -141,8 +141,16 @@ def make_manifest(input_: dict, settings: dict, model: str | None, nlp: Language
         "model": describe_model(model, get_scorer(nlp).model.commit),
         "pipeline": nlp.config["components"],
         "device": device,
-        "versions": {package: version(package) for package in PACKAGES},
+        "versions": {package: _version(package) for package in PACKAGES},
     }
+
+
+def _version(package: str) -> str | None:
+    """The version of a package; None if it is not installed (spacy-transformers need not be)."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def score_records(
