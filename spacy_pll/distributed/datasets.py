@@ -11,7 +11,7 @@ import pyarrow as pa
 import ray.data
 
 from ..corpus.parquet.columns import SCALARS, ColumnType, is_text
-from ..corpus.parquet.reader import open_parquet, read_schema
+from ..corpus.parquet.reader import open_parquet, read_batches, read_schema
 from ..corpus.readers import PARQUET, READERS, STANDARD_STREAM, InputError, Record, read_records
 from ..language_model.checksums import files_digest
 
@@ -170,7 +170,7 @@ def _tables(file: TextFile, corpus: CorpusFiles) -> Iterator[pa.Table]:
     schema = corpus.schema.remove(0) if corpus.numbered else corpus.schema
     if file.path.lower().endswith(PARQUET):
         with open_parquet(file.path, file.path) as parquet:
-            for rows in parquet.iter_batches(ROWS_PER_READ):
+            for _, rows in read_batches(parquet):
                 yield pa.Table.from_batches([rows]).cast(schema)
         return
     texts = {field.name for field in schema if is_text(field.type)}

@@ -67,7 +67,7 @@ def read_records(file: IO[bytes], name: str, column: str, typed: bool = False) -
     # A pipe cannot be read from its end, where Parquet has its schema.
     with open_parquet(file if file.seekable() else pa.BufferReader(file.read()), name) as parquet:
         check_text_column(parquet.schema_arrow, name, column)
-        for first, batch in _batches(parquet):
+        for first, batch in read_batches(parquet):
             values = {
                 key: list(array) if typed and key != column else _decoded(array, name, first, key)
                 for key, array in zip(batch.schema.names, batch.columns)
@@ -82,18 +82,20 @@ def read_records(file: IO[bytes], name: str, column: str, typed: bool = False) -
 def read_rows(file: IO[bytes], name: str) -> Iterator[tuple[str, dict]]:
     """The rows with all their columns, as values that JSON has, each with its location."""
     with open_parquet(file, name) as parquet:
-        for first, batch in _batches(parquet):
+        for first, batch in read_batches(parquet):
             columns = [_decoded(array, name, first, key) for key, array in zip(batch.schema.names, batch.columns)]
             for number, row in enumerate(zip(*columns), first):
                 yield f"{name}, row {number}", dict(zip(batch.schema.names, row))
 
 
-def _batches(parquet: pq.ParquetFile) -> Iterator[tuple[int, pa.RecordBatch]]:
+def read_batches(parquet: pq.ParquetFile) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Some rows at a time, with the number of the first, from 1."""
     first = 1
-    for batch in parquet.iter_batches(ROWS_PER_READ):
-        yield first, batch
-        first += len(batch)
+    # One row group after another: otherwise pyarrow keeps what it has read of each until it has read all of them.
+    for group in range(parquet.num_row_groups):
+        for batch in parquet.iter_batches(ROWS_PER_READ, row_groups=[group]):
+            yield first, batch
+            first += len(batch)
 
 
 def _decoded(array: pa.Array, name: str, first: int, column: str) -> list:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from ..rows import ScoredText, TextRows, TokenRows, column_order
 from .columns import output_schema
 
-# A row group of the whole file is written as soon as it has one of these sizes.
+# A row group of the whole file is written as soon as its parts have one of these sizes together.
 ROWS_PER_GROUP = 2**16
 BYTES_PER_GROUP = 2**25
 
@@ -57,7 +57,7 @@ class ParquetTable:
         """
         sink = _Blocks()
         with pq.ParquetWriter(sink, self.schema) as writer:
-            for group in _groups(pq.ParquetFile(pa.BufferReader(part)).read() for part in parts):
+            for group in _groups(parts):
                 writer.write_table(group, row_group_size=len(group))
                 yield from sink.take()
         yield from sink.take()
@@ -73,13 +73,13 @@ def _joined(arrays: list[pa.Array], type_: pa.DataType) -> pa.Array:
     return pa.concat_arrays(arrays) if arrays else pa.array([], type_)
 
 
-def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Join small tables to row groups."""
+def _groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:
+    """Join parts to row groups."""
     group: list[pa.Table] = []
     rows = size = 0
-    for table in tables:
-        group.append(table)
-        rows, size = rows + len(table), size + table.nbytes
+    for part in parts:
+        group.append(pq.ParquetFile(pa.BufferReader(part)).read())
+        rows, size = rows + len(group[-1]), size + len(part)
         if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
             yield pa.concat_tables(group)
             group, rows, size = [], 0, 0
