@@ -371,6 +371,7 @@ def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monke
         model.log_probabilities(Batch(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 4))
 
 
+@pytest.mark.slow
 def test_a_metric_of_another_package_is_found_by_its_entry_point(tmp_path):
     """In a process of its own: some versions of catalogue read the entry points when they are imported."""
     package = tmp_path / "theirs-1.0.dist-info"

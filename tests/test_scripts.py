@@ -81,6 +81,7 @@ def script(monkeypatch):
     return load
 
 
+@pytest.mark.slow
 def test_the_example_of_the_readme_is_run_and_compared(script, tmp_path, monkeypatch):
     installs = script("scripts", "check_installs")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -139,15 +139,18 @@ def in_a_process_of_its_own(when):
     return json.loads(out.stdout)
 
 
+@pytest.mark.slow
 def test_where_spacy_transformers_does_not_import_its_names_are_those_of_this_package():
     assert in_a_process_of_its_own("never") == [OWN, OWN, OWN]
 
 
 @needs_spacy_transformers
+@pytest.mark.slow
 def test_spacy_transformers_is_imported_only_when_it_is_named():
     assert in_a_process_of_its_own("later") == [OWN, False, THEIRS, OWN]
 
 
 @needs_spacy_transformers
+@pytest.mark.slow
 def test_spacy_transformers_imported_first():
     assert in_a_process_of_its_own("first") == [OWN, THEIRS, OWN]

@@ -101,6 +101,7 @@ print(json.dumps([errors, n_lookups, score, commit, isinstance(refused, Connecti
 """
 
 
+@pytest.mark.slow
 def test_a_hub_name_without_a_network(model_folder, make_nlp, tmp_path):
     """A model is looked for once. (huggingface_hub 2 also asks once what agent it runs in.)"""
     commit = "c0ffee" * 6 + "c0ff"
