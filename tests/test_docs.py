@@ -161,6 +161,8 @@ def test_files_modules_and_commands_in_the_text_are_there(page):
     for code in CODE.findall(read_prose(page).replace("\n", " ")):
         if re.fullmatch(r"(scripts|tests|docs|benchmarks|spacy_pll)/[\w./]*", code):
             assert (ROOT / code).exists(), f"{page.name}: {code}"
+        elif test := re.fullmatch(r"(tests/[\w/]+\.py)::(\w+)", code):
+            assert f"def {test[2]}(" in (ROOT / test[1]).read_text(encoding="utf8"), f"{page.name}: {code}"
         elif re.fullmatch(r"spacy_pll(\.\w+)+", code):
             find(code)
         elif re.match(r"pytest |python (scripts|benchmarks|-m pytest|-m spacy project)", code):
