@@ -33,6 +33,8 @@ DEFAULT_CONFIG: dict[str, Any] = {
     "keep_pieces": False,
     "max_batch_tokens": None,
     "mask_spacing": None,
+    "alternatives": 0,
+    "distribution": False,
 }
 
 
@@ -49,6 +51,8 @@ def make_pll(
     keep_pieces: bool,
     max_batch_tokens: int | None,
     mask_spacing: int | None,
+    alternatives: int,
+    distribution: bool,
 ) -> "PLLScorer":
     """Make a component that gives every token, span and doc its pseudo-log-likelihood.
 
@@ -66,6 +70,8 @@ def make_pll(
         keep_pieces=keep_pieces,
         max_batch_tokens=max_batch_tokens,
         mask_spacing=mask_spacing,
+        alternatives=alternatives,
+        distribution=distribution,
         make_doc=_DocMaker(nlp),
     )
 
@@ -120,6 +126,10 @@ class PLLScorer(Predictor, Pipe):
         if their masked pieces are at least this many pieces apart. A context then takes about
         `mask_spacing` passes, whatever its length, and the scores are nearly the same. For
         metrics that mask within words. None: each word by itself, the exact scores.
+    alternatives (int): How many alternatives to each token to keep: the model's most probable
+        pieces in the place of the token's first piece, under the primary metric.
+    distribution (bool): Also keep the rank of each token and the entropy of the model's
+        prediction, under the primary metric.
     make_doc (Optional[Callable[[str], Doc]]): Makes a doc from a text, for `score_continuations`.
     RAISES (ValueError): A setting has a value that is not allowed.
     """
@@ -137,6 +147,8 @@ class PLLScorer(Predictor, Pipe):
         keep_pieces: bool = False,
         max_batch_tokens: int | None = None,
         mask_spacing: int | None = None,
+        alternatives: int = 0,
+        distribution: bool = False,
         make_doc: Callable[[str], Doc] | None = None,
     ):
         if not attr.isidentifier():
@@ -150,6 +162,8 @@ class PLLScorer(Predictor, Pipe):
             keep_pieces=keep_pieces,
             max_batch_tokens=max_batch_tokens,
             mask_spacing=mask_spacing,
+            alternatives=alternatives,
+            distribution=distribution,
         )
         self.name = name
         self.attr = attr
