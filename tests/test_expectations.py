@@ -18,7 +18,7 @@ NEAR = 1e-5
 
 
 def check(doc, metric, words, model):
-    """The record of a doc against full distributions. Other batches round in another way, so near ties may be swapped."""
+    """The record of a doc against full distributions. Other batches round in another way: near ties may be swapped."""
     transformer, tokenizer = load_model(model.name)
     ids, distributions = expect(doc, transformer, tokenizer, metric, words)
     record, texts = doc._.pll_data, PieceTexts(model.tokenizer)
@@ -133,9 +133,8 @@ def test_a_piece_with_probability_0_adds_nothing_to_the_entropy():
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("bert-base-cased", "The souvenirs.", [("The", True), ("so", True), ("uve", False), ("nir", False), ("s", False),
-                                               (".", True)]),
-        ("roberta-base", "The souvenirs é.", [("The", False), ("souven", True), ("irs", False), ("é", True), (".", False)]),
+        ("bert-base-cased", "souvenirs.", [("so", True), ("uve", False), ("nir", False), ("s", False), (".", True)]),
+        ("roberta-base", "The irs é.", [("The", False), ("ir", True), ("s", False), ("é", True), (".", False)]),
         ("albert-base-v2", "The souvenirs.", [("the", True), ("souvenir", True), ("s", False), (".", False)]),
         ("deberta-v3-base", "The 犬.", [("The", True), (" ", True), ("犬", False), (".", False)]),
         ("gpt2", "The 犬", [("The", False), ("�", True), ("�", False), ("�", False)]),
