@@ -4,6 +4,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
-from .extensions import Names, install
+from .extensions import Names, assigned, check_apart, install, store
 from .language_model.protocol import LanguageModel
 from .metrics import pll_metrics
 from .prediction import DocScores, PendingBatch, Predictor
@@ -38,7 +39,7 @@ DEFAULT_CONFIG: dict[str, Any] = {
 }
 
 
-@Language.factory("pll", assigns=["doc._.pll", "span._.pll", "token._.pll"], default_config=DEFAULT_CONFIG)
+@Language.factory("pll", assigns=assigned(Names("pll", []), keep_pieces=False), default_config=DEFAULT_CONFIG)
 def make_pll(
     nlp: Language,
     name: str,
@@ -58,8 +59,15 @@ def make_pll(
 
     The settings are described at `PLLScorer`.
     """
-    _check_no_clash(nlp, name, Names(attr, metrics))
-    return PLLScorer(
+    names = Names(attr, metrics)
+    advice = (
+        f'Give one of the two another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}), or, '
+        f'where they are loaded, spacy.load(folder, config={{"components.{name}.attr": "{attr}_2"}}).'
+    )
+    for other_name, other in nlp.components:
+        if isinstance(other, PLLScorer) and other_name != name:
+            check_apart(other_name, other.names, names, advice)
+    scorer = PLLScorer(
         cast(LanguageModel, model),
         name,
         get_spans=get_spans,
@@ -74,18 +82,10 @@ def make_pll(
         distribution=distribution,
         make_doc=_DocMaker(nlp),
     )
-
-
-def _check_no_clash(nlp: Language, name: str, names: Names) -> None:
-    """RAISES (ValueError): Another component of the pipeline writes an attribute of the same name."""
-    for other_name, other in nlp.components:
-        shared = set(names.all) & set(other.names.all) if isinstance(other, PLLScorer) and other_name != name else set()
-        if shared:
-            raise ValueError(
-                f"The component {other_name!r} already writes the attribute _.{sorted(shared)[0]}. Give one of the two "
-                f'another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{names.score}_2"}}), or, where '
-                f'they are loaded, spacy.load(folder, config={{"components.{name}.attr": "{names.score}_2"}}).'
-            )
+    # `add_pipe` gives the component the factory's meta of this moment. So `analyze_pipes` shows its own attributes.
+    meta = Language.get_factory_meta("pll")
+    Language.set_factory_meta("pll", replace(meta, assigns=assigned(names, keep_pieces)))
+    return scorer
 
 
 class _DocMaker:
@@ -172,6 +172,31 @@ class PLLScorer(Predictor, Pipe):
         self._stale_names = {f"{attr}_{metric}" for metric in pll_metrics.get_all()} - {*self.names.all}
         install(self.names)
 
+    # spaCy's protocol `ListenedToComponent`: whenever a pipeline changes, each component that has these is shown those
+    # behind it. It is the only notice of a component that was taken from another pipeline.
+    listeners: Sequence[object] = ()
+    listening_components: Sequence[str] = ()
+    listener_map: dict[str, Sequence[object]] = {}
+
+    def add_listener(self, listener: object, component_name: str) -> None:
+        """Part of the protocol. There are no listeners."""
+
+    def remove_listener(self, listener: object, component_name: str) -> bool:
+        """Part of the protocol. There are no listeners."""
+        return False
+
+    def find_listeners(self, component: object) -> None:
+        """RAISES (ValueError): A component behind this one writes the same attributes."""
+        if isinstance(component, PLLScorer):
+            attr = component.attr
+            advice = (
+                f"Take the component {component.name!r} out: nlp.remove_pipe({component.name!r}). A component that is "
+                "taken from another pipeline keeps its attributes, so give them another name there: "
+                f'nlp.add_pipe("pll", config={{"attr": "{attr}_2"}}), or, where that pipeline is loaded, '
+                f'spacy.load(folder, config={{"components.NAME.attr": "{attr}_2"}}).'
+            )
+            check_apart(self.name, self.names, component.names, advice)
+
     def __call__(self, doc: Doc) -> Doc:
         """Score one doc. Errors pass: spaCy hands them to the error handler."""
         self.set_annotations([doc], self.predict([doc]))
@@ -250,15 +275,14 @@ class PLLScorer(Predictor, Pipe):
     def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:
         """Write scores to the docs' attributes, as Python floats and ints."""
         for doc, doc_scores in zip(docs, scores):
-            primary = doc_scores.scores[0]
-            columns = {self.names.score: primary, self.names.pieces: doc_scores.pieces}
-            columns.update(zip(self.names.metrics.values(), doc_scores.scores))
-            for name, values in columns.items():
-                for token, value, is_scored in zip(doc, values.tolist(), doc_scores.scored.tolist()):
-                    token._.set(name, value if is_scored else None)
-            # Scores that an earlier scoring left under other metrics do not belong to these.
-            for key in [key for key in doc.user_data if _attribute(key) in self._stale_names]:
-                del doc.user_data[key]
+            rows = {self.names.score: doc_scores.scores[0], self.names.pieces: doc_scores.pieces}
+            rows.update(zip(self.names.metrics.values(), doc_scores.scores))
+            is_scored = doc_scores.scored.tolist()
+            columns = {
+                name: [value if scored else None for value, scored in zip(values.tolist(), is_scored)]
+                for name, values in rows.items()
+            }
+            store(doc, self.names, columns, self._stale_names)
             if doc_scores.data is not None or doc._.get(self.names.data) is not None:
                 doc._.set(self.names.data, doc_scores.data)
 
@@ -286,8 +310,3 @@ class PLLScorer(Predictor, Pipe):
         """Load what `to_disk` wrote. If the model was left out, the one that the config names is kept."""
         from_disk(path, {"model": self.model.from_disk}, exclude)
         return self
-
-
-def _attribute(key: object) -> str | None:
-    """The name of the attribute that an entry of `Doc.user_data` belongs to, if there is one."""
-    return key[1] if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." else None

@@ -1,12 +1,17 @@
 """The Doc, Span and Token attributes.
 
-Scores are stored on the tokens, as plain floats and ints. A Doc or Span computes its sum when
+Scores are stored for tokens, as plain floats and ints. A Doc or Span computes its sum when
 it is read. So the sums stay right after DocBin, `Span.as_doc`, `Doc.from_docs` and in worker
 processes.
+
+spaCy stores the value of a token under the character at which the token begins, and merging or
+splitting tokens changes nothing there. So the value of a merged token is the sum of what is stored
+for its characters.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,10 +21,124 @@ from .metrics import pll_metrics
 
 
 def sum_tokens(tokens: Doc | Span, name: str) -> Any:
-    """The sum of a token attribute over a Doc or Span; None if no token was scored."""
-    values = [token._.get(name) for token in tokens]
-    values = [value for value in values if value is not None]
-    return sum(values) if values else None
+    """The sum of a token attribute over a Doc or Span; None if no token was scored.
+
+    RAISES (ValueError): The span begins or ends inside a token that was split after it was scored: see `token_value`.
+    """
+    if not len(tokens):
+        return None
+    first, last = tokens[0], tokens[-1]
+    if _is_cut(first, last, name):
+        return _sum(token_value(token, name) for token in tokens)
+    return _sum(_stored(first, last, name))
+
+
+def token_value(token: Token, name: str) -> Any:
+    """The value of a token attribute, for a merged token the sum over its parts; None if the token was not scored.
+
+    RAISES (ValueError): The token is a part of a token that was scored and then split, and the doc has no record of
+        wordpieces. Then only the score of the whole is known.
+    """
+    return _sum_pieces(token, name) if _is_cut(token, token, name) else _sum(_stored(token, token, name))
+
+
+def set_token_value(token: Token, value: Any, name: str) -> None:
+    """Set a token attribute by hand."""
+    user_data = token.doc.user_data
+    for start in range(token.idx + 1, token.idx + len(token)):
+        user_data.pop(_key(name, start), None)
+    user_data[_key(name, token.idx)] = value
+    # Tokens without an entry would be taken for parts of this one.
+    if token.i + 1 < len(token.doc) and _key(name, token.nbor().idx) not in user_data:
+        for other in token.doc:
+            user_data.setdefault(_key(name, other.idx), None)
+
+
+def store(doc: Doc, names: "Names", columns: Mapping[str, Sequence[Any]], stale: Iterable[str]) -> None:
+    """Store the values of all tokens of a doc, and take away what an earlier scoring left.
+
+    columns (Mapping[str, Sequence[Any]]): For each of `names.stored`, one value per token; None where not scored.
+    stale (Iterable[str]): Attributes whose values are taken away without a new one.
+    """
+    replaced = {*names.stored, *stale}
+    keys: Iterable[Any] = doc.user_data
+    for key in [key for key in keys if _is_attribute(key) and key[1] in replaced]:
+        del doc.user_data[key]
+    starts = [token.idx for token in doc]
+    for name, values in columns.items():
+        doc.user_data.update(zip([_key(name, start) for start in starts], values))
+
+
+def _key(name: str, start: int | None = None) -> Any:
+    """Where spaCy stores an attribute of the token that begins at a character, or of the doc."""
+    return ("._.", name, start, None)
+
+
+def _is_attribute(key: Any) -> bool:
+    """Whether an entry of `Doc.user_data` belongs to an attribute."""
+    return isinstance(key, tuple) and len(key) == 4 and key[0] == "._."
+
+
+def _stored(first: Token, last: Token, name: str) -> list[Any]:
+    """What is stored for the tokens that began in the characters of a run of tokens."""
+    user_data: dict[Any, Any] = first.doc.user_data
+    places = range(first.idx, last.idx + len(last)) if user_data else ()
+    return [user_data.get(("._.", name, i, None)) for i in places]  # `_key`, without a call for each character
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    """The sum of the values that are not None; None if there is none."""
+    found = [value for value in values if value is not None]
+    if len(found) == 1:
+        return found[0]  # as it was stored
+    return sum(found) if found else None
+
+
+def _is_cut(first: Token, last: Token, name: str) -> bool:
+    """Whether a run of tokens begins or ends inside a token that was scored and then split."""
+    user_data = first.doc.user_data
+    if not user_data:
+        return False
+    if _key(name, first.idx) not in user_data and _is_later_part(first, name):
+        return True
+    if last.whitespace_ or last.i + 1 == len(last.doc) or _key(name, last.idx + len(last)) in user_data:
+        return False
+    return _is_later_part(last.nbor(), name)
+
+
+def _is_later_part(token: Token, name: str) -> bool:
+    """Whether a token without an entry is a part, but not the first, of a token that was scored and then split.
+
+    Such a part follows the part that has the entry of the whole, without white space between them. All other tokens of
+    a scored doc have an entry; where they were not scored, it is None. Docs that `Doc.from_docs` joined may have tokens
+    without entries that are no parts.
+    """
+    user_data = token.doc.user_data
+    while token.i > 0:
+        token = token.nbor(-1)
+        if token.whitespace_ or token.is_space:
+            return False
+        if _key(name, token.idx) in user_data:
+            return user_data[_key(name, token.idx)] is not None
+    return False
+
+
+def _sum_pieces(token: Token, name: str) -> Any:
+    """A token attribute, from the record of wordpieces.
+
+    RAISES (ValueError): There is no such record.
+    """
+    keys: list[Any] = list(token.doc.user_data)
+    for attr in [key[1].removesuffix("_data") for key in keys if _is_attribute(key) and key[2] is None]:
+        record = piece_record(token.doc, attr)
+        columns = {} if record is None else piece_columns(record, Names(attr, list(record["scores"])))
+        if name in columns:
+            return sum(value for value, i in zip(columns[name], record["token"]) if i == token.i)
+    raise ValueError(
+        f"{token.text!r} is a part of a token that was split after it was scored, so its _.{name} is not known. Put "
+        "the component that splits tokens before `pll` in the pipeline, or score with keep_pieces=True. Values of the "
+        "doc, and of spans that do not cut such a token, can be read."
+    )
 
 
 def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | None:
@@ -68,6 +187,18 @@ class Names:
         return [*self.stored, self.perplexity, self.data]
 
 
+def check_apart(name: str, names: Names, other: Names, advice: str) -> None:
+    """Check that two components of a pipeline write no attribute of the same name.
+
+    name (str): The name of the component whose attributes are `names`.
+    advice (str): The end of the message.
+    RAISES (ValueError): They do.
+    """
+    shared = sorted(set(names.all) & set(other.all))
+    if shared:
+        raise ValueError(f"The component {name!r} already writes the attribute _.{shared[0]}. {advice}")
+
+
 def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
     """The names of the attributes of scored docs, from the values stored on their tokens. Registers them.
 
@@ -110,6 +241,34 @@ def select_columns(names: Names, metrics: Sequence[str] | None = None) -> dict[s
     return {metric: names.columns[metric] for metric in metrics}
 
 
+def piece_record(doc: Doc, attr: str) -> Any:
+    """The value of `_.pll_data`, with the indices of the tokens that the doc has now.
+
+    attr (str): The component's setting of that name.
+    """
+    names = Names(attr, [])
+    record = doc.user_data.get(_key(names.data))
+    keys: Iterable[Any] = doc.user_data
+    scored = sorted(key[2] for key in keys if _is_attribute(key) and key[1] == names.pieces)
+    starts = [token.idx for token in doc]
+    if record is None or scored == starts or not starts or len(scored) <= max(record["token"], default=0):
+        return record
+    # A piece may begin in the white space before its token.
+    places = [max(start, scored[token]) for start, token in zip(record["start"], record["token"])]
+    return {**record, "token": [bisect_right(starts, place) - 1 for place in places]}
+
+
+def set_piece_record(doc: Doc, value: Any, attr: str) -> None:
+    """Set `_.pll_data`."""
+    doc.user_data[_key(Names(attr, []).data)] = value
+
+
+def piece_columns(record: Mapping[str, Any], names: Names) -> dict[str, list]:
+    """The values of the record `_.pll_data`, by the names of the token attributes that are sums of them."""
+    columns = {names.metrics[m]: values for m, values in record["scores"].items() if m in names.metrics}
+    return {names.score: next(iter(record["scores"].values())), **columns, names.pieces: [1] * len(record["token"])}
+
+
 def pieces_by_token(doc: Doc, names: Names) -> dict[int, list[int]]:
     """Which wordpieces of the record `_.pll_data` belong to each token.
 
@@ -128,7 +287,7 @@ def pieces_by_token(doc: Doc, names: Names) -> dict[int, list[int]]:
 
 
 def install(names: Names) -> None:
-    """Register the attributes that are not registered yet.
+    """Register the attributes.
 
     RAISES (ValueError): Another package registered an attribute of the same name. Then none is registered.
     """
@@ -140,27 +299,42 @@ def install(names: Names) -> None:
                 f'contents. Choose another name: nlp.add_pipe("pll", config={{"attr": "my_{names.score}"}}).'
             )
     for cls, name, extension in wanted:
-        if not cls.has_extension(name):
-            cls.set_extension(name, **extension)
+        cls.set_extension(name, **extension, force=True)
+
+
+def assigned(names: Names, keep_pieces: bool) -> list[str]:
+    """The attributes that a component sets, as spaCy's `analyze_pipes` names them, such as "token._.pll"."""
+    found = [f"{cls.__name__.lower()}._.{name}" for cls, name, _ in _extensions(names)]
+    return [attribute for attribute in found if keep_pieces or attribute != f"doc._.{names.data}"]
 
 
 def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
     """Class, name and contents of each attribute."""
     for name in names.stored:
-        yield Token, name, {"default": None}
+        yield Token, name, {"getter": partial(token_value, name=name), "setter": partial(set_token_value, name=name)}
         for cls in (Doc, Span):
             yield cls, name, {"getter": partial(sum_tokens, name=name)}
     for cls in (Doc, Span):
         yield cls, names.perplexity, {"getter": partial(pseudo_perplexity, score=names.score, pieces=names.pieces)}
-    yield Doc, names.data, {"default": None}
+    attr = names.score
+    yield Doc, names.data, {"getter": partial(piece_record, attr=attr), "setter": partial(set_piece_record, attr=attr)}
 
 
 def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
+    """Whether an attribute is registered like this, or, where values are stored, as a program without this package does
+    it to read them: with `default=None`.
+    """
     default, method, getter, setter = registered
-    same_getter = _signature(getter) == _signature(extension.get("getter"))
-    return same_getter and default is None and method is None and setter is None
+    if default is not None or method is not None:
+        return False
+    same = all(_signature(f) == _signature(extension.get(kind)) for f, kind in ((getter, "getter"), (setter, "setter")))
+    return same or (getter is None and "setter" in extension)
 
 
-def _signature(getter: Any) -> Any:
-    """What tells whether two getters are the same. Two equal partials do not compare as equal, but their parts do."""
-    return (getter.func, getter.keywords) if isinstance(getter, partial) else getter
+def _signature(function: Any) -> Any:
+    """What tells whether two getters are the same: equal partials do not compare as equal, nor do functions after their
+    module was reloaded.
+    """
+    if not isinstance(function, partial):
+        return function
+    return function.func.__module__, function.func.__qualname__, function.keywords

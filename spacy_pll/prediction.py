@@ -108,6 +108,7 @@ class Predictor:
         self.alternatives = alternatives
         self.distribution = distribution
         self.counts: Counter[str] = Counter()  # the work so far: forward "rows", "ids" in them, "padding" and "targets"
+        self._warned: set[str] = set()  # what has been warned of
         for metric in metrics:
             model.check_serves(metric, get_metric(metric))
             if mask_spacing is not None:
@@ -150,6 +151,8 @@ class Predictor:
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
             pending.append(PendingDoc(doc, wordpieces, scored, contexts))
+        self._warn_of_language(docs)
+        self._warn_of_unknown(pending)
         return PendingBatch(pending, self._run([context for doc in pending for context in doc.contexts]))
 
     def _gather(self, pending: PendingBatch) -> list[DocScores]:
@@ -187,6 +190,44 @@ class Predictor:
         for span in doc.spans[self.targets]:
             targets[span.start : span.end] = True
         return targets
+
+    def _warn_of_language(self, docs: list[Doc]) -> None:
+        """Warn where the model was trained on other languages than the docs' one."""
+        known: frozenset[str] = getattr(
+            self.model, "languages", frozenset()
+        )  # a model of another package may have none
+        others = {doc.lang_ for doc in docs} - {*known, "xx", ""}
+        if known and others:
+            language = sorted(others)[0]
+            self._warn_once(
+                "language",
+                f"The language of the pipeline is {language!r}, and the card of the model {self.model.title} names "
+                f"{', '.join(sorted(known))}. The scores of texts in other languages mean nothing. Set `name` in the "
+                "settings of `model` to a model that was trained on this language, or on many, such as "
+                "xlm-roberta-base.",
+            )
+
+    def _warn_of_unknown(self, pending: list[PendingDoc]) -> None:
+        """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer."""
+        unknown_id = getattr(self.model, "unknown_id", None)
+        if unknown_id is None:
+            return
+        unknown = [(doc.doc, pieces, pieces.ids == unknown_id) for doc in pending for pieces in doc.wordpieces]
+        n_unknown, n = (sum(count(row) for _, _, row in unknown) for count in (np.count_nonzero, len))
+        if n_unknown > n / 10:
+            doc, pieces, row = next(item for item in unknown if item[2].any())
+            first = int(row.argmax())
+            self._warn_once(
+                "unknown",
+                f"{n_unknown} of {n} wordpieces are unknown to the tokenizer of the model {self.model.title}, such as "
+                f"{doc.text[pieces.start[first] : pieces.end[first]]!r}. Their scores say nothing about the text. Set "
+                "`name` in the settings of `model` to a model that was trained on text like this.",
+            )
+
+    def _warn_once(self, kind: str, message: str) -> None:
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(message, UserWarning, stacklevel=2)
 
     def _run(self, contexts: list[Context]) -> list[tuple[Plan, PendingLogProbs]]:
         """Submit the forward passes for some contexts."""

@@ -1,5 +1,6 @@
 """The Doc, Span and Token attributes, without a model: the values are set by hand."""
 
+import importlib.util
 import math
 
 import pytest
@@ -98,6 +99,17 @@ def test_installing_twice_is_no_conflict(attr):
     install(Names(attr, ["original"]))
     for cls in (Doc, Span, Token):
         assert cls.has_extension("by_hand_word_l2r")
+
+
+def test_a_module_that_was_reloaded_is_no_other_package(attr):
+    doc = scored(Names(attr, ["word_l2r", "original"]))
+    # What importlib.reload does, but the other tests keep their module.
+    spec = importlib.util.find_spec("spacy_pll.extensions")
+    reloaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reloaded)
+    reloaded.install(reloaded.Names(attr, ["word_l2r", "original"]))
+    assert Token.get_extension("by_hand")[2].func is reloaded.token_value
+    assert doc._.by_hand == -5.75
 
 
 @pytest.mark.parametrize("cls", [Doc, Span, Token])

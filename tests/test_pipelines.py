@@ -83,29 +83,86 @@ def test_components_that_are_switched_off(two):
     assert doc._.other is None and doc._.pll < 0
 
 
-def test_analyze_pipes(two):
+def test_analyze_pipes_shows_the_attributes_of_each_component(two, make_nlp):
+    plain = make_nlp("bert")
     analysis = two.analyze_pipes()
-    assert analysis["summary"]["pll"]["assigns"] == ["doc._.pll", "span._.pll", "token._.pll"]
+    stored = ["pll", "pll_word_l2r", "pll_original", "pll_pieces"]
+    everywhere = {f"{level}._.{name}" for level in ("doc", "span", "token") for name in stored}
+    assert set(analysis["summary"]["pll"]["assigns"]) == everywhere | {"doc._.pppl", "span._.pppl"}
+    assert set(analysis["summary"]["second"]["assigns"]) == {
+        "doc._.other", "span._.other", "token._.other", "doc._.other_pieces", "span._.other_pieces",
+        "token._.other_pieces", "doc._.other_pppl", "span._.other_pppl", "doc._.other_data",
+    }  # fmt: skip
     assert not any(analysis["problems"][name] for name in ("pll", "second"))
-    assert set(analysis["attrs"]) == {"doc._.pll", "span._.pll", "token._.pll"}
+    for nlp in (two, plain):  # what is declared is there, and nothing else
+        doc = nlp(SENTENCES[0])
+        for name in nlp.pipe_names:
+            found = {key[1] for key in doc.user_data if key[1].startswith(nlp.get_pipe(name).attr)}
+            declared = nlp.get_pipe_meta(name).assigns
+            assert found == {a.split("._.")[1] for a in declared if a.startswith("token.") or a.endswith("_data")}
+            assert all(getattr(doc[:], a.split("._.")[0], doc)._.get(a.split("._.")[1]) is not None for a in declared)
+
+
+def save_with_attr(nlp, folder, name, attr):
+    """Save a pipeline as an earlier version let one do it: with a component that has the attribute of another."""
+    nlp.to_disk(folder)
+    config = spacy.util.load_config(folder / "config.cfg")
+    config["components"][name]["attr"] = attr
+    config.to_disk(folder / "config.cfg")
+
+
+def test_a_saved_pipeline_with_two_components_of_one_attribute(two, tmp_path):
+    expected = scores(two(SENTENCES[0]), "other")
+    save_with_attr(two, tmp_path, "second", "pll")
+    with pytest.raises(ValueError, match=r'spacy.load\(folder, config=\{"components.second.attr": "pll_2"\}\)'):
+        spacy.load(tmp_path)
+    loaded = spacy.load(tmp_path, config={"components.second.attr": "pll_2"})
+    assert scores(loaded(SENTENCES[0]), "pll_2") == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_component_from_another_pipeline(make_nlp, tmp_path):
-    """spaCy takes it as it is, attribute and all: two of one name cannot be loaded again until one is renamed."""
-    nlp, other = make_nlp("bert"), make_nlp("roberta")
+    other = make_nlp("roberta")
     expected = scores(other(SENTENCES[0]))
-    nlp.add_pipe("pll", name="sourced", source=other)
-    nlp.to_disk(tmp_path)
-    with pytest.raises(ValueError, match=r'spacy.load\(folder, config=\{"components.sourced.attr": "pll_2"\}\)'):
-        spacy.load(tmp_path)
-    loaded = spacy.load(tmp_path, config={"components.sourced.attr": "pll_2"})
-    doc = loaded(SENTENCES[0])
-    assert scores(doc, "pll_2") == pytest.approx(expected, abs=1e-5)
-    assert scores(doc, "pll") == pytest.approx(scores(make_nlp("bert")(SENTENCES[0])), abs=1e-5)
     alone = spacy.blank("en")
     alone.add_pipe("pll", source=other)
-    alone.to_disk(tmp_path / "alone")
-    assert scores(spacy.load(tmp_path / "alone")(SENTENCES[0])) == pytest.approx(expected, abs=1e-5)
+    alone.to_disk(tmp_path)
+    assert scores(spacy.load(tmp_path)(SENTENCES[0])) == pytest.approx(expected, abs=1e-5)
+    beside = make_nlp("bert", attr="mine")
+    beside.add_pipe("pll", name="second", source=other)
+    doc = beside(SENTENCES[0])
+    assert scores(doc) == pytest.approx(expected, abs=1e-5) and doc._.mine != doc._.pll
+
+
+@pytest.mark.parametrize("position", [{"last": True}, {"first": True}])
+def test_a_component_from_another_pipeline_with_the_same_attribute_is_refused(make_nlp, position):
+    nlp = make_nlp("bert")
+    expected = scores(nlp(SENTENCES[0]))
+    with pytest.raises(
+        ValueError, match=r"component '\w+' already writes the attribute _.pll\. .*remove_pipe\(.*pll_2"
+    ):
+        nlp.add_pipe("pll", name="sourced", source=make_nlp("roberta"), **position)
+    nlp.remove_pipe("sourced")
+    assert scores(nlp(SENTENCES[0])) == pytest.approx(expected, abs=1e-5)
+
+
+def test_two_components_from_other_pipelines_with_the_same_attribute_are_refused(make_nlp):
+    nlp, other = spacy.blank("en"), make_nlp("bert", metrics=["word_l2r", "original"])
+    nlp.add_pipe("pll", name="one", source=other)
+    with pytest.raises(ValueError, match="component 'one' already writes the attribute _.pll_original"):
+        nlp.add_pipe("pll", name="two", source=make_nlp("roberta", attr="pll_original"))
+    nlp.remove_pipe("two")
+    with pytest.raises(ValueError, match=r"already writes the attribute _.pll\. .*remove_pipe\('again'\)"):
+        nlp.add_pipe("pll", name="again", source=other)
+    nlp.remove_pipe("again")
+    assert nlp(SENTENCES[0])._.pll < 0
+
+
+def test_listeners_of_other_components_are_found_as_before(two):
+    """The component has spaCy's listener protocol only to see its neighbours."""
+    two.add_pipe("tok2vec", first=True)
+    two.add_pipe("tagger", config={"model": {"tok2vec": {"@architectures": "spacy.Tok2VecListener.v1", "width": 96}}})
+    assert two.get_pipe("tok2vec").listening_components == ["tagger"]
+    assert list(two.get_pipe("pll").listening_components) == [] == list(two.get_pipe("pll").listeners)
 
 
 def test_scores_of_metrics_that_are_not_asked_for_any_more_are_taken_away(make_nlp):

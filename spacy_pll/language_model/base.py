@@ -19,6 +19,7 @@ from ..scoring.plan import Batch
 from . import BUILTIN
 from . import forward as forward_module
 from .capabilities import find_capabilities, make_trial, sees_what_follows
+from .card import card_languages
 from .checkpoint import max_length_of, read_checkpoint, to_device
 from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embeddings_of
 from .checksums import check_checksums, write_checksums
@@ -80,6 +81,7 @@ class TransformerLanguageModel:
         self.compile = compile
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
+        self.languages: frozenset[str] = frozenset()  # that the model's card names; empty until it is loaded
         self._max_ids: int | None = None  # the most ids in a pass that fitted into memory after one did not
 
     @property
@@ -160,6 +162,7 @@ class TransformerLanguageModel:
         return self.loaded
 
     def _load(self, source: str, revision: str | None, tokenizer_config: dict, transformer_config: dict) -> None:
+        self.languages = card_languages(source, revision)
         forward_module.one_thread_after_fork()
         hf_tokenizer, transformer = read_checkpoint(
             source,

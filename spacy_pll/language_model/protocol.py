@@ -61,6 +61,10 @@ class LanguageModel(Protocol):
         """The id for text that the tokenizer does not know; None if it knows everything."""
 
     @property
+    def languages(self) -> frozenset[str]:
+        """The languages that the model is said to be for, as spaCy's codes; empty if that is not known."""
+
+    @property
     def pads(self) -> bool:
         """Whether rows of different lengths may share a forward pass."""
 

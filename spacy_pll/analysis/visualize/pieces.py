@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc, Span, Token
 
-from ...extensions import Names, pieces_by_token
+from ...extensions import Names, piece_columns, pieces_by_token
 
 
 class Piece(NamedTuple):
@@ -23,17 +23,15 @@ def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[i
     doc (Union[Doc, Span]): The wordpieces are those of the whole doc.
     names (Names): What the component calls its attributes.
     columns (dict[str, str]): A heading for each metric, and the attribute that holds its scores.
-    RETURNS (dict[int, list[Piece]]): Empty where the doc was scored without `keep_pieces`, or where tokens were merged
-        or split afterwards: then the record belongs to the tokens before.
+    RETURNS (dict[int, list[Piece]]): Empty where the doc was scored without `keep_pieces`, or where the record is not
+        that of these scores.
     """
     whole = doc.doc
     groups = pieces_by_token(whole, names)
     if not groups:
         return {}
     record, text = whole._.get(names.data), whole.text
-    # The record has metrics by their own names. The first one is on the token under the plain attribute name, too.
-    scores = {names.score: next(iter(record["scores"].values()))}
-    scores.update({names.metrics[m]: values for m, values in record["scores"].items() if m in names.metrics})
+    scores = piece_columns(record, names)
 
     def piece(i: int) -> Piece:
         source = text[record["start"][i] : record["end"][i]]

@@ -107,11 +107,18 @@ def test_without_their_record_the_number_of_pieces_is_shown(make_nlp):
     assert [e.text for e in markup.all("metric")] == ["pll"]
 
 
-def test_a_record_of_other_tokens_is_not_shown(nlp):
+def test_pieces_stay_with_their_tokens_when_tokens_are_merged(nlp):
     doc = nlp("The hooligans lost a souvenir.")
+    assert Markup(render(doc)).all("p")[0].text == "hool##ig##an##s"
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
-    assert all(e.text.endswith(" pieces") for e in Markup(render(doc)).all("p"))
+    assert Markup(render(doc)).all("p")[0].text == "Thehool##ig##an##s"
+
+
+def test_a_record_of_other_scores_is_not_shown(nlp):
+    doc = nlp("The hooligans lost a souvenir.")
+    doc[1]._.pll_original = -100.0
+    assert all(e.text.endswith(" pieces") for e in Markup(render(doc, ["original"])).all("p"))
 
 
 @given(odd_text)

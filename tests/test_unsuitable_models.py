@@ -1,0 +1,111 @@
+"""Warnings where a model was not trained on such text."""
+
+import shutil
+import warnings
+
+import pytest
+import spacy
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from spacy_pll.language_model.card import card_languages, languages_of
+
+from .conftest import SENTENCES
+
+ARABIC = "مرحبا بالعالم الواسع"
+
+
+@pytest.fixture
+def with_card(model_folder, tmp_path):
+    """with_card(language code, header of the card): a pipeline whose model folder has such a card."""
+
+    def make(lang, header, architecture="roberta", **config):
+        folder = shutil.copytree(model_folder(architecture), tmp_path / "model", dirs_exist_ok=True)
+        (folder / "README.md").write_text(f"---\n{header}\n---\n# A card\n", encoding="utf8")
+        nlp = spacy.blank(lang)
+        nlp.add_pipe(
+            "pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(folder)}, **config}
+        )
+        return nlp
+
+    return make
+
+
+def warned(nlp, texts, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        docs = list(nlp.pipe(texts, **options))
+    assert all(doc._.pll is not None for doc in docs)
+    return [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+
+
+def test_a_language_that_the_card_does_not_name(with_card):
+    nlp = with_card("de", "language:\n- en\n- fr\nlicense: mit")
+    [message] = warned(nlp, ["the cat sleeps"] * 4, batch_size=2)
+    assert "language of the pipeline is 'de'" in message and "names en, fr" in message and "Set `name`" in message
+    assert warned(nlp, ["the cat sleeps"]) == []  # once
+    assert len(warned(with_card("de", "language: en"), ["the cat sleeps"])) == 1  # for each component
+
+
+@pytest.mark.parametrize(
+    ("lang", "header"),
+    [
+        ("en", "language: en"),
+        ("xx", "language: en"),
+        ("de", "language:\n- multilingual\n- en"),
+        ("de", "license: mit"),
+        ("nb", "language: no"),
+        ("de", "language: deu"),
+        ("zh", "language: zh-Hant"),
+        ("de", "language: [en"),
+    ],
+)
+def test_no_warning_where_the_language_fits_or_is_not_known(with_card, lang, header):
+    assert warned(with_card(lang, header), ["the cat sleeps"]) == []
+
+
+def test_docs_of_no_language(with_card):
+    nlp = with_card("xx", "language: en")
+    assert warned(nlp, [Doc(Vocab(), words=["cat"])]) == []
+
+
+def test_cards():
+    assert languages_of("# A card\n\n---\nlanguage: en\n---\n") == frozenset()
+    assert languages_of("") == languages_of("---\nlanguage: en") == languages_of("---\n- en\n---") == frozenset()
+    assert languages_of("---\nlanguage: en\n---\n") == {"en"} < languages_of("---\nlanguage: [eng, PT_br]\n---\n")
+    assert languages_of("---\nlanguage: [eng, PT_br]\n---\n") == {"eng", "en", "pt"}
+    assert card_languages("no such folder or name", None) == card_languages("no-such/model", "main") == frozenset()
+
+
+def test_the_built_in_model_is_for_english():
+    english, arabic = spacy.blank("en"), spacy.blank("ar")
+    for nlp in (english, arabic):
+        nlp.add_pipe("pll")
+    assert warned(english, SENTENCES[:4]) == warned(english, ["Café! 😀 The naïve café sells crème brûlée."]) == []
+    language, unknown = warned(arabic, [ARABIC])
+    assert "language of the pipeline is 'ar'" in language and "the model that is built in names en" in language
+    assert "3 of 3 wordpieces are unknown to the tokenizer of the model that is built in" in unknown
+    assert "such as 'مرحبا'" in unknown and "Set `name`" in unknown
+    assert warned(arabic, [ARABIC]) == []
+
+
+@pytest.mark.parametrize(("n_known", "n_messages"), [(8, 1), (9, 0)])
+def test_more_than_a_tenth_of_a_batch(make_nlp, n_known, n_messages):
+    nlp = make_nlp("bert")
+    texts = ["a"] * n_known + ["字"]
+    messages = warned(nlp, texts)
+    assert len(messages) == n_messages and all(f"1 of {n_known + 1} wordpieces" in message for message in messages)
+
+
+def test_a_tokenizer_that_knows_every_byte(make_nlp):
+    nlp = make_nlp("roberta")
+    nlp.initialize()
+    assert nlp.get_pipe("pll").model.unknown_id is not None
+    assert warned(nlp, [ARABIC, *SENTENCES]) == []
+
+
+def test_a_model_of_another_package_need_not_name_its_languages(make_nlp, monkeypatch):
+    nlp = make_nlp("bert")
+    nlp.initialize()
+    monkeypatch.delattr(nlp.get_pipe("pll").model, "languages")
+    assert warned(nlp, ["the cat"]) == []
