@@ -19,8 +19,8 @@ from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
 
-# Text, natural-log probability, and whether it begins a word: a list, as it is read back from a DocBin.
-Alternative = list[str | float | bool | None]
+# Text, natural-log probability, and whether it begins a word (None: the tokenizer does not say).
+Alternative = tuple[str, float, bool | None]
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class Predictor:
         """The most probable pieces at each scored piece. Those whose probability is 0 are left out."""
         texts = PieceTexts(self.model.tokenizer)
         return [
-            [[*texts[i][:1], log_prob, *texts[i][1:]] for i, log_prob in zip(ids, log_probs) if log_prob > -math.inf]
+            [(texts[i].text, p, texts[i].begins_word) for i, p in zip(ids, log_probs) if p > -math.inf]
             for ids, log_probs in zip(distributions.ids.T.tolist(), distributions.log_probs.T.tolist())
         ]
 

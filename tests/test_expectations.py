@@ -5,6 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
 
 from spacy_pll.language_model.log_probs import CPU_ROWS, describe, largest
 from spacy_pll.scoring.distributions import Distributions, n_rows
@@ -153,6 +155,118 @@ def test_the_texts_of_what_is_no_piece_of_text():
     texts = PieceTexts(get_tokenizer("wordpiece").backend_tokenizer)
     assert texts[10**6] == ("[id 1000000]", None)
     assert texts[texts.tokenizer.token_to_id("[MASK]")] == ("[MASK]", None)
+
+
+TEXT = "The hooligans can't travel."
+SETTINGS = {"alternatives": 3, "distribution": True}
+
+
+def test_the_attributes(make_nlp):
+    for attr in ("pll", "x"):
+        doc = make_nlp(attr=attr, keep_pieces=True, **SETTINGS)(TEXT + " \n")
+        record = doc._.get(f"{attr}_data")
+        ranks, entropies = np.array(record["rank"]), np.array(record["entropy"])
+        for token in doc:
+            mine = np.flatnonzero(np.array(record["token"]) == token.i)
+            rank, entropy, alternatives, first_choices = (
+                token._.get(f"{attr}_{name}") for name in ("rank", "entropy", "alternatives", "first_choices")
+            )
+            assert entropy == pytest.approx(entropies[mine].sum()) and type(entropy) is float
+            assert first_choices == (ranks[mine] == 1).sum()
+            if len(mine):
+                assert rank == ranks[mine].max() and type(rank) is int
+                assert alternatives == record["alternatives"][mine[0]] and len(alternatives) == 3
+            else:  # white space
+                assert rank is None and alternatives == []
+        assert doc._.get(f"{attr}_entropy") == pytest.approx(entropies.sum())
+        assert doc[1:3]._.get(f"{attr}_first_choices") == sum(
+            token._.get(f"{attr}_first_choices") for token in doc[1:3]
+        )
+        assert doc._.get(f"{attr}_top1") == (ranks == 1).mean()
+        assert doc[:0]._.get(f"{attr}_top1") is None
+
+
+def test_each_setting_gives_its_own_attributes(make_nlp):
+    neither, one, other = (make_nlp(**config)(TEXT) for config in ({}, {"alternatives": 2}, {"distribution": True}))
+    assert neither[0]._.pll_rank is None and neither[0]._.pll_alternatives is None and neither._.pll_top1 is None
+    assert one[0]._.pll_rank is None and len(one[0]._.pll_alternatives) == 2 and one._.pll_entropy is None
+    assert other[0]._.pll_rank >= 1 and other[0]._.pll_alternatives is None and 0 <= other._.pll_top1 <= 1
+
+
+def test_a_second_scoring_without_them_takes_them_away(make_nlp):
+    doc = make_nlp(**SETTINGS)(TEXT)
+    make_nlp().get_pipe("pll")(doc)
+    assert doc[0]._.pll is not None and doc[0]._.pll_rank is None and doc[0]._.pll_alternatives is None
+
+
+def test_only_targets_have_them(make_nlp):
+    nlp = make_nlp(targets="here", **SETTINGS)
+    doc = nlp.make_doc(TEXT)
+    doc.spans["here"] = [doc[1:2]]
+    doc = nlp.get_pipe("pll")(doc)
+    assert [token._.pll_rank is not None for token in doc] == [token.i == 1 for token in doc]
+    assert [token._.pll_alternatives is not None for token in doc] == [token.i == 1 for token in doc]
+
+
+def test_they_survive_a_docbin(make_nlp):
+    nlp = make_nlp(keep_pieces=True, **SETTINGS)
+    doc = nlp(TEXT)
+    docbin = DocBin(store_user_data=True).from_bytes(DocBin(docs=[doc], store_user_data=True).to_bytes())
+    # spaCy reads lists back as tuples, or tuples as lists.
+    for other in (*docbin.get_docs(nlp.vocab), Doc(nlp.vocab).from_bytes(doc.to_bytes())):
+        for name in ("pll_rank", "pll_entropy", "pll_first_choices"):
+            assert [token._.get(name) for token in other] == [token._.get(name) for token in doc]
+        assert [[*map(tuple, t._.pll_alternatives)] for t in other] == [t._.pll_alternatives for t in doc]
+        assert list(other._.pll_data["entropy"]) == doc._.pll_data["entropy"] and other._.pll_top1 == doc._.pll_top1
+
+
+def test_merged_and_split_tokens(make_nlp):
+    for keep_pieces in (True, False):
+        doc = make_nlp(keep_pieces=keep_pieces, **SETTINGS)(TEXT)
+        before = [(t._.pll_rank, t._.pll_entropy, t._.pll_first_choices, t._.pll_alternatives) for t in doc]
+        total = doc._.pll_entropy
+        with doc.retokenize() as retokenizer:
+            retokenizer.merge(doc[1:3])
+        assert doc[1]._.pll_rank == max(before[1][0], before[2][0])
+        assert doc[1]._.pll_entropy == pytest.approx(before[1][1] + before[2][1])
+        assert doc[1]._.pll_first_choices == before[1][2] + before[2][2]
+        assert doc[1]._.pll_alternatives == before[1][3]
+        assert doc._.pll_entropy == pytest.approx(total)
+        with doc.retokenize() as retokenizer:
+            retokenizer.split(doc[0], ["Th", "e"], heads=[(doc[0], 0), (doc[0], 1)])
+        if keep_pieces:
+            assert max(t._.pll_rank for t in doc[:2] if t._.pll_rank) == before[0][0]
+            assert sum(t._.pll_entropy for t in doc[:2]) == pytest.approx(before[0][1])
+            assert doc[0]._.pll_alternatives == before[0][3]
+        else:
+            with pytest.raises(ValueError, match="split after it was scored"):
+                doc[1]._.pll_rank  # noqa: B018
+
+
+def test_what_analyze_pipes_says(make_nlp):
+    def attributes(**settings):
+        return set(make_nlp(**settings).get_pipe_meta("pll").assigns)
+
+    new = attributes(**SETTINGS) - attributes()
+    assert new == (attributes(alternatives=1) | attributes(distribution=True)) - attributes()
+    assert "token._.pll_alternatives" in new and "token._.pll_rank" in new and "doc._.pll_top1" in new
+
+
+def test_figures_of_nlp_evaluate(make_nlp):
+    nlp = make_nlp(metrics=["word_l2r", "original"])
+    texts = [TEXT, "a", " "]
+    found = nlp.evaluate([Example.from_dict(nlp.make_doc(text), {}) for text in texts])
+    docs = list(nlp.pipe(texts))
+    pieces = sum(doc._.pll_pieces for doc in docs)
+    for name in ("pll", "pll_word_l2r", "pll_original"):
+        scores = [doc._.get(name) for doc in docs]
+        assert found[f"{name}_mean"] == pytest.approx(np.mean(scores))
+        assert found[f"{name}_pppl"] == pytest.approx(np.exp(-np.sum(scores) / pieces))
+    assert make_nlp().get_pipe_meta("pll").default_score_weights == {"pll_pppl": None, "pll_mean": None}
+    other = make_nlp(attr="x", targets="none")
+    with pytest.warns(UserWarning, match="no spans under `targets`"):
+        found = other.evaluate([Example.from_dict(other.make_doc(TEXT), {})])
+    assert found["x_mean"] is None and found["x_pppl"] is None
 
 
 def test_a_negative_number_is_refused(make_nlp):
