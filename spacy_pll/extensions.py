@@ -13,7 +13,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from spacy.tokens import Doc, Span, Token
 
@@ -42,8 +42,7 @@ def token_value(token: Token, name: str, combine: str = "sum") -> Any:
     """
     if not _is_cut(token, token, name):
         return COMBINE[combine](_stored(token, token, name))
-    values = _piece_values(token, name)
-    return COMBINE[combine]([0, *values] if combine == "sum" else values)  # a part may have no piece
+    return COMBINE[combine](_piece_values(token, name))
 
 
 def set_token_value(token: Token, value: Any, name: str) -> None:
@@ -99,8 +98,8 @@ def _sum(values: Iterable[Any]) -> Any:
 
 
 def _largest(values: Iterable[Any]) -> Any:
-    """The largest of the values that are not None; None if there is none."""
-    return max((value for value in values if value is not None), default=None)
+    """The largest of the values that are not None; None if there is none, or nothing but 0."""
+    return max((value for value in values if value is not None), default=None) or None
 
 
 def _first(values: Iterable[Any]) -> Any:
@@ -145,14 +144,18 @@ def _is_later_part(token: Token, name: str) -> bool:
 def _piece_values(token: Token, name: str) -> list[Any]:
     """The values of a token's pieces that make up a token attribute, from the record of wordpieces.
 
+    A part of a word may have no piece. Then it is one value: 0, or an empty list.
+
     RAISES (ValueError): There is no such record.
     """
-    keys: list[Any] = list(token.doc.user_data)
-    for attr in [key[1].removesuffix("_data") for key in keys if _is_attribute(key) and key[2] is None]:
-        record = piece_record(token.doc, attr)
-        columns = {} if record is None else piece_columns(record, Names(attr, list(record["scores"])))
-        if name in columns:
-            return [value for value, i in zip(columns[name], record["token"]) if i == token.i]
+    # The component's `attr` is the name, or its beginning.
+    for attr in [name, *(name[:i] for i, character in enumerate(name) if character == "_")]:
+        record = token.doc.user_data.get(_key(f"{attr}_data"))
+        if _is_record(record):
+            record = piece_record(token.doc, attr)
+            column = piece_columns(record, Names(attr, list(record["scores"]))).get(name)
+            if column:
+                return [value for value, i in zip(column, record["token"]) if i == token.i] or [type(column[0])()]
     raise ValueError(
         f"{token.text!r} is a part of a token that was split after it was scored, so its _.{name} is not known. Put "
         "the component that splits tokens before `pll` in the pipeline, or score with keep_pieces=True. Values of the "
@@ -292,11 +295,16 @@ def piece_record(doc: Doc, attr: str) -> Any:
     keys: Iterable[Any] = doc.user_data
     scored = sorted(key[2] for key in keys if _is_attribute(key) and key[1] == names.pieces)
     starts = [token.idx for token in doc]
-    if record is None or scored == starts or not starts or len(scored) <= max(record["token"], default=0):
+    if not _is_record(record) or scored == starts or not starts or len(scored) <= max(record["token"], default=0):
         return record
     # A piece may begin in the white space before its token.
     places = [max(start, scored[token]) for start, token in zip(record["start"], record["token"])]
     return {**record, "token": [bisect_right(starts, place) - 1 for place in places]}
+
+
+def _is_record(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether this is a record of wordpieces. People may set the attribute by hand, or have one of that name."""
+    return isinstance(value, dict) and {"token", "start", "scores"} <= value.keys()
 
 
 def set_piece_record(doc: Doc, value: Any, attr: str) -> None:

@@ -155,6 +155,25 @@ def test_without_a_record_parts_are_refused_and_sums_are_right(make_nlp):
     assert [token._.pll for token in doc[:3]] == [rest[0], -1.0, -2.0]
 
 
+def test_a_part_without_a_piece_of_its_own(doc):
+    i = next(token.i for token in doc if token.text == "believe")
+    assert pieces_of(doc, Names("x", METRICS))[i] == ["believe"]
+    score = doc[i]._.x
+    split(doc, i, "be", "lieve")
+    assert values(doc[i])[0] == score and values(doc[i])[3] == 1
+    assert [repr(value) for value in values(doc[i + 1])] == ["0.0", "0.0", "0.0", "0"]
+
+
+def test_a_record_of_something_else_is_left_alone(make_nlp):
+    doc = make_nlp("bert", attr="my_own")("The traveler lost.")
+    doc.user_data[("._.", "my_data", None, None)] = "text"
+    doc._.my_own_data = {"by": "hand"}
+    split(doc, 1, "travel", "er")
+    assert doc._.my_own_data == {"by": "hand"}
+    with pytest.raises(ValueError, match="'er' is a part of a token"):
+        doc[2]._.get("my_own")
+
+
 def test_parts_of_a_token_that_was_not_scored_are_not_scored_either(make_nlp):
     nlp = make_nlp("bert", targets="here")
     doc = nlp.make_doc("The traveler lost.")
