@@ -24,6 +24,7 @@ from ray.data.exceptions import ExecutionTimeoutError  # noqa: E402
 
 from spacy_pll import distributed  # noqa: E402
 from spacy_pll.component import PLLScorer  # noqa: E402
+from spacy_pll.corpus.parquet import reader  # noqa: E402
 from spacy_pll.corpus.readers import InputError  # noqa: E402
 from spacy_pll.distributed import datasets  # noqa: E402
 from spacy_pll.distributed.datasets import read_text_files, summarize_files  # noqa: E402
@@ -164,7 +165,7 @@ def test_what_stands_beside_a_text_keeps_its_type_where_it_has_one(tmp_path):
 
 
 def test_parquet_is_read_with_its_own_columns_and_ids(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "ROWS_PER_READ", 2)
+    monkeypatch.setattr(reader, "ROWS_PER_READ", 2)
     for name, start in (("a", 0), ("b", 3)):
         ids = [f"t{n}" for n in range(start, start + 3)]
         pq.write_table(pa.table({"Sentence": ["x"] * 3, "key": ids, "l": [[1]] * 3}), tmp_path / f"{name}.parquet")

@@ -77,8 +77,7 @@ def test_each_import_is_declared(config, third_party):
         declared |= requirements(extra)
     assert {"torch", "spacy", "numpy"} <= set(third_party)
     missing = {name: files for name, files in third_party.items() if not distributions(name) & declared}
-    # Ray's extra `data` brings pyarrow.
-    assert {*missing} <= {"pyarrow"}, missing
+    assert not missing
 
 
 def test_nothing_is_declared_without_need(config, third_party):

@@ -20,7 +20,8 @@ def pairs_cli(
     path: Annotated[
         str,
         typer.Argument(
-            help="A file of minimal pairs (.jsonl, .csv or .tsv), or a folder of such files.", show_default=False
+            help="A file of minimal pairs (.jsonl, .csv, .tsv or .parquet), or a folder of such files.",
+            show_default=False,
         ),
     ],
     settings: PipelineSettings,

@@ -28,8 +28,8 @@ def ppl_cli(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A file (.txt with one text per line, .jsonl, .csv, .tsv or .spacy), a folder of such files, or - for "
-            ".txt on standard input.",
+            help="A file (.txt with one text per line, .jsonl, .csv, .tsv, .spacy or .parquet), a folder of such "
+            "files, or - for .txt on standard input.",
             show_default=False,
         ),
     ],

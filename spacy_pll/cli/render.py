@@ -20,8 +20,8 @@ def render_cli(
     input: Annotated[
         str,
         typer.Argument(
-            help="A file (.txt with one text per line, .jsonl, .csv, .tsv or .spacy), a folder of such files, or - for "
-            ".txt on standard input.",
+            help="A file (.txt with one text per line, .jsonl, .csv, .tsv, .spacy or .parquet), a folder of such "
+            "files, or - for .txt on standard input.",
             show_default=False,
         ),
     ],

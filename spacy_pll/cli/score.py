@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..corpus.formats import FORMATS
+from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM, InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
@@ -27,7 +27,7 @@ def score_cli(
         ),
     ],
     output_path: Annotated[
-        str, typer.Argument(metavar="OUTPUT", help=f"A file ({', '.join(FORMATS)}), or - for JSON lines.")
+        str, typer.Argument(metavar="OUTPUT", help=f"A file ({', '.join(ENDINGS)}), or - for JSON lines.")
     ],
     settings: PipelineSettings,
     column: ColumnOption = "text",
@@ -68,13 +68,13 @@ def score_cli(
 ):
     """Score the texts of a file or folder, and write the scores to a file.
 
-    Scores are natural logarithms. In .txt files each line is a text. Other columns of .jsonl, .csv and .tsv files are
-    copied.
+    Scores are natural logarithms. In .txt files each line is a text. Other columns of .jsonl, .csv, .tsv and
+    .parquet files are copied. Parquet keeps their types. It needs the extra `[parquet]`.
 
     Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
     command with --resume.
 
-    With --engine ray, INPUT can also be Parquet, and OUTPUT is a folder of Parquet files.
+    With --engine ray, OUTPUT is a folder of Parquet files.
     """
     with shown_errors():
         if engine == RAY:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from types import GenericAlias
+from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
 
@@ -32,9 +33,15 @@ class TextRows:
         self.column, self.names = column, names
 
     @property
+    def types(self) -> dict[str, Any]:
+        """The columns that scoring adds, with the Python types of their values. Each may be None."""
+        scores = dict.fromkeys(self.names.columns.values(), float)
+        return {**scores, self.names.pieces: int, self.names.perplexity: float}
+
+    @property
     def columns(self) -> list[str]:
         """The columns that scoring adds."""
-        return [*self.names.columns.values(), self.names.pieces, self.names.perplexity]
+        return list(self.types)
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
         scores = {name: doc._.get(name) for name in self.columns}
@@ -50,8 +57,13 @@ class TokenRows:
         self.column, self.names = column, names
 
     @property
+    def types(self) -> dict[str, Any]:
+        scores = dict.fromkeys(self.names.columns.values(), float)
+        return {"doc": int, "token": int, **scores, "surprisal": float, "pieces": list[str]}
+
+    @property
     def columns(self) -> list[str]:
-        return ["doc", "token", *self.names.columns.values(), "surprisal", "pieces"]
+        return list(self.types)
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
         groups, pieces = pieces_by_token(doc, self.names), doc._.get(self.names.data)["pieces"]
@@ -77,8 +89,10 @@ class ListRows(TextRows):
         return {"tokens": self.column, **scores, "token_pieces": "pieces"}
 
     @property
-    def columns(self) -> list[str]:
-        return [*super().columns, *self.token_columns]
+    def types(self) -> dict[str, Any]:
+        of_tokens = {self.column: str, **TokenRows(self.column, self.names).types}
+        lists = {name: GenericAlias(list, (of_tokens[key],)) for name, key in self.token_columns.items()}
+        return {**super().types, **lists}
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
         tokens = list(TokenRows(self.column, self.names)(number, doc, record._replace(fields={})))
@@ -113,6 +127,15 @@ class ProdigyRows:
         scores = {name: doc._.get(name) for name in self.names.columns.values()}
         meta = {**meta, "score": score / n if n else None, **scores}
         yield {"text": doc.text, **record.fields, "tokens": tokens, "meta": meta}
+
+
+def column_order(rows: TextRows | TokenRows, fields: list[str]) -> list[str]:
+    """The columns of a table in their order: those of the input, with the texts first, then those that scoring adds.
+
+    fields (list[str]): The other columns of the input.
+    """
+    first = [rows.column, *fields] if isinstance(rows, TextRows) else ["doc", "token", rows.column, *fields]
+    return [*first, *(name for name in rows.columns if name not in first)]
 
 
 def check_columns(fields: list[str], added: list[str], source: str):

@@ -11,6 +11,7 @@ from spacy.tokens import Doc
 from spacy.util import ignore_error, load_model_from_config, raise_error
 from thinc.api import Config
 
+from ..corpus.parquet.columns import arrow_type
 from ..corpus.readers import Record
 from ..corpus.rows import ListRows, check_columns
 from ..pipelines import get_scorer, setup_gpu
@@ -117,7 +118,7 @@ class Worker:
         scorer = get_scorer(self.nlp)
         scorer.keep_pieces = ListRows.keep_pieces
         self.column, self.rows = column, ListRows(column, scorer.names)
-        self.types = _types(self.rows)
+        self.types = {name: arrow_type(type_) for name, type_ in (self.rows.types | {ERROR: str}).items()}
         self.nlp.set_error_handler(raise_error)
         self.nlp(CANARY_TEXT)
 
@@ -152,16 +153,3 @@ class Worker:
         if isinstance(outcome, Exception):
             return {ERROR: f"{type(outcome).__name__}: {outcome}"}
         return next(self.rows(0, outcome, Record("", "", {})))
-
-
-def _types(rows: ListRows) -> dict[str, pa.DataType]:
-    """The columns that a worker adds."""
-    types = dict.fromkeys(rows.columns, pa.float64())
-    types[rows.names.pieces] = pa.int64()
-    types.update(dict.fromkeys(rows.token_columns, pa.list_(pa.float64())))
-    return {
-        **types,
-        "tokens": pa.list_(pa.string()),
-        "token_pieces": pa.list_(pa.list_(pa.string())),
-        ERROR: pa.string(),
-    }

@@ -237,7 +237,7 @@ def test_other_errors_are_messages(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", SENTENCES)
     for arguments, message in [
         ((tmp_path / "none.txt", "out.jsonl"), "There is no file or folder"),
-        ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .spacy, or be -"),
+        ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .spacy, .parquet, or be -"),
         ((source, "out.spacy", "--tokens"), "Leave out --tokens"),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
         ((source, "out.csv", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),

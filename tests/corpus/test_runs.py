@@ -32,7 +32,15 @@ def source(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ending", "rows"), [(".jsonl", "texts"), (".csv", "tokens"), (".spacy", "texts"), (".jsonl", "prodigy")]
+    ("ending", "rows"),
+    [
+        (".jsonl", "texts"),
+        (".csv", "tokens"),
+        (".spacy", "texts"),
+        (".jsonl", "prodigy"),
+        (".parquet", "texts"),
+        (".parquet", "tokens"),
+    ],
 )
 def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, tmp_path, ending, rows):
     n_texts = len(SENTENCES) * 4
