@@ -206,7 +206,7 @@ def _score_to_parts(
 
 
 def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: InputSummary) -> Format:
-    rows: Any = ROWS[run.rows](run.column, get_scorer(nlp).names)
+    rows: Any = ROWS[run.rows].of(get_scorer(nlp), run.column)
     if summary.schema is None:
         check_columns(summary.fields, rows.columns, run.input_path)
         return output_format(rows, summary.fields)
