@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
+from spacy.training import Example
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
-from .extensions import Names, assigned, check_apart, install, store
+from .extensions import Names, assigned, check_apart, exp_or_inf, install, store
 from .language_model.protocol import LanguageModel
 from .metrics import pll_metrics
-from .prediction import DocScores, PendingBatch, Predictor
+from .prediction import DocScores, PendingBatch, Predictor, TokenDistributions
 from .scoring.wordpieces import Words
 from .span_getters import SpanGetter
 
@@ -35,10 +36,17 @@ DEFAULT_CONFIG: dict[str, Any] = {
     "keep_pieces": False,
     "max_batch_tokens": None,
     "mask_spacing": None,
+    "alternatives": 0,
+    "distribution": False,
 }
 
 
-@Language.factory("pll", assigns=assigned(Names("pll", []), keep_pieces=False), default_config=DEFAULT_CONFIG)
+@Language.factory(
+    "pll",
+    assigns=assigned(Names("pll", []), keep_pieces=False, alternatives=False, distribution=False),
+    default_config=DEFAULT_CONFIG,
+    default_score_weights={"pll_pppl": None, "pll_mean": None},
+)
 def make_pll(
     nlp: Language,
     name: str,
@@ -51,6 +59,8 @@ def make_pll(
     keep_pieces: bool,
     max_batch_tokens: int | None,
     mask_spacing: int | None,
+    alternatives: int,
+    distribution: bool,
 ) -> "PLLScorer":
     """Make a component that gives every token, span and doc its pseudo-log-likelihood.
 
@@ -75,11 +85,15 @@ def make_pll(
         keep_pieces=keep_pieces,
         max_batch_tokens=max_batch_tokens,
         mask_spacing=mask_spacing,
+        alternatives=alternatives,
+        distribution=distribution,
         make_doc=_DocMaker(nlp),
     )
     # `add_pipe` gives the component the factory's meta of this moment. So `analyze_pipes` shows its own attributes.
     meta = Language.get_factory_meta("pll")
-    Language.set_factory_meta("pll", replace(meta, assigns=assigned(names, keep_pieces)))
+    Language.set_factory_meta(
+        "pll", replace(meta, assigns=assigned(names, keep_pieces, bool(alternatives), distribution))
+    )
     return scorer
 
 
@@ -121,6 +135,10 @@ class PLLScorer(Predictor, Pipe):
         if their masked pieces are at least this many pieces apart. A context then takes about
         `mask_spacing` passes, whatever its length, and the scores are nearly the same. For
         metrics that mask within words. None: each word by itself, the exact scores.
+    alternatives (int): How many alternatives to each token to keep: the model's most probable
+        pieces in the place of the token's first piece, under the primary metric.
+    distribution (bool): Also keep the rank of each token and the entropy of the model's
+        prediction, under the primary metric.
     make_doc (Optional[Callable[[str], Doc]]): Makes a doc from a text, for `score_continuations`.
     RAISES (ValueError): A setting has a value that is not allowed.
     """
@@ -138,6 +156,8 @@ class PLLScorer(Predictor, Pipe):
         keep_pieces: bool = False,
         max_batch_tokens: int | None = None,
         mask_spacing: int | None = None,
+        alternatives: int = 0,
+        distribution: bool = False,
         make_doc: Callable[[str], Doc] | None = None,
     ):
         if not attr.isidentifier():
@@ -151,6 +171,8 @@ class PLLScorer(Predictor, Pipe):
             keep_pieces=keep_pieces,
             max_batch_tokens=max_batch_tokens,
             mask_spacing=mask_spacing,
+            alternatives=alternatives,
+            distribution=distribution,
         )
         self.name = name
         self.attr = attr
@@ -262,16 +284,44 @@ class PLLScorer(Predictor, Pipe):
     def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:
         """Write scores to the docs' attributes, as Python floats and ints."""
         for doc, doc_scores in zip(docs, scores):
-            rows = {self.names.score: doc_scores.scores[0], self.names.pieces: doc_scores.pieces}
-            rows.update(zip(self.names.metrics.values(), doc_scores.scores))
+            rows = {self.names.score: doc_scores.scores[0].tolist(), self.names.pieces: doc_scores.pieces.tolist()}
+            rows.update(zip(self.names.metrics.values(), doc_scores.scores.tolist()))
+            if doc_scores.expected:
+                rows.update(self._expected_rows(doc_scores.expected))
             is_scored = doc_scores.scored.tolist()
             columns = {
-                name: [value if scored else None for value, scored in zip(values.tolist(), is_scored)]
+                name: [value if scored else None for value, scored in zip(values, is_scored)]
                 for name, values in rows.items()
             }
             store(doc, self.names, columns, self._stale_names)
             if doc_scores.data is not None or doc._.get(self.names.data) is not None:
                 doc._.set(self.names.data, doc_scores.data)
+
+    def _expected_rows(self, expected: TokenDistributions) -> dict[str, list[Any]]:
+        rows: dict[str, list[Any]] = {}
+        if self.distribution:
+            rows[self.names.rank] = [rank or None for rank in expected.rank.tolist()]  # None without a piece
+            rows[self.names.entropy] = expected.entropy.tolist()
+            rows[self.names.first_choices] = expected.first_choices.tolist()
+        if self.alternatives:
+            rows[self.names.alternatives] = expected.alternatives
+        return rows
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Figures for `nlp.evaluate`, over the predicted docs of all examples.
+
+        RETURNS (dict[str, Optional[float]]): Under "pll_mean" the mean PLL of a doc, and under "pll_pppl" the
+            pseudo-perplexity of all docs together. With several metrics, the same for each, such as
+            "pll_original_mean". None if nothing was scored. `attr` takes the place of "pll".
+        """
+        docs = [example.predicted for example in examples]
+        pieces = sum(doc._.get(self.names.pieces) or 0 for doc in docs)
+        found: dict[str, Any] = {}
+        for name in [self.names.score, *self.names.metrics.values()]:
+            scores = [score for score in (doc._.get(name) for doc in docs) if score is not None]
+            found[f"{name}_mean"] = sum(scores) / len(scores) if scores else None
+            found[f"{name}_pppl"] = exp_or_inf(-sum(scores) / pieces) if pieces else None
+        return found
 
     def initialize(self, get_examples: Callable[..., Any] | None = None, *, nlp: Language | None = None) -> None:
         """Load the language model, so that the first doc does not have to wait for it."""

@@ -5,13 +5,13 @@ it is read. So the sums stay right after DocBin, `Span.as_doc`, `Doc.from_docs` 
 processes.
 
 spaCy stores the value of a token under the character at which the token begins, and merging or
-splitting tokens changes nothing there. So the value of a merged token is the sum of what is stored
-for its characters.
+splitting tokens changes nothing there. So the value of a merged token is made from what is stored
+for its characters: for most attributes, it is the sum.
 """
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeGuard
 
@@ -33,13 +33,16 @@ def sum_tokens(tokens: Doc | Span, name: str) -> Any:
     return _sum(_stored(first, last, name))
 
 
-def token_value(token: Token, name: str) -> Any:
-    """The value of a token attribute, for a merged token the sum over its parts; None if the token was not scored.
+def token_value(token: Token, name: str, combine: str = "sum") -> Any:
+    """The value of a token attribute, for a merged token made from those of its parts; None if it was not scored.
 
+    combine (str): How the value of several pieces or parts is made: a key of `COMBINE`.
     RAISES (ValueError): The token is a part of a token that was scored and then split, and the doc has no record of
         wordpieces. Then only the score of the whole is known.
     """
-    return _sum_pieces(token, name) if _is_cut(token, token, name) else _sum(_stored(token, token, name))
+    if not _is_cut(token, token, name):
+        return COMBINE[combine](_stored(token, token, name))
+    return COMBINE[combine](_piece_values(token, name))
 
 
 def set_token_value(token: Token, value: Any, name: str) -> None:
@@ -57,10 +60,10 @@ def set_token_value(token: Token, value: Any, name: str) -> None:
 def store(doc: Doc, names: "Names", columns: Mapping[str, Sequence[Any]], stale: Iterable[str]) -> None:
     """Store the values of all tokens of a doc, and take away what an earlier scoring left.
 
-    columns (Mapping[str, Sequence[Any]]): For each of `names.stored`, one value per token; None where not scored.
+    columns (Mapping[str, Sequence[Any]]): For each token attribute, one value per token; None where not scored.
     stale (Iterable[str]): Attributes whose values are taken away without a new one.
     """
-    replaced = {*names.stored, *stale}
+    replaced = {*names.combine, *stale}
     keys: Iterable[Any] = doc.user_data
     for key in [key for key in keys if _is_attribute(key) and key[1] in replaced]:
         del doc.user_data[key]
@@ -94,6 +97,21 @@ def _sum(values: Iterable[Any]) -> Any:
     return sum(found) if found else None
 
 
+def _largest(values: Iterable[Any]) -> Any:
+    """The largest of the values that are not None; None if there is none, or nothing but 0."""
+    return max((value for value in values if value is not None), default=None) or None
+
+
+def _first(values: Iterable[Any]) -> Any:
+    """The first of the lists that is not empty; None if there is no list."""
+    found = [value for value in values if value is not None]
+    return next(filter(None, found), []) if found else None
+
+
+# How the value of a token is made from those of several pieces, or of the tokens that were merged.
+COMBINE: dict[str, Callable[[Iterable[Any]], Any]] = {"sum": _sum, "largest": _largest, "first": _first}
+
+
 def _is_cut(first: Token, last: Token, name: str) -> bool:
     """Whether a run of tokens begins or ends inside a token that was scored and then split."""
     user_data = first.doc.user_data
@@ -123,8 +141,10 @@ def _is_later_part(token: Token, name: str) -> bool:
     return False
 
 
-def _sum_pieces(token: Token, name: str) -> Any:
-    """A token attribute, from the record of wordpieces.
+def _piece_values(token: Token, name: str) -> list[Any]:
+    """The values of a token's pieces that make up a token attribute, from the record of wordpieces.
+
+    A part of a word may have no piece. Then it is one value: 0, or an empty list.
 
     RAISES (ValueError): There is no such record.
     """
@@ -133,11 +153,9 @@ def _sum_pieces(token: Token, name: str) -> Any:
         record = token.doc.user_data.get(_key(f"{attr}_data"))
         if _is_record(record):
             record = piece_record(token.doc, attr)
-            names = Names(attr, list(record["scores"]))
-            columns = piece_columns(record, names)
-            if name in columns:
-                zero = 0 if name == names.pieces else 0.0
-                return sum((value for value, i in zip(columns[name], record["token"]) if i == token.i), zero)
+            column = piece_columns(record, Names(attr, list(record["scores"]))).get(name)
+            if column:
+                return [value for value, i in zip(column, record["token"]) if i == token.i] or [type(column[0])()]
     raise ValueError(
         f"{token.text!r} is a part of a token that was split after it was scored, so its _.{name} is not known. Put "
         "the component that splits tokens before `pll` in the pipeline, or score with keep_pieces=True. Values of the "
@@ -149,6 +167,12 @@ def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | No
     """exp(-PLL / number of wordpieces) (Salazar et al. 2020, section 2.3); None if no wordpiece was scored."""
     n = sum_tokens(tokens, pieces)
     return exp_or_inf(-sum_tokens(tokens, score) / n) if n else None
+
+
+def share(tokens: Doc | Span, part: str, whole: str) -> float | None:
+    """The sum of one token attribute divided by that of another; None if there is nothing to divide."""
+    sums = sum_tokens(tokens, part), sum_tokens(tokens, whole)
+    return sums[0] / sums[1] if sums[0] is not None and sums[1] else None
 
 
 def exp_or_inf(x: float) -> float:
@@ -167,6 +191,11 @@ class Names:
         self.pieces = f"{attr}_pieces"
         self.perplexity = "pppl" if attr == "pll" else f"{attr}_pppl"
         self.data = f"{attr}_data"
+        self.rank = f"{attr}_rank"
+        self.entropy = f"{attr}_entropy"
+        self.first_choices = f"{attr}_first_choices"
+        self.top1 = f"{attr}_top1"
+        self.alternatives = f"{attr}_alternatives"
         # The first metric has the plain name. If there are several, each has a name of its own as well.
         self.metrics = {metric: f"{attr}_{metric}" for metric in metrics} if len(metrics) > 1 else {}
         clash = {name for name in self.all if self.all.count(name) > 1} | {"get", "set", "has"} & set(self.all)
@@ -182,13 +211,24 @@ class Names:
 
     @property
     def stored(self) -> list[str]:
-        """The attributes that hold a value on each token."""
+        """The attributes that hold a value on each token, and on a Doc or Span the sum of these."""
         return [self.score, *self.metrics.values(), self.pieces]
+
+    @property
+    def expected(self) -> list[str]:
+        """The same, for what the model expected (`distribution`)."""
+        return [self.entropy, self.first_choices]
+
+    @property
+    def combine(self) -> dict[str, str]:
+        """All attributes that hold a value on each token, and how values are combined: a key of `COMBINE`."""
+        sums = dict.fromkeys([*self.stored, *self.expected], "sum")
+        return {**sums, self.rank: "largest", self.alternatives: "first"}
 
     @property
     def all(self) -> list[str]:
         """Every attribute."""
-        return [*self.stored, self.perplexity, self.data]
+        return [*self.stored, self.perplexity, self.data, *self.expected, self.top1, self.rank, self.alternatives]
 
 
 def check_apart(name: str, names: Names, other: Names, advice: str) -> None:
@@ -273,9 +313,15 @@ def set_piece_record(doc: Doc, value: Any, attr: str) -> None:
 
 
 def piece_columns(record: Mapping[str, Any], names: Names) -> dict[str, list]:
-    """The values of the record `_.pll_data`, by the names of the token attributes that are sums of them."""
-    columns = {names.metrics[m]: values for m, values in record["scores"].items() if m in names.metrics}
-    return {names.score: next(iter(record["scores"].values())), **columns, names.pieces: [1] * len(record["token"])}
+    """The values of the record `_.pll_data`, by the names of the token attributes that are made from them."""
+    columns = {names.score: next(iter(record["scores"].values())), names.pieces: [1] * len(record["token"])}
+    columns |= {names.metrics[m]: values for m, values in record["scores"].items() if m in names.metrics}
+    if "rank" in record:
+        columns |= {names.rank: record["rank"], names.entropy: record["entropy"]}
+        columns[names.first_choices] = [int(rank == 1) for rank in record["rank"]]
+    if "alternatives" in record:
+        columns[names.alternatives] = record["alternatives"]
+    return columns
 
 
 def pieces_by_token(doc: Doc, names: Names) -> dict[int, list[int]]:
@@ -311,20 +357,24 @@ def install(names: Names) -> None:
         cls.set_extension(name, **extension, force=True)
 
 
-def assigned(names: Names, keep_pieces: bool) -> list[str]:
+def assigned(names: Names, keep_pieces: bool, alternatives: bool, distribution: bool) -> list[str]:
     """The attributes that a component sets, as spaCy's `analyze_pipes` names them, such as "token._.pll"."""
-    found = [f"{cls.__name__.lower()}._.{name}" for cls, name, _ in _extensions(names)]
-    return [attribute for attribute in found if keep_pieces or attribute != f"doc._.{names.data}"]
+    left_out = set() if keep_pieces else {names.data}
+    left_out |= set() if alternatives else {names.alternatives}
+    left_out |= set() if distribution else {*names.expected, names.rank, names.top1}
+    return [f"{cls.__name__.lower()}._.{name}" for cls, name, _ in _extensions(names) if name not in left_out]
 
 
 def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
     """Class, name and contents of each attribute."""
-    for name in names.stored:
-        yield Token, name, {"getter": partial(token_value, name=name), "setter": partial(set_token_value, name=name)}
-        for cls in (Doc, Span):
+    for name, combine in names.combine.items():
+        getter = partial(token_value, name=name, combine=combine)
+        yield Token, name, {"getter": getter, "setter": partial(set_token_value, name=name)}
+        for cls in (Doc, Span) if combine == "sum" else ():
             yield cls, name, {"getter": partial(sum_tokens, name=name)}
     for cls in (Doc, Span):
         yield cls, names.perplexity, {"getter": partial(pseudo_perplexity, score=names.score, pieces=names.pieces)}
+        yield cls, names.top1, {"getter": partial(share, part=names.first_choices, whole=names.pieces)}
     attr = names.score
     yield Doc, names.data, {"getter": partial(piece_record, attr=attr), "setter": partial(set_piece_record, attr=attr)}
 

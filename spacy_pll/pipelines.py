@@ -34,6 +34,8 @@ class PipelineSettings:
     lang (str): Language of spaCy's tokenizer. Not used if `model` is a spaCy pipeline.
     precision (Optional[str]): "float32" or "bfloat16" (forward passes under autocast).
     mask_spacing (Optional[int]): The component's setting of that name.
+    alternatives (Optional[int]): How many alternatives to each token to keep.
+    distribution (Optional[bool]): Also keep the rank of each token and the entropy of the model's prediction.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
     """
@@ -45,6 +47,8 @@ class PipelineSettings:
     lang: str = "en"
     precision: str | None = None
     mask_spacing: int | None = None
+    alternatives: int | None = None
+    distribution: bool | None = None
     keep_pieces: bool = False
     gpu_id: int = -1
 
@@ -61,6 +65,8 @@ def make_pipeline(settings: PipelineSettings) -> Language:
         "words": settings.words,
         "get_spans": SPAN_GETTERS.get(settings.spans) if settings.spans else None,
         "mask_spacing": settings.mask_spacing,
+        "alternatives": settings.alternatives,
+        "distribution": settings.distribution,
         "keep_pieces": settings.keep_pieces or None,
     }
     overrides = {name: value for name, value in overrides.items() if value is not None}

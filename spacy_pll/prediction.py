@@ -1,5 +1,6 @@
 """Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
 
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,10 +12,15 @@ from spacy.tokens import Doc, Span
 
 from .language_model.protocol import LanguageModel, PendingLogProbs
 from .metrics import BoolArray, FloatArray, IntArray, check_mask_spacing, get_metric
+from .scoring.distributions import Distributions, n_rows
+from .scoring.piece_texts import PieceTexts
 from .scoring.plan import Batch, Plan, make_plans
 from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
+
+# Text, natural-log probability, and whether it begins a word (None: the tokenizer does not say).
+Alternative = tuple[str, float, bool | None]
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,17 @@ class DocScores:
     pieces: IntArray  # int, shape (tokens,): scored wordpieces
     scores: FloatArray  # float64, shape (metrics, tokens), natural log
     data: dict[str, Any] | None  # the value of `_.pll_data`; None without `keep_pieces`
+    expected: "TokenDistributions | None"  # None if neither `alternatives` nor `distribution` is set
+
+
+@dataclass(frozen=True)
+class TokenDistributions:
+    """What the model expected at the pieces of each token, under the primary metric."""
+
+    rank: IntArray  # int, shape (tokens,): the largest of the token's pieces; 0 without a piece
+    entropy: FloatArray  # float64, shape (tokens,), nats: the sum over the token's pieces
+    first_choices: IntArray  # int, shape (tokens,): how many pieces were the model's first choice
+    alternatives: list[list[Alternative]]  # one list per token, for the token's first piece
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,8 @@ class Predictor:
         keep_pieces: bool,
         max_batch_tokens: int | None,
         mask_spacing: int | None,
+        alternatives: int,
+        distribution: bool,
     ):
         if not metrics or len(set(metrics)) < len(metrics):
             raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {metrics!r}.")
@@ -74,6 +93,8 @@ class Predictor:
                 f"`mask_spacing` must be 1 or more pieces, or null for exact scores. It is {mask_spacing}. The "
                 "wider the spacing, the closer are the scores to exact ones (docs/metrics.md)."
             )
+        if alternatives < 0:
+            raise ValueError(f"`alternatives` must be 0 or more. It is {alternatives}.")
         if not hasattr(model, "submit"):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.model = model
@@ -84,12 +105,24 @@ class Predictor:
         self.keep_pieces = keep_pieces
         self.max_batch_tokens = max_batch_tokens
         self.mask_spacing = mask_spacing
+        self.alternatives = alternatives
+        self.distribution = distribution
         self.counts: Counter[str] = Counter()  # the work so far: forward "rows", "ids" in them, "padding" and "targets"
         self._warned: set[str] = set()  # what has been warned of
         for metric in metrics:
             model.check_serves(metric, get_metric(metric))
             if mask_spacing is not None:
                 check_mask_spacing(metric)
+
+    @property
+    def n_alternatives(self) -> int | None:
+        """How many alternatives the model has to give at each target; None if nothing but the log-probability."""
+        return self.alternatives if self.alternatives or self.distribution else None
+
+    @property
+    def _n_rows(self) -> int:
+        """How many values there are for each piece."""
+        return len(self.metrics) + n_rows(self.n_alternatives)
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:
         """Score docs without changing them."""
@@ -124,12 +157,11 @@ class Predictor:
 
     def _gather(self, pending: PendingBatch) -> list[DocScores]:
         """Wait for the log-probabilities, and sum them up by token."""
-        n_metrics = len(self.metrics)
-        scores = [np.zeros((n_metrics, len(context.word))) for doc in pending.docs for context in doc.contexts]
-        for plan, log_probs in pending.passes:
-            for total, part in zip(scores, plan.scores(log_probs.result()), strict=True):
+        values = [np.zeros((self._n_rows, len(context.word))) for doc in pending.docs for context in doc.contexts]
+        for plan, answers in pending.passes:
+            for total, part in zip(values, plan.scores(answers.result()), strict=True):
                 total += part  # each target is in one plan
-        of_context = iter(scores)
+        of_context = iter(values)
         return [self._collect(doc, [next(of_context) for _ in doc.contexts]) for doc in pending.docs]
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
@@ -203,7 +235,9 @@ class Predictor:
         max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
         passes = []
         for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing):
-            batches = plan.batches(max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads)
+            batches = plan.batches(
+                max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads, self.n_alternatives
+            )
             passes.append((plan, self.model.submit(map(self._counted, batches))))
             plan.release_inputs()
         return passes
@@ -215,28 +249,58 @@ class Predictor:
         self.counts["targets"] += len(batch.target)
         return batch
 
-    def _collect(self, pending: PendingDoc, context_scores: list[FloatArray]) -> DocScores:
+    def _collect(self, pending: PendingDoc, context_values: list[FloatArray]) -> DocScores:
         """Sum the scores of a doc's pieces by token.
 
-        context_scores (list[float array, shape (metrics, pieces)]): One per context of the doc.
+        context_values (list[float array, shape (rows, pieces)]): One per context of the doc.
         """
         doc = pending.doc
-        pieces = ScoredPieces.gather(pending.wordpieces, pending.contexts, context_scores, len(self.metrics))
+        pieces = ScoredPieces.gather(
+            pending.wordpieces, pending.contexts, context_values, len(self.metrics), self._n_rows
+        )
         if not np.isfinite(pieces.scores).all():
             raise ValueError(
                 f"The model {self.model.title} gives log-probabilities that are not finite, for the text "
                 f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
             )
+        alternatives = self._alternatives(pieces.distributions) if pieces.distributions else []
         return DocScores(
             pending.scored,
             pieces.count_by_token(len(doc)),
             pieces.sum_by_token(len(doc)),
-            self._piece_record(pieces) if self.keep_pieces else None,
+            self._piece_record(pieces, alternatives) if self.keep_pieces else None,
+            self._expected(pieces, pieces.distributions, alternatives, len(doc)) if pieces.distributions else None,
         )
 
-    def _piece_record(self, pieces: ScoredPieces) -> dict[str, Any]:
+    def _alternatives(self, distributions: Distributions) -> list[list[Alternative]]:
+        """The most probable pieces at each scored piece. Those whose probability is 0 are left out."""
+        texts = PieceTexts(self.model.tokenizer)
+        return [
+            [(texts[i].text, p, texts[i].begins_word) for i, p in zip(ids, log_probs) if p > -math.inf]
+            for ids, log_probs in zip(distributions.ids.T.tolist(), distributions.log_probs.T.tolist())
+        ]
+
+    def _expected(
+        self, pieces: ScoredPieces, found: Distributions, alternatives: list[list[Alternative]], n_tokens: int
+    ) -> TokenDistributions:
+        """From pieces to tokens."""
+        rank = np.zeros(n_tokens, dtype=int)
+        np.maximum.at(rank, pieces.token, found.rank)
+        return TokenDistributions(
+            rank,
+            np.bincount(pieces.token, found.entropy, n_tokens).astype(np.float64),
+            np.bincount(pieces.token[found.rank == 1], minlength=n_tokens),
+            [alternatives[first] if first >= 0 else [] for first in pieces.first_of_token(n_tokens).tolist()],
+        )
+
+    def _piece_record(self, pieces: ScoredPieces, alternatives: list[list[Alternative]]) -> dict[str, Any]:
         """The value of `_.pll_data`: parallel lists, one entry per scored piece."""
         ids = pieces.ids.tolist()
+        more: dict[str, Any] = {}
+        if self.distribution and pieces.distributions:
+            more |= {"rank": pieces.distributions.rank.tolist(), "entropy": pieces.distributions.entropy.tolist()}
+        if self.alternatives:
+            more["alternatives"] = alternatives
         return {
             "pieces": [self.model.tokenizer.id_to_token(i) for i in ids],
             "ids": ids,
@@ -245,4 +309,5 @@ class Predictor:
             "token": pieces.token.tolist(),
             "mask_spacing": self.mask_spacing,
             "scores": {metric: row.tolist() for metric, row in zip(self.metrics, pieces.scores)},
+            **more,
         }

@@ -92,7 +92,7 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
             for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
                 log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
         assert len(log_probs) == plan.n_targets
-        for total, scores in zip(found, plan.scores(np.array(log_probs)), strict=True):
+        for total, scores in zip(found, plan.scores(np.array([log_probs])), strict=True):
             total += scores
     for context, scores in zip(contexts, found):
         for name, metric, values in zip(names, metrics, scores):

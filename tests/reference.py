@@ -112,10 +112,15 @@ def log_probabilities(transformer, tokenizer, ids, positions):
 
 
 @lru_cache(maxsize=10_000)  # metrics and word units share many of their masked texts
-@torch.inference_mode()
 def _log_probabilities(transformer, masked, ids):
-    logits = transformer(input_ids=torch.tensor([masked])).logits[0].double().log_softmax(-1)
-    return [logits[i, id].item() for i, id in enumerate(ids)]
+    distributions = predict(transformer, masked)
+    return [distributions[i, id].item() for i, id in enumerate(ids)]
+
+
+@torch.inference_mode()
+def predict(transformer, ids):
+    """The natural-log probability of every id of the vocabulary at every position."""
+    return transformer(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
 
 
 def score(doc, transformer, tokenizer, metric, words):
@@ -126,6 +131,17 @@ def score(doc, transformer, tokenizer, metric, words):
         masked = {kept[i] for i in range(len(kept)) if is_masked(metric, i, target, word)}
         out.append(log_probabilities(transformer, tokenizer, ids, masked)[kept[target]])
     return out, tokens
+
+
+def expect(doc, transformer, tokenizer, metric, words):
+    """For each piece its id, and the natural-log probability of every id in its place: one pass per piece."""
+    ids, kept, word, _ = read(doc, tokenizer, words)
+    out = []
+    for target in range(len(kept)):
+        hidden = {kept[i] for i in range(len(kept)) if is_masked(metric, i, target, word)}
+        masked = [tokenizer.mask_token_id if i in hidden else id for i, id in enumerate(ids)]
+        out.append(predict(transformer, masked)[kept[target]].numpy())
+    return [ids[i] for i in kept], out
 
 
 def score_any_order(doc, transformer, tokenizer, words):

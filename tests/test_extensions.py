@@ -35,8 +35,9 @@ def scored(names, values=VALUES):
 
 def test_names_of_the_default_attribute():
     one, two = Names("pll", ["word_l2r"]), Names("pll", ["word_l2r", "original"])
-    assert one.all == ["pll", "pll_pieces", "pppl", "pll_data"]
-    assert two.all == ["pll", "pll_word_l2r", "pll_original", "pll_pieces", "pppl", "pll_data"]
+    expected = ["pll_entropy", "pll_first_choices", "pll_top1", "pll_rank", "pll_alternatives"]
+    assert one.all == ["pll", "pll_pieces", "pppl", "pll_data", *expected]
+    assert two.all == ["pll", "pll_word_l2r", "pll_original", "pll_pieces", "pppl", "pll_data", *expected]
     assert (one.columns, two.columns) == (
         {"pll": "pll"},
         {"word_l2r": "pll_word_l2r", "original": "pll_original"},
@@ -44,7 +45,8 @@ def test_names_of_the_default_attribute():
 
 
 def test_names_of_another_attribute():
-    assert Names("x", []).all == ["x", "x_pieces", "x_pppl", "x_data"]
+    expected = ["x_entropy", "x_first_choices", "x_top1", "x_rank", "x_alternatives"]
+    assert Names("x", []).all == ["x", "x_pieces", "x_pppl", "x_data", *expected]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The options that several commands have, each written once."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Annotated
 
@@ -21,6 +21,9 @@ def one_of(*choices: str) -> dict:
 
     return {"callback": check, "metavar": f"[{'|'.join(choices)}]"}
 
+
+# Options of commands that show tokens.
+EXPECTED = ("alternatives", "distribution")
 
 ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
 BatchSizeOption = Annotated[
@@ -68,6 +71,22 @@ def make_settings(
             show_default=False,
         ),
     ] = None,
+    alternatives: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Keep this number of alternatives to each token: what the model expected in its place. [default: 0]",
+            show_default=False,
+        ),
+    ] = None,
+    distribution: Annotated[
+        bool | None,
+        typer.Option(
+            "--distribution/--no-distribution",
+            help="Keep the rank of each token and the entropy of the model's prediction. [default: no]",
+            show_default=False,
+        ),
+    ] = None,
     lang: Annotated[
         str, typer.Option(help="Language of spaCy's tokenizer. Not used if --model is a spaCy pipeline.")
     ] = "en",
@@ -91,16 +110,18 @@ def make_settings(
         lang=lang,
         precision=precision,
         mask_spacing=mask_spacing,
+        alternatives=alternatives,
+        distribution=distribution,
         gpu_id=gpu_id,
     )
 
 
-def pipeline_options(*, without: str | None = None) -> Callable[[Callable], Callable]:
+def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Callable], Callable]:
     """Give a command the options of `make_settings` in place of its parameter `settings`.
 
-    without (Optional[str]): An option that the command does not have.
+    without (Collection[str]): Options that the command does not have.
     """
-    shared = [option for option in inspect.signature(make_settings).parameters.values() if option.name != without]
+    shared = [option for option in inspect.signature(make_settings).parameters.values() if option.name not in without]
 
     def decorate(command: Callable) -> Callable:
         parameters = []

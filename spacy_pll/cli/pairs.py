@@ -11,11 +11,11 @@ from ..evaluation.minimal_pairs import BLIMP, Accuracy, accuracies, read_pairs, 
 from ..evaluation.scoring import score_distinct
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
-from .options import BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
+from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 
-@pipeline_options()
+@pipeline_options(without=EXPECTED)
 def pairs_cli(
     path: Annotated[
         str,

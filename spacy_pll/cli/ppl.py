@@ -12,7 +12,7 @@ from ..corpus.readers import InputError, read_records
 from ..evaluation.perplexity import corpus_perplexity
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
-from .options import BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
+from .options import EXPECTED, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 UNITS = {
@@ -22,7 +22,7 @@ UNITS = {
 }
 
 
-@pipeline_options()
+@pipeline_options(without=EXPECTED)
 def ppl_cli(
     path: Annotated[
         str,

@@ -35,7 +35,8 @@ def render_cli(
     """Write a web page with the tokens of a corpus coloured by score.
 
     Texts can be searched and sorted. The page is one file that loads nothing else. So you can mail it and open it
-    anywhere.
+    anywhere. With --alternatives or --distribution, a token shows what the model expected in its place when the pointer
+    is on it or it has the keyboard's focus.
     """
     with shown_errors():
         if output.suffix.lower() not in (".html", ".htm"):
@@ -45,7 +46,7 @@ def render_cli(
             list_files(input)  # fails before the model is loaded
         nlp = make_pipeline(replace(settings, keep_pieces=True))
         scorer = get_scorer(nlp)
-        view = View(scorer.names, scorer.names.columns, vmin)
+        view = View(scorer.names, scorer.names.columns, vmin, scorer.alternatives > 0 or scorer.distribution)
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
         about = f"Pseudo-log-likelihood ({', '.join(scorer.metrics)}) under the model {scorer.model.title}"
         texts = (record.text for record in read_records(input, column, nlp.vocab))

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -95,6 +96,8 @@ def score_cli(
             )
             return
         _check_unset(LOCAL, {"--workers": workers, "--gpus-per-worker": gpus_per_worker, "--id-column": id_column})
+        if settings.alternatives and not tokens and Path(output_path).suffix.lower() != ".spacy":
+            raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")
         if tokens and prodigy:
             raise InputError("--prodigy writes one task per text. Leave out --tokens.")
         if resume and STANDARD_STREAM in (input_path, output_path):

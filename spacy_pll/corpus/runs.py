@@ -214,7 +214,7 @@ def _score_to_parts(
 
 
 def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: InputSummary) -> Format:
-    rows: Any = ROWS[run.rows](run.column, get_scorer(nlp).names)
+    rows: Any = ROWS[run.rows].of(get_scorer(nlp), run.column)
     # A Parquet file names its columns, even if it has no row.
     fields = summary.fields if summary.schema is None else summary.schema.names
     check_columns(fields if run.rows == "prodigy" else [run.column, *fields], rows.columns, run.input_path)

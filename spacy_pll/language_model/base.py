@@ -237,6 +237,7 @@ class TransformerLanguageModel:
     def log_probabilities(self, batch: Batch) -> torch.Tensor:
         """Natural-log probability of each target id at its position. float32, shape (targets,), on the device.
 
+        With `Batch.n_alternatives`, the shape is (rows, targets): the rows of `Distributions` follow.
         A pass that does not fit into memory is halved, and no later pass is larger than the half.
 
         RAISES (RuntimeError): Not even one target in one row fits.
@@ -264,7 +265,7 @@ class TransformerLanguageModel:
             )
             if loaded.device.type == "cuda":
                 torch.cuda.empty_cache()
-        return torch.cat([self.log_probabilities(half) for half in batch.halves()])
+        return torch.cat([self.log_probabilities(half) for half in batch.halves()], dim=-1)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write a plain Hugging Face folder, as `write_checkpoint` does, with checksums."""

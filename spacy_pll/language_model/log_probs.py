@@ -1,4 +1,4 @@
-"""From logits to the log-probabilities of the targets."""
+"""From logits to the log-probabilities of the targets, and to what the model expected there."""
 
 import numpy as np
 import numpy.typing as npt
@@ -6,6 +6,9 @@ import torch
 
 from ..scoring.plan import Batch
 from .forward import Forward
+
+# How many rows of logits are described at once on a CPU: what fits into its cache takes a quarter of the time.
+CPU_ROWS = 64
 
 
 class TargetLogProbs:
@@ -23,21 +26,71 @@ class TargetLogProbs:
         self.shift = shift
 
     def __call__(self, batch: Batch) -> torch.Tensor:
-        """Natural log. float32, shape (targets,), on the device."""
+        """Natural log. float32, shape (targets,), on the device.
+
+        If the batch asks for alternatives, the shape is (rows, targets): below the row of log-probabilities are those
+        of `Distributions`.
+        """
         logits, target = self.forward.logits(
             batch.ids, batch.lengths, batch.row, batch.position - self.shift, batch.target
         )
-        return logits.gather(1, target[:, None])[:, 0] - logits.logsumexp(dim=1)
+        log_sum = logits.logsumexp(dim=1)
+        log_probs = logits.gather(1, target[:, None])[:, 0] - log_sum
+        if batch.n_alternatives is None:
+            return log_probs
+        return torch.cat([log_probs[None], describe(logits, log_sum, target, batch.n_alternatives)])
+
+
+def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> torch.Tensor:
+    """Rank, entropy and alternatives. float32 (exact for ids below 2 ** 24), shape (2 + 2 n_alternatives, targets).
+
+    Of equally probable pieces, all have the best rank, and the one with the smaller id is the better alternative.
+
+    logits (float32 tensor, shape (targets, vocabulary)): If the vocabulary has fewer pieces than alternatives are
+        wanted, the rest have the id -1.
+    log_sum (float32 tensor, shape (targets,)): Their logsumexp.
+    target (int64 tensor, shape (targets,)): The true ids.
+    """
+    size = CPU_ROWS if logits.device.type == "cpu" else max(1, len(logits))
+    chunks = zip(logits.split(size), log_sum.split(size), target.split(size))
+    return torch.cat([_describe(*chunk, n_alternatives) for chunk in chunks], dim=1)
+
+
+def _describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> torch.Tensor:
+    rank = 1 + (logits > logits.gather(1, target[:, None])).sum(dim=1)
+    entropy = torch.special.entr((logits - log_sum[:, None]).exp()).sum(dim=1)  # a probability of 0 adds 0
+    best, ids = largest(logits, n_alternatives)
+    return torch.cat([rank[None], entropy[None], ids.T, (best - log_sum[:, None]).T])
+
+
+def largest(logits: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The n largest values of each row and their ids, equal values by id. Shape (rows, n) each.
+
+    A row with fewer values is filled with minus infinity, under the id -1.
+    """
+    values, ids = logits.topk(min(n + 1, logits.shape[1]), dim=1)
+    # `topk` leaves open which of several equal values come first, and which are left out.
+    by_id = ids.argsort(dim=1)
+    values, ids = values.gather(1, by_id), ids.gather(1, by_id)
+    order = values.argsort(dim=1, descending=True, stable=True)
+    values, ids = values.gather(1, order), ids.gather(1, order)
+    if values.shape[1] > n > 0:
+        tied = (values[:, n - 1] == values[:, n]).nonzero()[:, 0]
+        if len(tied):
+            ids[tied, :n] = logits[tied].argsort(dim=1, descending=True, stable=True)[:, :n]
+    missing = max(0, n - values.shape[1])
+    values = torch.nn.functional.pad(values[:, :n], (0, missing), value=-torch.inf)
+    return values, torch.nn.functional.pad(ids[:, :n], (0, missing), value=-1)
 
 
 class PendingLogProbs:
-    """Log-probabilities that a device may still be computing.
+    """Log-probabilities, and what comes with them, that a device may still be computing.
 
-    parts (list[Tensor]): One tensor of shape (targets,) per forward pass.
+    parts (list[Tensor]): One tensor of shape (targets,) or (rows, targets) per forward pass.
     """
 
     def __init__(self, parts: list[torch.Tensor]):
-        values = torch.cat(parts) if parts else torch.zeros(0)
+        values = torch.cat(parts, dim=-1) if parts else torch.zeros(0)
         self._event = None
         if values.device.type == "cuda":
             # One copy for all of them, into pinned memory, which the device can write to without the host.
@@ -47,7 +100,10 @@ class PendingLogProbs:
         self._values = values
 
     def result(self) -> npt.NDArray[np.float32]:
-        """Wait for them. float32, shape (targets,), in the order of the batches' targets."""
+        """Wait for them. float32, shape (rows, targets), in the order of the batches' targets.
+
+        The first row holds the log-probabilities, the others what `Batch.n_alternatives` asked for.
+        """
         if self._event is not None:
             self._event.synchronize()
-        return self._values.numpy()
+        return np.atleast_2d(self._values.numpy())

@@ -18,7 +18,11 @@ class PendingLogProbs(Protocol):
     """Log-probabilities that a device may still be computing."""
 
     def result(self) -> npt.NDArray[np.float32]:
-        """Wait for them. float32, shape (targets,), in the order of the batches' targets."""
+        """Wait for them. float32, shape (rows, targets), in the order of the batches' targets.
+
+        The first row holds the log-probabilities. If `Batch.n_alternatives` is not None, the rows of
+        `scoring.distributions.Distributions` follow.
+        """
 
 
 class LanguageModel(Protocol):

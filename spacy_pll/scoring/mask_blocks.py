@@ -32,6 +32,7 @@ class MaskBlock(NamedTuple):
     row: IntArray  # int, shape (targets,): the row of `masked` that scores the target
     piece: IntArray  # int, shape (targets,): the context's piece that is the target
     weight: FloatArray  # float, shape (targets,)
+    first: BoolArray  # bool, shape (targets,): whether this is the first mask row that the metric has for the piece
 
     def split(self, max_rows: int) -> Iterator["MaskBlock"]:
         """The same in blocks of at most `max_rows` rows."""
@@ -40,8 +41,13 @@ class MaskBlock(NamedTuple):
             return
         for low in range(0, len(self.masked), max_rows):
             mine = (low <= self.row) & (self.row < low + max_rows)
-            row, piece, weight = self.row[mine] - low, self.piece[mine], self.weight[mine]
-            yield self._replace(masked=self.masked[low : low + max_rows], row=row, piece=piece, weight=weight)
+            yield self._replace(
+                masked=self.masked[low : low + max_rows],
+                row=self.row[mine] - low,
+                piece=self.piece[mine],
+                weight=self.weight[mine],
+                first=self.first[mine],
+            )
 
 
 def iter_mask_blocks(
@@ -100,7 +106,9 @@ def _block_of_slice(c: int, context: Context, m: int, metric: Metric, part: slic
     piece = rows.target + start
     keep = context.scored[piece] & (part.start <= piece) & (piece < part.stop)
     masked, row = distinct_rows(rows.masked[keep])
-    return MaskBlock(c, m, start, masked, row, piece[keep], rows.weight[keep])
+    first = np.zeros(len(piece), dtype=bool)
+    first[np.unique(piece, return_index=True)[1]] = True
+    return MaskBlock(c, m, start, masked, row, piece[keep], rows.weight[keep], first[keep])
 
 
 def _merge(blocks: list[MaskBlock], context: Context, metric: Metric, spacing: int) -> MaskBlock:
@@ -113,11 +121,11 @@ def _merge(blocks: list[MaskBlock], context: Context, metric: Metric, spacing: i
     for block, n in zip(blocks, before):
         row, column = np.nonzero(block.masked)
         masked[shared[n + row], block.start + column] = True
-    row, piece, weight = (
+    row, piece, weight, first_row = (
         np.concatenate(x)
-        for x in zip(*((n + block.row, block.piece, block.weight) for block, n in zip(blocks, before)))
+        for x in zip(*((n + block.row, block.piece, block.weight, block.first) for block, n in zip(blocks, before)))
     )
-    return MaskBlock(blocks[0].context, blocks[0].metric, 0, masked, shared[row], piece, weight)
+    return MaskBlock(blocks[0].context, blocks[0].metric, 0, masked, shared[row], piece, weight, first_row)
 
 
 def _extent(block: MaskBlock, context: Context, metric: Metric) -> tuple[IntArray, IntArray, IntArray]:

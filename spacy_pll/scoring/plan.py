@@ -21,6 +21,8 @@ class Batch(NamedTuple):
     row: IntArray  # int, shape (targets,), non-decreasing
     position: IntArray  # int, shape (targets,)
     target: IntArray  # int32, shape (targets,): the id whose log-probability is wanted, at this position of this row
+    # How many alternatives to each target are wanted, with its rank and entropy. None: only its log-probability is.
+    n_alternatives: int | None = None
 
     @property
     def can_be_halved(self) -> bool:
@@ -63,7 +65,8 @@ class Plan:
         self.n_metrics = n_metrics
         self.offsets = np.cumsum([0] + [len(context.word) for context in contexts])
         self._inputs: list[IntArray] = []  # int32 arrays (rows, length), one for each length, the longest first
-        columns = []  # for each length, one entry per (mask row, metric): row, position, id, weight, metric, piece
+        # For each length, one entry per (mask row, metric): row, position, id, weight, metric, piece, first.
+        columns = []
         self.n_rows = 0
         lengths = np.array([len(contexts[block.context]) for block in blocks])
         for length in sorted(set(lengths.tolist()), reverse=True):
@@ -75,7 +78,8 @@ class Plan:
                 position = block.piece + context.first
                 piece = block.piece + self.offsets[block.context]
                 metric = np.full(len(piece), block.metric)
-                records.append((block.row + before, position, context.ids[position], block.weight, metric, piece))
+                values = block.weight, metric, piece, block.first
+                records.append((block.row + before, position, context.ids[position], *values))
                 before += len(block.masked)
             rows, inverse = distinct_rows(np.concatenate(masked_ids))
             row, *others = (np.concatenate(column) for column in zip(*records))
@@ -83,7 +87,8 @@ class Plan:
             self._inputs.append(rows)
             self.n_rows += len(rows)
         self.n_ids = sum(rows.size for rows in self._inputs)
-        row, position, target, self._weight, self._metric, self._piece = (np.concatenate(c) for c in zip(*columns))
+        row, position, target, self._weight, self._metric, self._piece, first = map(np.concatenate, zip(*columns))
+        self._described = np.flatnonzero(first & (self._metric == 0))  # the entries that give a piece its distribution
         # Sorted by forward row, so that the targets of a batch stand together.
         distinct, self._target_number = np.unique(np.stack([row, position, target]), axis=1, return_inverse=True)
         self._row, self._position, self._target = distinct
@@ -93,13 +98,16 @@ class Plan:
         """The number of distinct (row, position, id): how many log-probabilities the batches give."""
         return len(self._row)
 
-    def batches(self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True) -> Iterator[Batch]:
+    def batches(
+        self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True, n_alternatives: int | None = None
+    ) -> Iterator[Batch]:
         """The forward passes. The longest rows come first, so that a lack of memory shows at once.
 
         max_tokens (int): The most ids in one pass, padding included. A single longer row goes alone.
         max_targets (int): The most targets in one pass. A single row with more goes alone.
         pad_id (int): The id that fills the shorter rows.
         pad (bool): Whether rows of different lengths may share a pass.
+        n_alternatives (Optional[int]): As in `Batch`.
         """
         lengths = np.repeat([rows.shape[1] for rows in self._inputs], [len(rows) for rows in self._inputs])
         first_target = np.searchsorted(self._row, np.arange(self.n_rows + 1))
@@ -118,7 +126,12 @@ class Plan:
                     ids[low - begin : high - begin, : rows.shape[1]] = rows[low - start : high - start]
             targets = slice(first_target[begin], first_target[end])
             yield Batch(
-                ids, lengths[begin:end], self._row[targets] - begin, self._position[targets], self._target[targets]
+                ids,
+                lengths[begin:end],
+                self._row[targets] - begin,
+                self._position[targets],
+                self._target[targets],
+                n_alternatives,
             )
             begin = end
 
@@ -126,14 +139,18 @@ class Plan:
         """Free the ids once the batches have been read: they are most of a plan's memory, and `scores` needs none."""
         self._inputs = []
 
-    def scores(self, log_probs: FloatArray) -> list[FloatArray]:
+    def scores(self, answers: FloatArray) -> list[FloatArray]:
         """The scores of each context.
 
-        log_probs (float array, shape (n_targets,)): Natural-log probabilities, in the order of the batches' targets.
-        RETURNS (list of float64 arrays, shape (metrics, pieces)): One per context; 0.0 where nothing is scored.
+        answers (float array, shape (rows, n_targets)): What the model said of the batches' targets, in their order: a
+            row of natural-log probabilities, and the rows of `Distributions` if they were asked for.
+        RETURNS (list of float64 arrays, shape (metrics + rows - 1, pieces)): One per context: the scores under each
+            metric, and the distributions under the first, from the first mask row of each piece. 0.0 where nothing is
+            scored in this plan.
         """
-        out = np.zeros((self.n_metrics, self.offsets[-1]))
-        np.add.at(out, (self._metric, self._piece), self._weight * log_probs[self._target_number])
+        out = np.zeros((self.n_metrics + len(answers) - 1, self.offsets[-1]))
+        np.add.at(out, (self._metric, self._piece), self._weight * answers[0, self._target_number])
+        out[self.n_metrics :, self._piece[self._described]] = answers[1:, self._target_number[self._described]]
         return np.split(out, self.offsets[1:-1], axis=1)
 
 

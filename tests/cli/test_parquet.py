@@ -299,3 +299,16 @@ def test_hugging_faces_datasets_read_what_is_written(tiny, tmp_path):
     run("score", tmp_path / "in.jsonl", tmp_path / "json.parquet", *tiny)
     scored = datasets.load_dataset("parquet", data_files=str(tmp_path / "json.parquet"), **load)
     assert scored[0]["n"] == [1] and scored.features["pll_pieces"] == datasets.Value("int64")
+
+
+def test_columns_of_what_the_model_expected(model_folder, tmp_path):
+    (tmp_path / "in.txt").write_text("The traveler lost it.\n \n", encoding="utf8")
+    options = ("--model", model_folder("bert"), "--tokens", "--distribution", "--alternatives", 2)
+    for name in ("out.parquet", "out.jsonl"):
+        run("score", tmp_path / "in.txt", tmp_path / name, *options)
+    table = pq.read_table(tmp_path / "out.parquet")
+    types = {"rank": pa.int64(), "entropy": pa.float64(), "alternatives": pa.list_(pa.string())}
+    types["alternative_log_probs"] = pa.list_(pa.float64())
+    assert {name: table.schema.field(name).type for name in types} == types
+    lines = (tmp_path / "out.jsonl").read_text(encoding="utf8").splitlines()
+    assert table.to_pylist() == [json.loads(line) for line in lines]

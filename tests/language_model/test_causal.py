@@ -211,3 +211,20 @@ def test_sums_equal_those_of_minicons(causal_folder, corrected):
     nlp = make_nlp(folder, "previous" if corrected else "word")
     found = [doc._.pll for doc in nlp.pipe(texts)]
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("leading_space", ["word", "previous"])
+def test_what_was_expected(causal_folder, leading_space):
+    """The plain distribution after the pieces before, wherever the probability of a leading space goes."""
+    folder = causal_folder("gpt2")
+    settings = {"alternatives": 3, "distribution": True}
+    record = make_nlp(folder, leading_space, **settings)("The traveler lost.")._.pll_data
+    model, bos = hf.AutoModelForCausalLM.from_pretrained(folder).eval(), get_tokenizer("causal-gpt2").bos_token_id
+    for i, target in enumerate(record["ids"]):
+        with torch.inference_mode():
+            logits = model(input_ids=torch.tensor([[bos, *record["ids"][:i]]])).logits[0, -1]
+        expected = logits.double().log_softmax(-1)
+        assert record["rank"][i] == 1 + (expected > expected[target] + 1e-6).sum()
+        assert record["entropy"][i] == pytest.approx(-(expected.exp() * expected).sum().item(), abs=1e-5)
+        found = [log_prob for _, log_prob, _ in record["alternatives"][i]]
+        np.testing.assert_allclose(found, expected.topk(3).values, atol=1e-5)

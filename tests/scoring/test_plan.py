@@ -40,7 +40,7 @@ def answer(plan, **limits):
         for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
             log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
     assert len(log_probs) == plan.n_targets  # each is asked for once
-    return np.array(log_probs)
+    return np.array([log_probs])
 
 
 def scores_of(plans, contexts, n_metrics, **limits):
