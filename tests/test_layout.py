@@ -19,6 +19,7 @@ ORDER = [
     "pipelines",
     "component",
     "extensions",
+    "prediction",
     "language_model",
     "scoring",
     "metrics",

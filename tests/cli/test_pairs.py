@@ -63,16 +63,16 @@ def test_a_folder_in_blimps_form(blimp, tmp_path, model_folder, make_nlp):
 
 
 def test_equal_sentences_are_scored_once(blimp, model_folder, monkeypatch):
-    import spacy_pll.component as component
+    import spacy_pll.prediction as prediction
 
     seen = []
-    make_plans = component.make_plans
+    make_plans = prediction.make_plans
 
     def counting(contexts, *args):
         seen.extend(contexts)
         return make_plans(contexts, *args)
 
-    monkeypatch.setattr(component, "make_plans", counting)
+    monkeypatch.setattr(prediction, "make_plans", counting)
     run("pairs", blimp, "--model", model_folder("bert"))
     assert len(seen) == 2  # of eight
 

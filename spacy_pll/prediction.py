@@ -1,0 +1,207 @@
+"""Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from spacy.tokens import Doc, Span
+
+from .language_model.protocol import LanguageModel, PendingLogProbs
+from .metrics import BoolArray, FloatArray, IntArray, check_mask_spacing, get_metric
+from .scoring.plan import Batch, Plan, make_plans
+from .scoring.scored_pieces import ScoredPieces
+from .scoring.windows import Context, get_contexts
+from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
+
+
+@dataclass(frozen=True)
+class DocScores:
+    """The scores of one doc, by token."""
+
+    scored: BoolArray  # bool, shape (tokens,): where False, the attributes stay None
+    pieces: IntArray  # int, shape (tokens,): scored wordpieces
+    scores: FloatArray  # float64, shape (metrics, tokens), natural log
+    data: dict[str, Any] | None  # the value of `_.pll_data`; None without `keep_pieces`
+
+
+@dataclass(frozen=True)
+class PendingDoc:
+    """One doc of a batch, while its forward passes run."""
+
+    doc: Doc
+    wordpieces: list[Wordpieces]  # one per span
+    scored: BoolArray  # bool, shape (tokens,)
+    contexts: list[Context]
+
+
+@dataclass(frozen=True)
+class PendingBatch:
+    """Docs whose forward passes have been submitted. The plans' contexts are those of all docs, in order."""
+
+    docs: list[PendingDoc]
+    passes: list[tuple[Plan, PendingLogProbs]]
+
+
+class Predictor:
+    """Scores docs without changing them. `PLLScorer` describes the settings.
+
+    RAISES (ValueError): A setting has a value that is not allowed.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        get_spans: Callable[[list[Doc]], list[list[Span]]],
+        metrics: list[str],
+        words: Words,
+        targets: str | None,
+        keep_pieces: bool,
+        max_batch_tokens: int | None,
+        mask_spacing: int | None,
+    ):
+        if not metrics or len(set(metrics)) < len(metrics):
+            raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {metrics!r}.")
+        if words not in WORDS:
+            raise ValueError(f"Unknown unit of words {words!r}. Set `words` to one of these: {', '.join(WORDS)}.")
+        if max_batch_tokens is not None and max_batch_tokens < 1:
+            raise ValueError(f"`max_batch_tokens` must be 1 or more, or null. It is {max_batch_tokens}.")
+        if mask_spacing is not None and mask_spacing < 1:
+            raise ValueError(
+                f"`mask_spacing` must be 1 or more pieces, or null for exact scores. It is {mask_spacing}. The "
+                "wider the spacing, the closer are the scores to exact ones (docs/metrics.md)."
+            )
+        if not hasattr(model, "submit"):
+            raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
+        self.model = model
+        self.get_spans = get_spans
+        self.metrics = list(metrics)
+        self.words = words
+        self.targets = targets
+        self.keep_pieces = keep_pieces
+        self.max_batch_tokens = max_batch_tokens
+        self.mask_spacing = mask_spacing
+        self.counts: Counter[str] = Counter()  # the work so far: forward "rows", "ids" in them, "padding" and "targets"
+        for metric in metrics:
+            model.check_serves(metric, get_metric(metric))
+            if mask_spacing is not None:
+                check_mask_spacing(metric)
+
+    def predict(self, docs: list[Doc]) -> list[DocScores]:
+        """Score docs without changing them."""
+        return self._gather(self._submit(docs))
+
+    def predict_tokens(self, docs: list[Doc], targets: Sequence[BoolArray]) -> list[DocScores]:
+        """Score some tokens of docs, each doc read as one context, whatever `get_spans` and `targets` say.
+
+        targets (Sequence[bool array, shape (tokens,)]): For each doc, the tokens to score.
+        """
+        return self._gather(self._submit_spans(docs, [[doc[:]] for doc in docs], targets))
+
+    def _submit(self, docs: list[Doc]) -> PendingBatch:
+        """Plan the forward passes and start them. A GPU may still be working on them when this returns."""
+        return self._submit_spans(docs, self._spans_of(docs), [self._targets_of(doc) for doc in docs])
+
+    def _submit_spans(
+        self, docs: list[Doc], spans_of: list[list[Span]], targets_of: Sequence[BoolArray | None]
+    ) -> PendingBatch:
+        """The same, with each doc read in the given spans. Of its tokens the targets are scored, or all."""
+        self.model.load()
+        pending = []
+        for doc, spans, targets in zip(docs, spans_of, targets_of, strict=True):
+            wordpieces = [get_wordpieces(span, self.model.tokenizer, self.words) for span in spans]
+            contexts, scored = get_contexts(spans, wordpieces, targets, self.model.max_length)
+            if not spans:
+                scored = np.zeros(len(doc), dtype=bool)
+            pending.append(PendingDoc(doc, wordpieces, scored, contexts))
+        return PendingBatch(pending, self._run([context for doc in pending for context in doc.contexts]))
+
+    def _gather(self, pending: PendingBatch) -> list[DocScores]:
+        """Wait for the log-probabilities, and sum them up by token."""
+        n_metrics = len(self.metrics)
+        scores = [np.zeros((n_metrics, len(context.word))) for doc in pending.docs for context in doc.contexts]
+        for plan, log_probs in pending.passes:
+            for total, part in zip(scores, plan.scores(log_probs.result()), strict=True):
+                total += part  # each target is in one plan
+        of_context = iter(scores)
+        return [self._collect(doc, [next(of_context) for _ in doc.contexts]) for doc in pending.docs]
+
+    def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
+        """Each doc's spans that have a token."""
+        spans = [[span for span in spans if len(span)] for spans in self.get_spans(docs)]
+        if len(spans) != len(docs) or any(span.doc is not doc for doc, own in zip(docs, spans) for span in own):
+            raise ValueError(
+                f"`get_spans` must give one list of spans for each doc, in the order of the docs. For {len(docs)} docs "
+                f"it gave {len(spans)} lists, or spans of other docs. Use one of spacy-transformers' span getters, "
+                "such as spacy-transformers.sent_spans.v1."
+            )
+        return spans
+
+    def _targets_of(self, doc: Doc) -> BoolArray | None:
+        """The tokens that the setting `targets` names. bool, shape (tokens,); None: all."""
+        if self.targets is None:
+            return None
+        targets = np.zeros(len(doc), dtype=bool)
+        if self.targets not in doc.spans:
+            warnings.warn(
+                f"A doc has no spans under `targets`, doc.spans[{self.targets!r}], so nothing in it is scored. "
+                f"It has spans under these keys: {list(doc.spans)}.",
+                stacklevel=2,
+            )
+            return targets
+        for span in doc.spans[self.targets]:
+            targets[span.start : span.end] = True
+        return targets
+
+    def _run(self, contexts: list[Context]) -> list[tuple[Plan, PendingLogProbs]]:
+        """Submit the forward passes for some contexts."""
+        metrics = [get_metric(name) for name in self.metrics]
+        max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
+        passes = []
+        for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing):
+            batches = plan.batches(max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads)
+            passes.append((plan, self.model.submit(map(self._counted, batches))))
+            plan.release_inputs()
+        return passes
+
+    def _counted(self, batch: Batch) -> Batch:
+        self.counts["rows"] += len(batch.ids)
+        self.counts["ids"] += int(batch.lengths.sum())
+        self.counts["padding"] += int(batch.ids.size - batch.lengths.sum())
+        self.counts["targets"] += len(batch.target)
+        return batch
+
+    def _collect(self, pending: PendingDoc, context_scores: list[FloatArray]) -> DocScores:
+        """Sum the scores of a doc's pieces by token.
+
+        context_scores (list[float array, shape (metrics, pieces)]): One per context of the doc.
+        """
+        doc = pending.doc
+        pieces = ScoredPieces.gather(pending.wordpieces, pending.contexts, context_scores, len(self.metrics))
+        if not np.isfinite(pieces.scores).all():
+            raise ValueError(
+                f"The model {self.model.title} gives log-probabilities that are not finite, for the text "
+                f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
+            )
+        return DocScores(
+            pending.scored,
+            pieces.count_by_token(len(doc)),
+            pieces.sum_by_token(len(doc)),
+            self._piece_record(pieces) if self.keep_pieces else None,
+        )
+
+    def _piece_record(self, pieces: ScoredPieces) -> dict[str, Any]:
+        """The value of `_.pll_data`: parallel lists, one entry per scored piece."""
+        ids = pieces.ids.tolist()
+        return {
+            "pieces": [self.model.tokenizer.id_to_token(i) for i in ids],
+            "ids": ids,
+            "start": pieces.start.tolist(),
+            "end": pieces.end.tolist(),
+            "token": pieces.token.tolist(),
+            "mask_spacing": self.mask_spacing,
+            "scores": {metric: row.tolist() for metric, row in zip(self.metrics, pieces.scores)},
+        }
