@@ -10,8 +10,9 @@ from spacy.language import Language
 from spacy.util import get_package_path, get_package_version, is_package, load_config
 
 from .component import DEFAULT_CONFIG, PLLScorer
-from .language_model import BUILTIN
+from .language_model import BUILTIN, BUILTIN_ONE_PASS
 from .language_model.checksums import files_digest
+from .language_model.student_card import read_card
 
 SPAN_GETTERS = {
     "doc": {"@span_getters": "spacy-transformers.doc_spans.v1"},
@@ -34,6 +35,8 @@ class PipelineSettings:
     lang (str): Language of spaCy's tokenizer. Not used if `model` is a spaCy pipeline.
     precision (Optional[str]): "float32" or "bfloat16" (forward passes under autocast).
     mask_spacing (Optional[int]): The component's setting of that name.
+    one_pass (bool): The model is one that `pll distill` wrote. None is then the built-in one-pass model. Without
+        `metrics` and `words`, those are used that it serves.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
     """
@@ -45,6 +48,7 @@ class PipelineSettings:
     lang: str = "en"
     precision: str | None = None
     mask_spacing: int | None = None
+    one_pass: bool = False
     keep_pieces: bool = False
     gpu_id: int = -1
 
@@ -65,12 +69,21 @@ def make_pipeline(settings: PipelineSettings) -> Language:
     }
     overrides = {name: value for name, value in overrides.items() if value is not None}
     if settings.model and is_spacy_pipeline(settings.model):
+        if settings.one_pass:
+            raise ValueError(
+                f"{settings.model!r} is a spaCy pipeline. Its config says whether its model is a one-pass model, so "
+                "leave out --one-pass; or give the folder of a model that `pll distill` wrote."
+            )
         nlp = _load_saved(settings.model, overrides, settings.precision)
     else:
         nlp = spacy.blank(settings.lang)
         if settings.spans == "sents":
             nlp.add_pipe("sentencizer")
         architecture = {"name": settings.model, "mixed_precision": settings.precision == "bfloat16"}
+        if settings.one_pass:
+            card = read_card(settings.model or str(BUILTIN_ONE_PASS))
+            overrides = {"metrics": [card.metric], "words": card.words, **overrides}
+            architecture["@architectures"] = "spacy-pll.OnePass.v1"
         nlp.add_pipe("pll", config={**overrides, "model": {**DEFAULT_CONFIG["model"], **architecture}})
     get_scorer(nlp).initialize()
     return nlp
@@ -118,16 +131,17 @@ def get_scorer(nlp: Language) -> PLLScorer:
     raise ValueError(f'The pipeline has no `pll` component, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')
 
 
-def describe_model(model: str | None, commit: str | None = None) -> dict[str, str | None]:
+def describe_model(model: str | None, commit: str | None = None, builtin: Path = BUILTIN) -> dict[str, str | None]:
     """What distinguishes a model from any other: the contents of a folder, the version of a package, or a commit on the
     hub.
 
     model (Optional[str]): As in `PipelineSettings`.
     commit (Optional[str]): For a model on the hub, the commit that was loaded: `get_scorer(nlp).model.commit`.
+    builtin (Path): The folder that None stands for.
     """
     if model and is_package(model):
         return {"package": model, "version": get_package_version(model)}
-    folder = Path(model) if model else BUILTIN
+    folder = Path(model) if model else builtin
     if folder.is_dir():
         # A model card says nothing about the scores.
         files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md")
