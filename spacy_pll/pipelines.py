@@ -1,6 +1,6 @@
 """From a few settings to a pipeline that scores, and what identifies the model in it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,18 @@ SPAN_GETTERS = {
     "strided": {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 128, "stride": 96},
 }
 PRECISIONS = ("float32", "bfloat16")
+# How the built-in model is called where a name is needed.
+BUILTIN_NAME = "builtin"
+# The settings of `parse_settings`, and what makes their values from text.
+FROM_TEXT: dict[str, Callable[[str], Any]] = {
+    "metrics": lambda names: names.split("+"),
+    "words": str,
+    "spans": lambda name: {name: name for name in SPAN_GETTERS}[name],
+    "precision": lambda name: {name: name for name in PRECISIONS}[name],
+    "mask_spacing": int,
+    "one_pass": {"": True, "true": True, "false": False}.__getitem__,
+    "lang": str,
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,29 @@ def make_pipeline(settings: PipelineSettings) -> Language:
         nlp.add_pipe("pll", config={**overrides, "model": {**DEFAULT_CONFIG["model"], **architecture}})
     get_scorer(nlp).initialize()
     return nlp
+
+
+def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
+    """The settings of a pipeline from a short text: a model, and settings after commas.
+
+    scorer (str): Such as "builtin", "bert-base-cased,mask_spacing=16" or "STUDENT,one_pass". Names of several metrics
+        are separated by "+".
+    defaults (Any): Settings that the text need not give.
+    RAISES (ValueError): A setting is unknown, or has a value of another type.
+    """
+    model, *parts = (part.strip() for part in scorer.split(","))
+    values: dict[str, Any] = {**defaults, "model": None if model == BUILTIN_NAME else model}
+    for part in parts:
+        name, _, value = part.partition("=")
+        if name not in FROM_TEXT:
+            raise ValueError(
+                f"Unknown setting {name!r} of the scorer {scorer!r}. The settings are: {', '.join(FROM_TEXT)}."
+            )
+        try:
+            values[name] = FROM_TEXT[name](value)
+        except (KeyError, ValueError):
+            raise ValueError(f"The setting {name!r} of the scorer {scorer!r} has the value {value!r}.") from None
+    return PipelineSettings(**values)
 
 
 def setup_gpu(gpu_id: int):
