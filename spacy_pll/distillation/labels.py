@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import BoolArray, IntArray, get_metric, masks_within_words, pll_metrics
-from ..scoring.mask_blocks import share_passes
+from ..metrics import BoolArray, FloatArray, IntArray, get_metric, masks_within_words, pll_metrics
+from ..scoring.mask_blocks import distinct_rows, share_passes
 from ..scoring.windows import Context
 
 # Words to try a metric on.
@@ -59,6 +59,18 @@ def masks_of_word(metric_name: str, k: int) -> BoolArray:
     return rows.masked[np.argsort(rows.target)]
 
 
+@lru_cache(maxsize=16)
+def first_draw(distance: int) -> FloatArray:
+    """The cumulative probabilities of the first piece that is drawn, such that all are drawn equally often.
+
+    The draws are a renewal process, whose steps are evenly distributed over `distance` to 2 `distance` - 1 pieces. The
+    first piece is at k with a probability in proportion to that of a step longer than k.
+    """
+    k = np.arange(2 * distance - 1)
+    longer = np.minimum(1.0, (2 * distance - 1 - k) / distance)
+    return np.cumsum(longer) / longer.sum()
+
+
 class MaskedSets:
     """For each piece of a context, the set of pieces that a metric masks to score it.
 
@@ -72,10 +84,12 @@ class MaskedSets:
         self.word_end = np.repeat(starts + lengths, lengths)  # int, shape (pieces,): where it ends
         self.first = self.start.copy()  # int, shape (pieces,): the first piece of the set
         self.last = self.start.copy()  # int, shape (pieces,): the last piece of the set
+        self.number = np.zeros(len(word), dtype=np.int64)  # shape (pieces,): equal for equal sets of a word
         for k in np.unique(lengths).tolist():
             masks = masks_of_word(metric_name, k)
             pieces = starts[lengths == k][:, None] + np.arange(k)
             self.first[pieces] += masks.argmax(axis=1)
+            self.number[pieces] = distinct_rows(masks)[1]
             self.last[pieces] += k - 1 - masks[:, ::-1].argmax(axis=1)
 
     def mask(self, ids: IntArray, first: int, targets: Sequence[int], mask_id: int) -> None:
@@ -86,7 +100,10 @@ class MaskedSets:
 
     def in_one_pass(self, spacing: int, rng: np.random.Generator) -> IntArray:
         """The targets of one of the passes in which `mask_spacing` scores the context, drawn at random. Increasing."""
-        passes = share_passes(self.first, self.last, self.word_end, spacing)
+        # Targets with the same set, as those of a word under `whole_word`, are in one pass.
+        same = np.stack([self.first, self.last, self.number])
+        _, one, inverse = np.unique(same, axis=1, return_index=True, return_inverse=True)
+        passes = share_passes(self.first[one], self.last[one], self.word_end[one], spacing)[inverse.ravel()]
         return np.flatnonzero(passes == rng.integers(passes.max() + 1))
 
     def draw(self, candidates: Sequence[int], distance: int, rng: np.random.Generator) -> list[int]:
@@ -97,8 +114,7 @@ class MaskedSets:
         """
         n = len(self.first)
         gaps = rng.integers(0, distance, size=n // distance + 2).tolist()
-        # So far from the beginning that the first pieces are drawn as often as others.
-        begin = int(rng.integers(0, max(1, distance + distance // 2)))
+        begin = int(np.searchsorted(first_draw(distance), rng.random(), side="right"))
         i = bisect_left(candidates, begin)
         if i == len(candidates):
             i = int(rng.integers(len(candidates)))
