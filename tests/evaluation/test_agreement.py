@@ -121,7 +121,7 @@ def test_the_page_shows_everything_and_loads_nothing(exact, make_nlp):
     result = compare_scorers(exact, other, texts, labels=("<exact>", "spacing 2"))
     page, table = agreement_page(result), agreement_tables(result)
     assert "&lt;exact&gt;" in page and "<exact>" not in page and "<b>less" not in page
-    assert "http" not in page and "<script" not in page and "src=" not in page
+    assert "http:" not in page and "https:" not in page and "<script" not in page and "src=" not in page
     assert page.count("<svg") == 2 and page.count("<circle") == 10
     shown = sum(
         int(part.split("<")[0]) for part in page.split('<rect class="cell"')[1:] for part in [part.split("<title>")[1]]
