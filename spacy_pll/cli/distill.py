@@ -68,6 +68,14 @@ def distill_cli(
     teacher_passes: Annotated[
         int, typer.Option(min=1, help="How often the teacher reads each text in a step, with other words masked.")
     ] = DEFAULTS.teacher_passes,
+    normalisation: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="How strongly the student learns to need no sum over the vocabulary, which makes it faster. 0: it "
+            "keeps that sum.",
+        ),
+    ] = DEFAULTS.normalisation,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the order of the texts and of what is masked.")] = 0,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")] = -1,
     precision: Annotated[
@@ -102,6 +110,7 @@ def distill_cli(
             lr=lr,
             distance=distance,
             teacher_passes=teacher_passes,
+            normalisation=normalisation,
             seed=seed,
             precision=precision,
             eval_every=eval_every,

@@ -35,6 +35,8 @@ class DistillationSettings:
     distance (int): The least distance, in pieces, of masks of different words in one row of the teacher.
     teacher_passes (int): The teacher's rows per text and step.
     huber (float): Weight of the loss of the true piece's log-probability.
+    normalisation (float): Weight of the squared log Z, which makes the student self-normalised: see
+        `language_model.self_normalised`. 0: its scores are normalised over the vocabulary.
     eval_every (int): Measure the agreement on held-out texts, and write a checkpoint, every so many steps.
     """
 
@@ -54,12 +56,16 @@ class DistillationSettings:
     distance: int = 8
     teacher_passes: int = 2
     huber: float = 0.25
+    normalisation: float = 0.1
     eval_every: int = 200
 
     def __post_init__(self) -> None:
         check_can_be_distilled(self.metric)
         if self.words not in WORDS:
             raise ValueError(f"Unknown unit of words {self.words!r}. Give one of these: {', '.join(WORDS)}.")
+        for name in ("huber", "normalisation"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"`{name}` must be 0 or more. It is {getattr(self, name)}.")
         for name in (
             "steps",
             "minutes",

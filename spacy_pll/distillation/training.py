@@ -18,6 +18,7 @@ from ..language_model.forward import Forward
 from ..language_model.log_probs import TargetLogProbs
 from ..language_model.masked import MaskedLanguageModel
 from ..language_model.memory import MAX_LOGITS, is_out_of_memory
+from ..language_model.self_normalised import TargetLogits, output_matrix
 from ..language_model.student_card import StudentCard
 from ..metrics import FloatArray, IntArray, get_metric
 from ..scoring.plan import make_plans
@@ -143,6 +144,8 @@ class Trainer:
         lengths = self.texts.lengths(self.texts.train)
         batches = endless_batches(lengths, settings.batch_tokens, settings.seed, loaded.pads, self.progress.step)
         if not self.progress.curve:
+            if settings.normalisation:
+                self._centre()
             self._measure()
         while self.share < 1:
             contexts = [self.texts[i] for i in self.texts.train[next(batches)].tolist()]
@@ -196,7 +199,7 @@ class Trainer:
         given = self.forward.logits(
             examples.student_ids, examples.student_lengths, examples.student_row, examples.position
         )[0]
-        loss = distillation_loss(given, wanted, target, self.settings.huber)
+        loss = distillation_loss(given, wanted, target, self.settings.huber, self.settings.normalisation)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -213,6 +216,21 @@ class Trainer:
             group["lr"] = self.lr * rate_factor(self.progress.step, self.share, self.settings.last_step)
         self.optimizer.step()
         return value
+
+    @torch.no_grad()
+    def _centre(self) -> None:
+        """Make log Z 0 on average, by a constant that is taken off all logits. No probability changes."""
+        layer = output_matrix(self.model)
+        if layer is None or layer.bias is None:
+            return
+        total, count = 0.0, 0
+        for i in self._held_out.tolist():
+            context = self.texts[i]
+            n = len(context)
+            row, position = np.zeros(n, dtype=np.int64), np.arange(n)
+            logits = self.forward.logits(context.ids[None], np.array([n]), row, position)[0]
+            total, count = total + float(logits.logsumexp(dim=1).sum()), count + n
+        layer.bias.sub_(total / max(1, count))
 
     @contextmanager
     def _memory(self) -> Iterator[None]:
@@ -249,7 +267,8 @@ class Trainer:
         with torch.inference_mode():
             if self._exact is None:
                 self._exact = scores(self.teacher.log_probabilities, [metric], None)
-            student = TargetLogProbs(self.forward, self.teacher.shift)
+            form = TargetLogits if self.settings.normalisation else TargetLogProbs
+            student = form(self.forward, self.teacher.shift)
             found = scores(student, *self.card().masking([metric]))
         difference = found - self._exact
         progress = self.progress
@@ -272,6 +291,7 @@ class Trainer:
         own = {key: values.pop(key) for key in ("teacher", "metric", "words", "mask_spacing", "vocabulary")}
         progress = self.progress
         work = {"pieces": progress.pieces, "seconds": round(progress.seconds), "curve": progress.curve}
+        own["self_normalised"] = self.settings.normalisation > 0
         return StudentCard(**own, steps=progress.step, training={**values, "lr": self.lr, **work})
 
 
@@ -285,15 +305,20 @@ def rate_factor(step: int, share: float, steps: int | None) -> float:
     return min(1.0, (step + 1) / warm_up) * (1 - share)
 
 
-def distillation_loss(given: torch.Tensor, wanted: torch.Tensor, target: torch.Tensor, huber: float) -> torch.Tensor:
+def distillation_loss(
+    given: torch.Tensor, wanted: torch.Tensor, target: torch.Tensor, huber: float, normalisation: float
+) -> torch.Tensor:
     """KL(teacher || student) of the distributions over the vocabulary, plus `huber` times the Huber loss of the true
-    piece's log-probability; the mean over the targets.
+    piece's score, plus `normalisation` times the square of the student's log Z; the mean over the targets.
 
     given, wanted (float32, shape (targets, vocabulary)): Logits of the student and of the teacher.
     target (int64, shape (targets,)): The ids of the true pieces.
+    huber (float): The score is the log-probability or, with `normalisation`, the logit.
     """
-    student, teacher = given.log_softmax(dim=1), wanted.log_softmax(dim=1)
+    log_z = given.logsumexp(dim=1, keepdim=True)
+    student, teacher = given - log_z, wanted.log_softmax(dim=1)
     divergence = torch.nn.functional.kl_div(student, teacher, log_target=True, reduction="none").sum(dim=1)
     true = target[:, None]
-    regression = huber_loss(student.gather(1, true), teacher.gather(1, true), reduction="none")[:, 0]
-    return (divergence + huber * regression).mean()
+    score = (given if normalisation else student).gather(1, true)
+    regression = huber_loss(score, teacher.gather(1, true), reduction="none")[:, 0]
+    return (divergence + huber * regression + normalisation * log_z[:, 0].square()).mean()

@@ -4,10 +4,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedTokenizerBase
+from tokenizers import Tokenizer
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from . import BUILTIN_ONE_PASS
+from .base import LoadedModel
+from .forward import Forward
+from .log_probs import TargetLogProbs
 from .masked import MaskedLanguageModel
+from .self_normalised import TargetLogits
 from .student_card import NAME, StudentCard, read_card, vocabulary_digest
 
 
@@ -19,6 +24,7 @@ class OnePassLanguageModel(MaskedLanguageModel):
     builtin = BUILTIN_ONE_PASS
     is_student = True
     _card: StudentCard | None = None
+    _skips_vocabulary = True
 
     @property
     def title(self) -> str:
@@ -44,6 +50,21 @@ class OnePassLanguageModel(MaskedLanguageModel):
                 f"The tokenizer of {source!r} is not the one with which the model was distilled: its vocabulary is "
                 "another one. Get the folder again, with all of its files, and set no tokenizer_config."
             )
+
+    def _log_probs(
+        self, forward: Forward, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str
+    ) -> TargetLogProbs:
+        if not read_card(source, self.revision).self_normalised:
+            return super()._log_probs(forward, hf_tokenizer, tokenizer, source)
+        return TargetLogits(forward, self.shift, self._skips_vocabulary)
+
+    def _prepare(self, hf_tokenizer: PreTrainedTokenizerBase, transformer: PreTrainedModel, source: str) -> LoadedModel:
+        self._skips_vocabulary = True
+        loaded = super()._prepare(hf_tokenizer, transformer, source)
+        if loaded.forward.narrowing is None:  # perhaps the head goes on after the output matrix
+            self._skips_vocabulary = False
+            loaded = super()._prepare(hf_tokenizer, transformer, source)
+        return loaded
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write a plain Hugging Face folder with the card, and checksums."""

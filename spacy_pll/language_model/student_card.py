@@ -21,6 +21,7 @@ class StudentCard:
     metric: str
     words: str  # the unit of words: "spacy", "tokenizer" or "whitespace"
     mask_spacing: int | None  # how far apart the pieces are that are masked for it at once; None: nothing is masked
+    self_normalised: bool  # whether the logit of a piece is its score, without the sum over the vocabulary
     vocabulary: str  # digest of the tokenizer's vocabulary
     steps: int
     training: dict[str, Any] = field(default_factory=dict)  # the other settings

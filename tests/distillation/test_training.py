@@ -24,6 +24,7 @@ from spacy_pll.language_model.student_card import read_card
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 from ..conftest import SENTENCES
+from ..reference import load_model
 
 
 def nothing(settings, student, held_out):
@@ -144,7 +145,7 @@ def test_gradients_are_those_of_all_logits(make_settings, tmp_path, architecture
         logits = trainer.forward.logits(
             examples.student_ids, examples.student_lengths, examples.student_row, examples.position
         )[0]
-        loss = distillation_loss(logits, logits.detach().flip(0), torch.from_numpy(examples.target), 0.25)
+        loss = distillation_loss(logits, logits.detach().flip(0), torch.from_numpy(examples.target), 0.25, 0.1)
         loss.backward()
         results.append((loss.item(), {name: p.grad for name, p in trainer.model.named_parameters()}))
     (narrow, gradients), (full, expected) = results
@@ -173,18 +174,41 @@ class _Texts:
         return np.zeros(0, dtype=int)
 
 
-def test_the_loss_is_what_the_docs_say():
+@pytest.mark.parametrize("normalisation", [0.0, 0.1])
+def test_the_loss_is_what_the_docs_say(normalisation):
     generator = torch.Generator().manual_seed(0)
     given, wanted = (3 * torch.randn(4, 9, generator=generator) for _ in range(2))
     target = torch.tensor([0, 3, 8, 1])
     total = 0.0
     for row in range(4):
         p, q = wanted[row].softmax(0), given[row].softmax(0)
+        log_z = math.log(given[row].exp().sum())
         divergence = sum(p[i] * (math.log(p[i]) - math.log(q[i])) for i in range(9))
-        error = abs(math.log(p[target[row]]) - math.log(q[target[row]]))
-        total += divergence + 0.25 * (error**2 / 2 if error < 1 else error - 0.5)
-    assert distillation_loss(given, wanted, target, 0.25).item() == pytest.approx(float(total) / 4, rel=1e-5)
-    assert distillation_loss(wanted, wanted, target, 0.25).item() == pytest.approx(0, abs=1e-6)
+        score = float(given[row, target[row]]) if normalisation else math.log(q[target[row]])
+        error = abs(math.log(p[target[row]]) - score)
+        total += divergence + 0.25 * (error**2 / 2 if error < 1 else error - 0.5) + normalisation * log_z**2
+    assert distillation_loss(given, wanted, target, 0.25, normalisation).item() == pytest.approx(
+        float(total) / 4, rel=1e-5
+    )
+    normal = wanted.log_softmax(1)
+    assert distillation_loss(normal, wanted, target, 0.25, normalisation).item() == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("normalisation", [0.0, 0.1])
+def test_self_normalised_scores_are_close_to_normalised_ones(make_settings, tmp_path, normalisation):
+    settings = make_settings(steps=60, batch_tokens=512, eval_every=60, normalisation=normalisation)
+    card = distill(settings, tmp_path / "student", measure=nothing)
+    assert card.self_normalised == (normalisation > 0) and card.training["curve"][-1]["r"] > 0.9
+    nlp = make_pipeline(PipelineSettings(str(tmp_path / "student"), one_pass=True, keep_pieces=True))
+    model, tokenizer = load_model(str(tmp_path / "student"))
+    ids = tokenizer(SENTENCES[0], return_tensors="pt").input_ids
+    with torch.inference_mode():
+        logits = model.float()(input_ids=ids).logits[0]
+    found = nlp(SENTENCES[0])._.pll_data["scores"]["word_l2r"]
+    true = logits.gather(1, ids[0, :, None])[1:-1, 0]
+    log_z = logits.logsumexp(1)[1:-1]
+    np.testing.assert_allclose(found, true if normalisation else true - log_z, atol=2e-5)
+    assert not normalisation or log_z.abs().mean() < 0.2
 
 
 def test_the_learning_rate_rises_and_falls():

@@ -12,12 +12,13 @@ from spacy.tokens import Span
 from spacy_pll.corpus.runs import make_manifest
 from spacy_pll.language_model import student_card
 from spacy_pll.language_model.checks import STUDENT_KEY
+from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.masked import MaskedLanguageModel
 from spacy_pll.language_model.one_pass import OnePassLanguageModel
 from spacy_pll.language_model.student_card import read_card
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 
-from ..conftest import PARAGRAPH, SENTENCES, scores
+from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, scores
 from ..reference import load_model
 from ..students import make_student
 
@@ -43,12 +44,13 @@ def make_nlp(folder, nlp=None, **config):
     return nlp
 
 
-def unmasked_scores(folder, text):
-    """The log-probability of each piece of a text, with the whole text as input."""
+def unmasked_scores(folder, text, normal=False):
+    """The log-probability of each piece of a text, with the whole text as input; for `normal` its logit."""
     model, tokenizer = load_model(str(folder))
     ids = tokenizer(text, return_tensors="pt").input_ids
     with torch.inference_mode():
-        log_probs = model(input_ids=ids).logits.float().log_softmax(-1)[0]
+        logits = model(input_ids=ids).logits.float()[0]
+    log_probs = logits if normal else logits.log_softmax(-1)
     return log_probs.gather(1, ids[0, :, None])[1:-1, 0].numpy()
 
 
@@ -60,6 +62,21 @@ def test_scores_are_those_of_one_pass_without_masks(student, architecture):
         np.testing.assert_allclose(doc._.pll_data["scores"]["word_l2r"], expected, atol=1e-5)
         assert doc._.pll == pytest.approx(expected.sum(), abs=1e-4)
     assert get_scorer(nlp).counts["rows"] == 3
+
+
+@pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name != "convbert"])
+def test_a_self_normalised_student_needs_no_vocabulary(student, architecture, monkeypatch):
+    nlp = make_nlp(student(architecture, normal=True), keep_pieces=True)
+    model = get_scorer(nlp).model
+    skips = architecture != "esm"  # which adds a bias after its output matrix
+    assert model.load().log_probs.skips_vocabulary == skips and model.load().forward.narrowing
+    widths = []
+    run = Forward.run
+    monkeypatch.setattr(Forward, "run", lambda *args: widths.append((out := run(*args)).shape[-1]) or out)
+    for doc in nlp.pipe(SENTENCES[:2]):
+        expected = unmasked_scores(student(architecture), doc.text, normal=True)
+        np.testing.assert_allclose(doc._.pll_data["scores"]["word_l2r"], expected, atol=1e-5)
+    assert skips == (set(widths) == {1})
 
 
 def test_the_work_is_one_row_per_window(student):
