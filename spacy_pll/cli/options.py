@@ -87,6 +87,15 @@ def make_settings(
             show_default=False,
         ),
     ] = None,
+    one_pass: Annotated[
+        bool,
+        typer.Option(
+            "--one-pass",
+            help="Score with a model that `pll distill` wrote: one forward pass per text, approximate scores. --model "
+            "is then its folder. [default: the built-in one-pass model]",
+            show_default=False,
+        ),
+    ] = False,
     lang: Annotated[
         str, typer.Option(help="Language of spaCy's tokenizer. Not used if --model is a spaCy pipeline.")
     ] = "en",
@@ -112,6 +121,7 @@ def make_settings(
         mask_spacing=mask_spacing,
         alternatives=alternatives,
         distribution=distribution,
+        one_pass=one_pass,
         gpu_id=gpu_id,
     )
 
