@@ -260,7 +260,7 @@ class Trainer:
             for plan in make_plans(contexts, metrics, self.teacher.mask_id, mask_spacing):
                 batches = plan.batches(loaded.max_batch_tokens, self._max_targets, loaded.pad_id, loaded.pads)
                 parts = [log_probs(batch).cpu().numpy() for batch in batches]
-                for total, part in zip(out, plan.scores(np.concatenate(parts)), strict=True):
+                for total, part in zip(out, plan.scores(np.concatenate(parts)[None]), strict=True):
                     total += part[0]
             return np.concatenate(out)
 

@@ -103,8 +103,8 @@ def _block_of_slice(c: int, context: Context, m: int, metric: Metric, part: slic
     if getattr(metric, "masks_nothing", False):
         piece = part.start + np.flatnonzero(context.scored[part])
         nothing = np.zeros((1, len(context.word)), dtype=bool)
-        row, weight, first = np.zeros(len(piece), dtype=np.int64), np.ones(len(piece)), np.ones(len(piece), dtype=bool)
-        return MaskBlock(c, m, 0, nothing, row, piece, weight, first)
+        zeros, ones = np.zeros(len(piece), dtype=np.int64), np.ones(len(piece))
+        return MaskBlock(c, m, 0, nothing, zeros, piece, ones, ones.astype(bool))
     # A metric that masks within words needs no more than these words.
     start, seen = (part.start, part) if masks_within_words(metric) else (0, slice(None))
     rows = metric(context.word[seen])
