@@ -72,8 +72,8 @@ def distill_cli(
         float,
         typer.Option(
             min=0,
-            help="How strongly the student learns to need no sum over the vocabulary, which makes it faster. 0: it "
-            "keeps that sum.",
+            help="0, or how strongly (such as 0.1) the student learns to need no sum over the vocabulary, which makes "
+            "it faster and less accurate.",
         ),
     ] = DEFAULTS.normalisation,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the order of the texts and of what is masked.")] = 0,

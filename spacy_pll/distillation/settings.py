@@ -35,8 +35,8 @@ class DistillationSettings:
     distance (int): The least distance, in pieces, of masks of different words in one row of the teacher.
     teacher_passes (int): The teacher's rows per text and step.
     huber (float): Weight of the loss of the true piece's log-probability.
-    normalisation (float): Weight of the squared log Z, which makes the student self-normalised: see
-        `language_model.self_normalised`. 0: its scores are normalised over the vocabulary.
+    normalisation (float): 0: the student's scores are normalised over the vocabulary. More: weight of the squared
+        log Z, which makes the student self-normalised (`language_model.self_normalised`).
     eval_every (int): Measure the agreement on held-out texts, and write a checkpoint, every so many steps.
     """
 
@@ -56,7 +56,7 @@ class DistillationSettings:
     distance: int = 8
     teacher_passes: int = 2
     huber: float = 0.25
-    normalisation: float = 0.1
+    normalisation: float = 0.0
     eval_every: int = 200
 
     def __post_init__(self) -> None:
