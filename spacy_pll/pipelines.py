@@ -10,13 +10,13 @@ from spacy.language import Language
 from spacy.util import get_package_path, get_package_version, is_package, load_config
 
 from .component import DEFAULT_CONFIG, PLLScorer
-from .language_model import BUILTIN
+from .language_model import BUILTIN, DOCUMENTS
 from .language_model.checksums import files_digest
 
 SPAN_GETTERS = {
-    "doc": {"@span_getters": "spacy-transformers.doc_spans.v1"},
-    "sents": {"@span_getters": "spacy-transformers.sent_spans.v1"},
-    "strided": {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 128, "stride": 96},
+    "doc": {"@span_getters": "spacy-pll.doc_spans.v1"},
+    "sents": {"@span_getters": "spacy-pll.sent_spans.v1"},
+    "strided": {"@span_getters": "spacy-pll.strided_spans.v1", "window": 128, "stride": 96},
 }
 PRECISIONS = ("float32", "bfloat16")
 
@@ -124,6 +124,11 @@ def get_scorer(nlp: Language) -> PLLScorer:
     raise ValueError(f'The pipeline has no `pll` component, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')
 
 
+def _is_document(path: Path) -> bool:
+    """Whether a file says nothing about the scores, such as a model card."""
+    return path.suffix == ".md" or path.name in DOCUMENTS
+
+
 def describe_model(model: str | None, commit: str | None = None) -> dict[str, str | None]:
     """What distinguishes a model from any other: the contents of a folder, the version of a package, or a commit on the
     hub.
@@ -135,7 +140,6 @@ def describe_model(model: str | None, commit: str | None = None) -> dict[str, st
         return {"package": model, "version": get_package_version(model)}
     folder = Path(model) if model else BUILTIN
     if folder.is_dir():
-        # A model card says nothing about the scores.
-        files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md")
+        files = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_document(path))
         return {"folder": model, "digest": files_digest(files)}
     return {"hub": model, "commit": commit}

@@ -170,8 +170,8 @@ class Predictor:
         if len(spans) != len(docs) or any(span.doc is not doc for doc, own in zip(docs, spans) for span in own):
             raise ValueError(
                 f"`get_spans` must give one list of spans for each doc, in the order of the docs. For {len(docs)} docs "
-                f"it gave {len(spans)} lists, or spans of other docs. Use one of spacy-transformers' span getters, "
-                "such as spacy-transformers.sent_spans.v1."
+                f"it gave {len(spans)} lists, or spans of other docs. Use one of this package's span getters, such "
+                "as spacy-pll.sent_spans.v1."
             )
         return spans
 

@@ -178,7 +178,7 @@ def column_order(rows: TextRows | TokenRows, fields: list[str]) -> list[str]:
 def check_columns(fields: list[str], added: list[str], source: str):
     """Check that scoring overwrites no column of the input.
 
-    fields (list[str]): The columns of the input.
+    fields (list[str]): The columns of the input, that of the texts included where the rows have it.
     added (list[str]): The columns that scoring adds.
     source (str): The name of the input, for the message.
     RAISES (InputError): A column is in both.

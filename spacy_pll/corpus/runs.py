@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -160,8 +160,16 @@ def make_manifest(input_: dict, settings: dict, model: str | None, nlp: Language
         "model": describe_model(model, get_scorer(nlp).model.commit),
         "pipeline": nlp.config["components"],
         "device": device,
-        "versions": {package: version(package) for package in PACKAGES},
+        "versions": {package: _version(package) for package in PACKAGES},
     }
+
+
+def _version(package: str) -> str | None:
+    """The version of a package; None if it is not installed (spacy-transformers need not be)."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def score_records(
@@ -207,11 +215,10 @@ def _score_to_parts(
 
 def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: InputSummary) -> Format:
     rows: Any = ROWS[run.rows].of(get_scorer(nlp), run.column)
-    if summary.schema is None:
-        check_columns(summary.fields, rows.columns, run.input_path)
-        return output_format(rows, summary.fields)
-    check_columns(summary.schema.names, rows.columns, run.input_path)
-    return output_format(rows, summary.schema)
+    # A Parquet file names its columns, even if it has no row.
+    fields = summary.fields if summary.schema is None else summary.schema.names
+    check_columns(fields if run.rows == "prodigy" else [run.column, *fields], rows.columns, run.input_path)
+    return output_format(rows, summary.fields if summary.schema is None else summary.schema)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ class MaskedLanguageModel(TransformerLanguageModel):
 
     @property
     def mask_id(self) -> int:
-        return self.load().hf_tokenizer.mask_token_id
+        return self.hf_tokenizer.mask_token_id
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         check_mask_token(tokenizer, self.example, source)

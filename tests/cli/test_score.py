@@ -233,6 +233,14 @@ def test_input_that_cannot_be_scored_is_a_message(tiny, tmp_path, name, content,
     assert not list(tmp_path.glob("out.jsonl*"))
 
 
+@pytest.mark.parametrize("ending", [".jsonl", ".csv"])
+def test_scores_do_not_overwrite_the_texts(tiny, tmp_path, ending):
+    """Both in the column `pll`."""
+    (tmp_path / "in.jsonl").write_text('{"pll": "A text."}\n')
+    result = run("score", tmp_path / "in.jsonl", tmp_path / f"out{ending}", *tiny, "--column", "pll", fails=True)
+    assert "already has a column 'pll', which the scores would overwrite" in result.unwrapped_stderr
+
+
 def test_other_errors_are_messages(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", SENTENCES)
     for arguments, message in [
