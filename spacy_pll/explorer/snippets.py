@@ -65,8 +65,8 @@ def docs_code(file: str, attr: str = "pll") -> str:
     """Read the scored docs of a .spacy file."""
     return (
         "import spacy\nfrom spacy.tokens import DocBin\nfrom spacy_pll import visualize\n\n"
-        + f"docs = DocBin().from_disk({literal(file)})"
-        + '.get_docs(spacy.blank("en").vocab)\n'
+        + f"saved = DocBin().from_disk({literal(file)})\n"
+        + 'docs = list(saved.get_docs(spacy.blank("en").vocab))\n'
         + f"visualize.render(docs{_attr(attr)})  # in a notebook\n"
     )
 
