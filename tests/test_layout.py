@@ -11,6 +11,7 @@ PACKAGE = ROOT / "spacy_pll"
 # A module may import those that stand below it in this list, and its own package.
 ORDER = [
     "cli",
+    "explorer",
     "distributed",
     "distillation",
     "evaluation",

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 HELP = "Score text with language models: pseudo-log-likelihood (Kauf & Ivanova 2023)."
 # Each command is the function NAME_cli in the module of its name. The text is the first line of its docstring.
 COMMANDS = {
+    "explore": "Open a local page to try out texts, models and metrics.",
     "show": "Print the tokens of some texts with their wordpieces and scores.",
     "score": "Score the texts of a file or folder, and write the scores to a file.",
     "render": "Write a web page with the tokens of a corpus coloured by score.",
@@ -34,8 +35,10 @@ class LazyCommands(Mapping):
             raise KeyError(name)
         function = getattr(import_module(f".{name}", __name__), f"{name}_cli")
         command = typer.Typer(add_completion=False, rich_markup_mode=None)
-        command.command(name, no_args_is_help=True)(function)
-        return typer.main.get_command(command)
+        command.command(name)(function)
+        found = typer.main.get_command(command)
+        found.no_args_is_help = any(parameter.required for parameter in found.params)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)

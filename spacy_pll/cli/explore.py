@@ -1,0 +1,51 @@
+"""`pll explore`: a local page to try out texts, models and metrics."""
+
+import json
+from dataclasses import asdict
+from importlib.resources import files
+from typing import Annotated
+
+import typer
+
+from ..pipelines import PipelineSettings
+from .errors import shown_errors
+from .options import pipeline_options
+
+# Nothing is sent anywhere, no other computer can open the page, and no question is asked when Streamlit starts for the
+# first time. Its own files are not watched for changes, since nobody edits them.
+OPTIONS = {
+    "browser.gatherUsageStats": "false",
+    "server.address": "localhost",
+    "server.showEmailPrompt": "false",
+    "server.fileWatcherType": "none",
+    "client.toolbarMode": "minimal",
+}
+
+
+@pipeline_options()
+def explore_cli(
+    settings: PipelineSettings,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="The port of the page. [default: 8501, or the next free one]"),
+    ] = None,
+    headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser.")] = False,
+):
+    """Open a local page to try out texts, models and metrics.
+
+    The page shows what the model expected in the place of each word, compares two versions of a text, ranks candidates
+    in a slot, and opens files that `pll score` wrote. Ctrl+C ends it.
+    """
+    with shown_errors():
+        try:
+            from streamlit.web.cli import main
+        except ImportError:
+            raise ImportError(
+                "The explorer needs Streamlit. Install it with: pip install 'spacy-pll[explore]'"
+            ) from None
+        options = {**OPTIONS, "server.headless": str(headless).lower()}
+        if port is not None:
+            options["server.port"] = str(port)
+        script = str(files("spacy_pll.explorer") / "app.py")
+        arguments = [f"--{name}={value}" for name, value in options.items()]
+        main(["run", script, *arguments, "--", json.dumps(asdict(settings))], standalone_mode=False)

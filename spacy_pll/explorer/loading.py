@@ -1,0 +1,70 @@
+"""The pipeline behind the page: its model is loaded once, while the metrics and the unit of words change."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+from spacy.language import Language
+
+from ..metrics import get_metric, pll_metrics
+from ..pipelines import PipelineSettings, get_scorer, make_pipeline
+
+# What the page shows of every token.
+N_ALTERNATIVES = 5
+SHOWN: dict[str, Any] = {"keep_pieces": True, "alternatives": N_ALTERNATIVES, "distribution": True}
+
+
+class SharedPipeline:
+    """A pipeline whose component can be set anew without loading the model again.
+
+    Streamlit runs each open page in a thread of its own, and spaCy's pipelines are not made for several threads. So
+    only one page uses the pipeline at a time.
+
+    settings (PipelineSettings): The model, and the settings that do not change. `metrics` and `words` are those to
+        begin with.
+    RAISES (OSError, ValueError, ImportError): As `make_pipeline`.
+    """
+
+    def __init__(self, settings: PipelineSettings):
+        self._nlp = make_pipeline(settings)
+        self._lock = RLock()
+        scorer = get_scorer(self._nlp)
+        self.metrics, self.words, self.attr, self.name = list(scorer.metrics), scorer.words, scorer.attr, scorer.name
+        self.title = scorer.model.title
+        config = self._nlp.get_pipe_config(self.name)
+        # spaCy adds the name of the factory to a component's settings, and does not take it back.
+        self._config = {key: value for key, value in config.items() if key != "factory"}
+        self._used = self._config
+
+    def list_metrics(self) -> list[str]:
+        """The metrics that the model can compute, beginning with those that the pipeline has."""
+        return [
+            *self.metrics,
+            *(name for name in pll_metrics.get_all() if name not in self.metrics and self._can(name)),
+        ]
+
+    def _can(self, metric: str) -> bool:
+        try:
+            get_scorer(self._nlp).model.check_serves(metric, get_metric(metric))
+        except ValueError:
+            return False
+        return True
+
+    @contextmanager
+    def use(self, metrics: Sequence[str] | None, words: str | None) -> Iterator[Language]:
+        """The pipeline with some metrics and a unit of words, for as long as the context lasts.
+
+        metrics (Optional[Sequence[str]]): None takes those that the pipeline was loaded with.
+        words (Optional[str]): The same.
+        RAISES (ValueError): A setting is not valid. The pipeline stays as it was.
+        """
+        config = {**self._config, **SHOWN, "metrics": list(metrics or self.metrics), "words": words or self.words}
+        with self._lock:
+            if config != self._used:
+                model = get_scorer(self._nlp).model
+                self._nlp.create_pipe("pll", name=self.name, config=config)  # fails before the old one is removed
+                self._nlp.replace_pipe(self.name, "pll", config=config)
+                get_scorer(self._nlp).model = model
+                self._used = config
+            yield self._nlp

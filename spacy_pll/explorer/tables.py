@@ -1,0 +1,93 @@
+"""The tables of the page: lists of rows, which are dictionaries."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from spacy.tokens import Doc, Token
+
+from ..extensions import find_names, pieces_by_token
+
+if TYPE_CHECKING:
+    from ..analysis.comparison import Comparison
+    from ..analysis.continuations import Continuation
+
+N_NAMED = 3  # alternatives that a row names
+
+
+def token_rows(docs: Sequence[Doc], attr: str) -> list[dict[str, Any]]:
+    """One row per token that is not white space, with its wordpieces, scores, rank, entropy and alternatives.
+
+    docs (Sequence[Doc]): Scored with `keep_pieces`, `alternatives` and `distribution`, or without them.
+    attr (str): The component's setting of that name.
+    """
+    names = find_names(docs, attr)
+    rows = []
+    for number, doc in enumerate(docs, 1):
+        groups, record = pieces_by_token(doc, names), doc._.get(names.data)
+        for token in doc:
+            if token.is_space:
+                continue
+            row: dict[str, Any] = {"text": number} if len(docs) > 1 else {}
+            row["token"] = token.text
+            if record is not None:
+                row["wordpieces"] = " ".join(record["pieces"][i] for i in groups[token.i])
+            row.update({heading: token._.get(name) for heading, name in names.columns.items()})
+            row.update(rank=token._.get(names.rank), entropy=token._.get(names.entropy))
+            row["expected"] = name_alternatives(token._.get(names.alternatives))
+            rows.append(row)
+    empty = {name for name in ("rank", "entropy", "expected") if all(row[name] in (None, "") for row in rows)}
+    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
+
+
+def name_alternatives(alternatives: Iterable[tuple[str, float, bool]] | None) -> str:
+    """The first alternatives with their probabilities, such as "were 29 %, lay 6 %"."""
+    best = list(alternatives or ())[:N_NAMED]
+    return ", ".join(
+        f"{as_word(text, begins)} {math.exp(score):.0%}".replace("%", " %") for text, score, begins in best
+    )
+
+
+def alternative_rows(token: Token, attr: str) -> list[dict[str, Any]]:
+    """The alternatives to a token, best first: the text, its probability from 0 to 1, its log-probability."""
+    alternatives = token._.get(find_names([token.doc], attr).alternatives) or []
+    return [
+        {"alternative": as_word(text, begins), "probability": math.exp(score), "log-probability": score}
+        for text, score, begins in alternatives
+    ]
+
+
+def as_word(text: str, begins_word: bool) -> str:
+    """A piece as it is shown: with an ellipsis before it if it continues a word."""
+    return text if begins_word else f"…{text}"
+
+
+def segment_rows(comparison: "Comparison") -> list[dict[str, Any]]:
+    """The segments of a comparison, and what each adds to the difference."""
+    return [
+        {"a": segment.a.text, "b": segment.b.text, "change": segment.kind, "b − a": segment.difference}
+        for segment in comparison.segments
+    ]
+
+
+def say_difference(difference: float) -> str:
+    """Which of two versions has the higher score, as Markdown. difference (float): That of b minus that of a."""
+    if round(difference, 2) == 0:
+        return "Both versions have the same score."
+    higher = "second" if difference > 0 else "first"
+    return f"The **{higher}** version has the higher score. Difference: **{abs(difference):.2f}** nats."
+
+
+def candidate_rows(continuations: Iterable["Continuation"]) -> list[dict[str, Any]]:
+    """Candidates, the most probable first."""
+    ranked = sorted(continuations, key=lambda continuation: -continuation.probability)
+    return [
+        {
+            "candidate": continuation.text,
+            "probability": continuation.probability,
+            "score": continuation.score,
+            "per piece": continuation.mean,
+            "pieces": continuation.pieces,
+        }
+        for continuation in ranked
+    ]

@@ -1,0 +1,1 @@
+from ..cli.test_render import browser  # noqa: F401

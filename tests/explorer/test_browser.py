@@ -1,0 +1,169 @@
+"""The explorer, started by its command and used in a real browser."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("streamlit", reason="Streamlit is not installed: pip install 'spacy-pll[explore]'")
+keys = pytest.importorskip("selenium.webdriver.common.keys", reason="selenium is not installed").Keys
+
+LIMIT = 120  # seconds to wait for what comes in the end
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Where the command shows the page. It is ended as people end it, with Ctrl+C."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "spacy", "pll", "explore", "--headless", "--port", str(port)]
+    log = tmp_path_factory.mktemp("explore") / "log"
+    home = {"HOME": str(log.parent)}  # as on the first day: Streamlit has no settings there
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "--metrics", "word_l2r,original"],
+            env={**os.environ, **home, "HF_HUB_OFFLINE": "1"},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+        )
+    try:
+        wait(lambda: process.poll() is not None or is_up(port))
+        assert process.poll() is None, log.read_text()
+        yield f"http://localhost:{port}"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT) == 0
+        assert "Traceback" not in log.read_text()
+    finally:
+        if process.poll() is None:
+            process.kill()
+
+
+def is_up(port):
+    try:
+        return urllib.request.urlopen(f"http://localhost:{port}/_stcore/health").status == 200
+    except urllib.error.URLError:
+        return False
+
+
+def wait(condition):
+    """Wait until a condition holds. What the page replaces meanwhile is looked up again."""
+    end = time.monotonic() + LIMIT
+    while True:
+        try:
+            if found := condition():
+                return found
+        except Exception as error:
+            if type(error).__name__ not in ("StaleElementReferenceException", "NoSuchElementException"):
+                raise
+        assert time.monotonic() < end, "It did not happen."
+        time.sleep(0.1)
+
+
+class Page:
+    """The page in a browser: fields by their labels."""
+
+    def __init__(self, browser, address, width):
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        browser.get(address)
+        self.browser = browser
+        wait(lambda: self.all(".pll-viz .t"))
+
+    def all(self, selector):
+        """The elements of the page that are seen."""
+        return [e for e in self.browser.find_elements("css selector", selector) if e.is_displayed()]
+
+    def open(self, title):
+        next(tab for tab in self.all("[data-testid=stTab]") if tab.text == title).click()
+
+    def type(self, label, text, send):
+        """Replace the text of a field, and send it with a key, as people do."""
+        (field,) = wait(lambda: self.all(f'[aria-label="{label}"]'))
+        field.send_keys(keys.CONTROL, "a")
+        field.send_keys(text, *send)
+
+    def tokens(self):
+        return {e.text.split("\n")[0]: e for e in self.all(".pll-viz .t")}
+
+    def text(self):
+        return self.browser.find_element("css selector", "body").text
+
+
+@pytest.fixture(params=[1200, 390])
+def page(request, browser, address):
+    return Page(browser, address, request.param)
+
+
+SUBMIT = (keys.CONTROL, keys.ENTER)
+
+
+@pytest.mark.slow
+def test_the_explorer(page):
+    page.type("Texts, one per line", "The keys is here.", SUBMIT)
+    wait(lambda: {"The", "keys", "is", "here"} <= set(page.tokens()) and "souvenir" not in page.text())
+    colours = {word: e.value_of_css_property("background-color") for word, e in page.tokens().items()}
+    assert colours["The"] != colours["keys"] and "rgba(0, 0, 0, 0)" not in colours.values()
+    assert len(page.all(".pll-viz .row")) == 2  # two metrics
+    assert "What the model expected" in page.text()
+
+    page.open("Compare")
+    page.type("First version", "The keys are here.", keys.TAB)
+    page.type("Second version", "The keys is here.", keys.ENTER)
+    wait(lambda: "The first version has the higher score." in page.text() and len(page.all(".seg:not(.equal)")) == 1)
+
+    page.open("Rank")
+    page.type("Sentence, with ___ for the slot", "The keys ___ here.", keys.TAB)
+    page.type("Candidates, one per line", "is\nare", SUBMIT)
+    wait(lambda: len(page.all(".pll-viz .share")) == 2)
+    first = page.all(".pll-viz article")[0].text
+    assert "are" in first.split() and "is" not in first.split()
+    page.type("Sentence, with ___ for the slot", "The keys are here.", keys.ENTER)
+    wait(lambda: "The sentence must have one slot, written ___. It has 0" in page.text())
+
+    assert page.browser.execute_script("return document.documentElement.scrollWidth") <= page.browser.execute_script(
+        "return window.innerWidth"
+    )
+    loaded = page.browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+    assert loaded and {urlsplit(name).hostname for name in loaded} == {"localhost"}
+
+
+@pytest.mark.slow
+def test_a_bad_model_name(browser, address):
+    page = Page(browser, address, 1200)
+    page.type("Model", "no/such-model", keys.ENTER)
+    wait(lambda: page.all("[data-testid=stAlert]"))
+    assert "'no/such-model'" in page.all("[data-testid=stAlert]")[0].text
+    assert not page.all(".pll-viz .t")
+    page.type("Model", keys.DELETE, keys.ENTER)
+    wait(lambda: page.all(".pll-viz .t"))
+
+
+@pytest.mark.slow
+def test_the_keyboard_is_enough(browser, address):
+    page = Page(browser, address, 1200)
+    reached = []
+    for _ in range(40):
+        browser.switch_to.active_element.send_keys(keys.TAB)
+        active = browser.switch_to.active_element
+        reached.append(active.get_attribute("aria-label") or active.text)
+    for name in (
+        "Model",
+        "Language",
+        "Texts, one per line",
+        "Score",
+        "Table of the tokens",
+        "Python that gives the same",
+    ):
+        assert any(name in label for label in reached), (name, reached)
+    first = page.all("[data-testid=stTab]")[0]
+    first.send_keys(keys.ARROW_RIGHT, keys.ENTER)
+    wait(lambda: page.all('[aria-label="First version"]'))

@@ -1,0 +1,64 @@
+"""One model, several settings."""
+
+import pytest
+
+from spacy_pll.explorer.loading import SHOWN, SharedPipeline
+from spacy_pll.pipelines import PipelineSettings, get_scorer
+
+TEXT = "The cats sleep in a house."
+
+
+@pytest.fixture
+def shared(model_folder):
+    return SharedPipeline(PipelineSettings(str(model_folder("bert")), mask_spacing=8))
+
+
+def test_the_scores_are_those_of_a_pipeline_with_the_settings(model_folder, make_nlp):
+    shared = SharedPipeline(PipelineSettings(str(model_folder("bert"))))
+    for metrics, words in [(["original"], "spacy"), (["whole_word", "word_l2r"], "tokenizer"), (None, None)]:
+        expected = make_nlp(metrics=metrics or ["word_l2r"], words=words or "spacy", **SHOWN)(TEXT)
+        with shared.use(metrics, words) as nlp:
+            doc = nlp(TEXT)
+        assert [token._.pll for token in doc] == [token._.pll for token in expected]
+        assert [token._.pll_alternatives for token in doc] == [token._.pll_alternatives for token in expected]
+        assert doc._.pll_data == expected._.pll_data
+
+
+def test_the_model_is_loaded_once(shared):
+    with shared.use(None, None) as nlp:
+        model = get_scorer(nlp).model
+    with shared.use(["original"], "whitespace") as nlp:
+        assert get_scorer(nlp).model is model
+        assert get_scorer(nlp).mask_spacing == 8  # other settings stay
+        first = get_scorer(nlp)
+    with shared.use(["original"], "whitespace") as nlp:
+        assert get_scorer(nlp) is first  # nothing changed
+
+
+def test_a_wrong_setting_leaves_the_pipeline_as_it_was(shared):
+    with shared.use(["original"], None) as nlp:
+        before = nlp(TEXT)._.pll
+    with pytest.raises(ValueError, match="does not mask within words"):
+        with shared.use(["sentence_l2r"], None):
+            pass
+    with shared.use(["original"], None) as nlp:
+        assert nlp(TEXT)._.pll == before
+
+
+def test_other_components_and_names_stay(make_nlp, tmp_path):
+    nlp = make_nlp(name="scores", attr="mine", metrics=["original"])
+    nlp.add_pipe("sentencizer", first=True)
+    nlp.add_pipe("doc_cleaner", last=True)
+    nlp.to_disk(tmp_path)
+    shared = SharedPipeline(PipelineSettings(str(tmp_path)))
+    assert (shared.name, shared.attr, shared.metrics) == ("scores", "mine", ["original"])
+    with shared.use(["word_l2r"], None) as changed:
+        assert changed.pipe_names == ["sentencizer", "scores", "doc_cleaner"]
+        assert changed(TEXT)._.mine == make_nlp(attr="mine")(TEXT)._.mine
+
+
+def test_the_metrics_that_a_model_can_compute(shared, language_model, tmp_path):
+    metrics = shared.list_metrics()
+    assert metrics[0] == "word_l2r" and "causal" not in metrics
+    assert set(metrics) >= {"original", "whole_word", "sentence_l2r", "word_any_order", "word_r2l"}
+    assert len(set(metrics)) == len(metrics)

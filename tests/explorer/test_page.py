@@ -1,0 +1,164 @@
+"""The page, as Streamlit runs it, without a browser."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import spacy_pll.explorer
+
+testing = pytest.importorskip(
+    "streamlit.testing.v1", reason="Streamlit is not installed: pip install 'spacy-pll[explore]'"
+)
+APP = Path(spacy_pll.explorer.__file__).with_name("app.py")
+
+
+@pytest.fixture
+def open_page(monkeypatch, model_folder):
+    """open_page(**settings): the page, opened with these settings of the command line."""
+    import streamlit
+
+    streamlit.cache_resource.clear()
+
+    def open_it(**settings):
+        start = {"model": str(model_folder("bert")), **settings}
+        monkeypatch.setattr("sys.argv", ["app.py", json.dumps(start)])
+        return check(testing.AppTest.from_file(str(APP), default_timeout=120).run())
+
+    return open_it
+
+
+def check(page):
+    assert [error.value for error in page.exception] == []
+    return page
+
+
+def tab(page, label):
+    return next(tab for tab in page.tabs if tab.label == label)
+
+
+def html(part):
+    return "".join(element.proto.body for element in part.get("html"))
+
+
+def errors(part):
+    return " ".join(error.value.replace("\\", "") for error in part.error)
+
+
+def test_the_examples_are_scored(open_page):
+    page = open_page()
+    assert not page.error
+    shown = tab(page, "Score")
+    assert html(shown).count("<article") == 2 and "souvenir" in html(shown)
+    tokens, alternatives = (table.value for table in shown.dataframe)
+    assert "souvenir" in list(tokens["token"]) and {"rank", "entropy", "expected", "wordpieces"} <= set(tokens)
+    assert len(alternatives) == 5
+    assert "nlp.pipe(texts)" in shown.code[0].value
+    assert "difference" in tab(page, "Compare").code[0].value and "<article" in html(tab(page, "Compare"))
+    probabilities = list(tab(page, "Rank").dataframe[0].value["probability"])
+    assert len(probabilities) == 4 and probabilities == sorted(probabilities, reverse=True)
+
+
+def test_texts_are_scored(open_page):
+    page = open_page()
+    page.text_area(key="texts").set_value("A cat.\n\nThe <b>house</b>.")
+    page.button(key="score").click()
+    shown = tab(check(page.run()), "Score")
+    assert html(shown).count("<article") == 2 and "&lt;b" in html(shown) and "<b>house" not in html(shown)
+    token = page.selectbox(key="token")
+    token.set_value(0)
+    check(page.run())
+    assert token.options[0] == "A (in: A cat.)"
+    page.text_area(key="texts").set_value(" \n")
+    page.button(key="score").click()
+    shown = tab(check(page.run()), "Score")
+    assert shown.info[0].value == "Type or paste a text." and not shown.get("html")
+
+
+def test_metrics_and_words_can_be_chosen(open_page):
+    page = open_page(metrics=["original", "word_l2r"], words="whitespace")
+    metrics, words = page.sidebar.multiselect[0], page.sidebar.selectbox[0]
+    assert metrics.value == ["original", "word_l2r"] and words.value == "whitespace" and "causal" not in metrics.options
+    assert html(tab(page, "Score")).count('class="row"') == 4
+    metrics.set_value(["whole_word", "original", "word_l2r"])
+    words.set_value("tokenizer")
+    shown = tab(check(page.run()), "Score")
+    assert html(shown).count('class="row"') == 6
+    assert '["whole_word", "original", "word_l2r"]' in shown.code[0].value and '"tokenizer"' in shown.code[0].value
+    page.selectbox(key="compared").set_value("original")
+    page.button(key="compare").click()
+    assert 'metric="original"' in tab(check(page.run()), "Compare").code[0].value
+    page.sidebar.multiselect[0].set_value([])  # the pipeline's own
+    assert html(tab(check(page.run()), "Score")).count('class="row"') == 4
+
+
+def test_versions_are_compared(open_page):
+    page = open_page()
+    page.text_input(key="a").set_value("A cat sat.")
+    page.text_input(key="b").set_value("A cat sat.")
+    page.button(key="compare").click()
+    shown = tab(check(page.run()), "Compare")
+    assert "Both versions have the same score." in [text.value for text in shown.markdown]
+    page.text_input(key="b").set_value("")
+    page.button(key="compare").click()
+    assert tab(check(page.run()), "Compare").info[0].value == "Type two versions of a text."
+
+
+def test_candidates_are_ranked(open_page):
+    page = open_page()
+    page.text_input(key="slot").set_value("A ___ sat.")
+    page.text_area(key="candidates").set_value("cat\nhouse")
+    page.button(key="rank").click()
+    shown = tab(check(page.run()), "Rank")
+    assert set(shown.dataframe[0].value["candidate"]) == {"cat", "house"} and html(shown).count("<article") == 2
+    assert 'prefix = "A "\nsuffix = " sat."' in shown.code[0].value
+    page.text_input(key="slot").set_value("The cat.")
+    page.button(key="rank").click()
+    assert "one slot, written ___. It has 0: 'The cat.'" in errors(tab(check(page.run()), "Rank"))
+    assert html(tab(page, "Score"))  # the other tabs work
+    page.text_area(key="candidates").set_value("")
+    page.button(key="rank").click()
+    assert tab(check(page.run()), "Rank").info[0].value == "Type some candidates."
+
+
+def test_a_bad_model_name_is_an_error_in_words(open_page):
+    page = open_page()
+    page.text_input(key="model").set_value("no/such_model")
+    check(page.run())
+    assert "no/such_model" in errors(page) and not page.tabs
+    page.text_input(key="model").set_value(str(page.text_input(key="model").proto.default))
+    assert html(tab(check(page.run()), "Score"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"metrics": ["speed"]}, "Unknown PLL metric 'speed'"),
+        ({"metrics": ["sentence_l2r"], "mask_spacing": 8}, "does not mask within words"),
+        ({"lang": "klingon"}, "klingon"),
+    ],
+)
+def test_settings_that_are_wrong(open_page, settings, message):
+    assert message in errors(open_page(**settings))
+
+
+def test_files_are_opened(open_page, tmp_path, make_nlp):
+    from spacy.tokens import DocBin
+
+    texts = [f"A cat {'sat ' * i}." for i in range(12)]
+    page = open_page()
+    upload = page.get("file_uploader")[0]
+    upload.set_value(("texts.txt", "\n".join(texts).encode(), "text/plain"))
+    shown = tab(check(page.run()), "Open a file")
+    assert html(shown).count("<article") == 10 and "were scored with" in shown.caption[0].value
+    page.number_input(key="number").set_value(2)
+    assert html(tab(check(page.run()), "Open a file")).count("<article") == 2
+    docs = DocBin(docs=list(make_nlp(metrics=["whole_word"]).pipe(texts[:3])), store_user_data=True)
+    page.get("file_uploader")[0].set_value(("scores.spacy", docs.to_bytes(), "application/octet-stream"))
+    shown = tab(check(page.run()), "Open a file")
+    assert html(shown).count("<article") == 3 and shown.caption[0].value == "These are the scores that the file has."
+    page.selectbox(key="order").set_value(("pll", True))
+    shown = tab(check(page.run()), "Open a file")
+    assert html(shown).index("sat sat") < html(shown).index('data-text="A cat ."')
+    page.get("file_uploader")[0].set_value(("broken.jsonl", b"{", "text/plain"))
+    assert "broken.jsonl, line 1: not valid JSON" in errors(tab(check(page.run()), "Open a file"))

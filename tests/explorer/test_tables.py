@@ -1,0 +1,72 @@
+"""The rows of the page's tables."""
+
+import math
+
+import pytest
+
+from spacy_pll import compare, score_continuations
+from spacy_pll.explorer.loading import SHOWN
+from spacy_pll.explorer.tables import (
+    alternative_rows,
+    as_word,
+    candidate_rows,
+    name_alternatives,
+    say_difference,
+    segment_rows,
+    token_rows,
+)
+
+
+def test_tokens(make_nlp):
+    docs = list(make_nlp(metrics=["original", "word_l2r"], **SHOWN).pipe(["The unhappiest\n house.", "A cat."]))
+    rows = token_rows(docs, "pll")
+    tokens = [token for doc in docs for token in doc if not token.is_space]
+    assert [row["token"] for row in rows] == [token.text for token in tokens]
+    assert [row["text"] for row in rows] == [1 if token.doc is docs[0] else 2 for token in tokens]
+    for row, token in zip(rows, tokens):
+        assert row["original"] == token._.pll and row["word_l2r"] == token._.pll_word_l2r
+        assert (row["rank"], row["entropy"]) == (token._.pll_rank, token._.pll_entropy)
+        assert len(row["wordpieces"].split()) == token._.pll_pieces
+        assert row["expected"].count(",") >= 2 and row["expected"].endswith("%")
+
+
+def test_tokens_of_docs_that_have_only_scores(make_nlp):
+    (row, *_) = token_rows([make_nlp()("The cat.")], "pll")
+    assert set(row) == {"token", "pll"}
+
+
+def test_alternatives(make_nlp):
+    doc = make_nlp(**SHOWN)("The cat.")
+    rows = alternative_rows(doc[1], "pll")
+    assert [row["log-probability"] for row in rows] == [score for _, score, _ in doc[1]._.pll_alternatives]
+    assert all(row["probability"] == pytest.approx(math.exp(row["log-probability"])) for row in rows)
+    assert len(rows) == 5 and alternative_rows(make_nlp()("The cat.")[1], "pll") == []
+
+
+def test_pieces_that_continue_a_word_have_an_ellipsis():
+    assert as_word("er", False) == "…er" and as_word("er", True) == "er"
+    named = name_alternatives(
+        [("a", math.log(0.5), True), ("b", math.log(0.25), False), ("c", -9, True), ("d", -9, True)]
+    )
+    assert named == "a 50 %, …b 25 %, c 0 %"
+    assert name_alternatives(None) == ""
+
+
+def test_segments_and_candidates(make_nlp):
+    nlp = make_nlp()
+    comparison = compare(nlp, "The cat sat.", "The cat is.")
+    rows = segment_rows(comparison)
+    assert math.fsum(row["b − a"] for row in rows) == pytest.approx(comparison.difference)
+    assert {"a": "sat", "b": "is", "change": "replace"}.items() <= rows[2].items()
+    candidates = candidate_rows(score_continuations(nlp, "The", ["cat", "house", "unhappiest"], "."))
+    probabilities = [row["probability"] for row in candidates]
+    assert probabilities == sorted(probabilities, reverse=True) and sum(probabilities) == pytest.approx(1)
+    assert {row["candidate"] for row in candidates} == {"cat", "house", "unhappiest"}
+
+
+@pytest.mark.parametrize(
+    ("difference", "words"),
+    [(2.5, "The **second** version"), (-2.5, "The **first** version"), (-0.001, "Both versions have the same")],
+)
+def test_the_better_version_is_named(difference, words):
+    assert say_difference(difference).startswith(words)

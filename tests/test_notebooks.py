@@ -1,0 +1,81 @@
+"""The notebooks of examples/ are run from top to bottom, and their outputs compared with those that they show.
+
+    python -m tests.test_notebooks --write
+
+runs them and writes what came out into them: look at `git diff` then.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from .doc_examples import ROOT, reconcile
+
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+# Streams of the libraries, such as progress bars, and what names the machine.
+LEFT_OUT = "stderr"
+
+
+def read(path: Path):
+    nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed: pip install 'spacy-pll[test-all]'")
+    return nbformat.read(path, as_version=4)
+
+
+def run(path: Path):
+    """The notebook with new outputs. RAISES (nbclient.exceptions.CellExecutionError): A cell fails."""
+    client = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'spacy-pll[test-all]'")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install 'spacy-pll[test-all]'")
+    notebook = read(path)
+    metadata = dict(notebook.metadata)
+    client.NotebookClient(notebook, timeout=600, record_timing=False, kernel_name="python3").execute()
+    notebook.metadata = metadata
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output.get("name") != LEFT_OUT]
+    return notebook
+
+
+def texts(cell) -> list[str]:
+    """What a cell prints or shows, without HTML."""
+    return [output.get("text") or output["data"]["text/plain"] for output in cell.get("outputs", [])]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebook_shows_what_its_cells_give(path):
+    for shown, actual in zip(read(path).cells, run(path).cells, strict=True):
+        assert len(texts(shown)) == len(texts(actual)), shown.source
+        for before, after in zip(texts(shown), texts(actual)):
+            # the same up to the last digit that is shown
+            assert reconcile(before, after) == reconcile(before, before), shown.source
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebook_is_small_and_complete(path):
+    assert path.stat().st_size < 200_000
+    source = path.read_text(encoding="utf8")
+    cells = json.loads(source)["cells"]
+    assert cells[0]["source"][0].startswith("# ")
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert sum(bool(cell["outputs"]) for cell in code) >= 3
+    assert not any("execution" in cell["metadata"] for cell in cells)
+    assert "/site-packages/" not in source and "Traceback" not in source
+
+
+def test_there_are_four():
+    assert len(NOTEBOOKS) == 4
+
+
+def main():
+    import nbformat
+
+    for path in NOTEBOOKS:
+        nbformat.write(run(path), path)
+        print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    main()
