@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ["spacy_pll", "tests", "scripts", "benchmarks", "configs", "docs", ".ci"]
+FOLDERS = ["spacy_pll", "tests", "scripts", "benchmarks", "configs", "docs", "examples", ".ci"]
 ENDINGS = (".cfg", ".cff", ".in", ".md", ".toml", ".txt", ".yml")
 
 
