@@ -30,7 +30,7 @@ def agree_cli(
     corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.", show_default=False)],
     column: ColumnOption = "text",
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only the first LIMIT texts.", show_default=False)
+        int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.", show_default=False)
     ] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")] = -1,
