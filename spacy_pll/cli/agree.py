@@ -30,7 +30,7 @@ def agree_cli(
     corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.", show_default=False)],
     column: ColumnOption = "text",
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only so many texts, the first ones.", show_default=False)
+        int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.", show_default=False)
     ] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")] = -1,
@@ -41,7 +41,8 @@ def agree_cli(
         typer.Option(
             "--output",
             "-o",
-            help="Also write the results to FILE.json, or as a page to FILE.html. Without an ending: to both.",
+            help="Also write the results to FILE.json, or as a page to FILE.html. "
+            "A name without an ending writes both.",
             show_default=False,
         ),
     ] = None,
@@ -50,9 +51,10 @@ def agree_cli(
 ):
     """Compare the scores of two scorers on the same texts.
 
-    The scorers are any two pipelines: an exact one and an approximate one, two models, two precisions. Shown are the
-    correlation r and the differences by wordpiece (if both have the same wordpieces), word and text, the mean scores
-    by decile, the tokens that differ most, and the time that each took.
+    The scorers are any two pipelines: an exact one and an approximate one, two models, or two precisions.
+
+    The results are the correlation r and the differences by wordpiece (if both have the same wordpieces), word and
+    text, the mean scores by decile, the tokens that differ most, and the time that each scorer took.
     """
     with shown_errors():
         files = check_output(output, (".json", ".html"), force)

@@ -29,13 +29,13 @@ def distill_cli(
         str, typer.Argument(help="The texts to train on: a file or folder, as for `pll score`.", show_default=False)
     ],
     output: Annotated[Path, typer.Argument(help="The folder to write.", show_default=False)],
-    metric: Annotated[str, typer.Option(help="The metric that the student learns to give.")] = DEFAULTS.metric,
+    metric: Annotated[str, typer.Option(help="The metric that the student learns.")] = DEFAULTS.metric,
     words: Annotated[str, typer.Option(**one_of(*WORDS), help="What counts as a word.")] = DEFAULTS.words,
     mask_spacing: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Train a few-pass model: pieces are masked for it as with --mask-spacing in `pll score`. "
+            help="Train a few-pass model, whose input is masked as with --mask-spacing in `pll score`. "
             "[default: a one-pass model]",
             show_default=False,
         ),
@@ -50,7 +50,10 @@ def distill_cli(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="How long to train. With --steps, what comes first ends the run.", show_default=False),
+        typer.Option(
+            help="How long to train. With --steps as well, the first limit that is reached ends the run.",
+            show_default=False,
+        ),
     ] = None,
     batch_tokens: Annotated[
         int, typer.Option(min=8, help="Wordpieces of text in one step. Longer texts are read in windows.")
@@ -63,35 +66,39 @@ def distill_cli(
         ),
     ] = None,
     distance: Annotated[
-        int, typer.Option(min=1, help="How far apart, in wordpieces, the words are that are masked for the teacher.")
+        int,
+        typer.Option(min=1, help="Minimum distance, in wordpieces, of words that are masked together for the teacher."),
     ] = DEFAULTS.distance,
     teacher_passes: Annotated[
-        int, typer.Option(min=1, help="How often the teacher reads each text in a step, with other words masked.")
+        int,
+        typer.Option(
+            min=1, help="How often the teacher reads each text in a step, each time with different words masked."
+        ),
     ] = DEFAULTS.teacher_passes,
     normalisation: Annotated[
         float,
         typer.Option(
             min=0,
-            help="0, or how strongly (such as 0.1) the student learns to need no sum over the vocabulary, which makes "
-            "it faster and less accurate.",
+            help="Weight of a loss term with which the student learns to need no sum over the vocabulary, such as 0.1. "
+            "This makes it faster and less accurate. 0 leaves the term out.",
         ),
     ] = DEFAULTS.normalisation,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the order of the texts and of what is masked.")] = 0,
     gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")] = -1,
     precision: Annotated[
-        str, typer.Option(**one_of(*PRECISIONS), help="bfloat16 runs the forward passes under autocast.")
+        str, typer.Option(**one_of(*PRECISIONS), help="Data type of the forward passes. bfloat16 uses autocast.")
     ] = DEFAULTS.precision,
     eval_every: Annotated[
-        int, typer.Option(min=1, help="Measure the agreement on held-out texts every so many steps.")
+        int, typer.Option(min=1, help="Number of steps between two measurements of the agreement on held-out texts.")
     ] = DEFAULTS.eval_every,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
 ):
     """Train a model that gives a masked language model's scores in one pass.
 
-    The student is a copy of TEACHER, which learns to give the teacher's scores without masks. OUTPUT is then used with
-    --one-pass. One text in 50 is held out to measure how well the two agree.
+    The model (the student) starts as a copy of TEACHER, and learns to give the teacher's scores without masks. One text
+    in 50 is held out to measure how well the two agree. To score with the student, use --one-pass and --model OUTPUT.
 
-    Until the run is done, its checkpoint is in the folder OUTPUT.training. To continue an interrupted run, run the
+    Until the run is complete, its checkpoint is in the folder OUTPUT.training. To continue an interrupted run, run the
     same command with --resume.
     """
     with shown_errors():

@@ -27,9 +27,12 @@ EXPECTED = ("alternatives", "distribution")
 
 ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
 BatchSizeOption = Annotated[
-    int, typer.Option(min=1, help="Texts per batch. Identical masked contexts in a batch run once.")
+    int,
+    typer.Option(min=1, help="Texts per batch. Masked contexts that occur several times in a batch are computed once."),
 ]
-ProcessesOption = Annotated[int, typer.Option(min=-1, help="Worker processes on a CPU; -1 for one per core.")]
+ProcessesOption = Annotated[
+    int, typer.Option(min=-1, help="Number of worker processes, on a CPU. -1 for one per core.")
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
@@ -75,7 +78,7 @@ def make_settings(
         int | None,
         typer.Option(
             min=0,
-            help="Keep this number of alternatives to each token: what the model expected in its place. [default: 0]",
+            help="How many alternatives to keep for each token: what the model expected in its place. [default: 0]",
             show_default=False,
         ),
     ] = None,
@@ -91,8 +94,8 @@ def make_settings(
         bool,
         typer.Option(
             "--one-pass",
-            help="Score with a model that `pll distill` wrote: one forward pass per text, approximate scores. --model "
-            "is then its folder. [default: the built-in one-pass model]",
+            help="Score with a model that `pll distill` wrote: one forward pass per text, approximate scores. Give its "
+            "folder with --model. [default: the built-in one-pass model]",
             show_default=False,
         ),
     ] = False,
@@ -104,7 +107,7 @@ def make_settings(
         str | None,
         typer.Option(
             **one_of(*PRECISIONS),
-            help="bfloat16 runs the forward passes under autocast. [default: float32]",
+            help="Data type of the forward passes. bfloat16 uses autocast. [default: float32]",
             show_default=False,
         ),
     ] = None,

@@ -66,7 +66,7 @@ def pairs_cli(
     The accuracy is the share of pairs in which the better sentence has the higher score. Ties count as half.
 
     PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences. The intervals are
-    bootstrap intervals. They resample the pairs of each paradigm (the smaller groups).
+    bootstrap intervals, for which pairs are resampled within each paradigm (the smaller groups).
     """
     with shown_errors():
         files = check_output(output, (".json", ".csv"), force)

@@ -35,8 +35,8 @@ def render_cli(
     """Write a web page with the tokens of a corpus coloured by score.
 
     Texts can be searched and sorted. The page is one file that loads nothing else. So you can mail it and open it
-    anywhere. With --alternatives or --distribution, a token shows what the model expected in its place when the pointer
-    is on it or it has the keyboard's focus.
+    anywhere. With --alternatives or --distribution, the page shows what the model expected in the place of a token when
+    you hover over it or focus it with the keyboard.
     """
     with shown_errors():
         if output.suffix.lower() not in (".html", ".htm"):

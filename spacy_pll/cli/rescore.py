@@ -55,7 +55,8 @@ def rescore_cli(
         str | None, typer.Option(help="Name of the metric. [default: word_l2r]", show_default=False)
     ] = None,
     weight: Annotated[
-        float | None, typer.Option(help="Weight of the PLL added to the first-pass score.", show_default=False)
+        float | None,
+        typer.Option(help="Weight of the PLL, which is added to the first-pass score.", show_default=False),
     ] = None,
     dev: Annotated[
         str | None,

@@ -51,10 +51,11 @@ def score_cli(
     force: ForceOption = False,
     engine: Annotated[
         str,
-        typer.Option(**one_of(LOCAL, RAY), help="ray scores with several processes or machines, using Ray Data."),
+        typer.Option(**one_of(LOCAL, RAY), help="With ray, several processes or machines score, using Ray Data."),
     ] = LOCAL,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="With --engine ray: workers, each with its own model. [default: 1]")
+        int | None,
+        typer.Option(min=1, help="With --engine ray: number of workers, each with its own model. [default: 1]"),
     ] = None,
     gpus_per_worker: Annotated[
         float | None, typer.Option(min=0, max=1, help="With --engine ray: GPUs per worker, from 0 to 1. [default: 0]")
@@ -62,8 +63,8 @@ def score_cli(
     id_column: Annotated[
         str | None,
         typer.Option(
-            help="With --engine ray: the column to sort by. If there is no such column, the texts are numbered. "
-            "[default: id]"
+            help="With --engine ray: the column of ids. Rows are sorted by id. Without such a column, the "
+            "texts are numbered. [default: id]"
         ),
     ] = None,
 ):

@@ -21,7 +21,7 @@ def show_cli(
 ):
     """Print the tokens of some texts with their wordpieces and scores.
 
-    Scores are natural logarithms. The last row has the sums. With --alternatives, the last column has what the model
+    Scores are natural logarithms. The last row has the sums. With --alternatives, the last column shows what the model
     expected in the place of each token, with probabilities. With --distribution, there are columns for the rank of the
     token and the entropy of the model's prediction, in nats.
     """
