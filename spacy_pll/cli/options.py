@@ -95,7 +95,7 @@ def make_settings(
         typer.Option(
             "--one-pass",
             help="Score with a model that `pll distill` wrote: one forward pass per text, approximate scores. Give its "
-            "folder with --model. [default: the built-in one-pass model]",
+            "folder with --model.",
             show_default=False,
         ),
     ] = False,
