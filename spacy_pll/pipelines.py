@@ -49,8 +49,8 @@ class PipelineSettings:
     mask_spacing (Optional[int]): The component's setting of that name.
     alternatives (Optional[int]): How many alternatives to each token to keep.
     distribution (Optional[bool]): Also keep the rank of each token and the entropy of the model's prediction.
-    one_pass (bool): The model is one that `pll distill` wrote. None is then the built-in one-pass model, if there is one. Without
-        `metrics` and `words`, those are used that it serves.
+    one_pass (bool): The model is one that `pll distill` wrote. None is then the built-in one-pass model, if there is
+        one. Without `metrics` and `words`, those are used that it serves.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
     """
