@@ -17,7 +17,7 @@ from models import add_size_option, save_random
 from texts import blimp_sentences, find_tokenizer, make_parser
 
 from spacy_pll.language_model import forward
-from spacy_pll.pipelines import get_scorer, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 
 
 def count(scorer, run) -> dict:
@@ -45,7 +45,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         if args.bert_base:
             save_random("bert-base", find_tokenizer(args.data, args.bert_base), Path(folder))
-        nlp = make_pipeline(folder if args.bert_base else None)
+        nlp = make_pipeline(PipelineSettings(folder if args.bert_base else None))
     scorer = get_scorer(nlp)
     texts = blimp_sentences(args.data, args.sentences)
     docs = list(nlp.tokenizer.pipe(texts))

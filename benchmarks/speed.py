@@ -41,7 +41,7 @@ from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.memory import free_bytes
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -52,7 +52,7 @@ THREE = ["word_l2r", "original", "whole_word"]
 
 def load(folder: Path, metrics: list[str], precision: str | None = None) -> Language:
     """A pipeline whose words are those of the tokenizer, like minicons'."""
-    return make_pipeline(str(folder), metrics, "tokenizer", precision=precision)
+    return make_pipeline(PipelineSettings(str(folder), metrics, "tokenizer", precision=precision))
 
 
 def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
@@ -66,7 +66,7 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     passes = []
     for plan in make_plans(contexts, [get_metric("word_l2r")], model.mask_id):
         for batch in plan.batches(model.max_batch_tokens, model.max_batch_targets, model.pad_id, model.pads):
-            passes.append(forward._upload(batch.ids, batch.lengths, batch.row, batch.position, batch.target))
+            passes.append(forward.upload(batch.ids, batch.lengths, batch.row, batch.position, batch.target))
 
     @torch.inference_mode()
     def run():

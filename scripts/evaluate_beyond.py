@@ -29,7 +29,7 @@ from spacy.util import registry
 from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
 from spacy_pll.evaluation.published_texts import brown_paragraphs, read_brown, read_eventsadapt
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, some_orders
-from spacy_pll.pipelines import get_scorer, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -113,7 +113,7 @@ def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | Non
 
 def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
     """Count what the spacings save, for contexts of two lengths and the tokenizer's words."""
-    nlp = make_pipeline(args.model, METRICS)
+    nlp = make_pipeline(PipelineSettings(args.model, METRICS))
     model = get_scorer(nlp).model
     docs = [nlp.make_doc(text) for text in brown_paragraphs(read_brown(args.brown), args.paragraphs, model.tokenizer)]
     pieces = [get_wordpieces(doc[:], model.tokenizer, "tokenizer") for doc in docs]
@@ -144,7 +144,7 @@ def units(docs: list[Doc]) -> dict[str, np.ndarray]:
 
 def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
     """Compare the scores and the cost of the spacings with exact scores, on Brown and on BLiMP."""
-    exact_nlp = make_pipeline(args.model, ["word_l2r"], keep_pieces=True)
+    exact_nlp = make_pipeline(PipelineSettings(args.model, ["word_l2r"], keep_pieces=True))
     tokenizer = get_scorer(exact_nlp).model.tokenizer
     paragraphs = brown_paragraphs(read_brown(args.brown), args.paragraphs, tokenizer)
     pairs, sentences = read_pairs_sample(args)
@@ -166,7 +166,7 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
         "blimp_cpu_seconds": blimp_time,
     }
     for spacing in SPACINGS:
-        nlp = make_pipeline(args.model, ["word_l2r"], keep_pieces=True, mask_spacing=spacing)
+        nlp = make_pipeline(PipelineSettings(args.model, ["word_l2r"], keep_pieces=True, mask_spacing=spacing))
         docs, seconds, ids = timed(nlp, paragraphs)
         row = {"mask_spacing": spacing}
         for unit, values in units(docs).items():
@@ -213,7 +213,7 @@ def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
     """Compare the metrics: accuracy on BLiMP, and correlations with word frequency and sentence length."""
     import wordfreq
 
-    nlp = make_pipeline(args.model, METRICS)
+    nlp = make_pipeline(PipelineSettings(args.model, METRICS))
     pairs, pair_sentences = read_pairs_sample(args)
     docs = list(nlp.pipe(pair_sentences, batch_size=256))
     right = {metric: pair_outcomes(docs, metric) for metric in METRICS}

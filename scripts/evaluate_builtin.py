@@ -18,7 +18,7 @@ from training_data import is_held_out, read_lines
 from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, read_pairs, sample_pairs, wins
 from spacy_pll.evaluation.perplexity import perplexity
 from spacy_pll.evaluation.scoring import score_distinct
-from spacy_pll.pipelines import get_scorer, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]
 
@@ -49,7 +49,7 @@ def main():
     spacy.prefer_gpu()
 
     pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
-    blimp = blimp_table(make_pipeline(args.model, METRICS), pairs)
+    blimp = blimp_table(make_pipeline(PipelineSettings(args.model, METRICS)), pairs)
     print(f"BLiMP, {len(pairs)} pairs, accuracy in percent")
     print("| phenomenon | " + " | ".join(METRICS) + " |")
     print("| --- |" + " ---: |" * len(METRICS))
@@ -57,7 +57,7 @@ def main():
         print(f"| {name} | " + " | ".join(f"{blimp[metric][name]:.1f}" for metric in METRICS) + " |", flush=True)
 
     held_out = [line for line in read_lines(args.corpus) if is_held_out(line)]
-    docs = list(make_pipeline(args.model, ["original"]).pipe(held_out, batch_size=128))
+    docs = list(make_pipeline(PipelineSettings(args.model, ["original"])).pipe(held_out, batch_size=128))
     pieces = sum(doc._.pll_pieces for doc in docs)
     pppl = perplexity(sum(doc._.pll for doc in docs), pieces)
     print(f"Held-out lines: {len(docs)}, {pieces} pieces, pseudo-perplexity (original) {pppl:.1f}")

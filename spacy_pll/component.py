@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
@@ -19,6 +19,7 @@ from .language_model.protocol import LanguageModel
 from .metrics import pll_metrics
 from .prediction import DocScores, PendingBatch, Predictor, TokenDistributions
 from .scoring.wordpieces import Words
+from .span_getters import SpanGetter
 
 if TYPE_CHECKING:
     from .analysis.continuations import Continuation
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_CONFIG: dict[str, Any] = {
     "model": {"@architectures": "spacy-pll.MaskedLM.v1"},
-    "get_spans": {"@span_getters": "spacy-transformers.doc_spans.v1"},
+    "get_spans": {"@span_getters": "spacy-pll.doc_spans.v1"},
     "metrics": ["word_l2r"],
     "words": "spacy",
     "targets": None,
@@ -50,7 +51,7 @@ def make_pll(
     nlp: Language,
     name: str,
     model: object,  # a LanguageModel; confection cannot validate a Protocol
-    get_spans: Callable[[list[Doc]], list[list[Span]]],
+    get_spans: SpanGetter,
     metrics: list[str],
     words: Words,
     targets: str | None,
@@ -120,9 +121,9 @@ class PLLScorer(Predictor, Pipe):
     model (LanguageModel): What an architecture such as `spacy-pll.MaskedLM.v1` returns.
         It is loaded on first use, on `initialize` or from disk.
     name (str): The name of the component in the pipeline.
-    get_spans (Callable[[list[Doc]], list[list[Span]]]): Which spans are read as one
-        context: a span getter of spacy-transformers. Where spans overlap, a token is
-        scored in the span that gives it the most context on the side that has less.
+    get_spans (SpanGetter): Which spans are read as one context: a span getter such as
+        `spacy-pll.doc_spans.v1`. Where spans overlap, a token is scored in the span that
+        gives it the most context on the side that has less.
     metrics (list[str]): Names in `registry.pll_metrics`; the first is the primary one.
     words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
     targets (Optional[str]): Key into `doc.spans`: score only the tokens in those spans.
@@ -147,7 +148,7 @@ class PLLScorer(Predictor, Pipe):
         model: LanguageModel,
         name: str = "pll",
         *,
-        get_spans: Callable[[list[Doc]], list[list[Span]]],
+        get_spans: SpanGetter,
         metrics: list[str],
         words: Words = "spacy",
         targets: str | None = None,

@@ -8,12 +8,14 @@ is scored. For a left-to-right model nothing is masked. A metric is a function
     RETURNS (MaskRows)
 
 registered by name in `spacy.registry.pll_metrics` (entry point group `spacy_pll_metrics`),
-so that another package can add one. It may have two attributes:
+so that another package can add one. It may have these attributes:
 
     model_kind (str): the kind of language model that it needs; default "masked"
     within_words (bool): whether each row masks its target and otherwise only pieces of the
         target's word, whatever the other words are. Only such rows can share a forward pass
         (`mask_spacing`). If a metric does not have it, its rows are checked when they are merged.
+    masks_nothing (bool): whether it masks nothing at all. Then all pieces of a context are scored in one row, and
+        the function is not called.
 
 No other module knows a metric's name. With weights, a metric can average over several masked
 contexts per piece, as `word_any_order` does.
@@ -106,10 +108,19 @@ def sentence_l2r(word: IntArray) -> MaskRows:
     return one_row_per_piece(np.triu(np.ones((len(word), len(word)), dtype=bool)))
 
 
+def mask_nothing(word: IntArray) -> MaskRows:
+    """Mask nothing, while all pieces are scored. Not registered: this is how models are run that need no mask."""
+    return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
+
+
 @register_metric("causal", within_words=False, model_kind="causal")
 def causal(word: IntArray) -> MaskRows:
     """Mask nothing: a left-to-right model sees only what precedes the target (K&I appendix B)."""
-    return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
+    return mask_nothing(word)
+
+
+vars(mask_nothing).update(masks_nothing=True)
+vars(causal).update(masks_nothing=True)
 
 
 @register_metric("word_any_order", within_words=True)

@@ -1,6 +1,6 @@
 """From a few settings to a pipeline that scores, and what identifies the model in it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,28 @@ from spacy.language import Language
 from spacy.util import get_package_path, get_package_version, is_package, load_config
 
 from .component import DEFAULT_CONFIG, PLLScorer
-from .language_model import BUILTIN
+from .language_model import BUILTIN, BUILTIN_ONE_PASS, DOCUMENTS
 from .language_model.checksums import files_digest
+from .language_model.student_card import read_card
 
 SPAN_GETTERS = {
-    "doc": {"@span_getters": "spacy-transformers.doc_spans.v1"},
-    "sents": {"@span_getters": "spacy-transformers.sent_spans.v1"},
-    "strided": {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 128, "stride": 96},
+    "doc": {"@span_getters": "spacy-pll.doc_spans.v1"},
+    "sents": {"@span_getters": "spacy-pll.sent_spans.v1"},
+    "strided": {"@span_getters": "spacy-pll.strided_spans.v1", "window": 128, "stride": 96},
 }
 PRECISIONS = ("float32", "bfloat16")
+# How the built-in model is called where a name is needed.
+BUILTIN_NAME = "builtin"
+# The settings of `parse_settings`, and what makes their values from text.
+FROM_TEXT: dict[str, Callable[[str], Any]] = {
+    "metrics": lambda names: names.split("+"),
+    "words": str,
+    "spans": lambda name: {name: name for name in SPAN_GETTERS}[name],
+    "precision": lambda name: {name: name for name in PRECISIONS}[name],
+    "mask_spacing": int,
+    "one_pass": {"": True, "true": True, "false": False}.__getitem__,
+    "lang": str,
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,10 @@ class PipelineSettings:
     lang (str): Language of spaCy's tokenizer. Not used if `model` is a spaCy pipeline.
     precision (Optional[str]): "float32" or "bfloat16" (forward passes under autocast).
     mask_spacing (Optional[int]): The component's setting of that name.
+    alternatives (Optional[int]): How many alternatives to each token to keep.
+    distribution (Optional[bool]): Also keep the rank of each token and the entropy of the model's prediction.
+    one_pass (bool): The model is one that `pll distill` wrote. None is then the built-in one-pass model. Without
+        `metrics` and `words`, those are used that it serves.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
     """
@@ -45,6 +62,9 @@ class PipelineSettings:
     lang: str = "en"
     precision: str | None = None
     mask_spacing: int | None = None
+    alternatives: int | None = None
+    distribution: bool | None = None
+    one_pass: bool = False
     keep_pieces: bool = False
     gpu_id: int = -1
 
@@ -61,19 +81,53 @@ def make_pipeline(settings: PipelineSettings) -> Language:
         "words": settings.words,
         "get_spans": SPAN_GETTERS.get(settings.spans) if settings.spans else None,
         "mask_spacing": settings.mask_spacing,
+        "alternatives": settings.alternatives,
+        "distribution": settings.distribution,
         "keep_pieces": settings.keep_pieces or None,
     }
     overrides = {name: value for name, value in overrides.items() if value is not None}
     if settings.model and is_spacy_pipeline(settings.model):
+        if settings.one_pass:
+            raise ValueError(
+                f"{settings.model!r} is a spaCy pipeline. Its config says whether its model is a one-pass model, so "
+                "leave out --one-pass; or give the folder of a model that `pll distill` wrote."
+            )
         nlp = _load_saved(settings.model, overrides, settings.precision)
     else:
         nlp = spacy.blank(settings.lang)
         if settings.spans == "sents":
             nlp.add_pipe("sentencizer")
         architecture = {"name": settings.model, "mixed_precision": settings.precision == "bfloat16"}
+        if settings.one_pass:
+            card = read_card(settings.model or str(BUILTIN_ONE_PASS))
+            overrides = {"metrics": [card.metric], "words": card.words, **overrides}
+            architecture["@architectures"] = "spacy-pll.OnePass.v1"
         nlp.add_pipe("pll", config={**overrides, "model": {**DEFAULT_CONFIG["model"], **architecture}})
     get_scorer(nlp).initialize()
     return nlp
+
+
+def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
+    """The settings of a pipeline from a short text: a model, and settings after commas.
+
+    scorer (str): Such as "builtin", "bert-base-cased,mask_spacing=16" or "STUDENT,one_pass". Names of several metrics
+        are separated by "+".
+    defaults (Any): Settings that the text need not give.
+    RAISES (ValueError): A setting is unknown, or has a value of another type.
+    """
+    model, *parts = (part.strip() for part in scorer.split(","))
+    values: dict[str, Any] = {**defaults, "model": None if model == BUILTIN_NAME else model}
+    for part in parts:
+        name, _, value = part.partition("=")
+        if name not in FROM_TEXT:
+            raise ValueError(
+                f"Unknown setting {name!r} of the scorer {scorer!r}. The settings are: {', '.join(FROM_TEXT)}."
+            )
+        try:
+            values[name] = FROM_TEXT[name](value)
+        except (KeyError, ValueError):
+            raise ValueError(f"The setting {name!r} of the scorer {scorer!r} has the value {value!r}.") from None
+    return PipelineSettings(**values)
 
 
 def setup_gpu(gpu_id: int):
@@ -118,18 +172,23 @@ def get_scorer(nlp: Language) -> PLLScorer:
     raise ValueError(f'The pipeline has no `pll` component, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')
 
 
-def describe_model(model: str | None, commit: str | None = None) -> dict[str, str | None]:
+def _is_document(path: Path) -> bool:
+    """Whether a file says nothing about the scores, such as a model card."""
+    return path.suffix == ".md" or path.name in DOCUMENTS
+
+
+def describe_model(model: str | None, commit: str | None = None, builtin: Path = BUILTIN) -> dict[str, str | None]:
     """What distinguishes a model from any other: the contents of a folder, the version of a package, or a commit on the
     hub.
 
     model (Optional[str]): As in `PipelineSettings`.
     commit (Optional[str]): For a model on the hub, the commit that was loaded: `get_scorer(nlp).model.commit`.
+    builtin (Path): The folder that None stands for.
     """
     if model and is_package(model):
         return {"package": model, "version": get_package_version(model)}
-    folder = Path(model) if model else BUILTIN
+    folder = Path(model) if model else builtin
     if folder.is_dir():
-        # A model card says nothing about the scores.
-        files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md")
+        files = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_document(path))
         return {"folder": model, "digest": files_digest(files)}
     return {"hub": model, "commit": commit}

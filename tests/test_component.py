@@ -98,21 +98,21 @@ def test_a_long_doc_is_scored_whole(make_nlp):
 
 
 def test_spans_of_sentences_and_strides(make_nlp):
-    sentences = {"@span_getters": "spacy-transformers.sent_spans.v1"}
+    sentences = {"@span_getters": "spacy-pll.sent_spans.v1"}
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     doc = make_nlp(nlp=nlp, get_spans=sentences)(PARAGRAPH)
     separate = make_nlp()
     for sentence in doc.sents:
         assert sentence._.pll == pytest.approx(separate(sentence.text)._.pll, abs=1e-4)
-    strided = make_nlp(get_spans={"@span_getters": "spacy-transformers.strided_spans.v1", "window": 12, "stride": 6})
+    strided = make_nlp(get_spans={"@span_getters": "spacy-pll.strided_spans.v1", "window": 12, "stride": 6})
     doc = strided(PARAGRAPH)
     assert doc._.pll_pieces == separate(PARAGRAPH)._.pll_pieces
     assert all(token._.pll is not None for token in doc)
 
 
 def test_sentence_spans_without_sentence_boundaries(make_nlp):
-    nlp = make_nlp(get_spans={"@span_getters": "spacy-transformers.sent_spans.v1"})
+    nlp = make_nlp(get_spans={"@span_getters": "spacy-pll.sent_spans.v1"})
     with pytest.raises(ValueError, match="Sentence boundaries unset.*sentencizer"):
         nlp("No boundaries.")
 
@@ -371,6 +371,7 @@ def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monke
         model.log_probabilities(Batch(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 4))
 
 
+@pytest.mark.slow
 def test_a_metric_of_another_package_is_found_by_its_entry_point(tmp_path):
     """In a process of its own: some versions of catalogue read the entry points when they are imported."""
     package = tmp_path / "theirs-1.0.dist-info"

@@ -24,6 +24,7 @@ from ray.data.exceptions import ExecutionTimeoutError  # noqa: E402
 
 from spacy_pll import distributed  # noqa: E402
 from spacy_pll.component import PLLScorer  # noqa: E402
+from spacy_pll.corpus.parquet import reader  # noqa: E402
 from spacy_pll.corpus.readers import InputError  # noqa: E402
 from spacy_pll.distributed import datasets  # noqa: E402
 from spacy_pll.distributed.datasets import read_text_files, summarize_files  # noqa: E402
@@ -164,7 +165,7 @@ def test_what_stands_beside_a_text_keeps_its_type_where_it_has_one(tmp_path):
 
 
 def test_parquet_is_read_with_its_own_columns_and_ids(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "ROWS_PER_READ", 2)
+    monkeypatch.setattr(reader, "ROWS_PER_READ", 2)
     for name, start in (("a", 0), ("b", 3)):
         ids = [f"t{n}" for n in range(start, start + 3)]
         pq.write_table(pa.table({"Sentence": ["x"] * 3, "key": ids, "l": [[1]] * 3}), tmp_path / f"{name}.parquet")
@@ -366,3 +367,18 @@ def test_a_dataset_and_a_pipeline_in_python(two_workers, make_nlp, tmp_path):
     with pytest.raises(ChildProcessError, match="The job failed.*nothing was written"):
         write_parquet(distributed.annotate(dataset, cannot, **names), tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_worker_adds_what_the_model_expected(make_nlp):
+    def make():
+        return make_nlp("bert", alternatives=2, distribution=True)
+
+    texts = ["The traveler lost it.", "", "x" * 3]
+    out = Worker(make, "text")(table(texts))
+    assert set(out.column_names) == {"text", *added_columns(make(), "text")} | set(table(texts).column_names)
+    for row, doc in zip(out.to_pylist(), make().pipe(texts), strict=True):
+        assert row["token_rank"] == [token._.pll_rank for token in doc]
+        assert row["token_alternatives"] == [[text for text, _, _ in token._.pll_alternatives] for token in doc]
+        assert [len(one) for one in row["token_alternative_log_probs"]] == [2] * len(doc)
+        assert row["pll_top1"] == doc._.pll_top1
+        assert sum(row["token_entropy"]) == pytest.approx(row["pll_entropy"] or 0)

@@ -48,6 +48,13 @@ from .doc_examples import (
 BLOCKS = {page: read_blocks(page) for page in PAGES}
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+# [text][name], and what defines the name at the end of the page.
+REFERENCE = re.compile(r"\[[^\]]*\]\[([^\]]+)\]")
+DEFINITION = re.compile(r"^\[([^\]]+)\]: (\S+)$", re.MULTILINE)
+# A link to a file of this repository, in the form that README.md and the metadata need on package indexes.
+OWN = re.compile(
+    r"https://(?:github\.com/spacy-pll/spacy-pll/blob|raw\.githubusercontent\.com/spacy-pll/spacy-pll)/main/([^\s)\"#?]+)"
+)
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -115,14 +122,32 @@ def test_the_lists_of_exceptions_hold_nothing_that_no_page_has(part):
 @PAGE
 def test_links_lead_somewhere(page):
     for target in LINK.findall(read_prose(page)):
-        if target.startswith("https://"):
-            continue
         path, _, anchor = target.partition("#")
-        file = (page.parent / path).resolve() if path else page
+        own = OWN.fullmatch(path)
+        if target.startswith("https://") and not own:
+            continue
+        file = ROOT / own[1] if own else (page.parent / path).resolve() if path else page
         assert file.exists(), f"{page.name}: {target}"
         if anchor:
             headings = re.findall(r"^#+ (.*)$", read_prose(file), re.MULTILINE)
             assert anchor in map(slug, headings), f"{page.name}: {target}"
+
+
+def test_the_readme_has_no_link_that_breaks_on_a_package_index():
+    prose = read_prose(ROOT / "README.md")
+    defined = dict(DEFINITION.findall(prose))
+    assert set(REFERENCE.findall(prose)) == defined.keys()
+    targets = [*LINK.findall(prose), *defined.values()]
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", read_prose(ROOT / "README.md"))
+    assert pictures and all("//raw.githubusercontent.com/" in target for target in pictures)
+
+
+def test_links_into_this_repository_name_files_that_are_there():
+    files = [*PAGES, *(ROOT / name for name in ("setup.cfg", "CITATION.cff", "CHANGELOG.md", "docs/universe.json"))]
+    named = {path for file in files for path in OWN.findall(file.read_text(encoding="utf8"))}
+    assert {"CHANGELOG.md", "docs/README.md", "docs/souvenir.svg"} <= named
+    assert [path for path in named if not (ROOT / path).is_file()] == []
 
 
 def slug(heading: str) -> str:
@@ -136,6 +161,8 @@ def test_files_modules_and_commands_in_the_text_are_there(page):
     for code in CODE.findall(read_prose(page).replace("\n", " ")):
         if re.fullmatch(r"(scripts|tests|docs|benchmarks|spacy_pll)/[\w./]*", code):
             assert (ROOT / code).exists(), f"{page.name}: {code}"
+        elif test := re.fullmatch(r"(tests/[\w/]+\.py)::(\w+)", code):
+            assert f"def {test[2]}(" in (ROOT / test[1]).read_text(encoding="utf8"), f"{page.name}: {code}"
         elif re.fullmatch(r"spacy_pll(\.\w+)+", code):
             find(code)
         elif re.match(r"pytest |python (scripts|benchmarks|-m pytest|-m spacy project)", code):
@@ -167,7 +194,8 @@ def test_citation_names_this_version():
 
 
 def test_the_readme_stays_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf8").splitlines()) <= 170
+    text = (ROOT / "README.md").read_text(encoding="utf8")
+    assert len(DEFINITION.sub("", text).rstrip().splitlines()) <= 170
 
 
 @pytest.mark.parametrize(

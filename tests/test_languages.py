@@ -17,11 +17,11 @@ import pytest
 import spacy
 import spacy.lang
 import torch
-from spacy_transformers.span_getters import get_doc_spans
 
 from spacy_pll import PLLScorer
 from spacy_pll.language_model.log_probs import PendingLogProbs
 from spacy_pll.scoring.wordpieces import WORDS
+from spacy_pll.span_getters import get_doc_spans
 
 from .conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer
 from .scoring.test_wordpieces import check_alignment

@@ -21,6 +21,7 @@ ORDER = [
     "component",
     "extensions",
     "prediction",
+    "span_getters",
     "language_model",
     "scoring",
     "metrics",

@@ -33,7 +33,10 @@ def quiet(check):
         check()
 
 
-@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("roberta", "albert")]
+
+
+@pytest.mark.parametrize("architecture", ["bert", *SLOW])
 def test_alone_in_any_batch_and_in_any_order(make_nlp, architecture):
     nlp = make_nlp(architecture, metrics=METRICS, keep_pieces=True)
     scorer, alone = nlp.get_pipe("pll"), {}

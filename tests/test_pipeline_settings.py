@@ -75,3 +75,14 @@ def test_scores_are_those_of_a_pipeline_made_by_hand(model_folder, make_nlp):
     nlp, expected = make_pipeline(PipelineSettings(str(model_folder("bert")))), make_nlp("bert")
     for text in SENTENCES:
         assert nlp(text)._.pll == pytest.approx(expected(text)._.pll, abs=1e-5)
+
+
+def test_what_the_model_expected_is_kept_as_the_settings_or_the_saved_pipeline_say(model_folder, make_nlp, tmp_path):
+    model = str(model_folder("bert"))
+    new = get_scorer(make_pipeline(PipelineSettings(model, alternatives=2, distribution=True)))
+    assert (new.alternatives, new.distribution) == (2, True)
+    make_nlp("bert", alternatives=3, distribution=True).to_disk(tmp_path)
+    kept = get_scorer(make_pipeline(PipelineSettings(str(tmp_path))))
+    assert (kept.alternatives, kept.distribution) == (3, True)
+    changed = get_scorer(make_pipeline(PipelineSettings(str(tmp_path), alternatives=0, distribution=False)))
+    assert (changed.alternatives, changed.distribution) == (0, False)

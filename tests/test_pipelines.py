@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tarfile
 import venv
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from .conftest import PARAGRAPH, SENTENCES, scores
-
-ROOT = Path(__file__).parents[1]
 
 
 def run_spacy(*arguments):
@@ -63,7 +60,7 @@ def test_after_entities_are_merged(make_nlp):
 
 @pytest.mark.parametrize("stride", [3, 7, 12])
 def test_strided_spans_score_every_piece_once(make_nlp, stride):
-    getter = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 12, "stride": stride}
+    getter = {"@span_getters": "spacy-pll.strided_spans.v1", "window": 12, "stride": stride}
     doc = make_nlp("roberta", get_spans=getter, keep_pieces=True)(PARAGRAPH)
     assert all(token._.pll is not None for token in doc)
     assert doc._.pll_pieces == sum(token._.pll_pieces for token in doc) == len(doc._.pll_data["ids"])
@@ -195,27 +192,15 @@ def test_apply(make_nlp, tmp_path, batch_size):
 
 
 @pytest.mark.slow
-def test_the_source_distribution_has_all_that_a_reader_needs(tmp_path):
-    """The suite, what it reads, and what builds and checks the package."""
-    pytest.importorskip("setuptools", minversion="68", reason="needs setuptools: pip install 'spacy-pll[test-all]'")
-    names = ["spacy_pll", "tests", "scripts", "benchmarks", "docs", ".ci"]
-    for name in names:
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    endings = (".cfg", ".cff", ".in", ".md", ".toml", ".txt", ".yml")
-    for path in [ROOT / "LICENSE", *(path for path in ROOT.iterdir() if path.suffix in endings)]:
-        shutil.copy(path, tmp_path)
-    expected = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    build = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
-    subprocess.run([sys.executable, "-c", build], check=True, capture_output=True, cwd=tmp_path)
-    [archive] = (tmp_path / "dist").iterdir()
-    with tarfile.open(archive) as files:
-        assert expected <= {name.partition("/")[2] for name in files.getnames()}
-
-
-@pytest.mark.slow
-def test_a_package_installs_and_loads_in_a_fresh_environment(make_nlp, tmp_path):
+def test_a_package_installs_and_loads_in_a_fresh_environment(model_folder, tmp_path):
+    """With the model card and the licence of the model."""
     pytest.importorskip("wheel", reason="wheel is not installed: pip install 'spacy-pll[test-all]'")
-    nlp = make_nlp("bert")
+    shutil.copytree(model_folder("bert"), tmp_path / "model")
+    documents = {"README.md": "the card", "LICENSE": "the licence"}
+    for name, text in documents.items():
+        (tmp_path / "model" / name).write_text(text)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(tmp_path / "model")}})
     expected = nlp(SENTENCES[0])._.pll
     nlp.to_disk(tmp_path / "pipeline")
     (tmp_path / "packages").mkdir()
@@ -230,7 +215,8 @@ def test_a_package_installs_and_loads_in_a_fresh_environment(make_nlp, tmp_path)
     (site / "here.pth").write_text("\n".join(here))
     install = ["-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation", "--quiet", package]
     subprocess.run([python, *install], check=True, capture_output=True, cwd=tmp_path)
-    assert list(site.glob("en_tiny_pll*"))
+    (installed,) = site.glob("en_tiny_pll/en_tiny_pll-*/pll/model")
+    assert {name: (installed / name).read_text() for name in documents} == documents
     code = f"import spacy; print(spacy.load('en_tiny_pll')({SENTENCES[0]!r})._.pll)"
     out = subprocess.run(
         [python, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path, env={"HF_HUB_OFFLINE": "1"}

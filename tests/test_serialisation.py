@@ -9,9 +9,14 @@ import warnings
 import numpy as np
 import pytest
 import spacy
+import srsly
+import torch
 import transformers as hf
+from safetensors.torch import load_file
 from spacy.tokens import Doc, DocBin
 
+from spacy_pll.language_model import BUILTIN
+from spacy_pll.language_model.checksums import NAME
 from spacy_pll.language_model.masked import MaskedLanguageModel
 
 from .conftest import PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, scores
@@ -99,9 +104,103 @@ def test_saving_before_the_first_doc_saves_the_weights(model_folder, tmp_path, m
     assert spacy.load(tmp_path / "pipeline")(PARAGRAPH)._.pll == make_nlp("bert")(PARAGRAPH)._.pll
 
 
-def test_bytes_cannot_write_outside_their_folder(gone):
-    import srsly
+def in_folder(folder, transformer, **documents):
+    """A folder of Hugging Face with this model, and a pipeline that uses it."""
+    transformer.save_pretrained(folder)
+    get_tokenizer("wordpiece").save_pretrained(folder)
+    for name, text in documents.items():
+        (folder / name).write_text(text)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(folder)}})
+    return nlp
 
+
+def declared_dtype(folder):
+    """What config.json says: transformers 5 calls `dtype` what 4 calls `torch_dtype`."""
+    config = json.loads((folder / "config.json").read_text())
+    return config.get("dtype") or config["torch_dtype"]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "dtype"),
+    [("bert", torch.float32), ("bert", torch.float16), ("modernbert", torch.bfloat16)],
+    ids=str,
+)
+def test_the_weights_keep_the_dtype_of_their_file(tmp_path, architecture, dtype):
+    """Tied weights are written once, as in the file that was read."""
+    transformer = build_transformer(architecture, get_tokenizer("wordpiece")).to(dtype)
+    nlp = in_folder(tmp_path / "source", transformer)
+    original = load_file(tmp_path / "source" / "model.safetensors")
+    expected = scores(nlp(PARAGRAPH))
+    for generation in ("first", "second"):
+        nlp.to_disk(tmp_path / generation)
+        model = tmp_path / generation / "pll" / "model"
+        saved = load_file(model / "model.safetensors")
+        assert {name: tensor.dtype for name, tensor in saved.items()} == {name: dtype for name in original}
+        assert all(torch.equal(saved[name], tensor) for name, tensor in original.items())
+        assert declared_dtype(model) == declared_dtype(tmp_path / "source") == str(dtype).split(".")[1]
+        nlp = spacy.load(tmp_path / generation)
+        assert (scores(nlp(PARAGRAPH)) == expected).all()
+    other = spacy.blank("en")
+    other.add_pipe("pll")
+    other.from_bytes(nlp.to_bytes())
+    assert (scores(other(PARAGRAPH)) == expected).all()
+    files = srsly.msgpack_loads(other.get_pipe("pll").model.to_bytes())
+    assert files["model.safetensors"] == (model / "model.safetensors").read_bytes()
+
+
+def test_weights_that_do_not_fit_the_dtype_stay_float32(tmp_path):
+    """config.json says float16, and some weights are not numbers of float16: those would be rounded."""
+    transformer = build_transformer("bert", get_tokenizer("wordpiece"))
+    names = {name for name, tensor in transformer.named_parameters() if torch.equal(tensor.half().float(), tensor)}
+    nlp = in_folder(tmp_path / "source", transformer)
+    config = tmp_path / "source" / "config.json"
+    config.write_text(config.read_text().replace('"float32"', '"float16"'))
+    expected = scores(nlp(PARAGRAPH))
+    nlp.to_disk(tmp_path / "saved")
+    saved = load_file(tmp_path / "saved" / "pll" / "model" / "model.safetensors")
+    assert {name for name, tensor in saved.items() if tensor.dtype == torch.float16} == names & saved.keys()
+    assert {tensor.dtype for tensor in saved.values()} == {torch.float16, torch.float32}
+    reloaded = spacy.load(tmp_path / "saved")
+    assert (scores(reloaded(PARAGRAPH)) == expected).all()
+    assert {parameter.dtype for parameter in reloaded.get_pipe("pll").model.transformer.parameters()} == {torch.float32}
+
+
+def test_model_card_and_licence_are_saved_with_the_model(tmp_path):
+    transformer = build_transformer("bert", get_tokenizer("wordpiece"))
+    nlp = in_folder(tmp_path / "source", transformer, **{"README.md": "the card", "LICENSE": "the licence"})
+    nlp.initialize()
+    shutil.rmtree(tmp_path / "source")
+    nlp.to_disk(tmp_path / "first")
+    other = spacy.blank("en")
+    other.add_pipe("pll")
+    other.from_bytes(spacy.load(tmp_path / "first").to_bytes())
+    other.to_disk(tmp_path / "second")
+    for pipeline in ("first", "second"):
+        model = tmp_path / pipeline / "pll" / "model"
+        assert (model / "README.md").read_text() == "the card" and (model / "LICENSE").read_text() == "the licence"
+        listed = {line[66:] for line in (model / NAME).read_text().splitlines()}
+        assert listed == {path.name for path in model.iterdir()} - {NAME}
+
+
+def test_the_built_in_model_is_saved_as_it_is(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll")
+    expected = scores(nlp(SENTENCES[0]))
+    nlp.to_disk(tmp_path)
+    saved = tmp_path / "pll" / "model"
+    for name in ("README.md", "LICENSE"):
+        assert (saved / name).read_bytes() == (BUILTIN / name).read_bytes()
+    original, weights = (load_file(folder / "model.safetensors") for folder in (BUILTIN, saved))
+    assert original.keys() == weights.keys()
+    assert all(
+        tensor.dtype == torch.float16 and torch.equal(tensor, weights[name]) for name, tensor in original.items()
+    )
+    assert (saved / "model.safetensors").stat().st_size < 15_000_000
+    assert (scores(spacy.load(tmp_path)(SENTENCES[0])) == expected).all()
+
+
+def test_bytes_cannot_write_outside_their_folder(gone):
     with pytest.raises(ValueError, match="file named '../evil'"):
         MaskedLanguageModel("x").from_bytes(srsly.msgpack_dumps({"../evil": b"x"}))
 
@@ -118,6 +217,7 @@ assert "spacy_pll" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_docbin_is_read_by_a_process_that_does_not_know_this_package(make_nlp, tmp_path):
     docs = list(make_nlp()(text) for text in SENTENCES)
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")

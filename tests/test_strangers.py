@@ -7,6 +7,7 @@ import pytest
 import spacy
 import srsly
 import torch
+import transformers
 from safetensors.torch import load_file
 from spacy.util import load_config
 
@@ -100,8 +101,12 @@ def test_code_beside_a_known_architecture_is_not_imported(folder, marker, monkey
 def test_an_architecture_that_brings_its_code_is_refused(folder, marker, file, entries):
     plant(folder, marker)
     change(folder / "pll" / "model" / file, **entries)
-    with pytest.raises(ValueError, match="needs code that comes with it, which is never run here"):
-        spacy.load(folder)
+    if file == "tokenizer_config.json" and transformers.__version__.startswith("5."):
+        # There a tokenizer.json is read by the same class whatever the name of the tokenizer's own.
+        assert spacy.load(folder)(SENTENCES[0])._.pll < 0
+    else:
+        with pytest.raises(ValueError, match="needs code that comes with it, which is never run here"):
+            spacy.load(folder)
     assert not marker.exists()
 
 
@@ -120,7 +125,7 @@ def test_a_config_cannot_allow_code(folder, marker, setting):
     ("old", "new"),
     [
         ('@architectures = "spacy-pll.MaskedLM.v1"', '@architectures = "evil.Model"'),
-        ('"spacy-transformers.doc_spans.v1"', '"evil"'),
+        ('"spacy-pll.doc_spans.v1"', '"evil"'),
         ('metrics = ["word_l2r"]', 'metrics = ["evil.Model"]'),
         ('factory = "pll"', 'factory = "evil"'),
         ("before_creation = null", 'before_creation = {"@callbacks":"evil.Model"}'),

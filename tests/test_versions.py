@@ -25,6 +25,7 @@ IN_BOTH = {
     "PreTrainedModel",
     "PreTrainedTokenizerBase",
     "PreTrainedTokenizerFast",
+    "utils.cached_file",
     "utils.logging",
 }
 # Arguments and methods that transformers 5 took away or renamed.

@@ -1,7 +1,7 @@
 """The options that several commands have, each written once."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Annotated
 
@@ -22,11 +22,17 @@ def one_of(*choices: str) -> dict:
     return {"callback": check, "metavar": f"[{'|'.join(choices)}]"}
 
 
+# Options of commands that show tokens.
+EXPECTED = ("alternatives", "distribution")
+
 ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
 BatchSizeOption = Annotated[
-    int, typer.Option(min=1, help="Texts per batch. Identical masked contexts in a batch run once.")
+    int,
+    typer.Option(min=1, help="Texts per batch. Masked contexts that occur several times in a batch are computed once."),
 ]
-ProcessesOption = Annotated[int, typer.Option(min=-1, help="Worker processes on a CPU; -1 for one per core.")]
+ProcessesOption = Annotated[
+    int, typer.Option(min=-1, help="Number of worker processes, on a CPU. -1 for one per core.")
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
@@ -68,6 +74,31 @@ def make_settings(
             show_default=False,
         ),
     ] = None,
+    alternatives: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="How many alternatives to keep for each token: what the model expected in its place. [default: 0]",
+            show_default=False,
+        ),
+    ] = None,
+    distribution: Annotated[
+        bool | None,
+        typer.Option(
+            "--distribution/--no-distribution",
+            help="Keep the rank of each token and the entropy of the model's prediction. [default: no]",
+            show_default=False,
+        ),
+    ] = None,
+    one_pass: Annotated[
+        bool,
+        typer.Option(
+            "--one-pass",
+            help="Score with a model that `pll distill` wrote: one forward pass per text, approximate scores. Give its "
+            "folder with --model. [default: the built-in one-pass model]",
+            show_default=False,
+        ),
+    ] = False,
     lang: Annotated[
         str, typer.Option(help="Language of spaCy's tokenizer. Not used if --model is a spaCy pipeline.")
     ] = "en",
@@ -76,7 +107,7 @@ def make_settings(
         str | None,
         typer.Option(
             **one_of(*PRECISIONS),
-            help="bfloat16 runs the forward passes under autocast. [default: float32]",
+            help="Data type of the forward passes. bfloat16 uses autocast. [default: float32]",
             show_default=False,
         ),
     ] = None,
@@ -91,16 +122,19 @@ def make_settings(
         lang=lang,
         precision=precision,
         mask_spacing=mask_spacing,
+        alternatives=alternatives,
+        distribution=distribution,
+        one_pass=one_pass,
         gpu_id=gpu_id,
     )
 
 
-def pipeline_options(*, without: str | None = None) -> Callable[[Callable], Callable]:
+def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Callable], Callable]:
     """Give a command the options of `make_settings` in place of its parameter `settings`.
 
-    without (Optional[str]): An option that the command does not have.
+    without (Collection[str]): Options that the command does not have.
     """
-    shared = [option for option in inspect.signature(make_settings).parameters.values() if option.name != without]
+    shared = [option for option in inspect.signature(make_settings).parameters.values() if option.name not in without]
 
     def decorate(command: Callable) -> Callable:
         parameters = []

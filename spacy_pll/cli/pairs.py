@@ -11,16 +11,17 @@ from ..evaluation.minimal_pairs import BLIMP, Accuracy, accuracies, read_pairs, 
 from ..evaluation.scoring import score_distinct
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
-from .options import BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
+from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 
-@pipeline_options()
+@pipeline_options(without=EXPECTED)
 def pairs_cli(
     path: Annotated[
         str,
         typer.Argument(
-            help="A file of minimal pairs (.jsonl, .csv or .tsv), or a folder of such files.", show_default=False
+            help="A file of minimal pairs (.jsonl, .csv, .tsv or .parquet), or a folder of such files.",
+            show_default=False,
         ),
     ],
     settings: PipelineSettings,
@@ -65,7 +66,7 @@ def pairs_cli(
     The accuracy is the share of pairs in which the better sentence has the higher score. Ties count as half.
 
     PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences. The intervals are
-    bootstrap intervals. They resample the pairs of each paradigm (the smaller groups).
+    bootstrap intervals, for which pairs are resampled within each paradigm (the smaller groups).
     """
     with shown_errors():
         files = check_output(output, (".json", ".csv"), force)
@@ -88,6 +89,7 @@ def pairs_cli(
             "model": settings.model or "builtin",
             "words": scorer.words,
             "mask_spacing": scorer.mask_spacing,
+            "one_pass": settings.one_pass,
             "per_piece": per_piece,
             "sample": sample,
             "bootstrap": bootstrap,

@@ -12,7 +12,7 @@ from ..corpus.readers import InputError, read_records
 from ..evaluation.perplexity import corpus_perplexity
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
-from .options import BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
+from .options import EXPECTED, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 UNITS = {
@@ -22,14 +22,14 @@ UNITS = {
 }
 
 
-@pipeline_options()
+@pipeline_options(without=EXPECTED)
 def ppl_cli(
     path: Annotated[
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A file (.txt with one text per line, .jsonl, .csv, .tsv or .spacy), a folder of such files, or - for "
-            ".txt on standard input.",
+            help="A file (.txt with one text per line, .jsonl, .csv, .tsv, .spacy or .parquet), a folder of such "
+            "files, or - for .txt on standard input.",
             show_default=False,
         ),
     ],
@@ -62,6 +62,7 @@ def ppl_cli(
             "model": settings.model or "builtin",
             "words": scorer.words,
             "mask_spacing": scorer.mask_spacing,
+            "one_pass": settings.one_pass,
         }
         for file in files:
             write_json(file, {"settings": used, **result})

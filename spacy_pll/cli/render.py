@@ -20,8 +20,8 @@ def render_cli(
     input: Annotated[
         str,
         typer.Argument(
-            help="A file (.txt with one text per line, .jsonl, .csv, .tsv or .spacy), a folder of such files, or - for "
-            ".txt on standard input.",
+            help="A file (.txt with one text per line, .jsonl, .csv, .tsv, .spacy or .parquet), a folder of such "
+            "files, or - for .txt on standard input.",
             show_default=False,
         ),
     ],
@@ -35,7 +35,8 @@ def render_cli(
     """Write a web page with the tokens of a corpus coloured by score.
 
     Texts can be searched and sorted. The page is one file that loads nothing else. So you can mail it and open it
-    anywhere.
+    anywhere. With --alternatives or --distribution, the page shows what the model expected in the place of a token when
+    you hover over it or focus it with the keyboard.
     """
     with shown_errors():
         if output.suffix.lower() not in (".html", ".htm"):
@@ -45,7 +46,7 @@ def render_cli(
             list_files(input)  # fails before the model is loaded
         nlp = make_pipeline(replace(settings, keep_pieces=True))
         scorer = get_scorer(nlp)
-        view = View(scorer.names, scorer.names.columns, vmin)
+        view = View(scorer.names, scorer.names.columns, vmin, scorer.alternatives > 0 or scorer.distribution)
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
         about = f"Pseudo-log-likelihood ({', '.join(scorer.metrics)}) under the model {scorer.model.title}"
         texts = (record.text for record in read_records(input, column, nlp.vocab))

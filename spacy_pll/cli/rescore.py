@@ -28,7 +28,7 @@ from ..evaluation.rescoring import (
 from ..evaluation.scoring import score_distinct
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
-from .options import BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
+from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 EDITS = ("substitutions", "deletions", "insertions")
@@ -45,7 +45,7 @@ def parse_grid(value: str) -> list[float]:
         ) from None
 
 
-@pipeline_options(without="metrics")
+@pipeline_options(without=("metrics", *EXPECTED))
 def rescore_cli(
     path: Annotated[
         str, typer.Argument(metavar="NBEST", help=f"A .jsonl file. Each line is a list: {FORMAT}", show_default=False)
@@ -55,7 +55,8 @@ def rescore_cli(
         str | None, typer.Option(help="Name of the metric. [default: word_l2r]", show_default=False)
     ] = None,
     weight: Annotated[
-        float | None, typer.Option(help="Weight of the PLL added to the first-pass score.", show_default=False)
+        float | None,
+        typer.Option(help="Weight of the PLL, which is added to the first-pass score.", show_default=False),
     ] = None,
     dev: Annotated[
         str | None,

@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..corpus.formats import FORMATS
+from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM, InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
@@ -27,7 +28,7 @@ def score_cli(
         ),
     ],
     output_path: Annotated[
-        str, typer.Argument(metavar="OUTPUT", help=f"A file ({', '.join(FORMATS)}), or - for JSON lines.")
+        str, typer.Argument(metavar="OUTPUT", help=f"A file ({', '.join(ENDINGS)}), or - for JSON lines.")
     ],
     settings: PipelineSettings,
     column: ColumnOption = "text",
@@ -50,10 +51,11 @@ def score_cli(
     force: ForceOption = False,
     engine: Annotated[
         str,
-        typer.Option(**one_of(LOCAL, RAY), help="ray scores with several processes or machines, using Ray Data."),
+        typer.Option(**one_of(LOCAL, RAY), help="With ray, several processes or machines score, using Ray Data."),
     ] = LOCAL,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="With --engine ray: workers, each with its own model. [default: 1]")
+        int | None,
+        typer.Option(min=1, help="With --engine ray: number of workers, each with its own model. [default: 1]"),
     ] = None,
     gpus_per_worker: Annotated[
         float | None, typer.Option(min=0, max=1, help="With --engine ray: GPUs per worker, from 0 to 1. [default: 0]")
@@ -61,20 +63,20 @@ def score_cli(
     id_column: Annotated[
         str | None,
         typer.Option(
-            help="With --engine ray: the column to sort by. If there is no such column, the texts are numbered. "
-            "[default: id]"
+            help="With --engine ray: the column of ids. Rows are sorted by id. Without such a column, the "
+            "texts are numbered. [default: id]"
         ),
     ] = None,
 ):
     """Score the texts of a file or folder, and write the scores to a file.
 
-    Scores are natural logarithms. In .txt files each line is a text. Other columns of .jsonl, .csv and .tsv files are
-    copied.
+    Scores are natural logarithms. In .txt files each line is a text. Other columns of .jsonl, .csv, .tsv and
+    .parquet files are copied. Parquet keeps their types. It needs the extra `[parquet]`.
 
     Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
     command with --resume.
 
-    With --engine ray, INPUT can also be Parquet, and OUTPUT is a folder of Parquet files.
+    With --engine ray, OUTPUT is a folder of Parquet files.
     """
     with shown_errors():
         if engine == RAY:
@@ -95,6 +97,8 @@ def score_cli(
             )
             return
         _check_unset(LOCAL, {"--workers": workers, "--gpus-per-worker": gpus_per_worker, "--id-column": id_column})
+        if settings.alternatives and not tokens and Path(output_path).suffix.lower() != ".spacy":
+            raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")
         if tokens and prodigy:
             raise InputError("--prodigy writes one task per text. Leave out --tokens.")
         if resume and STANDARD_STREAM in (input_path, output_path):

@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Token
 from wasabi import table
 
+from ..analysis.visualize.expected import format_percent, readable_alternatives
 from ..extensions import Names, pieces_by_token
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
@@ -20,22 +21,25 @@ def show_cli(
 ):
     """Print the tokens of some texts with their wordpieces and scores.
 
-    Scores are natural logarithms. The last row has the sums.
+    Scores are natural logarithms. The last row has the sums. With --alternatives, the last column shows what the model
+    expected in the place of each token, with probabilities. With --distribution, there are columns for the rank of the
+    token and the entropy of the model's prediction, in nats.
     """
     with shown_errors():
         nlp = make_pipeline(replace(settings, keep_pieces=True))
-        names = get_scorer(nlp).names
+        scorer = get_scorer(nlp)
         # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
         clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]
         for doc in nlp.pipe(clean):
-            print(score_table(doc, names))
+            print(score_table(doc, scorer.names, scorer.alternatives > 0, scorer.distribution))
 
 
-def score_table(doc: Doc, names: Names) -> str:
+def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution: bool = False) -> str:
     """A doc's tokens with their wordpieces and scores, and the sums in the last row.
 
     doc (Doc): Scored with `keep_pieces`.
     names (Names): What the component calls its attributes.
+    alternatives, distribution (bool): Whether to show what the component's settings of these names add.
     """
     columns = names.columns
     groups, pieces = pieces_by_token(doc, names), doc._.get(names.data)["pieces"]
@@ -44,6 +48,8 @@ def score_table(doc: Doc, names: Names) -> str:
             token.text,
             " ".join(pieces[i] for i in groups[token.i]),
             *(_shown(token._.get(name)) for name in columns.values()),
+            *((_shown(token._.get(names.rank), "d"), _shown(token._.get(names.entropy))) if distribution else ()),
+            *([_listed(token, names)] if alternatives else ()),
         )
         for token in doc
         if not token.is_space
@@ -53,8 +59,24 @@ def score_table(doc: Doc, names: Names) -> str:
     footer = (*total, *(f"{doc._.get(name) or 0.0:.2f}" for name in columns.values()))
     aligns: list[Literal["l", "r"]] = ["l", "l"]
     aligns.extend("r" for _ in columns)
-    return table(rows, header=("token", "wordpieces", *columns), footer=footer, divider=True, aligns=aligns)
+    header = ("token", "wordpieces", *columns)
+    if distribution:
+        top1, entropy = doc._.get(names.top1), doc._.get(names.entropy)
+        header = (*header, "rank", "entropy")
+        footer = (*footer, "" if top1 is None else f"{format_percent(top1)} rank 1", _shown(entropy))
+        aligns += ["r", "r"]
+    if alternatives:
+        header, footer = (*header, "expected"), (*footer, "")
+        aligns.append("l")
+    # Only the last column is wider than what is in it.
+    lines = table(rows, header=header, footer=footer, divider=True, aligns=aligns, max_col=60).split("\n")
+    return "\n".join(line.rstrip() if alternatives else line for line in lines)
 
 
-def _shown(score: float | None) -> str:
-    return "" if score is None else f"{score:.2f}"
+def _listed(token: Token, names: Names) -> str:
+    """ "are 41.0 %, were 20.1 %": the alternatives with their probabilities."""
+    return ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names))
+
+
+def _shown(value: float | None, spec: str = ".2f") -> str:
+    return "" if value is None else f"{value:{spec}}"

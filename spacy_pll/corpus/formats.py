@@ -6,12 +6,16 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 from spacy.tokens import DocBin
 
-from .readers import FIELDS, STANDARD_STREAM, InputError
-from .rows import ProdigyRows, ScoredText, TextRows, TokenRows
+from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError
+from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, column_order
+
+if TYPE_CHECKING:
+    from .parquet.table import ParquetTable
 
 Rows = TextRows | TokenRows | ProdigyRows
 
@@ -85,9 +89,8 @@ class CsvTable(JsonLines):
     """Comma-separated values with a header. Lists of wordpieces are joined with spaces."""
 
     def __init__(self, rows: TextRows | TokenRows, fields: list[str]):
-        first = [rows.column, *fields] if isinstance(rows, TextRows) else ["doc", "token", rows.column, *fields]
         self.rows = rows
-        self.header = [*first, *(name for name in rows.columns if name not in first)]
+        self.header = column_order(rows, fields)
 
     def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
         for text in scored:
@@ -131,8 +134,9 @@ class SpacyDocs:
         yield merged.to_bytes()
 
 
-Format = JsonLines | SpacyDocs
-FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".spacy": SpacyDocs}
+Format = Union[JsonLines, SpacyDocs, "ParquetTable"]
+FORMATS: dict[str, type[JsonLines] | type[SpacyDocs]] = {".jsonl": JsonLines, ".csv": CsvTable, ".spacy": SpacyDocs}
+ENDINGS = (*FORMATS, PARQUET)
 
 
 def find_format(path: str, rows: type[Rows]) -> type[Format]:
@@ -149,10 +153,15 @@ def find_format(path: str, rows: type[Rows]) -> type[Format]:
         return ProdigyTasks
     if path == STANDARD_STREAM:
         return JsonLines
-    if ending not in FORMATS:
-        raise InputError(f"OUTPUT must end in {', '.join(FORMATS)}, or be - for JSON lines. It is {path!r}.")
+    if ending not in ENDINGS:
+        raise InputError(f"OUTPUT must end in {', '.join(ENDINGS)}, or be - for JSON lines. It is {path!r}.")
+    if ending == PARQUET:
+        from .parquet.table import ParquetTable  # needs the extra `[parquet]`
+
+        return ParquetTable
     if rows is TokenRows and FORMATS[ending] is SpacyDocs:
         raise InputError(
-            "A .spacy file contains whole docs with all their tokens. Leave out --tokens, or write .jsonl or .csv."
+            "A .spacy file contains whole docs with all their tokens. Leave out --tokens, or write .jsonl, .csv or "
+            ".parquet."
         )
     return FORMATS[ending]

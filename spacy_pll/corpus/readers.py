@@ -1,9 +1,10 @@
-"""Texts from files: .txt, .jsonl, .csv, .tsv, .spacy, a folder of these, or standard input."""
+"""Texts from files: .txt, .jsonl, .csv, .tsv, .spacy, .parquet, a folder of these, or standard input."""
 
 import csv
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -11,6 +12,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 STANDARD_STREAM = "-"
+PARQUET = ".parquet"
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 
 
@@ -27,7 +29,11 @@ class Record(NamedTuple):
 
 
 def read_records(
-    path: str, column: str = "text", vocab: Vocab | None = None, file_format: str | None = None
+    path: str,
+    column: str = "text",
+    vocab: Vocab | None = None,
+    file_format: str | None = None,
+    typed: bool = False,
 ) -> Iterator[Record]:
     """Read texts one by one. Only .spacy files are read into memory as a whole, one file at a time.
 
@@ -36,19 +42,21 @@ def read_records(
     column (str): The column, or key, that holds the text.
     vocab (Optional[Vocab]): For the docs of .spacy files.
     file_format (Optional[str]): Such as ".jsonl". None uses the ending of the name, or .txt for standard input.
+    typed (bool): Whether the fields from Parquet files are Arrow's scalars, which keep their types. Otherwise they are
+        values that JSON has.
     YIELDS (Record): In the order of the input.
     RAISES (InputError): A line cannot be read; the message gives its number.
     """
     if path == STANDARD_STREAM:
-        reader = _reader(file_format or ".txt", "standard input")
+        reader = _reader(file_format or ".txt", "standard input", typed)
         yield from reader(sys.stdin.buffer, "standard input", column, vocab)
     elif Path(path).is_dir():
         for file in list_files(path):
-            for record in read_records(str(file), column, vocab):
+            for record in read_records(str(file), column, vocab, typed=typed):
                 # A field `file` that the record already has is kept.
                 yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
     elif Path(path).is_file():
-        reader = _reader(file_format or Path(path).suffix.lower(), path)
+        reader = _reader(file_format or Path(path).suffix.lower(), path, typed)
         with open(path, "rb") as stream:
             yield from reader(stream, str(path), column, vocab)
     else:
@@ -68,11 +76,11 @@ def list_files(path: str) -> list[Path]:
     return files
 
 
-def _reader(file_format: str, path: str) -> Callable:
+def _reader(file_format: str, path: str, typed: bool) -> Callable:
     if file_format not in READERS:
         known = ", ".join(READERS)
         raise InputError(f"{path}: the format {file_format!r} cannot be read. The known formats are: {known}.")
-    return READERS[file_format]
+    return partial(_read_parquet, typed=typed) if file_format == PARQUET else READERS[file_format]
 
 
 def _decoded(file: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
@@ -174,10 +182,14 @@ def get_text(row: dict, location: str, column: str, option: str | None = "--colu
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict]]:
-    """The rows of a .jsonl, .csv or .tsv file with all their columns, each with its location."""
+    """The rows of a .jsonl, .csv, .tsv or .parquet file with all their columns, each with its location."""
     with path.open("rb") as file:
         if path.suffix.lower() == ".jsonl":
             yield from read_json_rows(file, str(path))
+        elif path.suffix.lower() == PARQUET:
+            from .parquet import reader  # needs the extra `[parquet]`
+
+            yield from reader.read_rows(file, str(path))
         else:
             yield from read_csv_rows(file, str(path), "\t" if path.suffix.lower() == ".tsv" else ",")
 
@@ -191,4 +203,17 @@ def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) ->
         yield Record(f"{name}, doc {number}", doc, dict(doc.user_data.get(FIELDS) or {}))
 
 
-READERS = {".txt": _read_txt, ".jsonl": _read_jsonl, ".csv": _read_csv, ".tsv": _read_tsv, ".spacy": _read_spacy}
+def _read_parquet(file: IO[bytes], name: str, column: str, vocab, typed: bool = False) -> Iterator[Record]:
+    from .parquet import reader  # needs the extra `[parquet]`
+
+    yield from reader.read_records(file, name, column, typed)
+
+
+READERS: dict[str, Callable] = {
+    ".txt": _read_txt,
+    ".jsonl": _read_jsonl,
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
+    ".spacy": _read_spacy,
+    PARQUET: _read_parquet,
+}

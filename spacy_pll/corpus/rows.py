@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from types import GenericAlias
+from typing import Any, NamedTuple, TypeVar
 
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Token
 
+from ..component import PLLScorer
 from ..extensions import Names, pieces_by_token
 from .readers import InputError, Record
 
@@ -19,39 +21,75 @@ class ScoredText(NamedTuple):
     pieces: int  # scored wordpieces
 
 
-class TextRows:
-    """One row per text: the text, its other columns, and its scores (natural logarithm).
+AnyRows = TypeVar("AnyRows", bound="BaseRows")
+
+
+class BaseRows:
+    """What all kinds of rows have.
 
     column (str): The column of the texts.
     names (Names): What the component calls its attributes.
+    alternatives, distribution (bool): Whether the docs have what the component's settings of these names add.
     """
 
     keep_pieces = False
 
-    def __init__(self, column: str, names: Names):
+    def __init__(self, column: str, names: Names, alternatives: bool = False, distribution: bool = False):
         self.column, self.names = column, names
+        self.alternatives, self.distribution = alternatives, distribution
+
+    @classmethod
+    def of(cls: type[AnyRows], scorer: PLLScorer, column: str) -> AnyRows:
+        """The rows of the docs that a component scores."""
+        return cls(column, scorer.names, scorer.alternatives > 0, scorer.distribution)
+
+    @property
+    def expected_of_text(self) -> list[str]:
+        """The attributes of a doc that say how far the model expected its text."""
+        return [self.names.top1, self.names.entropy] if self.distribution else []
+
+
+class TextRows(BaseRows):
+    """One row per text: the text, its other columns, and its scores (natural logarithm)."""
+
+    @property
+    def types(self) -> dict[str, Any]:
+        """The columns that scoring adds, with the Python types of their values. Each may be None."""
+        scores = dict.fromkeys(self.names.columns.values(), float)
+        expected = dict.fromkeys(self.expected_of_text, float)
+        return {**scores, self.names.pieces: int, self.names.perplexity: float, **expected}
 
     @property
     def columns(self) -> list[str]:
         """The columns that scoring adds."""
-        return [*self.names.columns.values(), self.names.pieces, self.names.perplexity]
+        return list(self.types)
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
         scores = {name: doc._.get(name) for name in self.columns}
         yield {self.column: doc.text, **record.fields, **scores}
 
 
-class TokenRows:
-    """One row per token that is not white space: the numbers of text and token, from 0, its scores and wordpieces."""
+class TokenRows(BaseRows):
+    """One row per token that is not white space: the numbers of text and token, from 0, its scores and wordpieces, and
+    what the model expected.
+    """
 
     keep_pieces = True
 
-    def __init__(self, column: str, names: Names):
-        self.column, self.names = column, names
+    @property
+    def types(self) -> dict[str, Any]:
+        scores = dict.fromkeys(self.names.columns.values(), float)
+        return {"doc": int, "token": int, **scores, "surprisal": float, "pieces": list[str], **self.expected_types}
+
+    @property
+    def expected_types(self) -> dict[str, Any]:
+        """The columns of what the model expected, with their types."""
+        types: dict[str, Any] = {"rank": int, "entropy": float} if self.distribution else {}
+        return types | ({"alternatives": list[str], "alternative_log_probs": list[float]} if self.alternatives else {})
 
     @property
     def columns(self) -> list[str]:
-        return ["doc", "token", *self.names.columns.values(), "surprisal", "pieces"]
+        return list(self.types)
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
         groups, pieces = pieces_by_token(doc, self.names), doc._.get(self.names.data)["pieces"]
@@ -62,7 +100,18 @@ class TokenRows:
             primary = token._.get(self.names.score)
             surprisal = None if primary is None else -primary / math.log(2)  # bits
             row = {"doc": number, "token": token.i, self.column: token.text, **record.fields, **scores}
-            yield {**row, "surprisal": surprisal, "pieces": [pieces[i] for i in groups[token.i]]}
+            of_pieces = {"surprisal": surprisal, "pieces": [pieces[i] for i in groups[token.i]]}
+            yield {**row, **of_pieces, **self._expected(token)}
+
+    def _expected(self, token: Token) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        if self.distribution:
+            values = {"rank": token._.get(self.names.rank), "entropy": token._.get(self.names.entropy)}
+        if self.alternatives:
+            found = token._.get(self.names.alternatives)
+            values["alternatives"] = found and [text for text, _, _ in found]
+            values["alternative_log_probs"] = found and [log_prob for _, log_prob, _ in found]
+        return values
 
 
 class ListRows(TextRows):
@@ -73,32 +122,34 @@ class ListRows(TextRows):
     @property
     def token_columns(self) -> dict[str, str]:
         """The columns of lists. For each, the column of `TokenRows` that has the entries of the list."""
-        scores = {f"token_{name}": name for name in self.names.columns.values()}
-        return {"tokens": self.column, **scores, "token_pieces": "pieces"}
+        more = [*self.names.columns.values(), "pieces", *self._of_tokens.expected_types]
+        return {"tokens": self.column, **{f"token_{name}": name for name in more}}
 
     @property
-    def columns(self) -> list[str]:
-        return [*super().columns, *self.token_columns]
+    def _of_tokens(self) -> TokenRows:
+        return TokenRows(self.column, self.names, self.alternatives, self.distribution)
+
+    @property
+    def types(self) -> dict[str, Any]:
+        of_tokens = {self.column: str, **self._of_tokens.types}
+        lists = {name: GenericAlias(list, (of_tokens[key],)) for name, key in self.token_columns.items()}
+        return {**super().types, **lists}
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
-        tokens = list(TokenRows(self.column, self.names)(number, doc, record._replace(fields={})))
+        tokens = list(self._of_tokens(number, doc, record._replace(fields={})))
         lists = {name: [token[key] for token in tokens] for name, key in self.token_columns.items()}
-        for row in TextRows(self.column, self.names)(number, doc, record):
-            yield {**row, **lists}
+        scores = {name: doc._.get(name) for name in super().types}
+        yield {self.column: doc.text, **record.fields, **scores, **lists}
 
 
-class ProdigyRows:
+class ProdigyRows(BaseRows):
     """One task per text, as Prodigy reads it. `meta.score` is the mean score per wordpiece, which `ProdigyTasks`
     replaces with its rank.
 
     The mean is used because the sum would mainly rank texts by their length.
     """
 
-    keep_pieces = False
     columns = ["text", "tokens"]
-
-    def __init__(self, column: str, names: Names):
-        self.names = names
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
         meta = record.fields.get("meta", {})
@@ -110,15 +161,24 @@ class ProdigyRows:
             for token in doc
         ]  # fmt: skip
         score, n = doc._.get(self.names.score), doc._.get(self.names.pieces)
-        scores = {name: doc._.get(name) for name in self.names.columns.values()}
+        scores = {name: doc._.get(name) for name in [*self.names.columns.values(), *self.expected_of_text]}
         meta = {**meta, "score": score / n if n else None, **scores}
         yield {"text": doc.text, **record.fields, "tokens": tokens, "meta": meta}
+
+
+def column_order(rows: TextRows | TokenRows, fields: list[str]) -> list[str]:
+    """The columns of a table in their order: those of the input, with the texts first, then those that scoring adds.
+
+    fields (list[str]): The other columns of the input.
+    """
+    first = [rows.column, *fields] if isinstance(rows, TextRows) else ["doc", "token", rows.column, *fields]
+    return [*first, *(name for name in rows.columns if name not in first)]
 
 
 def check_columns(fields: list[str], added: list[str], source: str):
     """Check that scoring overwrites no column of the input.
 
-    fields (list[str]): The columns of the input.
+    fields (list[str]): The columns of the input, that of the texts included where the rows have it.
     added (list[str]): The columns that scoring adds.
     source (str): The name of the input, for the message.
     RAISES (InputError): A column is in both.

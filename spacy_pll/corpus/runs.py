@@ -5,20 +5,22 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import get_torch_default_device
 
+from ..language_model import BUILTIN
 from ..language_model.checksums import files_digest
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
 from .formats import Format, Rows, find_format
-from .readers import STANDARD_STREAM, Record, list_files, read_records
+from .readers import PARQUET, STANDARD_STREAM, Record, list_files, read_records
 from .resumable import ResumableOutput
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
 from .workers import watch_workers
@@ -67,11 +69,16 @@ class Run:
 
 
 class InputSummary(NamedTuple):
-    """What a first reading of the input finds. Also a part of the manifest."""
+    """What a first reading of the input finds."""
 
     texts: int
     fields: list[str]  # the other columns
     digest: str
+    schema: Any = None  # pyarrow.Schema: the types of all columns, if the output is Parquet
+
+    def manifest(self) -> dict:
+        """What the manifest says about it."""
+        return {"texts": self.texts, "fields": self.fields, "digest": self.digest}
 
 
 def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False):
@@ -87,14 +94,15 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     parts = ResumableOutput(Path(output_path), resume, force)
     nlp = run.make_pipeline()
     with _standard_input_as_file(run) as path:
-        summary = summarize_input(path, run.column, nlp.vocab)
-        output = _make_format(output_format, run, nlp, summary.fields)
-        input_ = {"column": run.column, **summary._asdict()}
+        typed = Path(output_path).suffix.lower() == PARQUET
+        summary = summarize_input(path, run.column, nlp.vocab, typed)
+        output = _make_format(output_format, run, nlp, summary)
+        input_ = {"column": run.column, **summary.manifest()}
         settings = {"rows": run.rows, "batch_size": run.batch_size}
         device = str(get_torch_default_device())
         done = parts.begin(make_manifest(input_, settings, run.pipeline.model, nlp, device))
         if done is not None:
-            records = read_records(path, run.column, nlp.vocab)
+            records = read_records(path, run.column, nlp.vocab, typed=typed)
             _score_to_parts(nlp, records, summary.texts, parts, done, output, run)
 
 
@@ -109,21 +117,33 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     is_stream = run.input_path == STANDARD_STREAM
     summary = None if is_stream else summarize_input(run.input_path, run.column, nlp.vocab)
     records = read_records(run.input_path, run.column, nlp.vocab, run.file_format if is_stream else None)
-    output = _make_format(output_format, run, nlp, summary.fields if summary else [])
+    output = _make_format(output_format, run, nlp, summary or InputSummary(0, [], ""))
     with closing(score_records(nlp, records, run.batch_size, run.n_process)) as scored:
         yield from output.encode(run.progress(scored, summary and summary.texts, 0))
 
 
-def summarize_input(path: str, column: str, vocab: Vocab) -> InputSummary:
+def summarize_input(path: str, column: str, vocab: Vocab, typed: bool = False) -> InputSummary:
     """Read all of the input once before scoring, to find unreadable lines early.
 
-    RAISES (InputError): The input cannot be read. The message gives the file and line.
+    typed (bool): Whether to find the types of the columns, too.
+    RAISES (InputError): The input cannot be read, or a column has no type. The message gives the file and line.
     """
+    files = list_files(path)
+    columns = _input_columns(files, column) if typed else None
     n, fields = 0, {}
-    for record in read_records(path, column, vocab):
+    for record in read_records(path, column, vocab, typed=typed):
         n += 1
         fields.update(dict.fromkeys(record.fields))
-    return InputSummary(n, list(fields), files_digest(list_files(path)))
+        if columns:
+            columns.add(record)
+    return InputSummary(n, list(fields), files_digest(files), columns and columns.schema(list(fields)))
+
+
+def _input_columns(files: list[Path], column: str):
+    from .parquet import columns, reader  # needs the extra `[parquet]`
+
+    schemas = {str(f): reader.read_schema(f, str(f), column) if f.suffix.lower() == PARQUET else None for f in files}
+    return columns.InputColumns(column, schemas)
 
 
 def make_manifest(input_: dict, settings: dict, model: str | None, nlp: Language, device: str) -> dict:
@@ -135,14 +155,26 @@ def make_manifest(input_: dict, settings: dict, model: str | None, nlp: Language
     nlp (Language): The pipeline.
     device (str): What the model runs on.
     """
+    scorer = get_scorer(nlp)
+    model_: dict = describe_model(model, scorer.model.commit, getattr(scorer.model, "builtin", BUILTIN))
+    if card := scorer.student_card():
+        model_["one_pass"] = asdict(card)
     return {
         "input": input_,
         **settings,
-        "model": describe_model(model, get_scorer(nlp).model.commit),
+        "model": model_,
         "pipeline": nlp.config["components"],
         "device": device,
-        "versions": {package: version(package) for package in PACKAGES},
+        "versions": {package: _version(package) for package in PACKAGES},
     }
+
+
+def _version(package: str) -> str | None:
+    """The version of a package; None if it is not installed (spacy-transformers need not be)."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def score_records(
@@ -155,11 +187,17 @@ def score_records(
     RAISES (ChildProcessError): A worker process was killed.
     """
     pieces = get_scorer(nlp).names.pieces
-    texts = ((record.text, record._replace(text="")) for record in records)
-    docs = nlp.pipe(texts, as_tuples=True, batch_size=batch_size, n_process=n_process)
+    waiting: dict[int, Record] = {}  # those that are being scored. Only their numbers are sent to worker processes.
+
+    def numbered() -> Iterator[tuple[str | Doc, int]]:
+        for number, record in enumerate(records, first):
+            waiting[number] = record._replace(text="")
+            yield record.text, number
+
+    docs = nlp.pipe(numbered(), as_tuples=True, batch_size=batch_size, n_process=n_process)
     with watch_workers():
-        for number, (doc, record) in enumerate(docs, first):
-            yield ScoredText(number, doc, record, doc._.get(pieces) or 0)
+        for doc, number in docs:
+            yield ScoredText(number, doc, waiting.pop(number), doc._.get(pieces) or 0)
 
 
 def _score_to_parts(
@@ -180,10 +218,12 @@ def _score_to_parts(
     parts.merge(output.merge, n_parts)
 
 
-def _make_format(output_format: type[Format], run: Run, nlp: Language, fields: list[str]) -> Format:
-    rows = ROWS[run.rows](run.column, get_scorer(nlp).names)
-    check_columns(fields, rows.columns, run.input_path)
-    return output_format(rows, fields)
+def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: InputSummary) -> Format:
+    rows: Any = ROWS[run.rows].of(get_scorer(nlp), run.column)
+    # A Parquet file names its columns, even if it has no row.
+    fields = summary.fields if summary.schema is None else summary.schema.names
+    check_columns(fields if run.rows == "prodigy" else [run.column, *fields], rows.columns, run.input_path)
+    return output_format(rows, summary.fields if summary.schema is None else summary.schema)
 
 
 @contextmanager

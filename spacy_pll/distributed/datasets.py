@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import ray.data
 
-from ..corpus.readers import READERS, STANDARD_STREAM, InputError, Record, read_records
+from ..corpus.parquet.columns import SCALARS, ColumnType, is_text
+from ..corpus.parquet.reader import open_parquet, read_batches, read_schema
+from ..corpus.readers import PARQUET, READERS, STANDARD_STREAM, InputError, Record, read_records
 from ..language_model.checksums import files_digest
 
-PARQUET = ".parquet"
-FORMATS = [PARQUET, *(ending for ending in READERS if ending != ".spacy")]
+FORMATS = [ending for ending in READERS if ending != ".spacy"]
 ROWS_PER_READ = 1_000
 
 
@@ -70,7 +70,7 @@ def summarize_files(path: str, column: str = "text", id_column: str = "id") -> C
     numbered = id_column not in schema.names
     if numbered:
         schema = schema.insert(0, pa.field(id_column, pa.int64()))
-    elif not (pa.types.is_integer(type_ := schema.field(id_column).type) or _is_text(type_)):
+    elif not (pa.types.is_integer(type_ := schema.field(id_column).type) or is_text(type_)):
         raise InputError(
             f"The column of ids, {id_column!r}, must hold whole numbers or strings. It holds {type_}. Name another one "
             "with --id-column. If there is no column of that name, the texts are numbered."
@@ -89,25 +89,12 @@ def _list_files(path: str) -> list[Path]:
     return paths
 
 
-def _is_text(type_: pa.DataType) -> bool:
-    return pa.types.is_string(type_) or pa.types.is_large_string(type_)
-
-
 def _summarize_parquet(paths: list[Path], column: str) -> tuple[list[TextFile], int, pa.Schema]:
     files, n, schema = [], 0, None
     for path in paths:
-        try:
-            with pq.ParquetFile(path) as table:
-                own, rows = table.schema_arrow.remove_metadata(), table.metadata.num_rows
-        except pa.ArrowException as error:
-            raise InputError(f"{path}: this is not a Parquet file, or it is damaged ({error}).") from None
-        if column not in own.names:
-            raise InputError(
-                f"{path}: there is no column {column!r}. The columns are: {', '.join(map(repr, own.names))}. "
-                "Name the column to read with --column."
-            )
-        if not _is_text(own.field(column).type):
-            raise InputError(f"{path}: {column!r} must hold text. It holds {own.field(column).type}.")
+        own = read_schema(path, str(path), column).remove_metadata()
+        with open_parquet(path, str(path)) as table:
+            rows = table.metadata.num_rows
         schema = schema or own
         if own != schema:
             raise InputError(f"{path}: its columns differ from those of {paths[0]}. Score the files in two runs.")
@@ -120,7 +107,7 @@ def _summarize_records(
     paths: list[Path], root: Path, column: str, id_column: str
 ) -> tuple[list[TextFile], int, pa.Schema]:
     files, n, n_ids = [], 0, 0
-    kinds: dict[str, set[type]] = {}
+    types: dict[str, ColumnType | None] = {}  # None if the column is written as text
     for path in paths:
         fields = {"file": str(path.relative_to(root.absolute()))} if root.is_dir() else {}
         files.append(TextFile(str(path), n, fields))
@@ -128,26 +115,30 @@ def _summarize_records(
             n += 1
             n_ids += id_column in record.fields
             for name, value in record.fields.items():
-                kinds.setdefault(name, set()).add(_kind(value))
+                _add(types, name, value, record.location)
     if 0 < n_ids < n:
         raise InputError(
             f"Only {n_ids} of the {n} texts in {str(root)!r} have {id_column!r}. Give all of them one, or name another "
             "column of ids with --id-column. If there is no column of that name, the texts are numbered."
         )
-    return files, n, pa.schema({column: pa.string(), **{name: _type(own) for name, own in kinds.items()}}.items())
+    return files, n, pa.schema({column: pa.string(), **{name: _type(own) for name, own in types.items()}}.items())
 
 
-def _kind(value) -> type:
-    """The type of a value. Integers of more than 64 bits, which Arrow does not have, are `object`."""
-    is_big = isinstance(value, int) and not -(2**63) <= value < 2**63
-    return object if is_big else type(value)
+def _add(types: dict[str, ColumnType | None], name: str, value, location: str):
+    try:
+        if own := types.setdefault(name, ColumnType(name)):
+            own.add(value, location)
+    except InputError:
+        types[name] = None
 
 
-def _type(kinds: set[type]) -> pa.DataType:
-    """The Arrow type of a column with values of these types. In mixed columns, values that are not text become JSON."""
-    kinds = kinds - {type(None)}
-    fitting = (({bool}, pa.bool_()), ({int}, pa.int64()), ({int, float}, pa.float64()))
-    return next((arrow for types, arrow in fitting if kinds and kinds <= types), pa.string())
+def _type(column: ColumnType | None) -> pa.DataType:
+    """The Arrow type of a column. In columns without a simple type, values that are not text become JSON."""
+    try:
+        type_ = column.resolve() if column else None
+    except InputError:
+        type_ = None
+    return type_ if type_ in SCALARS.values() else pa.string()
 
 
 def _read_records(file: TextFile, column: str) -> Iterator[Record]:
@@ -178,11 +169,11 @@ def _tables(file: TextFile, corpus: CorpusFiles) -> Iterator[pa.Table]:
     """The texts of a file. If the corpus is numbered, the ids are added later."""
     schema = corpus.schema.remove(0) if corpus.numbered else corpus.schema
     if file.path.lower().endswith(PARQUET):
-        with pq.ParquetFile(file.path) as parquet:
-            for rows in parquet.iter_batches(ROWS_PER_READ):
+        with open_parquet(file.path, file.path) as parquet:
+            for _, rows in read_batches(parquet):
                 yield pa.Table.from_batches([rows]).cast(schema)
         return
-    texts = {field.name for field in schema if _is_text(field.type)}
+    texts = {field.name for field in schema if is_text(field.type)}
     records = _read_records(file, corpus.column)
     while chunk := list(islice(records, ROWS_PER_READ)):
         rows = [{corpus.column: record.text, **record.fields} for record in chunk]

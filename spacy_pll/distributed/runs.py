@@ -12,12 +12,12 @@ import ray.data
 from ray.data.exceptions import ExecutionTimeoutError
 
 from ..corpus.files import write_json
-from ..corpus.readers import InputError
+from ..corpus.readers import PARQUET, InputError
 from ..corpus.resumable import MANIFEST
 from ..corpus.rows import check_columns
 from ..corpus.runs import make_manifest
 from ..pipelines import PipelineSettings, make_pipeline
-from .datasets import PARQUET, summarize_files
+from .datasets import summarize_files
 from .workers import added_columns, annotate
 
 # About 100 MB in memory for sentences, and a tenth of that on the disk.

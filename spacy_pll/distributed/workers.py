@@ -11,6 +11,7 @@ from spacy.tokens import Doc
 from spacy.util import ignore_error, load_model_from_config, raise_error
 from thinc.api import Config
 
+from ..corpus.parquet.columns import arrow_type
 from ..corpus.readers import Record
 from ..corpus.rows import ListRows, check_columns
 from ..pipelines import get_scorer, setup_gpu
@@ -46,7 +47,9 @@ def annotate(
     ordered (bool): The dataset is sorted by its ids already, as `CorpusFiles.read` returns it.
     RETURNS (ray.data.Dataset): The rows sorted by their ids, with these columns added: `pll` (natural log),
         `pll_pieces` and `pppl`, named as the attributes are; `tokens`, `token_pll` and `token_pieces`, lists with one
-        entry per token that is not white space; and `error`, null or the reason why the row has no scores.
+        entry per token that is not white space; and `error`, null or the reason why the row has no scores. With
+        `distribution` also `pll_top1`, `pll_entropy`, `token_rank` and `token_entropy`, and with `alternatives`
+        `token_alternatives` and `token_alternative_log_probs`, lists of lists.
     RAISES (ValueError): A column is missing or would be overwritten, or a setting is not valid.
     """
     if workers < 1:
@@ -90,7 +93,7 @@ def added_columns(nlp: Language, column: str) -> list[str]:
 
     RAISES (ValueError): The pipeline has no `pll` component.
     """
-    return [*ListRows(column, get_scorer(nlp).names).columns, ERROR]
+    return [*ListRows.of(get_scorer(nlp), column).columns, ERROR]
 
 
 def serialize_pipeline(nlp: Language) -> Callable[[], Language]:
@@ -116,8 +119,8 @@ class Worker:
         self.nlp = make_nlp()
         scorer = get_scorer(self.nlp)
         scorer.keep_pieces = ListRows.keep_pieces
-        self.column, self.rows = column, ListRows(column, scorer.names)
-        self.types = _types(self.rows)
+        self.column, self.rows = column, ListRows.of(scorer, column)
+        self.types = {name: arrow_type(type_) for name, type_ in (self.rows.types | {ERROR: str}).items()}
         self.nlp.set_error_handler(raise_error)
         self.nlp(CANARY_TEXT)
 
@@ -152,16 +155,3 @@ class Worker:
         if isinstance(outcome, Exception):
             return {ERROR: f"{type(outcome).__name__}: {outcome}"}
         return next(self.rows(0, outcome, Record("", "", {})))
-
-
-def _types(rows: ListRows) -> dict[str, pa.DataType]:
-    """The columns that a worker adds."""
-    types = dict.fromkeys(rows.columns, pa.float64())
-    types[rows.names.pieces] = pa.int64()
-    types.update(dict.fromkeys(rows.token_columns, pa.list_(pa.float64())))
-    return {
-        **types,
-        "tokens": pa.list_(pa.string()),
-        "token_pieces": pa.list_(pa.list_(pa.string())),
-        ERROR: pa.string(),
-    }

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..corpus.readers import InputError, get_text, list_files, read_rows
+from ..corpus.readers import PARQUET, InputError, get_text, list_files, read_rows
 from .scoring import TextScore
 
-ENDINGS = (".jsonl", ".csv", ".tsv")
+ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
 # What the columns are called in BLiMP's own files.
 BLIMP = {"good": "sentence_good", "bad": "sentence_bad", "phenomenon": "linguistics_term", "paradigm": "UID"}
 

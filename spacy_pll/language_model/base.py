@@ -1,7 +1,6 @@
 """A language model of transformers: settings, loading on first use, running, saving."""
 
 import logging
-import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from . import BUILTIN
 from . import forward as forward_module
 from .capabilities import find_capabilities, make_trial, sees_what_follows
 from .card import card_languages
-from .checkpoint import max_length_of, read_checkpoint, to_device
+from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embeddings_of
 from .checksums import check_checksums, write_checksums
 from .forward import Forward
@@ -34,8 +33,7 @@ logger = logging.getLogger(__name__)
 class LoadedModel:
     """What loading yields. It is assigned as a whole, so a load that fails leaves nothing half done."""
 
-    transformer: PreTrainedModel  # on its device, in evaluation mode
-    hf_tokenizer: PreTrainedTokenizerBase  # as it was read, and as it is saved
+    checkpoint: Checkpoint  # its transformer is on its device, in evaluation mode
     tokenizer: Tokenizer  # the fast tokenizer's backend: truncation and padding off, special tokens added
     forward: Forward
     log_probs: TargetLogProbs  # or a subclass
@@ -63,6 +61,7 @@ class TransformerLanguageModel:
     shift: int  # how many positions before a piece the model predicts it
     sees_both_sides: bool  # whether that prediction depends on the pieces that follow
     example: str  # a well-known model of this kind, for messages
+    builtin = BUILTIN  # the folder that the name None stands for
 
     def __init__(
         self,
@@ -92,17 +91,17 @@ class TransformerLanguageModel:
     @property
     def commit(self) -> str | None:
         """The commit on the hub that was loaded; None for a folder."""
-        return getattr(self.loaded.transformer.config, "_commit_hash", None) if self.loaded else None
+        return self.loaded.checkpoint.commit if self.loaded else None
 
     # What is known once the model is loaded.
 
     @property
     def transformer(self) -> PreTrainedModel:
-        return self.load().transformer
+        return self.load().checkpoint.transformer
 
     @property
     def hf_tokenizer(self) -> PreTrainedTokenizerBase:
-        return self.load().hf_tokenizer
+        return self.load().checkpoint.tokenizer
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -119,7 +118,7 @@ class TransformerLanguageModel:
     @property
     def unknown_id(self) -> int | None:
         """The id for text that the tokenizer does not know; None if it knows everything."""
-        return self.load().hf_tokenizer.unk_token_id
+        return self.hf_tokenizer.unk_token_id
 
     @property
     def pads(self) -> bool:
@@ -156,7 +155,7 @@ class TransformerLanguageModel:
         if self.loaded is None:
             with forward_module.lock:
                 if self.loaded is None:
-                    source = self.name or str(BUILTIN)
+                    source = self.name or str(self.builtin)
                     self._load(source, self.revision, self.tokenizer_config, self.transformer_config)
         assert self.loaded is not None
         return self.loaded
@@ -164,7 +163,7 @@ class TransformerLanguageModel:
     def _load(self, source: str, revision: str | None, tokenizer_config: dict, transformer_config: dict) -> None:
         self.languages = card_languages(source, revision)
         forward_module.one_thread_after_fork()
-        hf_tokenizer, transformer = read_checkpoint(
+        checkpoint = read_checkpoint(
             source,
             self.auto_class,
             self._check,
@@ -172,15 +171,16 @@ class TransformerLanguageModel:
             tokenizer_config=tokenizer_config,
             transformer_config=transformer_config,
         )
-        transformer = to_device(transformer.float().eval(), get_torch_default_device())
-        self.loaded = self._prepare(hf_tokenizer, transformer, source)
+        to_device(checkpoint.transformer, get_torch_default_device())
+        self.loaded = self._prepare(checkpoint, source)
         self._max_ids = None
 
-    def _prepare(self, hf_tokenizer: PreTrainedTokenizerBase, transformer: PreTrainedModel, source: str) -> LoadedModel:
+    def _prepare(self, checkpoint: Checkpoint, source: str) -> LoadedModel:
         """Find out what the model allows.
 
         RAISES (ValueError): The model cannot be used to score text.
         """
+        transformer, hf_tokenizer = checkpoint.transformer, checkpoint.tokenizer
         tokenizer = self._backend(hf_tokenizer, source)
         tokenizer.no_truncation()  # it would lose text
         tokenizer.no_padding()
@@ -201,8 +201,7 @@ class TransformerLanguageModel:
         if found.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = min(max_tokens, max_positions)
         return LoadedModel(
-            transformer,
-            hf_tokenizer,
+            checkpoint,
             tokenizer,
             forward,
             log_probs,
@@ -255,7 +254,7 @@ class TransformerLanguageModel:
                     raise RuntimeError(
                         f"{loaded.device} has not enough memory for a single row of {batch.ids.size} "
                         f"wordpieces under the model {self.title}: {error}. Read shorter texts at once, with "
-                        "`get_spans` set to spacy-transformers.strided_spans.v1, or score on the CPU."
+                        "`get_spans` set to spacy-pll.strided_spans.v1, or score on the CPU."
                     ) from error
             # Outside the except clause, which keeps the tensors of the failed pass alive.
             self._max_ids = batch.ids.size // 2
@@ -270,14 +269,9 @@ class TransformerLanguageModel:
         return torch.cat([self.log_probabilities(half) for half in batch.halves()], dim=-1)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write a plain Hugging Face folder (config.json, model.safetensors, tokenizer files) with checksums."""
-        loaded = self.load()
-        path = Path(path)
-        loaded.transformer.save_pretrained(path)  # as safetensors
-        loaded.hf_tokenizer.save_pretrained(path)
-        for file in path.glob("*.safetensors"):
-            shutil.copymode(path / "config.json", file)  # safetensors makes files that only their owner can read
-        write_checksums(path)
+        """Write a plain Hugging Face folder, as `write_checkpoint` does, with checksums."""
+        write_checkpoint(self.load().checkpoint, Path(path))
+        write_checksums(Path(path))
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TransformerLanguageModel":
         """Load from such a folder, whatever the settings name. If there is none, the model of the settings is kept.

@@ -1,20 +1,38 @@
-"""Read a checkpoint from a folder or the hub."""
+"""Read a checkpoint from a folder or the hub, and write it to a folder."""
 
-import os
-from collections.abc import Callable, Iterator
+import json
+import pickle
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import constants
+from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
+from . import DOCUMENTS
 from .checks import check_fast, check_trained, check_vocabulary
+from .hub import commit_of, connection_error
 
 # The most ids in a context, for a model that states no limit.
 DEFAULT_MAX_LENGTH = 512
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A language model as it was read, and what is needed to save it like that."""
+
+    transformer: PreTrainedModel  # weights in float32
+    tokenizer: PreTrainedTokenizerBase
+    dtype: torch.dtype  # of the weights on file, as config.json says
+    documents: Mapping[str, bytes]  # of the folder: the contents of the model card and the licence, by file name
+    commit: str | None  # on the hub; None for a folder
 
 
 def read_checkpoint(
@@ -25,7 +43,7 @@ def read_checkpoint(
     revision: str | None,
     tokenizer_config: dict,
     transformer_config: dict,
-) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
+) -> Checkpoint:
     """Read tokenizer and model, and check that they are whole, trained and of the right kind.
 
     source (str): A folder or a hub name.
@@ -35,30 +53,86 @@ def read_checkpoint(
     RAISES (OSError): There is no such model, or its files are damaged.
     RAISES (ValueError): The model cannot be used to score text.
     """
-    hub_settings = {"revision": revision, "trust_remote_code": False}
+    hub_settings: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+    no_connection = connection_error(source, revision)
+    if no_connection is not None:  # the model may be in the cache
+        hub_settings["local_files_only"] = True
     with _quiet_transformers():
         try:
-            config = AutoConfig.from_pretrained(source, **hub_settings, **transformer_config)
-            tokenizer = AutoTokenizer.from_pretrained(source, **hub_settings, **tokenizer_config)
+            config = AutoConfig.from_pretrained(source, **{**hub_settings, **transformer_config})
+            tokenizer = AutoTokenizer.from_pretrained(source, **{**hub_settings, **tokenizer_config})
         except OSError as error:
-            raise OSError(_not_found(source)) from error
+            raise OSError(_not_found(source, no_connection)) from error
         except Exception as error:  # an unknown architecture, one that needs its own code, a damaged file
             raise ValueError(_unreadable(source, error)) from error
         check_fast(tokenizer, source)
         check(config, tokenizer, source)
+        dtype = _dtype_of(config)
+        # transformers 5 reads weights in that dtype unless it is told otherwise. Version 4 has no such argument.
+        in_float32 = {"dtype": torch.float32} if hasattr(type(config), "torch_dtype") else {}
         try:
-            model, report = auto_class.from_pretrained(source, config=config, output_loading_info=True, **hub_settings)
-        except (OSError, RuntimeError, SafetensorError) as error:
+            model, report = auto_class.from_pretrained(
+                source, config=config, output_loading_info=True, **hub_settings, **in_float32
+            )
+        except (OSError, RuntimeError, SafetensorError, pickle.UnpicklingError) as error:
             file = _damaged_file(source) or source
             raise OSError(f"The weights of {file!r} cannot be read: {error}. Get the model again.") from error
     check_trained(report["missing_keys"], type(model).__name__, source)
     check_vocabulary(tokenizer, model, source)
-    return tokenizer, model
+    documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
+    commit = commit_of(source, revision, transformer_config.get("cache_dir"))
+    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit)
 
 
-def _not_found(source: str) -> str:
-    offline = os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
-    hub = "HF_HUB_OFFLINE is set" if offline else "the Hugging Face hub has no such model or cannot be reached"
+def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write a plain Hugging Face folder: config.json, model.safetensors, tokenizer files, model card and licence.
+
+    The weights are written in the dtype in which they were on file, as far as that loses nothing.
+    """
+    weights = _in_dtype(checkpoint.transformer.state_dict(), checkpoint.dtype)
+    with _quiet_transformers():
+        checkpoint.transformer.save_pretrained(folder, state_dict=weights)
+        checkpoint.tokenizer.save_pretrained(folder)
+    config = folder / constants.CONFIG_NAME
+    # transformers writes the dtype in which the model runs.
+    settings = json.loads(config.read_text(encoding="utf8"))
+    settings.update((key, str(checkpoint.dtype).split(".")[1]) for key in ("dtype", "torch_dtype") if key in settings)
+    config.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf8")
+    for file in folder.glob("*.safetensors"):
+        shutil.copymode(config, file)  # safetensors makes files that only their owner can read
+    for name, content in checkpoint.documents.items():
+        (folder / name).write_bytes(content)
+
+
+def _dtype_of(config: Any) -> torch.dtype:
+    """The dtype of the weights on file, as config.json says: under `torch_dtype`, or `dtype` since transformers 5."""
+    name = str(getattr(config, "dtype", None) or getattr(config, "torch_dtype", None)).removeprefix("torch.")
+    return {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(name, torch.float32)
+
+
+def _in_dtype(weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """Tensors in a dtype, those excepted that it cannot represent exactly. Tensors that are tied stay so."""
+    cast: dict[tuple, torch.Tensor] = {}
+
+    def in_dtype(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dtype != torch.float32:
+            return tensor
+        key = (tensor.data_ptr(), tensor.shape, tensor.stride())
+        if key not in cast:
+            short = tensor.to(dtype)
+            cast[key] = short if torch.equal(short.float(), tensor) else tensor
+        return cast[key]
+
+    return {name: in_dtype(tensor) for name, tensor in weights.items()}
+
+
+def _not_found(source: str, no_connection: BaseException | None) -> str:
+    if constants.HF_HUB_OFFLINE:
+        hub = "HF_HUB_OFFLINE is set"
+    elif no_connection is not None:
+        hub = f"the Hugging Face hub at {constants.ENDPOINT} cannot be reached ({no_connection})"
+    else:
+        hub = "the Hugging Face hub has no such model or cannot be reached"
     return (
         f"The model {source!r} was not found: no folder of that name holds config.json and tokenizer files, and {hub}. "
         f"Download it while online (hf download {source}), or set `name` to the folder that holds it. Without "
@@ -77,10 +151,13 @@ def _unreadable(source: str, error: Exception) -> str:
     return f"The configuration or tokenizer of {source!r} cannot be read. {advice}"
 
 
-def to_device(model: PreTrainedModel, device: torch.device) -> PreTrainedModel:
-    """RAISES (RuntimeError): PyTorch cannot use the device."""
+def to_device(model: PreTrainedModel, device: torch.device) -> None:
+    """Move a model to a device.
+
+    RAISES (RuntimeError): PyTorch cannot use the device.
+    """
     try:
-        return model.to(device)  # type: ignore[arg-type]  # transformers' decorator hides that `to` is a method
+        model.to(device)  # type: ignore[arg-type]  # transformers' decorator hides that `to` is a method
     except (RuntimeError, AssertionError) as error:
         raise RuntimeError(
             f"spaCy is set to use {device}, but PyTorch {torch.__version__} cannot: {error}. Install a PyTorch "
@@ -108,22 +185,35 @@ def max_length_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
 
 
 def _damaged_file(source: str) -> str | None:
-    """The first safetensors file of a folder that cannot be opened."""
-    for file in sorted(Path(source).glob("*.safetensors")):
+    """The file of weights in a folder that cannot be read, where that is clear."""
+    files = sorted(Path(source).glob("*.safetensors"))
+    for file in files:
         try:
             with safe_open(file, "numpy"):
                 pass
         except (OSError, SafetensorError):
             return str(file)
-    return None
+    pickled = [] if files else [*Path(source).glob("*.bin")]  # read only where there are no others
+    return str(pickled[0]) if len(pickled) == 1 else None
 
 
 @contextmanager
 def _quiet_transformers() -> Iterator[None]:
-    """Silence transformers' remarks on unused weights: what matters is checked, and raised, here."""
+    """Silence transformers' remarks on unused weights: what matters is checked, and raised, here.
+
+    And its progress bars: reading a file takes a moment. Those of downloads stay.
+    """
     verbosity = transformers_logging.get_verbosity()
+    bars, download_bars = transformers_logging.is_progress_bar_enabled(), not are_progress_bars_disabled()
     transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()  # switches those of downloads as well
+    if download_bars:
+        enable_progress_bars()
     try:
         yield
     finally:
         transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+            if not download_bars:
+                disable_progress_bars()

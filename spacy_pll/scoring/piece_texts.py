@@ -1,11 +1,12 @@
 """Wordpieces as people read them: without the marks that tokenizers use for word boundaries."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tokenizers import Tokenizer, decoders
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
-# How the marks for the space before a word are written, and what turns them into spaces.
-DECODERS: dict[str, Any] = {"Ġ": decoders.ByteLevel, "▁": decoders.Metaspace}
+# How the marks for the space before a word are written, and which of `tokenizers.decoders` turns them into spaces.
+DECODERS = {"Ġ": "ByteLevel", "▁": "Metaspace"}
 
 
 class PieceText(NamedTuple):
@@ -26,14 +27,16 @@ class PieceTexts(dict[int, PieceText]):
     tokenizer (Tokenizer): The backend of a fast tokenizer.
     """
 
-    def __init__(self, tokenizer: Tokenizer):
+    def __init__(self, tokenizer: "Tokenizer"):
+        from tokenizers import decoders  # every `spacy.Language()` imports this module
+
         self.tokenizer = tokenizer
         self.continues: str = getattr(tokenizer.model, "continuing_subword_prefix", None) or ""
         self.ends: str = getattr(tokenizer.model, "end_of_word_suffix", None) or ""
         self.special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
         two_words = tokenizer.encode("a a", add_special_tokens=False).tokens
         marker = next((piece[0] for piece in two_words[1:] if piece[0] in DECODERS), None)
-        self.decoder: Any = marker and (tokenizer.decoder or DECODERS[marker]())
+        self.decoder: Any = marker and (tokenizer.decoder or getattr(decoders, DECODERS[marker])())
         self.before = two_words[-1:]  # stands before a piece, so that the decoder shows whether it begins a word
 
     def __missing__(self, i: int) -> PieceText:

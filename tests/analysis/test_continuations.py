@@ -143,7 +143,7 @@ def test_equal_contexts_are_computed_once_and_other_settings_do_not_matter(make_
     rows = pll.counts["rows"]
     pll.score_continuations("She left. The traveler lost", ["it", "the souvenir"] * 3, ".")
     assert pll.counts["rows"] == 2 * rows == 2 * sum(one.pieces for one in once)
-    other = make_nlp(get_spans={"@span_getters": "spacy-transformers.sent_spans.v1"}, targets="none")
+    other = make_nlp(get_spans={"@span_getters": "spacy-pll.sent_spans.v1"}, targets="none")
     again = other.get_pipe("pll").score_continuations("She left. The traveler lost", ["it", "the souvenir"], ".")
     assert [one.score for one in again] == pytest.approx([one.score for one in once], abs=1e-5)
 

@@ -84,3 +84,18 @@ def test_errors(make_nlp, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-pll\[dataframe\]'"):
         spacy_pll.to_dataframe(doc)
+
+
+def test_columns_of_what_the_model_expected(make_nlp):
+    nlp = make_nlp("bert", alternatives=2, distribution=True)
+    docs = [nlp("The traveler lost  it."), make_nlp("bert")("Without them")]
+    frame = to_dataframe(docs)
+    assert frame.columns.tolist()[-4:] == ["pll", "rank", "entropy", "alternatives"]
+    tokens = [token for doc in docs for token in doc]
+    assert [None if pd.isna(rank) else rank for rank in frame["rank"]] == [token._.pll_rank for token in tokens]
+    assert frame["alternatives"].tolist() == [token._.pll_alternatives for token in tokens]
+    assert frame["entropy"].sum() == pytest.approx(docs[0]._.pll_entropy)
+    assert [str(frame[name].dtype) for name in ("rank", "entropy", "alternatives")] == ["Int64", "float64", "object"]
+    assert "entropy" not in to_dataframe(make_nlp("bert", alternatives=1)("A")).columns
+    with pytest.raises(ValueError, match="The scores are called 'rank'"):
+        to_dataframe(make_nlp("bert", attr="rank", distribution=True)("A"), attr="rank")

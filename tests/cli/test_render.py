@@ -304,3 +304,61 @@ def test_numbers_can_be_shown(opened):
     content = browser.execute_script("return getComputedStyle(arguments[0], '::after').content", token)
     assert content == '"' + token.get_attribute("data-v") + '"'
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
+
+
+SINGULAR = "The keys to the cabinet is on the table."
+
+
+@pytest.fixture(scope="module")
+def page_of_expectations(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("expected")
+    lines = "".join(
+        f"{line}\n" for line in (SINGULAR, "The word שלום עולם is Hebrew.", *["A souvenir."] * 30, SINGULAR)
+    )
+    (folder / "texts.txt").write_text(lines, encoding="utf8")
+    run("render", folder / "texts.txt", folder / "page.html", "--alternatives", 5, "--distribution")
+    return folder / "page.html"
+
+
+def find_token(browser, article, text):
+    tokens = browser.find_elements("css selector", f"article:nth-child({article}) .t")
+    return next(token for token in tokens if token.text.split("\n")[0] == text)
+
+
+def is_inside(browser, element):
+    return browser.execute_script(
+        "const b = arguments[0].getBoundingClientRect();"
+        "return b.left >= 0 && b.top >= 0 && b.right <= innerWidth && b.bottom <= innerHeight && b.width > 100;",
+        element,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1200, 390])
+def test_what_was_expected_opens_for_the_pointer_and_for_the_keyboard(opened, page_of_expectations, width):
+    keys = pytest.importorskip("selenium.webdriver").Keys
+    actions = pytest.importorskip("selenium.webdriver").ActionChains
+    browser = opened(width)
+    browser.get(page_of_expectations.as_uri())
+    assert not [e for e in browser.find_elements("css selector", ".exp") if e.is_displayed()]
+    for article, word in ((1, "is"), (1, "table"), (2, "שלום"), (33, "cabinet")):
+        token = find_token(browser, article, word)
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", token)
+        actions(browser).move_to_element(token).perform()
+        [shown] = [e for e in browser.find_elements("css selector", ".exp") if e.is_displayed()]
+        assert shown == token.find_element("css selector", ".exp") and is_inside(browser, shown)
+        if word == "is":
+            assert shown.text.startswith("is −") and {"were", "are"} & set(shown.text.split())
+        if width > 640:  # it can be pointed at itself (WCAG 1.4.13)
+            actions(browser).move_to_element(shown).perform()
+            assert shown.is_displayed()
+    actions(browser).move_to_element(browser.find_element("css selector", "h1")).perform()
+    browser.execute_script("document.getElementById('numbers').focus()")
+    for word in ("The", "keys"):
+        browser.switch_to.active_element.send_keys(keys.TAB)
+        token = browser.switch_to.active_element
+        [shown] = [e for e in browser.find_elements("css selector", ".exp") if e.is_displayed()]
+        assert token.text.startswith(word) and shown.text.startswith(f"{word} −") and is_inside(browser, shown)
+        assert token.get_attribute("aria-label").startswith(f"{word}  −")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert not browser.get_log("browser")

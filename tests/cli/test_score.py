@@ -233,11 +233,19 @@ def test_input_that_cannot_be_scored_is_a_message(tiny, tmp_path, name, content,
     assert not list(tmp_path.glob("out.jsonl*"))
 
 
+@pytest.mark.parametrize("ending", [".jsonl", ".csv"])
+def test_scores_do_not_overwrite_the_texts(tiny, tmp_path, ending):
+    """Both in the column `pll`."""
+    (tmp_path / "in.jsonl").write_text('{"pll": "A text."}\n')
+    result = run("score", tmp_path / "in.jsonl", tmp_path / f"out{ending}", *tiny, "--column", "pll", fails=True)
+    assert "already has a column 'pll', which the scores would overwrite" in result.unwrapped_stderr
+
+
 def test_other_errors_are_messages(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", SENTENCES)
     for arguments, message in [
         ((tmp_path / "none.txt", "out.jsonl"), "There is no file or folder"),
-        ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .spacy, or be -"),
+        ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .spacy, .parquet, or be -"),
         ((source, "out.spacy", "--tokens"), "Leave out --tokens"),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
         ((source, "out.csv", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
@@ -299,3 +307,31 @@ def test_killed_ten_times_and_resumed_it_gives_the_same_bytes(tiny, tmp_path):
     assert not (tmp_path / "out.jsonl").exists()
     subprocess.run(command(source, tmp_path / "out.jsonl", *options, "--resume"), check=True, capture_output=True)
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_columns_of_what_the_model_expected(make_nlp, tiny, tmp_path):
+    source = write_lines(tmp_path / "in.txt", TEXTS)
+    options = (*tiny, "--distribution")
+    for name in ("tokens.jsonl", "tokens.csv"):
+        run("score", source, tmp_path / name, *options, "--tokens", "--alternatives", 2)
+    run("score", source, tmp_path / "texts.csv", *options)
+    run("score", source, tmp_path / "docs.spacy", *options, "--alternatives", 2)
+    docs = list(make_nlp("bert", alternatives=2, distribution=True).pipe(TEXTS))
+    tokens, table, texts = (read_rows(tmp_path / name) for name in ("tokens.jsonl", "tokens.csv", "texts.csv"))
+    for row, line, token in zip(tokens, table, [t for doc in docs for t in doc if not t.is_space], strict=True):
+        assert row["rank"] == token._.pll_rank and row["entropy"] == pytest.approx(token._.pll_entropy, abs=1e-4)
+        assert row["alternative_log_probs"] == pytest.approx([p for _, p, _ in token._.pll_alternatives], abs=1e-4)
+        assert line["rank"] == str(token._.pll_rank or "") and line["alternatives"] == " ".join(row["alternatives"])
+    for row, doc in zip(texts, docs, strict=True):
+        assert float(row["pll_entropy"] or 0) == pytest.approx(doc._.pll_entropy or 0, abs=1e-3)
+        assert float(row["pll_top1"] or 0) == pytest.approx(doc._.pll_top1 or 0)
+    saved = DocBin().from_disk(tmp_path / "docs.spacy").get_docs(spacy.blank("en").vocab)
+    assert [t._.pll_rank for doc in saved for t in doc] == [t._.pll_rank for doc in docs for t in doc]
+    for output in (tmp_path / "out.jsonl", "-"):
+        result = run("score", source, output, *tiny, "--alternatives", 2, fails=True)
+        assert "--alternatives writes columns of tokens. Add --tokens" in result.unwrapped_stderr
+
+
+@pytest.mark.parametrize("command", ["pairs", "ppl", "rescore"])
+def test_commands_that_show_no_tokens_have_no_such_options(command):
+    assert "--alternatives" not in run(command, "--help").stdout

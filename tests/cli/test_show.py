@@ -57,3 +57,16 @@ def test_an_option_of_fixed_choices():
     output = run("show", "A text", "--words", "nonesuch", code=2).output
     # some versions of typer draw a box around it, in which lines are broken
     assert "'nonesuch' is not one of spacy, tokenizer, whitespace" in " ".join(output.replace("│", " ").split())
+
+
+def test_what_the_model_expected(make_nlp, tmp_path):
+    make_nlp("bert", alternatives=1, distribution=True).to_disk(tmp_path)
+    saved = run("show", "The traveler", "--model", tmp_path).stdout
+    assert "pll   " in saved and "entropy   expected" in saved and "rank 1" in saved
+    [row] = [line for line in saved.splitlines() if line.startswith("The ")]
+    assert row.count(" %") == 1
+    other = ("--alternatives", 3, "--no-distribution")
+    changed = run("show", "The traveler", "", "--model", tmp_path, *other).stdout
+    [row] = [line for line in changed.splitlines() if line.startswith("The ")]
+    assert row.count(" %") == 3 and "entropy" not in changed
+    assert all(line == line.rstrip() for line in changed.splitlines())

@@ -89,7 +89,11 @@ def test_the_format_of_a_file():
         assert find_format(f"out{ending.upper()}", TextRows) is output_format
     assert find_format("-", TokenRows) is JsonLines and find_format("a.jsonl", ProdigyRows) is ProdigyTasks
     for path, rows, message in [
-        ("out.xlsx", TextRows, "OUTPUT must end in .jsonl, .csv, .spacy, or be - for JSON lines. It is 'out.xlsx'"),
+        (
+            "out.xlsx",
+            TextRows,
+            "must end in .jsonl, .csv, .spacy, .parquet, or be - for JSON lines. It is 'out.xlsx'",
+        ),
         ("out.spacy", TokenRows, "Leave out --tokens"),
         ("-", ProdigyRows, "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
     ]:

@@ -68,3 +68,33 @@ def test_no_column_of_the_input_is_overwritten():
     check_columns(["id"], ["pll"], "a.csv")
     with pytest.raises(InputError, match="a.csv already has a column 'pll', which the scores would overwrite"):
         check_columns(["id", "pll"], ["pll", "pppl"], "a.csv")
+
+
+@pytest.mark.parametrize("alternatives", [0, 2])
+@pytest.mark.parametrize("distribution", [True, False])
+def test_columns_of_what_the_model_expected(make_nlp, alternatives, distribution):
+    nlp = make_nlp("bert", keep_pieces=True, alternatives=alternatives, distribution=distribution)
+    doc, scorer = nlp(TEXT), nlp.get_pipe("pll")
+    of_text = ["pll_top1", "pll_entropy"] if distribution else []
+    of_token = ["rank", "entropy"] if distribution else []
+    of_token += ["alternatives", "alternative_log_probs"] if alternatives else []
+    texts, tokens, lists, tasks = (cls.of(scorer, "text") for cls in (TextRows, TokenRows, ListRows, ProdigyRows))
+    assert texts.columns == ["pll", "pll_pieces", "pppl", *of_text]
+    assert tokens.columns == ["doc", "token", "pll", "surprisal", "pieces", *of_token]
+    record = Record("", "", dict(FIELDS))
+    [row] = texts(0, doc, record)
+    assert [row[name] for name in of_text] == [doc._.get(name) for name in of_text]
+    table = list(tokens(0, doc, record))
+    for token, of_one in zip([token for token in doc if not token.is_space], table, strict=True):
+        assert set(of_one) == {"text", "id", *tokens.columns}
+        if distribution:
+            assert (of_one["rank"], of_one["entropy"]) == (token._.pll_rank, token._.pll_entropy)
+        if alternatives:
+            pairs = list(zip(of_one["alternatives"], of_one["alternative_log_probs"], strict=True))
+            assert pairs == [(text, log_prob) for text, log_prob, _ in token._.pll_alternatives] and len(pairs) == 2
+    [of_all] = lists(0, doc, record)
+    assert set(of_all) == {"text", "id", *lists.columns} and of_all.items() >= row.items()
+    for name in of_token:
+        assert of_all[f"token_{name}"] == [of_one[name] for of_one in table]
+    [task] = tasks(0, doc, record)
+    assert [name in task["meta"] for name in ("pll_top1", "pll_entropy")] == [distribution] * 2

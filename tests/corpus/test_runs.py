@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+from importlib.metadata import version
 
 import pytest
 
@@ -32,7 +33,15 @@ def source(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ending", "rows"), [(".jsonl", "texts"), (".csv", "tokens"), (".spacy", "texts"), (".jsonl", "prodigy")]
+    ("ending", "rows"),
+    [
+        (".jsonl", "texts"),
+        (".csv", "tokens"),
+        (".spacy", "texts"),
+        (".jsonl", "prodigy"),
+        (".parquet", "texts"),
+        (".parquet", "tokens"),
+    ],
 )
 def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, tmp_path, ending, rows):
     n_texts = len(SENTENCES) * 4
@@ -145,3 +154,9 @@ def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     assert list(manifest) == ["input", "batch_size", "model", "pipeline", "device", "versions"]
     assert manifest["model"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
     assert manifest["pipeline"]["pll"]["metrics"] == ["word_l2r"]
+
+
+def test_the_manifest_where_spacy_transformers_is_not_installed(make_nlp, monkeypatch):
+    monkeypatch.setattr("spacy_pll.corpus.runs.PACKAGES", ["torch", "no-such-package"])
+    manifest = make_manifest({"texts": 1}, {"batch_size": 8}, None, make_nlp("bert"), "cpu")
+    assert manifest["versions"] == {"torch": version("torch"), "no-such-package": None}

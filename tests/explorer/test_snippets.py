@@ -93,7 +93,7 @@ def test_the_builtin_model_and_sentences():
     nlp = run(pipeline_code(PipelineSettings(spans="sents", precision="bfloat16")))["nlp"]
     assert nlp.pipe_names == ["sentencizer", "pll"]
     config = nlp.get_pipe_config("pll")
-    assert config["get_spans"] == {"@span_getters": "spacy-transformers.sent_spans.v1"}
+    assert config["get_spans"] == {"@span_getters": "spacy-pll.sent_spans.v1"}
     assert config["model"]["mixed_precision"] and config["model"]["name"] is None
     assert "spacy.require_gpu(1)" in pipeline_code(PipelineSettings(gpu_id=1))
 

@@ -6,6 +6,7 @@ import pytest
 import spacy
 import torch
 import transformers as hf
+from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from spacy.util import registry
 
 from spacy_pll.language_model.causal import CausalLanguageModel
@@ -73,7 +74,7 @@ def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_fold
     model.load()
     head = model.transformer.cls
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
-    model.loaded = model._prepare(model.hf_tokenizer, model.transformer, "bert")
+    model.loaded = model._prepare(model.loaded.checkpoint, "bert")
     assert model.loaded.forward.narrowing is None
     assert model.max_batch_tokens <= model.max_batch_targets
     ids = np.array([model.tokenizer.encode("The traveler lost").ids])
@@ -102,6 +103,21 @@ def test_half_precision_weights_are_raised_to_float32(tmp_path):
     model.load()
     assert {parameter.dtype for parameter in model.transformer.parameters()} == {torch.float32}
     assert not model.transformer.training
+
+
+@pytest.mark.parametrize("download_bars", [True, False])
+def test_nothing_is_printed_when_a_model_is_loaded_and_saved(tmp_path, capfd, download_bars):
+    """No progress bars: transformers 5 shows one for each model, and 4 one for each model in several files."""
+    build_transformer("bert", get_tokenizer("wordpiece")).save_pretrained(tmp_path / "model", max_shard_size="20KB")
+    get_tokenizer("wordpiece").save_pretrained(tmp_path / "model")
+    (enable_progress_bars if download_bars else disable_progress_bars)()
+    capfd.readouterr()
+    try:
+        MaskedLanguageModel(str(tmp_path / "model")).to_disk(tmp_path / "saved")
+        assert capfd.readouterr() == ("", "")
+        assert hf.utils.logging.is_progress_bar_enabled() and are_progress_bars_disabled() != download_bars
+    finally:
+        enable_progress_bars()
 
 
 @pytest.mark.parametrize(("architecture", "expected"), [("bert", 128), ("roberta", 128), ("mpnet", 128)])

@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers as hf
 
-from scripts.paper import annotate, blimp, causal, frequency, inflation, length, oov, report, scores
+from scripts.paper import annotate, blimp, causal, frequency, inflation, length, oov, published, report, scores
 from scripts.paper import assets as assets_command
 
 from ..conftest import get_tokenizer
@@ -54,6 +54,7 @@ def tiny_assets(tmp_path_factory):
 MODULES = {
     "assets": assets_command, "scores": scores, "oov": oov, "inflation": inflation, "length": length,
     "frequency": frequency, "causal": causal, "blimp": blimp, "report": report, "annotate": annotate,
+    "published": published,
 }  # fmt: skip
 
 

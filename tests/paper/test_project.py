@@ -21,6 +21,9 @@ from scripts.paper.assets import read_sums
 from ..conftest import data_folder
 
 ROOT = Path(__file__).parents[2]
+# Weasel makes these folders as well, and fails if another process makes one at the same moment.
+for folder in srsly.read_yaml(ROOT / "project.yml")["directories"]:
+    (ROOT / folder).mkdir(exist_ok=True)
 CONFIG = load_project_config(ROOT)
 COMMANDS = {command["name"]: command for command in CONFIG["commands"]}
 

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.metrics import MaskRows, get_metric
+from spacy_pll.metrics import MaskRows, get_metric, mask_nothing
 from spacy_pll.scoring.mask_blocks import iter_mask_blocks, share_passes
 from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.windows import Context
 
 from ..test_metrics import WITHIN_WORDS
 from .test_plan import LIMITS, MASK, make_context, plan_of, scores_of
@@ -164,3 +165,21 @@ def test_an_untrue_claim_is_found_out():
 def test_any_order_costs_a_pass_a_subset(k):
     context = make_context(np.arange(k) + 5, np.zeros(k, dtype=int))
     assert plan_of([context], [get_metric("word_any_order")]).n_rows == 2**k - 1
+
+
+def test_a_metric_that_masks_nothing_is_one_row_as_its_function_says():
+    rng = np.random.default_rng(0)
+    n = 700
+    context = Context(np.arange(n + 2), 1, np.arange(n), rng.random(n) < 0.7, 0, 0)
+
+    def blocks(metric):
+        return list(iter_mask_blocks([context], [metric], None, 4_000_000))
+
+    def by_function(word):
+        return mask_nothing(word)
+
+    found, expected = blocks(mask_nothing), blocks(by_function)
+    for name in ("piece", "weight"):
+        np.testing.assert_array_equal(*(np.concatenate([getattr(b, name) for b in own]) for own in (found, expected)))
+    assert len(found) == len(expected) > 1
+    assert all(block.masked.shape == (1, n) and not block.masked.any() and not block.row.any() for block in found)

@@ -15,6 +15,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
 
 from ...extensions import Names, exp_or_inf, find_names, select_columns
+from .expected import expected_html, expected_text, has_expected
 from .pieces import Piece, get_pieces
 from .scale import VMIN, check_vmin, colour_step, step_starts
 from .text import (
@@ -38,6 +39,11 @@ class View(NamedTuple):
     names: Names
     columns: dict[str, str]  # the rows: a heading for each, and the attribute that holds its scores
     vmin: float  # scores at or below this get the darkest colour
+    expected: bool = False  # whether tokens show what the model expected
+
+    def shows_expected(self, attribute: str) -> bool:
+        """Whether the tokens of a row do so: only those of the primary metric, whose expectations they are."""
+        return self.expected and attribute in (self.names.score, next(iter(self.names.columns.values())))
 
 
 def render(
@@ -52,8 +58,9 @@ def render(
     """Show scored docs as HTML: tokens coloured by score, one row per metric, the numbers on hover.
 
     Below a word of several wordpieces are its wordpieces, if the docs were scored with `keep_pieces`, or else their
-    number. As with `spacy.displacy.render`, the result is displayed in a notebook and returned elsewhere, and
-    `displacy.set_render_wrapper` applies.
+    number. If the docs were scored with `alternatives` or `distribution`, the tokens of the primary metric's row show
+    what the model expected, on hover and when they have the keyboard's focus. As with `spacy.displacy.render`, the
+    result is displayed in a notebook and returned elsewhere, and `displacy.set_render_wrapper` applies.
 
     docs (Union[Doc, Span, Iterable[Union[Doc, Span]]]): What to show.
     metrics (Optional[Sequence[str]]): The rows. None shows every metric that the docs were scored with.
@@ -67,8 +74,8 @@ def render(
     """
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = find_names(docs, attr)
-    view = View(names, select_columns(names, metrics), vmin)
-    html = "".join(page_parts(docs, view)) if page else _fragment((_doc_html(doc, view) for doc in docs), vmin)
+    view = View(names, select_columns(names, metrics), vmin, any(has_expected(doc, names) for doc in docs))
+    html = "".join(page_parts(docs, view)) if page else _fragment((_doc_html(doc, view) for doc in docs), view)
     return _display(html, jupyter)
 
 
@@ -88,9 +95,10 @@ def render_continuations(
     """
     ranked = sorted(continuations, key=lambda continuation: -continuation.probability)
     names = find_names([continuation.span.doc for continuation in ranked], attr)
-    view = View(names, select_columns(names), vmin)
+    expected = any(has_expected(continuation.span, names) for continuation in ranked)
+    view = View(names, select_columns(names), vmin, expected)
     articles = (_continuation_html(continuation, view, number) for number, continuation in enumerate(ranked, 1))
-    return _display(_framed("Candidates in context", articles, vmin, page), jupyter)
+    return _display(_framed("Candidates in context", articles, view, page), jupyter)
 
 
 def render_comparison(
@@ -104,8 +112,9 @@ def render_comparison(
     vmin, page, jupyter, RETURNS: See `render`. The page has no search box.
     """
     names = find_names([comparison.a, comparison.b], comparison.attr)
-    view = View(names, {comparison.attribute: comparison.attribute}, vmin)
-    return _display(_framed("Two versions compared", [_comparison_html(comparison, view)], vmin, page), jupyter)
+    expected = any(has_expected(doc, names) for doc in (comparison.a, comparison.b))
+    view = View(names, {comparison.attribute: comparison.attribute}, vmin, expected)
+    return _display(_framed("Two versions compared", [_comparison_html(comparison, view)], view, page), jupyter)
 
 
 def page_parts(
@@ -116,38 +125,42 @@ def page_parts(
     The page can be searched, and sorted by score. It is complete in itself: nothing is loaded from elsewhere.
 
     docs (Iterable[Union[Doc, Span]]): What to show.
-    view (View): The rows and the colour scale.
+    view (View): The rows, the colour scale, and whether tokens show what the model expected.
     title (str): The heading.
     about (str): A line below the heading.
     """
     articles = (_doc_html(doc, view, number) for number, doc in enumerate(docs, 1))
-    yield from _page(title, articles, view.vmin, about=about, search=True, metrics=list(view.columns))
+    yield from _page(title, articles, view, about=about, search=True, metrics=list(view.columns))
 
 
 # Frames
 
 
-def _framed(title: str, articles: Iterable[str], vmin: float, page: bool) -> str:
-    return "".join(_page(title, articles, vmin)) if page else _fragment(articles, vmin)
+def _framed(title: str, articles: Iterable[str], view: View, page: bool) -> str:
+    return "".join(_page(title, articles, view)) if page else _fragment(articles, view)
 
 
-def _fragment(articles: Iterable[str], vmin: float) -> str:
+def _fragment(articles: Iterable[str], view: View) -> str:
     """For a notebook: the articles with their style and legend. MathJax must not take dollar signs for formulas."""
-    check_vmin(vmin)
-    style = f"<style>\n{_read('style.css')}</style>"
-    return f'<div class="pll-viz tex2jax_ignore mathjax_ignore">{style}{_legend(vmin)}{"".join(articles)}</div>'
+    check_vmin(view.vmin)
+    style = f"<style>\n{_style(view)}</style>"
+    return f'<div class="pll-viz tex2jax_ignore mathjax_ignore">{style}{_legend(view)}{"".join(articles)}</div>'
 
 
-def _page(title: str, articles: Iterable[str], vmin: float, **details) -> Iterator[str]:
+def _page(title: str, articles: Iterable[str], view: View, **details) -> Iterator[str]:
     """The parts of a whole page.
 
     details: More of what `page.html` asks for.
     """
-    check_vmin(vmin)
-    style = _read("style.css") + _read("page_frame.css")
+    check_vmin(view.vmin)
+    style = _style(view) + _read("page_frame.css")
     return _page_template().generate(
-        title=title, articles=articles, style=style, script=_read("page.js"), legend=_legend(vmin), **details
+        title=title, articles=articles, style=style, script=_read("page.js"), legend=_legend(view), **details
     )
+
+
+def _style(view: View) -> str:
+    return _read("style.css") + (_read("expected.css") if view.expected else "")
 
 
 @cache
@@ -172,14 +185,15 @@ def _display(html: str, jupyter: bool | None) -> str | None:
     return html
 
 
-def _legend(vmin: float) -> str:
+def _legend(view: View) -> str:
     """The colours, each with the score at which it begins."""
     steps = "".join(
         f'<span class="s{i}" title="{in_nats_and_bits(start)}, and below">{format_number(start, "g")}</span>'
-        for i, start in enumerate(step_starts(vmin))
+        for i, start in enumerate(step_starts(view.vmin))
     )
+    more = "; point at a word, or press Tab, for what the model expected" if view.expected else "; hover for bits"
     return (
-        '<div class="legend"><span>Score in nats (natural log), likely to unlikely; hover for bits</span>'
+        f'<div class="legend"><span>Score in nats (natural log), likely to unlikely{more}</span>'
         f'<span class="scale">{steps}</span></div>\n'
     )
 
@@ -312,13 +326,18 @@ def _token_html(token: Token, name: str, pieces: list[Piece], view: View) -> str
         return _token_without_score(text, "not scored")
     if not n:
         return _token_without_score(text, count_pieces(0))
-    tip = "\n".join([f"{text}  {in_nats_and_bits(score)}", *(_piece_tip(piece, name) for piece in pieces)])
-    below = ""
+    shown_score, piece_tips = in_nats_and_bits(score), [_piece_tip(piece, name) for piece in pieces]
+    tip = "\n".join([f"{text}  {shown_score}", *piece_tips])
+    expected = expected_text(token, view.names) if view.shows_expected(name) else ""
+    about, opens, below = f'title="{escape(tip)}"', "", ""
+    if expected:  # it opens instead of a tooltip
+        about = f'tabindex="0" role="group" aria-label="{escape(f"{text}  {shown_score}; {expected}")}"'
+        opens = expected_html(token, view.names, shown_score, piece_tips)
     if n > 1:
-        below = f'<span class="p">{_pieces_html(pieces, name, view) if pieces else count_pieces(n)}</span>'
+        below = f'<span class="p">{_pieces_html(pieces, name, view, not opens) if pieces else count_pieces(n)}</span>'
     return (
         f'<span class="t s{colour_step(score, view.vmin)}{" split" if below else ""}" '
-        f'data-v="{format_number(score)}" title="{escape(tip)}"><span>{escape(text)}</span>{below}</span>'
+        f'data-v="{format_number(score)}" {about}><span>{escape(text)}</span>{below}{opens}</span>'
     )
 
 
@@ -326,9 +345,12 @@ def _token_without_score(text: str, reason: str) -> str:
     return f'<span class="t off" title="{reason}">{escape(text)}</span>'
 
 
-def _pieces_html(pieces: list[Piece], name: str, view: View) -> str:
+def _pieces_html(pieces: list[Piece], name: str, view: View, with_tips: bool) -> str:
+    def title(piece: Piece) -> str:
+        return f' title="{escape(_piece_tip(piece, name))}"' if with_tips else ""
+
     return "".join(
-        f'<span class="s{colour_step(piece.scores[name], view.vmin)}" title="{escape(_piece_tip(piece, name))}">'
+        f'<span class="s{colour_step(piece.scores[name], view.vmin)}"{title(piece)}>'
         f"{escape(visible_text(piece.text))}</span>"
         for piece in pieces
     )

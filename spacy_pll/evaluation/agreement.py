@@ -1,0 +1,256 @@
+"""How well two scorers agree on the same texts: by wordpiece, word and text, with the cost of each.
+
+*r* is Pearson's correlation. Differences are those of the second scorer from the first, in nats. The intervals are 95 %
+percentile bootstrap intervals over texts (Efron & Tibshirani 1993, chapter 13): texts are drawn with replacement, since
+the pieces of one text are not independent of each other.
+"""
+
+import heapq
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..component import PLLScorer
+from ..metrics import FloatArray, IntArray
+from ..pipelines import get_scorer
+
+# How many tokens are listed, and how many characters on either side of each are shown.
+TOKENS, CONTEXT = 20, 40
+DECILES = 10
+# The rows and columns of the picture of all scores.
+BINS = 48
+# Bootstrap samples that are in memory at once.
+CHUNK = 50
+LEVELS = ("piece", "word", "text", "text mean per piece")
+
+
+@dataclass
+class Pairs:
+    """The scores of the same things by two scorers."""
+
+    a: list[FloatArray] = field(default_factory=list)  # one array per text
+    b: list[FloatArray] = field(default_factory=list)
+    text: list[int] = field(default_factory=list)  # the number of each array's text
+
+    def add(self, number: int, a: Iterable[float], b: Iterable[float]) -> None:
+        """Add the scores of one text."""
+        self.a.append(np.array(a, dtype=np.float64))
+        self.b.append(np.array(b, dtype=np.float64))
+        self.text.append(number)
+
+    def arrays(self) -> tuple[FloatArray, FloatArray, IntArray]:
+        """All scores of the first, all of the second, and the number of the text of each."""
+        text = np.repeat(np.array(self.text, dtype=np.int64), [len(part) for part in self.a])
+        none = [np.zeros(0)]
+        return np.concatenate(none + self.a), np.concatenate(none + self.b), text
+
+
+def compare_scorers(
+    first: Language,
+    second: Language,
+    texts: Iterable[str | Doc],
+    *,
+    labels: tuple[str, str] = ("first", "second"),
+    batch_size: int = 64,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    progress: Callable[[Iterable], Iterable] = lambda texts: texts,
+) -> dict[str, Any]:
+    """Score texts with two pipelines, and compare their primary metrics.
+
+    first, second (Language): Pipelines with a `pll` component that has `keep_pieces`.
+    labels (tuple[str, str]): What the results call them.
+    bootstrap (int): Bootstrap samples for the intervals.
+    seed (int): Of the bootstrap.
+    progress (Callable[[Iterable], Iterable]): Wraps the texts, to show progress.
+    RETURNS (dict[str, Any]): Plain JSON values: `scorers`, `levels` (see `LEVELS`; None for "piece" if the two have
+        different pieces), `calibration`, `tokens` and `histogram`.
+    RAISES (ValueError): No text was scored by both.
+    """
+    nlps, scorers = (first, second), (get_scorer(first), get_scorer(second))
+    for scorer in scorers:
+        scorer.counts.clear()
+    pairs = {level: Pairs() for level in LEVELS}
+    seconds, same_pieces, n = [0.0, 0.0], True, 0
+    largest: list[dict[str, Any]] = []
+    for batch in _batches(progress(texts), batch_size):
+        docs: list[list[Doc]] = []
+        for side, nlp in enumerate(nlps):
+            inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
+            began = time.perf_counter()
+            docs.append(list(nlp.pipe(inputs, batch_size=batch_size)))
+            seconds[side] += time.perf_counter() - began
+        for a, b in zip(*docs, strict=True):
+            same_pieces &= _add(n, a, b, scorers, pairs)
+            largest = heapq.nlargest(TOKENS, [*largest, *_tokens(n, a, b, scorers)], key=lambda t: abs(t["difference"]))
+            n += 1
+    if not pairs["text"].a:
+        raise ValueError(f"Of the {n} texts, none was scored by both scorers, so there is nothing to compare.")
+    unit = "piece" if same_pieces else "word"
+    rng = np.random.default_rng(seed)
+    return {
+        "texts": n,
+        "scorers": [_describe(label, scorer, cost) for label, scorer, cost in zip(labels, scorers, seconds)],
+        "levels": {
+            level: None if level == "piece" and not same_pieces else level_agreement(*own.arrays(), bootstrap, rng)
+            for level, own in pairs.items()
+        },
+        "calibration": {"unit": unit, "deciles": deciles(*pairs[unit].arrays()[:2])},
+        "tokens": largest,
+        "histogram": {"unit": unit, **histogram(*pairs[unit].arrays()[:2])},
+    }
+
+
+def _batches(items: Iterable, size: int) -> Iterator[list]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def _describe(label: str, scorer: PLLScorer, seconds: float) -> dict[str, Any]:
+    card = scorer.student_card()
+    return {
+        "label": label,
+        "metric": scorer.metrics[0],
+        "words": scorer.words,
+        "mask_spacing": card.mask_spacing if card else scorer.mask_spacing,
+        "one_pass": card is not None and card.mask_spacing is None,
+        "seconds": seconds,
+        "forward_pieces": scorer.counts["ids"],
+        "forward_passes": scorer.counts["rows"],
+        "scored_pieces": scorer.counts["targets"],
+    }
+
+
+def _add(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer], pairs: dict[str, Pairs]) -> bool:
+    """Add the scores of a text. RETURNS: Whether the two have the same pieces."""
+    names = [scorer.names for scorer in scorers]
+    records = [doc._.get(own.data) for doc, own in zip((a, b), names)]
+    pieces = [len(record["ids"]) for record in records]
+    if all(pieces):
+        sums = [doc._.get(own.score) for doc, own in zip((a, b), names)]
+        pairs["text"].add(number, sums[:1], sums[1:])
+        pairs["text mean per piece"].add(number, [sums[0] / pieces[0]], [sums[1] / pieces[1]])
+    words = list(_words(a, b, scorers))
+    pairs["word"].add(number, [one[2] for one in words], [one[3] for one in words])
+    same = all(records[0][key] == records[1][key] for key in ("pieces", "start", "end"))
+    if same:
+        values = [record["scores"][scorer.metrics[0]] for record, scorer in zip(records, scorers)]
+        pairs["piece"].add(number, *values)
+    return same
+
+
+def _words(a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer]) -> Iterator[tuple[int, int, float, float]]:
+    """The tokens that both have and that both have scored: where each begins and ends, and its two scores."""
+    other = {(token.idx, len(token)): token for token in b}
+    for token in a:
+        twin = other.get((token.idx, len(token)))
+        if twin is None or not token._.get(scorers[0].names.pieces) or not twin._.get(scorers[1].names.pieces):
+            continue
+        yield (
+            token.idx,
+            token.idx + len(token),
+            token._.get(scorers[0].names.score),
+            twin._.get(scorers[1].names.score),
+        )
+
+
+def _tokens(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer]) -> Iterator[dict[str, Any]]:
+    text = a.text
+    for start, end, score_a, score_b in _words(a, b, scorers):
+        yield {
+            "text": number,
+            "before": text[max(0, start - CONTEXT) : start],
+            "token": text[start:end],
+            "after": text[end : end + CONTEXT],
+            "scores": [score_a, score_b],
+            "difference": score_b - score_a,
+        }
+
+
+def level_agreement(
+    a: FloatArray, b: FloatArray, text: IntArray, bootstrap: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    """The correlation of two scorers, and their difference.
+
+    a, b (float arrays, shape (things,)): Scores.
+    text (int array, shape (things,)): The number of the text of each.
+    RETURNS (dict[str, Any]): The interval of a value is a list of two numbers; None where it cannot be computed.
+    """
+    difference = b - a
+    # Means are taken off first, so that no digits are lost in the sums of squares.
+    x, y = a - a.mean(), b - b.mean()
+    columns = [np.ones(len(a)), x, y, x * x, y * y, x * y, difference]
+    _, number = np.unique(text, return_inverse=True)
+    sums = np.stack([np.bincount(number, weights=column).astype(np.float64) for column in columns], axis=1)
+    r, mean = _statistics(sums.sum(axis=0)[None])
+    samples = _resampled(sums, bootstrap, rng) if len(sums) > 1 else np.zeros((0, sums.shape[1]))
+    intervals = [_interval(values) for values in _statistics(samples)]
+    return {
+        "n": len(a),
+        "r": _number(r[0]),
+        "r_interval": intervals[0],
+        "mean_difference": _number(mean[0]),
+        "mean_difference_interval": intervals[1],
+        "mean_absolute_difference": _number(np.abs(difference).mean()),
+        "standard_deviation_of_difference": _number(difference.std()),
+    }
+
+
+def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Correlation and mean difference from sums. sums (float array, shape (samples, 7))."""
+    n, x, y, xx, yy, xy, difference = sums.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r = (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
+    return r, difference / n
+
+
+def _resampled(sums: FloatArray, bootstrap: int, rng: np.random.Generator) -> FloatArray:
+    """The sums of bootstrap samples of the texts. float64, shape (bootstrap, 7)."""
+    share = np.full(len(sums), 1 / len(sums))
+    parts = []
+    for done in range(0, bootstrap, CHUNK):
+        counts = rng.multinomial(len(sums), share, size=min(CHUNK, bootstrap - done))
+        parts.append(np.asarray(counts, dtype=np.float64) @ sums)
+    return np.concatenate(parts)
+
+
+def _interval(values: FloatArray) -> list[float] | None:
+    known = values[np.isfinite(values)]
+    return np.quantile(known, [0.025, 0.975]).tolist() if len(known) else None
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def deciles(a: FloatArray, b: FloatArray) -> list[dict[str, float]]:
+    """The mean scores of ten equally large groups, ordered by the first scorer's score, the lowest first."""
+    order = np.argsort(a, kind="stable")
+    return [
+        {
+            "n": len(part),
+            "low": float(a[part[0]]),
+            "high": float(a[part[-1]]),
+            "mean_first": float(a[part].mean()),
+            "mean_second": float(b[part].mean()),
+            "mean_difference": float((b[part] - a[part]).mean()),
+        }
+        for part in np.array_split(order, DECILES)
+        if len(part)
+    ]
+
+
+def histogram(a: FloatArray, b: FloatArray) -> dict[str, Any]:
+    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
+    both = np.concatenate([a, b])
+    low, high = np.quantile(both, 0.001), both.max()
+    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
+    counts, _, _ = np.histogram2d(np.clip(a, low, None), np.clip(b, low, None), bins=(edges, edges))
+    return {"edges": edges.tolist(), "counts": counts.astype(int).tolist()}

@@ -1,0 +1,48 @@
+"""The Hugging Face hub: whether it can be reached, and which commit of a model its cache has."""
+
+from pathlib import Path
+
+from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.utils import HFValidationError, get_session
+
+# In seconds. A connection that is merely slow is left to transformers, which tries again.
+TIMEOUT = 10
+# What requests and httpx call an error when no connection can be made. huggingface_hub has used both.
+NO_CONNECTION = {"ConnectionError", "ConnectError", "ProxyError"}
+
+
+def connection_error(source: str, revision: str | None) -> BaseException | None:
+    """Why the hub cannot be reached; None if it can be, or if there is no need to. It is tried once.
+
+    transformers tries again and again for each file, and waits in between, some 23 seconds in all.
+
+    source (str): A folder or a hub name.
+    """
+    if constants.HF_HUB_OFFLINE or Path(source).is_dir():
+        return None
+    try:
+        url = hf_hub_url(source, constants.CONFIG_NAME, revision=revision)
+    except HFValidationError:  # no hub name; transformers says so
+        return None
+    try:
+        # The connection stays open for what transformers asks next.
+        get_session().head(url, timeout=TIMEOUT)
+    except Exception as error:
+        names = [cls.__name__ for cls in type(error).__mro__]
+        if NO_CONNECTION.intersection(names) and "Timeout" not in names[0]:
+            return _first_cause(error)
+    return None
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return error
+
+
+def commit_of(source: str, revision: str | None, cache_dir: str | Path | None) -> str | None:
+    """The commit of a model that was loaded from the hub; None for a folder."""
+    if Path(source).is_dir():
+        return None
+    path = try_to_load_from_cache(source, constants.CONFIG_NAME, cache_dir=cache_dir, revision=revision)
+    return Path(path).parent.name if isinstance(path, str) else None

@@ -1,0 +1,98 @@
+"""Which spans of a doc are read as one context: what a config can name as `get_spans`.
+
+The registry `span_getters` is not one of spaCy's own: spacy-transformers adds it to spaCy when it is imported. This
+module adds it if it is not there yet. It imports nothing of spacy-transformers unless a config names one of its span
+getters.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial, wraps
+from importlib import import_module
+from typing import Any
+
+import catalogue
+from spacy.tokens import Doc, Span
+from spacy.util import registry
+
+# One list of spans for each doc.
+SpanGetter = Callable[[list[Doc]], list[list[Span]]]
+
+# What is registered belongs to the name of the registry, not to this object: spacy-transformers may replace it.
+if not hasattr(registry, "span_getters"):
+    registry.span_getters = catalogue.create("spacy", "span_getters", entry_points=True)  # type: ignore[attr-defined]
+span_getters: catalogue.Registry = registry.span_getters  # type: ignore[attr-defined]
+
+
+def get_doc_spans(docs: list[Doc]) -> list[list[Span]]:
+    """Each doc as one span."""
+    return [[doc[:]] for doc in docs]
+
+
+def get_sent_spans(docs: list[Doc]) -> list[list[Span]]:
+    """The sentences of each doc.
+
+    RAISES (ValueError): A doc has no sentence boundaries; spaCy's message says which components set them.
+    """
+    return [list(doc.sents) for doc in docs]
+
+
+def get_strided_spans(docs: list[Doc], window: int, stride: int) -> list[list[Span]]:
+    """Spans of `window` tokens in each doc, one every `stride` tokens, up to the one that reaches its end."""
+    return [[doc[start:end] for start, end in _windows(len(doc), window, stride)] for doc in docs]
+
+
+def _windows(length: int, window: int, stride: int) -> Iterable[tuple[int, int]]:
+    for start in range(0, length, stride):
+        # As in spacy-transformers, what is left is one span, even if the stride makes it longer than the window.
+        end = start + window if start + stride <= length else length
+        yield start, min(end, length)
+        if end >= length:
+            break
+
+
+@span_getters("spacy-pll.doc_spans.v1")
+def configure_doc_spans() -> SpanGetter:
+    """Read each doc as one context."""
+    return get_doc_spans
+
+
+@span_getters("spacy-pll.sent_spans.v1")
+def configure_sent_spans() -> SpanGetter:
+    """Read each sentence as one context. An earlier component must set sentence boundaries."""
+    return get_sent_spans
+
+
+@span_getters("spacy-pll.strided_spans.v1")
+def configure_strided_spans(window: int, stride: int) -> SpanGetter:
+    """Read contexts of a fixed number of tokens.
+
+    window (int): The number of tokens in a context.
+    stride (int): The number of tokens from the start of one context to the start of the next. If it is smaller than
+        `window`, the contexts overlap.
+    RAISES (ValueError): One of them is less than 1.
+    """
+    if window < 1 or stride < 1:
+        raise ValueError(
+            f"`window` and `stride` of a span getter are numbers of tokens, 1 or more. They are {window} and {stride}."
+        )
+    return partial(get_strided_spans, window=window, stride=stride)
+
+
+def _of_spacy_transformers(name: str, own: Callable[..., SpanGetter]) -> Callable[..., SpanGetter]:
+    """What spacy-transformers registers under a name; where it cannot be imported, this module's own function."""
+
+    @wraps(own)  # spaCy reads the settings from the signature
+    def configure(*args: Any, **settings: Any) -> SpanGetter:
+        try:
+            import_module("spacy_transformers.span_getters")  # it registers its own functions
+        except Exception:  # not installed, or made for another version of transformers, which fails in many ways
+            return own(*args, **settings)
+        return span_getters.get(name)(*args, **settings)
+
+    return configure
+
+
+for _kind, _own in (("doc", configure_doc_spans), ("sent", configure_sent_spans), ("strided", configure_strided_spans)):
+    _name = f"spacy-transformers.{_kind}_spans.v1"
+    if _name not in span_getters:
+        span_getters(_name, func=_of_spacy_transformers(_name, _own))

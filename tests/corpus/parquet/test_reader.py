@@ -1,0 +1,176 @@
+import datetime
+import io
+import random
+import resource
+import tracemalloc
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spacy_pll.corpus.parquet import reader
+from spacy_pll.corpus.parquet.reader import json_values
+from spacy_pll.corpus.readers import InputError, Record, read_records, read_rows
+
+
+def write(path, columns, **options):
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    pq.write_table(table, path, **options)
+    return str(path)
+
+
+def test_a_row_is_a_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "ROWS_PER_READ", 2)
+    texts, numbers = ["one", "", "A\u2028 \x00 犬", "four", "five"], pa.array([1, 2, None, 4, 5], pa.int8())
+    path = write(tmp_path / "a.parquet", {"n": numbers, "line": pa.array(texts, pa.large_string())}, row_group_size=3)
+    records = list(read_records(path, "line"))
+    assert records == [
+        Record(f"{path}, row {number}", text, {"n": n})
+        for number, (text, n) in enumerate(zip(texts, numbers.to_pylist()), 1)
+    ]
+    typed = list(read_records(path, "line", typed=True))
+    assert [record.fields["n"] for record in typed] == list(numbers) and typed[0].fields["n"].type == pa.int8()
+    assert [record.text for record in typed] == texts
+    assert [row for _, row in read_rows(tmp_path / "a.parquet")] == [
+        {"n": n, "line": text} for text, n in zip(texts, numbers.to_pylist())
+    ]
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
+def test_texts_only(tmp_path, type_):
+    path = write(tmp_path / "a.parquet", {"text": pa.array(["x", "y"], type_)})
+    assert [(record.text, record.fields) for record in read_records(path)] == [("x", {}), ("y", {})]
+
+
+def test_no_row_and_no_row_group(tmp_path):
+    schema = pa.schema({"text": pa.string()})
+    assert list(read_records(write(tmp_path / "a.parquet", schema.empty_table()))) == []
+    pq.ParquetWriter(tmp_path / "b.parquet", schema).close()
+    assert pq.ParquetFile(tmp_path / "b.parquet").num_row_groups == 0
+    assert list(read_records(str(tmp_path / "b.parquet"))) == []
+
+
+def test_a_folder_of_several_formats(tmp_path):
+    write(tmp_path / "b.parquet", {"text": ["two"], "n": [2]})
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "c").mkdir()
+    write(tmp_path / "c" / "a.parquet", {"text": ["three"], "file": ["its own"]})
+    assert [(record.text, record.fields) for record in read_records(str(tmp_path))] == [
+        ("one", {"file": "a.txt"}),
+        ("two", {"file": "b.parquet", "n": 2}),
+        ("three", {"file": "its own"}),
+    ]
+
+
+def test_a_pipe_is_read_from_its_end(tmp_path):
+    class Pipe(io.BytesIO):
+        def seekable(self):
+            return False
+
+        def seek(self, *args):
+            raise OSError("a pipe has no position")
+
+    path = tmp_path / "a.parquet"
+    write(path, {"text": ["x"]})
+    assert [record.text for record in reader.read_records(Pipe(path.read_bytes()), "standard input", "text")] == ["x"]
+
+
+# "x", and a lone surrogate with a "y". Arrow does not check what it is given as bytes.
+SURROGATE = pa.Array.from_buffers(
+    pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 5], np.int32)), pa.py_buffer(b"x\xed\xa0\x80y")]
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"text": ["x", None]}, r"a.parquet, row 2: 'text' must be text. It is None\."),
+        ({"text": [1]}, "a.parquet: 'text' must hold text. It holds int64"),
+        ({"text": pa.nulls(1)}, "a.parquet: 'text' must hold text. It holds null"),
+        ({"line": ["x"], "n": [1]}, "a.parquet: there is no column 'text'. The columns are: 'line', 'n'.* --column"),
+        ({}, "a.parquet: there is no column 'text'. The columns are: none"),
+        (pa.table([["x"], ["y"]], names=["text", "text"]), "a.parquet: two columns have the same name"),
+        ({"text": SURROGATE}, r"a.parquet, row 2: 'text' is not valid UTF-8 \(byte 1 is 0xed\)"),
+        ({"text": ["x", "y"], "s": SURROGATE}, "a.parquet, row 2: 's' is not valid UTF-8"),
+        (b"", "a.parquet: this is not a Parquet file, or it is damaged"),
+        (b"PAR1 and so on PAR1", "a.parquet: this is not a Parquet file, or it is damaged"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_named_with_its_row(tmp_path, content, message):
+    path = tmp_path / "a.parquet"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        write(path, content)
+    with pytest.raises(InputError, match=message):
+        list(read_records(str(path)))
+
+
+def test_a_file_that_is_cut_off_or_altered_is_damaged(tmp_path):
+    path = tmp_path / "a.parquet"
+    write(path, {"text": [f"text {n}" for n in range(1000)]}, compression="gzip")
+    data = path.read_bytes()
+    for damaged in (data[:-20], data[: len(data) // 2], data[:1000] + bytes(500) + data[1500:]):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match="this is not a Parquet file, or it is damaged"):
+            list(read_records(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("array", "values"),
+    [
+        (pa.array([1, None], pa.uint8()), [1, None]),
+        (pa.array([True, None]), [True, None]),
+        (pa.array([0.5, float("nan"), float("-inf"), None]), [0.5, None, None, None]),
+        (pa.array([datetime.date(2020, 2, 29), None]), ["2020-02-29", None]),
+        (pa.array([1_500_000_000_123_456_789, None], pa.timestamp("ns")), ["2017-07-14T02:40:00.123456789", None]),
+        (pa.array([1_500_000_000], pa.timestamp("s", "Europe/Berlin")), ["2017-07-14T04:40:00+0200"]),
+        (pa.array([1, None], pa.time64("us")), ["00:00:00.000001", None]),
+        (pa.array([1500, None], pa.duration("ms")), [1500, None]),
+        (pa.array([Decimal("1.10"), None]), ["1.10", None]),
+        (pa.array([b"\xff\x00", None]), ["/wA=", None]),
+        (pa.array([b"ab"], pa.binary(2)), ["YWI="]),
+        (pa.array(["a", "b", None, "a"]).dictionary_encode(), ["a", "b", None, "a"]),
+        (pa.array([[b"a", None], None, []]), [["YQ==", None], None, []]),
+        (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), [[1, 2], None]),
+        (pa.array([{"a": 1, "b": [Decimal("1.5")]}, None]), [{"a": 1, "b": ["1.5"]}, None]),
+        (pa.array([{"a": 1}, None, {"a": 3}])[1:], [None, {"a": 3}]),
+        (pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int8())), [[{"key": "k", "value": 1}], None]),
+        (pa.nulls(2), [None, None]),
+    ],
+)
+def test_values_as_json_has_them(array, values):
+    assert json_values(array) == values
+
+
+def test_a_file_is_not_read_as_a_whole(tmp_path):
+    """Python's own memory, which is where texts end up."""
+    path = write(tmp_path / "a.parquet", {"text": [f"{n} " + "x" * 1000 for n in range(10_000)]})
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in read_records(path)) == 10_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4_000_000  # all texts have 10 MB
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size of a process is read from /proc")
+def test_row_groups_are_not_kept(tmp_path):
+    """pyarrow can keep what it has read of each row group, outside of Python's memory and of its own pool."""
+    rng = random.Random(0)
+    schema = pa.schema({"text": pa.string()})
+    with pq.ParquetWriter(tmp_path / "a.parquet", schema) as writer:
+        for _ in range(60):
+            writer.write_table(pa.table({"text": [rng.randbytes(500).hex() for _ in range(1000)]}))
+    assert (tmp_path / "a.parquet").stat().st_size > 50_000_000
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    sizes = [resident() for n, _ in enumerate(read_records(str(tmp_path / "a.parquet"))) if n % 1000 == 0]
+    assert max(sizes) - sizes[20] < 15_000_000

@@ -1,0 +1,122 @@
+"""Models on the Hugging Face hub, without a network: what is in the cache is read, and what is not fails at once."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from huggingface_hub.utils import get_session
+
+from spacy_pll.language_model import hub
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """asked(error): the hub fails with this error, or answers. Returns the list of what it is asked."""
+
+    def make(error=None):
+        urls = []
+
+        def head(url, timeout):
+            urls.append(url)
+            if error:
+                raise error
+
+        monkeypatch.setattr(hub, "get_session", lambda: SimpleNamespace(head=head))
+        monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
+        return urls
+
+    return make
+
+
+def error_of(module, name):
+    return type(name, (type("ConnectionError", (OSError,), {}),), {"__module__": module})
+
+
+def test_a_hub_that_answers_is_asked_once(asked):
+    urls = asked()
+    assert hub.connection_error("no-such/model", "main") is None
+    (url,) = urls
+    assert url.endswith("/no-such/model/resolve/main/config.json")
+
+
+def test_without_a_connection_the_error_says_why(asked):
+    error = error_of("requests", "ConnectionError")("Max retries exceeded")
+    error.__context__ = OSError(-2, "Name or service not known")
+    urls = asked(error)
+    assert hub.connection_error("no-such/model", "main") is error.__context__ and len(urls) == 1
+
+
+@pytest.mark.parametrize("error", [error_of("requests", "ConnectTimeout")(), TimeoutError(), ValueError("a proxy's")])
+def test_what_may_be_a_slow_connection_is_left_to_transformers(asked, error):
+    urls = asked(error)
+    assert hub.connection_error("no-such/model", "main") is None and len(urls) == 1
+
+
+def test_the_hub_is_not_asked_where_it_is_not_needed(asked, tmp_path, monkeypatch):
+    urls = asked(ConnectionError())
+    assert hub.connection_error(str(tmp_path), None) is None
+    assert hub.connection_error("no/such/folder", "main") is None
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    assert hub.connection_error("no-such/model", "main") is None
+    assert urls == []
+
+
+# In a process of its own, because transformers and huggingface_hub look up HF_HUB_OFFLINE when they are imported. Names
+# are not resolved, and one connection is refused.
+WITHOUT_NETWORK = """
+import json, socket, sys
+
+lookups = []
+
+def getaddrinfo(host, *args, **kwargs):
+    lookups.append(str(host))
+    if host == "127.0.0.1":
+        return original(host, *args, **kwargs)
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+original, socket.getaddrinfo = socket.getaddrinfo, getaddrinfo
+
+import spacy
+from spacy_pll.language_model import hub
+from spacy_pll.language_model.masked import MaskedLanguageModel
+
+errors = []
+try:
+    MaskedLanguageModel("no-such/model").load()
+except OSError as error:
+    errors.append(str(error))
+n_lookups = len(lookups)
+nlp = spacy.blank("en")
+nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": "in-the/cache"}})
+score, commit = nlp("The traveler lost the souvenir.")._.pll, nlp.get_pipe("pll").model.commit
+with socket.create_server(("127.0.0.1", 0)) as server:
+    port = server.getsockname()[1]
+hub.hf_hub_url = lambda *args, **kwargs: f"http://127.0.0.1:{port}/"
+refused = hub.connection_error("no-such/model", "main")
+print(json.dumps([errors, n_lookups, score, commit, isinstance(refused, ConnectionRefusedError)]))
+"""
+
+
+@pytest.mark.slow
+def test_a_hub_name_without_a_network(model_folder, make_nlp, tmp_path):
+    """A model is looked for once. (huggingface_hub 2 also asks once what agent it runs in.)"""
+    commit = "c0ffee" * 6 + "c0ff"
+    cached = tmp_path / "hub" / "models--in-the--cache"
+    shutil.copytree(model_folder("bert"), cached / "snapshots" / commit)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text(commit)
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    environment.update(HF_HUB_OFFLINE="0", HF_HOME=str(tmp_path))
+    out = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NETWORK], capture_output=True, text=True, env=environment, check=True
+    )
+    (error,), n_lookups, score, found, refused = json.loads(out.stdout)
+    assert "'no-such/model' was not found" in error and "cannot be reached (" in error and "not known)" in error
+    assert n_lookups <= 2
+    assert score == pytest.approx(make_nlp("bert")("The traveler lost the souvenir.")._.pll) and found == commit
+    assert refused and "etrying" not in out.stderr
+    assert callable(get_session().head)  # the method that is asked, in each version of huggingface_hub

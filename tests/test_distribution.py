@@ -1,0 +1,115 @@
+"""What is released: the wheel and the source distribution, built as for a release."""
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ["spacy_pll", "tests", "scripts", "benchmarks", "configs", "docs", "examples", ".ci"]
+ENDINGS = (".cfg", ".cff", ".in", ".md", ".toml", ".txt", ".yml")
+
+
+def files_below(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy of the files that belong to the project, so that a build leaves nothing behind here."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in [ROOT / "LICENSE", *(path for path in ROOT.iterdir() if path.suffix in ENDINGS)]:
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(checkout):
+    return files_below(checkout)
+
+
+@pytest.fixture(scope="module")
+def archives(checkout, expected, tmp_path_factory):
+    """The source distribution, and the wheel that is built from it. A warning of setuptools is an error."""
+    pytest.importorskip("build", reason="build is not installed: pip install 'spacy-pll[test-all]'")
+    folder = tmp_path_factory.mktemp("dist")
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder],
+        cwd=checkout, env={**os.environ, "PYTHONWARNINGS": "error::UserWarning"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    [sdist], [wheel] = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return sdist, wheel
+
+
+@pytest.fixture(scope="module")
+def metadata(archives):
+    with zipfile.ZipFile(archives[1]) as files:
+        [name] = [name for name in files.namelist() if name.endswith(".dist-info/METADATA")]
+        return message_from_bytes(files.read(name))
+
+
+def test_the_source_distribution_has_all_files_of_the_project(archives, expected):
+    """The suite, what it reads, and what builds and checks the package; besides only what setuptools makes."""
+    with tarfile.open(archives[0]) as files:
+        names = {member.name.partition("/")[2] for member in files.getmembers() if member.isfile()}
+    assert expected <= names
+    assert {name for name in names - expected if not name.startswith("spacy_pll.egg-info/")} == {"PKG-INFO"}
+
+
+def test_the_wheel_has_all_files_of_the_package_and_no_others(archives, expected):
+    with zipfile.ZipFile(archives[1]) as files:
+        names = set(files.namelist())
+    package = {name for name in names if ".dist-info/" not in name}
+    assert package == {name for name in expected if name.startswith("spacy_pll/")}
+    needed = {"py.typed", "language_model/builtin/model.safetensors", "language_model/builtin/tokenizer.json"}
+    needed |= {f"analysis/visualize/{name}" for name in ("page.html", "page.js", "page_frame.css", "style.css")}
+    assert {f"spacy_pll/{name}" for name in needed} <= package
+    about = {name.partition(".dist-info/")[2] for name in names - package}
+    assert about == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt", "licenses/LICENSE"}
+
+
+def test_package_indexes_accept_both(archives):
+    pytest.importorskip("twine", reason="twine is not installed: pip install 'spacy-pll[test-all]'")
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *archives], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout + done.stderr
+
+
+def test_the_metadata_says_where_to_find_what(metadata):
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf8")
+    assert metadata["Version"] == config["metadata"]["version"]
+    urls = dict(line.split(", ") for line in metadata.get_all("Project-URL"))
+    assert {"Source", "Documentation", "Changelog", "Issues"} <= set(urls)
+    classifiers = metadata.get_all("Classifier")
+    for minor in range(10, 14):
+        assert f"Programming Language :: Python :: 3.{minor}" in classifiers
+    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata.get_payload().startswith("# spacy-pll")
+
+
+def test_the_core_tests_pass_in_the_source_distribution(archives, tmp_path):
+    with tarfile.open(archives[0]) as files:
+        files.extractall(tmp_path, filter="data")
+    [folder] = tmp_path.iterdir()
+    # The code next to the tests is tested, not an installed copy.
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "core", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed and int(passed[1]) > 100

@@ -1,0 +1,122 @@
+"""Scripts and benchmarks: they call what the package has, and the small ones do what they say."""
+
+import ast
+import importlib
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted(path for name in ("benchmarks", "scripts") for path in (ROOT / name).rglob("*.py"))
+PYTHON = Path(sys.executable)
+
+
+def wrong_calls(source: str) -> list[str]:
+    """Calls of functions of the package with arguments that these do not take.
+
+    What is not a function's name, imported from the package, is passed over. So are calls with `*` or `**`.
+    """
+    tree, imported = ast.parse(source), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "spacy_pll":
+            module = importlib.import_module(node.module)
+            imported.update({name.asname or name.name: getattr(module, name.name, None) for name in node.names})
+    wrong = []
+    for node in ast.walk(tree):
+        function = (
+            imported.get(node.func.id) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+        )
+        is_error = isinstance(function, type) and issubclass(function, Exception)  # whose signature is not known
+        if not callable(function) or is_error or any(isinstance(argument, ast.Starred) for argument in node.args):
+            continue
+        if any(keyword.arg is None for keyword in node.keywords):
+            continue
+        signature = inspect.signature(function)
+        try:
+            bound = signature.bind(*node.args, **{keyword.arg: keyword.value for keyword in node.keywords})
+        except TypeError as error:
+            wrong.append(f"line {node.lineno}: {node.func.id}: {error}")
+            continue
+        # Settings come as one object. A model's name in its place is bound without an error.
+        settings = bound.arguments.get("settings")
+        if function.__name__ == "make_pipeline" and not (
+            ast.unparse(settings) == "settings" or "PipelineSettings" in ast.unparse(settings)
+        ):
+            wrong.append(f"line {node.lineno}: make_pipeline takes PipelineSettings, and no {ast.unparse(settings)}")
+    return wrong
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_calls_of_the_package_have_arguments_that_it_takes(path):
+    source = path.read_text(encoding="utf8")
+    if "spacy_pll.distributed" in source:
+        pytest.importorskip("ray", reason="needs Ray: pip install 'spacy-pll[ray]'")
+    assert wrong_calls(source) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "is_wrong"),
+    [
+        ("make_pipeline(PipelineSettings(name, metrics=METRICS))", False),
+        ("make_pipeline(settings)", False),
+        ("make_pipeline(name, METRICS)", True),
+        ("make_pipeline(args.model)", True),
+        ("PipelineSettings(model, keep_piece=True)", True),
+        ("make_pipeline(*settings)", False),
+        ("print(1, sep=2)", False),
+    ],
+)
+def test_a_wrong_call_is_found(call, is_wrong):
+    assert bool(wrong_calls(f"from spacy_pll.pipelines import PipelineSettings, make_pipeline\n{call}")) == is_wrong
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """script(folder, name): one of the scripts, imported."""
+
+    def load(folder, name):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module(name)
+
+    return load
+
+
+@pytest.mark.slow
+def test_the_example_of_the_readme_is_run_and_compared(script, tmp_path, monkeypatch):
+    installs = script("scripts", "check_installs")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    source, expected = installs.read_example()
+    assert "# -44.16" in source and expected.startswith("-14.27 [(")
+    installs.run_example(PYTHON, tmp_path, (source, expected))
+    for wrong, message in [
+        (("1.5 + 1  # 2.50\n1.5 + 1  # 2.52\n", ""), r"1.5 \+ 1 is 2.5, and README.md says 2.52"),
+        (("print('a 1.50')", "a 1.52\n"), r"printed 'a 1.50\\n', and README.md shows 'a 1.52"),
+        (("print('a 1.50')", "b 1.50\n"), r"printed 'a 1.50\\n', and README.md shows 'b 1.50"),
+        (("import spacy_pllx", ""), "No module named 'spacy_pllx'"),
+    ]:
+        with pytest.raises(installs.Failed, match=message):
+            installs.run_example(PYTHON, tmp_path, wrong)
+    installs.run_example(PYTHON, tmp_path, ("1.5 + 1  # 2.51\nprint('a 1.50')", "a 1.51\n"))  # another last decimal
+
+
+LOOK = """
+import sys
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+
+found = [find_spec("spacy"), find_spec("spacy_pll"), entry_points(group="spacy_cli", name="pll")]
+sys.exit([bool(one) for one in found] != {expected})
+"""
+
+
+def test_starting_times_are_measured_with_and_without_the_package(script, tmp_path):
+    startup = script("benchmarks", "startup")
+    without, with_it = startup.make_folders(tmp_path)
+    seconds, megabytes = startup.measure(["-c", LOOK.format(expected=[True, False, False])], without)
+    assert seconds > 0 and megabytes > 5
+    startup.measure(["-c", LOOK.format(expected=[True, True, True])], with_it)
+    with pytest.raises(SystemExit, match="failed"):
+        startup.measure(["-c", LOOK.format(expected=[True, True, True])], without)
