@@ -50,6 +50,8 @@ ONLY_CHECKED = {
     "--engine ray": "starts a cluster; tests/test_distributed.py does so",
     "python scripts/": "takes minutes to hours",
     "tests.test_docs": "is what runs these tests",
+    "tests.test_notebooks": "is a slow test",
+    "pll explore": "shows a page until it is ended; tests/explorer/test_browser.py does so",
     "-m build": "builds a release",
     "twine ": "checks and uploads a release",
     "git ": "changes the repository",

@@ -22,7 +22,7 @@ OPTIONS = {
 }
 
 
-@pipeline_options()
+@pipeline_options(without={"distribution"})
 def explore_cli(
     settings: PipelineSettings,
     port: Annotated[

@@ -2,17 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import RLock
-from typing import Any
 
 from spacy.language import Language
 
 from ..metrics import get_metric, pll_metrics
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 
-# What the page shows of every token.
+# How many alternatives to each token the page shows, unless the command line says otherwise.
 N_ALTERNATIVES = 5
-SHOWN: dict[str, Any] = {"keep_pieces": True, "alternatives": N_ALTERNATIVES, "distribution": True}
+
+
+def show_expected(settings: PipelineSettings) -> PipelineSettings:
+    """The settings with all that the page shows of a token: wordpieces, rank, entropy and alternatives."""
+    n = settings.alternatives or N_ALTERNATIVES
+    return replace(settings, keep_pieces=True, alternatives=n, distribution=True)
 
 
 class SharedPipeline:
@@ -59,7 +64,7 @@ class SharedPipeline:
         words (Optional[str]): The same.
         RAISES (ValueError): A setting is not valid. The pipeline stays as it was.
         """
-        config = {**self._config, **SHOWN, "metrics": list(metrics or self.metrics), "words": words or self.words}
+        config = {**self._config, "metrics": list(metrics or self.metrics), "words": words or self.words}
         with self._lock:
             if config != self._used:
                 model = get_scorer(self._nlp).model

@@ -7,7 +7,7 @@ import streamlit as st
 from ..metrics import get_metric
 from ..pipelines import PipelineSettings
 from ..scoring.wordpieces import WORDS
-from .loading import SharedPipeline
+from .loading import SharedPipeline, show_expected
 from .views import Chosen, compare_view, file_view, rank_view, score_view, shown_errors
 
 TABS = {
@@ -31,7 +31,7 @@ def show_page(start: PipelineSettings) -> None:
     st.header("spacy-pll explorer")
     st.caption(ABOUT)
     with st.sidebar:
-        settings = choose_model(start)
+        settings = choose_model(show_expected(start))
     with shown_errors():
         for name in start.metrics or ():
             get_metric(name)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..pipelines import SPAN_GETTERS, PipelineSettings, is_spacy_pipeline
-from .loading import SHOWN
 
 INDENT = "    "
 WIDTH = 88
@@ -78,7 +77,9 @@ def pipeline_code(settings: PipelineSettings, component: str = "pll") -> str:
         "words": settings.words,
         "get_spans": SPAN_GETTERS[settings.spans] if settings.spans else None,
         "mask_spacing": settings.mask_spacing,
-        **SHOWN,
+        "alternatives": settings.alternatives,
+        "distribution": settings.distribution,
+        "keep_pieces": settings.keep_pieces or None,
     }
     changes = {name: value for name, value in changes.items() if value is not None}
     lines = ["import spacy", ""]
@@ -90,10 +91,11 @@ def pipeline_code(settings: PipelineSettings, component: str = "pll") -> str:
         config = {f"components.{component}.{name}": value for name, value in changes.items()}
         lines.append(f"nlp = spacy.load({literal(settings.model)}, config={literal(config, WIDTH)})")
     else:
-        architecture: dict[str, Any] = {"@architectures": "spacy-pll.MaskedLM.v1", "name": settings.model}
+        kind = "OnePass" if settings.one_pass else "MaskedLM"
+        architecture: dict[str, Any] = {"@architectures": f"spacy-pll.{kind}.v1", "name": settings.model}
         if settings.precision == "bfloat16":
             architecture["mixed_precision"] = True
-        if settings.model or settings.precision == "bfloat16":
+        if settings.model or settings.one_pass or settings.precision == "bfloat16":
             changes["model"] = architecture
         lines.append(f"nlp = spacy.blank({literal(settings.lang)})")
         if settings.spans == "sents":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Token
 
+from ..analysis.visualize.expected import format_percent, readable_alternatives
 from ..extensions import find_names, pieces_by_token
 
 if TYPE_CHECKING:
@@ -34,32 +35,23 @@ def token_rows(docs: Sequence[Doc], attr: str) -> list[dict[str, Any]]:
                 row["wordpieces"] = " ".join(record["pieces"][i] for i in groups[token.i])
             row.update({heading: token._.get(name) for heading, name in names.columns.items()})
             row.update(rank=token._.get(names.rank), entropy=token._.get(names.entropy))
-            row["expected"] = name_alternatives(token._.get(names.alternatives))
+            row["expected"] = name_alternatives(readable_alternatives(token, names))
             rows.append(row)
     empty = {name for name in ("rank", "entropy", "expected") if all(row[name] in (None, "") for row in rows)}
     return [{name: value for name, value in row.items() if name not in empty} for row in rows]
 
 
-def name_alternatives(alternatives: Iterable[tuple[str, float, bool]] | None) -> str:
-    """The first alternatives with their probabilities, such as "were 29 %, lay 6 %"."""
-    best = list(alternatives or ())[:N_NAMED]
-    return ", ".join(
-        f"{as_word(text, begins)} {math.exp(score):.0%}".replace("%", " %") for text, score, begins in best
-    )
+def name_alternatives(alternatives: Sequence[tuple[str, float]]) -> str:
+    """The first alternatives with their probabilities, such as "were 28.7 %, lay 5.8 %"."""
+    return ", ".join(f"{text} {format_percent(p)}" for text, p in alternatives[:N_NAMED])
 
 
 def alternative_rows(token: Token, attr: str) -> list[dict[str, Any]]:
     """The alternatives to a token, best first: the text, its probability from 0 to 1, its log-probability."""
-    alternatives = token._.get(find_names([token.doc], attr).alternatives) or []
     return [
-        {"alternative": as_word(text, begins), "probability": math.exp(score), "log-probability": score}
-        for text, score, begins in alternatives
+        {"alternative": text, "probability": p, "log-probability": math.log(p)}
+        for text, p in readable_alternatives(token, find_names([token.doc], attr))
     ]
-
-
-def as_word(text: str, begins_word: bool) -> str:
-    """A piece as it is shown: with an ellipsis before it if it continues a word."""
-    return text if begins_word else f"…{text}"
 
 
 def segment_rows(comparison: "Comparison") -> list[dict[str, Any]]:

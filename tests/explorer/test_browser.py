@@ -115,6 +115,14 @@ def test_the_explorer(page):
     assert len(page.all(".pll-viz .row")) == 2  # two metrics
     assert "What the model expected" in page.text()
 
+    # what was expected belongs to the primary metric
+    (word,) = [e for e in page.all(".pll-viz .t[tabindex]") if e.text == "is"]
+    page.browser.execute_script("arguments[0].focus()", word)
+    (opened,) = wait(lambda: page.all(".pll-viz .exp"))
+    assert opened.text.startswith("is ") and "Expected here" in opened.text and len(page.all(".exp .alt")) == 5
+    box = opened.rect
+    assert box["x"] >= 0 and box["x"] + box["width"] <= page.browser.execute_script("return window.innerWidth")
+
     page.open("Compare")
     page.type("First version", "The keys are here.", keys.TAB)
     page.type("Second version", "The keys is here.", keys.ENTER)

@@ -1,9 +1,14 @@
 """One model, several settings."""
 
+from dataclasses import replace
+
 import pytest
 
-from spacy_pll.explorer.loading import SHOWN, SharedPipeline
+from spacy_pll.explorer.loading import SharedPipeline, show_expected
+from spacy_pll.explorer.snippets import pipeline_code
 from spacy_pll.pipelines import PipelineSettings, get_scorer
+
+from ..students import make_student
 
 TEXT = "The cats sleep in a house."
 
@@ -14,9 +19,10 @@ def shared(model_folder):
 
 
 def test_the_scores_are_those_of_a_pipeline_with_the_settings(model_folder, make_nlp):
-    shared = SharedPipeline(PipelineSettings(str(model_folder("bert"))))
+    shared = SharedPipeline(show_expected(PipelineSettings(str(model_folder("bert")))))
+    shown = {"keep_pieces": True, "alternatives": 5, "distribution": True}
     for metrics, words in [(["original"], "spacy"), (["whole_word", "word_l2r"], "tokenizer"), (None, None)]:
-        expected = make_nlp(metrics=metrics or ["word_l2r"], words=words or "spacy", **SHOWN)(TEXT)
+        expected = make_nlp(metrics=metrics or ["word_l2r"], words=words or "spacy", **shown)(TEXT)
         with shared.use(metrics, words) as nlp:
             doc = nlp(TEXT)
         assert [token._.pll for token in doc] == [token._.pll for token in expected]
@@ -57,8 +63,26 @@ def test_other_components_and_names_stay(make_nlp, tmp_path):
         assert changed(TEXT)._.mine == make_nlp(attr="mine")(TEXT)._.mine
 
 
-def test_the_metrics_that_a_model_can_compute(shared, language_model, tmp_path):
+def test_the_metrics_that_a_model_can_compute(shared):
     metrics = shared.list_metrics()
     assert metrics[0] == "word_l2r" and "causal" not in metrics
     assert set(metrics) >= {"original", "whole_word", "sentence_l2r", "word_any_order", "word_r2l"}
     assert len(set(metrics)) == len(metrics)
+
+
+def test_the_number_of_alternatives_can_be_chosen():
+    assert show_expected(PipelineSettings()).alternatives == 5
+    assert show_expected(PipelineSettings(alternatives=3)).alternatives == 3
+
+
+def test_a_one_pass_model(model_folder, tmp_path):
+    student = make_student(model_folder("bert"), tmp_path / "student")
+    settings = show_expected(PipelineSettings(str(student), one_pass=True))
+    shared = SharedPipeline(settings)
+    with shared.use(shared.metrics, shared.words) as nlp:
+        doc = nlp(TEXT)
+    chosen = replace(settings, metrics=shared.metrics, words=shared.words)
+    names: dict = {}
+    exec(pipeline_code(chosen), names)
+    assert names["nlp"](TEXT)._.pll == pytest.approx(doc._.pll)
+    assert shared.list_metrics() == shared.metrics

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
 from spacy_pll import compare, score_continuations
-from spacy_pll.explorer.loading import SharedPipeline
+from spacy_pll.explorer.loading import SharedPipeline, show_expected
 from spacy_pll.explorer.snippets import (
     candidates_code,
     compare_code,
@@ -39,7 +39,8 @@ def settings(request, model_folder, make_nlp, tmp_path):
     if request.param == "pipeline":
         make_nlp("bert", name="scores", attr="mine").to_disk(tmp_path)
         model = tmp_path
-    return PipelineSettings(str(model), metrics=("original", "word_l2r"), words="whitespace")
+    settings = PipelineSettings(str(model), metrics=("original", "word_l2r"), words="whitespace")
+    return show_expected(settings)
 
 
 @pytest.fixture
@@ -82,7 +83,11 @@ def test_docs_of_a_file(make_nlp, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("changes", "attribute", "value"),
-    [({"mask_spacing": 8}, "mask_spacing", 8), ({"words": "tokenizer"}, "words", "tokenizer")],
+    [
+        ({"mask_spacing": 8}, "mask_spacing", 8),
+        ({"alternatives": 3}, "alternatives", 3),
+        ({"words": "tokenizer"}, "words", "tokenizer"),
+    ],
 )
 def test_settings_of_the_command_line(model_folder, changes, attribute, value):
     settings = PipelineSettings(str(model_folder("bert")), **changes)

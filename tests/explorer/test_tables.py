@@ -5,16 +5,16 @@ import math
 import pytest
 
 from spacy_pll import compare, score_continuations
-from spacy_pll.explorer.loading import SHOWN
 from spacy_pll.explorer.tables import (
     alternative_rows,
-    as_word,
     candidate_rows,
     name_alternatives,
     say_difference,
     segment_rows,
     token_rows,
 )
+
+SHOWN = {"keep_pieces": True, "alternatives": 5, "distribution": True}
 
 
 def test_tokens(make_nlp):
@@ -38,18 +38,15 @@ def test_tokens_of_docs_that_have_only_scores(make_nlp):
 def test_alternatives(make_nlp):
     doc = make_nlp(**SHOWN)("The cat.")
     rows = alternative_rows(doc[1], "pll")
-    assert [row["log-probability"] for row in rows] == [score for _, score, _ in doc[1]._.pll_alternatives]
+    scores = [score for _, score, _ in doc[1]._.pll_alternatives]
+    assert [row["log-probability"] for row in rows] == pytest.approx(scores)
     assert all(row["probability"] == pytest.approx(math.exp(row["log-probability"])) for row in rows)
     assert len(rows) == 5 and alternative_rows(make_nlp()("The cat.")[1], "pll") == []
 
 
-def test_pieces_that_continue_a_word_have_an_ellipsis():
-    assert as_word("er", False) == "…er" and as_word("er", True) == "er"
-    named = name_alternatives(
-        [("a", math.log(0.5), True), ("b", math.log(0.25), False), ("c", -9, True), ("d", -9, True)]
-    )
-    assert named == "a 50 %, …b 25 %, c 0 %"
-    assert name_alternatives(None) == ""
+def test_a_few_alternatives_are_named():
+    assert name_alternatives([("a", 0.5), ("-b", 0.25), ("c", 1e-5), ("d", 1e-6)]) == "a 50.0 %, -b 25.0 %, c <0.1 %"
+    assert name_alternatives([]) == ""
 
 
 def test_segments_and_candidates(make_nlp):
