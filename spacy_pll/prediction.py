@@ -176,7 +176,8 @@ class Predictor:
             for total, part in zip(values, plan.scores(answers.result()), strict=True):
                 total += part  # each target is in one plan
         of_context = iter(values)
-        return [self._collect(doc, [next(of_context) for _ in doc.contexts]) for doc in pending.docs]
+        texts = None if self.n_alternatives is None else PieceTexts(self.model.tokenizer)
+        return [self._collect(doc, [next(of_context) for _ in doc.contexts], texts) for doc in pending.docs]
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
@@ -265,10 +266,11 @@ class Predictor:
         self.counts["targets"] += len(batch.target)
         return batch
 
-    def _collect(self, pending: PendingDoc, context_values: list[FloatArray]) -> DocScores:
+    def _collect(self, pending: PendingDoc, context_values: list[FloatArray], texts: PieceTexts | None) -> DocScores:
         """Sum the scores of a doc's pieces by token.
 
         context_values (list[float array, shape (rows, pieces)]): One per context of the doc.
+        texts (Optional[PieceTexts]): For the alternatives. Shared by the docs, because each takes time to make.
         """
         doc = pending.doc
         pieces = ScoredPieces.gather(
@@ -279,22 +281,15 @@ class Predictor:
                 f"The model {self.model.title} gives log-probabilities that are not finite, for the text "
                 f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
             )
-        alternatives = self._alternatives(pieces.distributions) if pieces.distributions else []
+        distributions = pieces.distributions
+        alternatives = name_alternatives(distributions, texts) if distributions and texts is not None else []
         return DocScores(
             pending.scored,
             pieces.count_by_token(len(doc)),
             pieces.sum_by_token(len(doc)),
             self._piece_record(pieces, alternatives) if self.keep_pieces else None,
-            self._expected(pieces, pieces.distributions, alternatives, len(doc)) if pieces.distributions else None,
+            self._expected(pieces, distributions, alternatives, len(doc)) if distributions else None,
         )
-
-    def _alternatives(self, distributions: Distributions) -> list[list[Alternative]]:
-        """The most probable pieces at each scored piece. Those whose probability is 0 are left out."""
-        texts = PieceTexts(self.model.tokenizer)
-        return [
-            [(texts[i].text, p, texts[i].begins_word) for i, p in zip(ids, log_probs) if p > -math.inf]
-            for ids, log_probs in zip(distributions.ids.T.tolist(), distributions.log_probs.T.tolist())
-        ]
 
     def _expected(
         self, pieces: ScoredPieces, found: Distributions, alternatives: list[list[Alternative]], n_tokens: int
@@ -329,3 +324,11 @@ class Predictor:
             "scores": {metric: row.tolist() for metric, row in zip(self.metrics, pieces.scores)},
             **more,
         }
+
+
+def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[Alternative]]:
+    """The most probable pieces at each scored piece. Those whose probability is 0 are left out."""
+    return [
+        [(texts[i].text, p, texts[i].begins_word) for i, p in zip(ids, log_probs) if p > -math.inf]
+        for ids, log_probs in zip(distributions.ids.T.tolist(), distributions.log_probs.T.tolist())
+    ]

@@ -59,7 +59,7 @@ def distill(
         )
     if settings.corpus == STANDARD_STREAM or not Path(settings.corpus).exists():
         raise InputError(f"There is no file or folder {settings.corpus!r}. Give the texts to train on.")
-    trainer = _make_trainer(settings, load_teacher(settings), folder)
+    trainer = make_trainer(settings, load_teacher(settings), folder)
     if resume:
         trainer.resume()
     trainer.train(watch)
@@ -88,7 +88,7 @@ def load_teacher(settings: DistillationSettings) -> MaskedLanguageModel:
     return teacher
 
 
-def _make_trainer(settings: DistillationSettings, teacher: MaskedLanguageModel, folder: Path) -> Trainer:
+def make_trainer(settings: DistillationSettings, teacher: MaskedLanguageModel, folder: Path) -> Trainer:
     """Read the corpus, unless an interrupted run has done that."""
     nlp = spacy.blank(settings.lang)
     vocabulary = vocabulary_digest(teacher.hf_tokenizer.get_vocab())

@@ -50,8 +50,11 @@ class SharedPipeline:
         ]
 
     def _can(self, metric: str) -> bool:
+        scorer = get_scorer(self._nlp)
+        if card := scorer.student_card():
+            return metric == card.metric
         try:
-            get_scorer(self._nlp).model.check_serves(metric, get_metric(metric))
+            scorer.model.check_serves(metric, get_metric(metric))
         except ValueError:
             return False
         return True

@@ -1,0 +1,125 @@
+"""The table of docs/one-pass.md: how well students agree with their teacher that were trained in other ways.
+
+    python scripts/study_distillation.py CORPUS FOLDER [--steps 200] [--precision bfloat16] [--only NAME ...] [--table]
+
+Trains one student of the built-in model for each variant, from the same texts, and measures r by wordpiece on the same
+held-out pieces. Each result is a line of FOLDER/results.jsonl as soon as it is there; variants that have one are not
+trained again. Prints a Markdown table of the results.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from spacy_pll.distillation.runs import load_teacher, make_trainer
+from spacy_pll.distillation.settings import DistillationSettings
+from spacy_pll.distillation.training import Progress
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to train a student."""
+
+    changes: dict[str, Any] = field(default_factory=dict)  # of the settings
+    is_frozen: Callable[[str], bool] = lambda name: False  # whether a parameter of that name keeps the teacher's value
+    work: float = 1.0  # how many times the steps
+
+
+def layer_of(name: str) -> int:
+    """The number of the layer that a parameter is in; -1 for embeddings, 99 for the head."""
+    numbers = [int(part) for part in name.split(".") if part.isdigit()]
+    return numbers[0] if numbers else -1 if "embed" in name else 99
+
+
+VARIANTS = {
+    "as it is": Variant(),
+    "twice the steps": Variant(work=2),
+    "half the batch, twice the steps": Variant({"batch_tokens": 2048}, work=2),
+    "1 pass of the teacher": Variant({"teacher_passes": 1}),
+    "4 passes of the teacher": Variant({"teacher_passes": 4}),
+    "distance 4": Variant({"distance": 4}),
+    "distance 16": Variant({"distance": 16}),
+    "learning rate 2.5e-4": Variant({"lr": 2.5e-4}),
+    "learning rate 1e-3": Variant({"lr": 1e-3}),
+    "learning rate 2e-3": Variant({"lr": 2e-3}),
+    "KL alone": Variant({"huber": 0.0}),
+    "KL + Huber": Variant({"huber": 1.0}),
+    "KL + 4 Huber": Variant({"huber": 4.0}),
+    "embeddings and head as in the teacher": Variant(is_frozen=lambda name: layer_of(name) in (-1, 99)),
+    "only the upper half of the layers": Variant(is_frozen=lambda name: layer_of(name) < 4),
+    "self-normalised, 0.01": Variant({"normalisation": 0.01}),
+    "self-normalised, 0.1": Variant({"normalisation": 0.1}),
+    "few passes, mask_spacing 2": Variant({"mask_spacing": 2}),
+    "few passes, mask_spacing 4": Variant({"mask_spacing": 4}),
+    "few passes, mask_spacing 8": Variant({"mask_spacing": 8}),
+}
+
+
+def study(name: str, settings: DistillationSettings, folder: Path) -> dict[str, Any]:
+    """Train one student. RETURNS: The last measurement, with the name of the variant."""
+    variant = VARIANTS[name]
+    steps = round((settings.steps or 1) * variant.work)
+    changed = replace(settings, **variant.changes, steps=steps, eval_every=steps)
+    trainer = make_trainer(changed, load_teacher(changed), folder)
+    for parameter, value in trainer.model.named_parameters():
+        value.requires_grad_(not variant.is_frozen(parameter))
+    with tqdm(total=steps, desc=name) as bar:
+
+        def watch(progress: Progress, share: float) -> None:
+            bar.set_postfix(loss=f"{progress.loss:.3f}", refresh=False)
+            bar.update(progress.step - bar.n)
+
+        trainer.train(watch)
+    first, last = trainer.progress.curve
+    return {"variant": name, "r_before": first["r"], **last}
+
+
+def print_table(results: list[dict[str, Any]]) -> None:
+    print("| | pieces | *r* by piece | mean difference | mean absolute difference |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for name in VARIANTS:
+        for result in results:
+            if result["variant"] == name:
+                figures = [f"{result[key]:+.3f}" for key in ("mean_difference",)]
+                print(
+                    f"| {name} | {result['pieces'] / 1e6:.2f} million | {result['r']:.4f} | {figures[0]} | "
+                    f"{result['mean_absolute_difference']:.3f} |"
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", help="a file or folder, as for `pll distill`")
+    parser.add_argument("folder", type=Path, help="gets the tokenized texts and the results")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--precision", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--only", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), metavar="NAME")
+    parser.add_argument("--table", action="store_true", help="only print the table of the results so far")
+    args = parser.parse_args()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    path = args.folder / "results.jsonl"
+    args.folder.mkdir(parents=True, exist_ok=True)
+
+    def read_results() -> list[dict[str, Any]]:
+        lines = path.read_text(encoding="utf8").splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines]
+
+    settings = DistillationSettings(None, args.corpus, steps=args.steps, precision=args.precision)
+    for name in [] if args.table else args.only:
+        if name not in {result["variant"] for result in read_results()}:
+            result = study(name, settings, args.folder)
+            with path.open("a", encoding="utf8") as file:
+                file.write(json.dumps(result) + "\n")
+    print_table(read_results())
+
+
+if __name__ == "__main__":
+    main()
