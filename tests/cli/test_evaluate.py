@@ -1,6 +1,10 @@
 """spaCy's own commands show the figures of the component's `score`."""
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import spacy
@@ -27,6 +31,18 @@ def test_spacy_evaluate_writes_the_figures(make_nlp, tmp_path, options):
     for name in ("pll", "pll_original"):
         assert found[f"{name}_mean"] == pytest.approx(sum(doc._.get(name) for doc in docs) / len(docs))
         assert found[f"{name}_pppl"] > 1
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout")
+def test_spacy_evaluate_prints_the_figures(make_nlp, tmp_path):
+    nlp = make_nlp("bert")
+    nlp.to_disk(tmp_path / "pipeline")
+    DocBin(docs=map(nlp.make_doc, TEXTS)).to_disk(tmp_path / "dev.spacy")
+    command = [sys.executable, "-m", "spacy", "evaluate", "pipeline", "dev.spacy", "--output", "/dev/stdout"]
+    printed = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True).stdout
+    (mean,) = re.findall(r'"pll_mean":(\S+),', printed)
+    assert float(mean) == pytest.approx(sum(doc._.pll for doc in nlp.pipe(TEXTS)) / len(TEXTS))
+    assert "SPEED" in printed and '"pll_pppl":' in printed
 
 
 @pytest.mark.parametrize("weight", [None, 0.0])
