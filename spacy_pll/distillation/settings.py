@@ -36,7 +36,7 @@ class DistillationSettings:
     teacher_passes (int): The teacher's rows per text and step.
     huber (float): Weight of the loss of the true piece's log-probability.
     normalisation (float): 0: the student's scores are normalised over the vocabulary. More: weight of the squared
-        log Z, which makes the student self-normalised (`language_model.self_normalised`).
+        log Z, which makes the student self-normalised (`language_model.student_scores`).
     eval_every (int): Measure the agreement on held-out texts, and write a checkpoint, every so many steps.
     """
 

@@ -15,11 +15,10 @@ from torch.nn.functional import huber_loss
 
 from ..language_model.checks import embeddings_of
 from ..language_model.forward import Forward
-from ..language_model.log_probs import TargetLogProbs
 from ..language_model.masked import MaskedLanguageModel
 from ..language_model.memory import MAX_LOGITS, is_out_of_memory
-from ..language_model.self_normalised import TargetLogits, output_matrix
 from ..language_model.student_card import StudentCard
+from ..language_model.student_scores import StudentScores, output_matrix
 from ..metrics import FloatArray, IntArray, get_metric
 from ..scoring.plan import make_plans
 from .checkpoints import load_checkpoint, read_state, save_checkpoint
@@ -267,8 +266,8 @@ class Trainer:
         with torch.inference_mode():
             if self._exact is None:
                 self._exact = scores(self.teacher.log_probabilities, [metric], None)
-            form = TargetLogits if self.settings.normalisation else TargetLogProbs
-            student = form(self.forward, self.teacher.shift)
+            is_self_normalised = self.settings.normalisation > 0
+            student = StudentScores(self.forward, self.teacher.shift, is_self_normalised, at_output=False)
             found = scores(student, *self.card().masking([metric]))
         difference = found - self._exact
         progress = self.progress

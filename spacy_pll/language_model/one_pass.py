@@ -13,8 +13,8 @@ from .checkpoint import Checkpoint
 from .forward import Forward
 from .log_probs import TargetLogProbs
 from .masked import MaskedLanguageModel
-from .self_normalised import TargetLogits
 from .student_card import NAME, StudentCard, read_card, vocabulary_digest
+from .student_scores import StudentScores
 
 
 class OnePassLanguageModel(MaskedLanguageModel):
@@ -25,7 +25,7 @@ class OnePassLanguageModel(MaskedLanguageModel):
     builtin = BUILTIN_ONE_PASS
     is_student = True
     _card: StudentCard | None = None
-    _skips_vocabulary = True
+    _scores_at_output = True
 
     @property
     def title(self) -> str:
@@ -55,15 +55,15 @@ class OnePassLanguageModel(MaskedLanguageModel):
     def _log_probs(
         self, forward: Forward, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str
     ) -> TargetLogProbs:
-        if not read_card(source, self.revision).self_normalised:
-            return super()._log_probs(forward, hf_tokenizer, tokenizer, source)
-        return TargetLogits(forward, self.shift, self._skips_vocabulary)
+        return StudentScores(
+            forward, self.shift, read_card(source, self.revision).self_normalised, self._scores_at_output
+        )
 
     def _prepare(self, checkpoint: Checkpoint, source: str) -> LoadedModel:
-        self._skips_vocabulary = True
+        self._scores_at_output = True
         loaded = super()._prepare(checkpoint, source)
         if loaded.forward.narrowing is None:  # perhaps the head goes on after the output matrix
-            self._skips_vocabulary = False
+            self._scores_at_output = False
             loaded = super()._prepare(checkpoint, source)
         return loaded
 

@@ -52,6 +52,11 @@ def get_contexts(
     if not spans:
         return [], np.zeros(0, dtype=bool)
     doc = spans[0].doc
+    if len(spans) == 1 and len(spans[0]) == len(doc) and _fits(wordpieces[0], max_length):
+        # There is nothing to choose. This is how most texts are read, so it is fast.
+        scored = np.ones(len(doc), dtype=bool) if targets is None else targets.copy()
+        here = scored[wordpieces[0].token]
+        return [_context(wordpieces[0], wordpieces[0].word, here, 0, 0, len(here))] if here.any() else [], scored
     best = np.full(len(doc), -1, dtype=np.int64)
     owner = np.full(len(doc), -1, dtype=np.int64)
     group = _tokens_sharing_pieces(wordpieces, doc)
@@ -78,9 +83,19 @@ def get_contexts(
         for w, (start, end) in enumerate(cut.bounds):
             here = piece_scored[start:end] & (cut.window[start:end] == w)
             if here.any():
-                ids = np.concatenate([pieces.prefix, pieces.ids[start:end], pieces.suffix])
-                contexts.append(Context(ids, len(pieces.prefix), cut.word[start:end], here, i, start))
+                contexts.append(_context(pieces, cut.word, here, i, start, end))
     return contexts, scored
+
+
+def _fits(pieces: Wordpieces, max_length: int) -> bool:
+    """Whether the model can read all pieces of a span at once."""
+    return len(pieces.prefix) + len(pieces) + len(pieces.suffix) <= max_length
+
+
+def _context(pieces: Wordpieces, word: IntArray, here: BoolArray, span: int, start: int, end: int) -> Context:
+    """A window of a span. here (bool array, shape (end - start,)): The pieces that are scored in it."""
+    ids = np.concatenate([pieces.prefix, pieces.ids[start:end], pieces.suffix])
+    return Context(ids, len(pieces.prefix), word[start:end], here, span, start)
 
 
 @dataclass

@@ -20,8 +20,8 @@ Words = Literal["spacy", "tokenizer", "whitespace"]
 WORDS: tuple[str, ...] = get_args(Words)
 
 
-# Every code point that str.isspace() accepts lies below U+3001.
-_WHITE_SPACE = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
+# Whether str.isspace() accepts a code point. All that it accepts lie below U+3001, which stands for the rest.
+_IS_WHITE_SPACE = np.array([chr(c).isspace() for c in range(0x3002)])
 
 
 @dataclass
@@ -91,7 +91,8 @@ def get_wordpieces(span: Span, tokenizer: "Tokenizer", words: Words) -> Wordpiec
 
 def is_white_space(text: str) -> BoolArray:
     """Which characters of a text are white space. bool, shape (characters,)."""
-    return np.isin(np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32), _WHITE_SPACE)
+    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    return _IS_WHITE_SPACE[np.minimum(codes, len(_IS_WHITE_SPACE) - 1)]
 
 
 def trim(text: str, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -108,8 +109,10 @@ def trim(text: str, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     visible = ~is_white_space(text)
     # following[i]: where the first visible character at or after i begins.
     # preceding[i]: where the last visible character before i ends.
-    following = np.append(np.minimum.accumulate(np.where(visible, index, n)[::-1])[::-1], n)
-    preceding = np.insert(np.maximum.accumulate(np.where(visible, index + 1, 0)), 0, 0)
+    following = np.full(n + 1, n)
+    following[:n] = np.minimum.accumulate(np.where(visible, index, n)[::-1])[::-1]
+    preceding = np.zeros(n + 1, dtype=np.int64)
+    preceding[1:] = np.maximum.accumulate(np.where(visible, index + 1, 0))
     # Some tokenizers give (0, 0) to a piece that they insert. Pieces come in the order of the text, so it is put behind
     # the piece before it.
     start = np.maximum.accumulate(offsets[:, 0])

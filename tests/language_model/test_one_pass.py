@@ -10,7 +10,7 @@ import torch
 from spacy.tokens import Span
 
 from spacy_pll.corpus.runs import make_manifest
-from spacy_pll.language_model import student_card
+from spacy_pll.language_model import student_card, student_scores
 from spacy_pll.language_model.checks import STUDENT_KEY
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.masked import MaskedLanguageModel
@@ -64,19 +64,21 @@ def test_scores_are_those_of_one_pass_without_masks(student, architecture):
     assert get_scorer(nlp).counts["rows"] == 3
 
 
+@pytest.mark.parametrize("normal", [False, True])
 @pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name != "convbert"])
-def test_a_self_normalised_student_needs_no_vocabulary(student, architecture, monkeypatch):
-    nlp = make_nlp(student(architecture, normal=True), keep_pieces=True)
+def test_scores_take_the_place_of_logits(student, architecture, normal, monkeypatch):
+    monkeypatch.setattr(student_scores, "CPU_TARGETS", 3)
+    nlp = make_nlp(student(architecture, normal=normal), keep_pieces=True)
     model = get_scorer(nlp).model
-    skips = architecture != "esm"  # which adds a bias after its output matrix
-    assert model.load().log_probs.skips_vocabulary == skips and model.load().forward.narrowing
+    at_output = architecture != "esm"  # which adds a bias after its output matrix
+    assert model.load().log_probs.at_output == at_output and model.load().forward.narrowing
     widths = []
     run = Forward.run
     monkeypatch.setattr(Forward, "run", lambda *args: widths.append((out := run(*args)).shape[-1]) or out)
     for doc in nlp.pipe(SENTENCES[:2]):
-        expected = unmasked_scores(student(architecture), doc.text, normal=True)
+        expected = unmasked_scores(student(architecture), doc.text, normal)
         np.testing.assert_allclose(doc._.pll_data["scores"]["word_l2r"], expected, atol=1e-5)
-    assert skips == (set(widths) == {1})
+    assert at_output == (set(widths) == {1})
 
 
 def test_the_work_is_one_row_per_window(student):
@@ -152,7 +154,10 @@ def test_a_few_pass_student_is_masked_as_with_its_mask_spacing(student, model_fo
     model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(model_folder("bert"))}
     exact.add_pipe("pll", config={"model": model, "mask_spacing": 4, "keep_pieces": True})
     for doc, expected in zip(nlp.pipe(SENTENCES), exact.pipe(SENTENCES)):
-        assert doc._.pll_data == expected._.pll_data and doc._.pll_data["mask_spacing"] == 4
+        record, exact_record = doc._.pll_data, expected._.pll_data
+        assert record["mask_spacing"] == 4
+        np.testing.assert_allclose(record.pop("scores")["word_l2r"], exact_record.pop("scores")["word_l2r"], atol=1e-5)
+        assert record == exact_record
     assert get_scorer(make_nlp(student(mask_spacing=4), mask_spacing=4)).mask_spacing == 4
     with pytest.raises(ValueError, match=r"few-pass model \(mask_spacing = 4\). It needs no `mask_spacing`.* 8. Set"):
         make_nlp(student(mask_spacing=4), mask_spacing=8)
