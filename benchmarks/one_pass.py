@@ -1,0 +1,87 @@
+"""The time of one-pass scores, compared with exact ones and with `mask_spacing`, on the same texts, end to end.
+
+    python benchmarks/one_pass.py [--data FOLDER] [--student FOLDER] [--rounds 5] [--threads N]
+
+The contestants take turns, so that a slow minute of the machine affects all of them, and ratios are taken within a
+round. The CPU time of the process is measured, from strings to attributes. How good the student is does not matter.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from texts import blimp_sentences, brown_paragraphs, brown_sentences, make_parser
+
+from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+
+SPACING = 16
+
+
+def cpu_seconds(function: Callable) -> float:
+    """The CPU time that a function takes."""
+    began = time.process_time()
+    function()
+    return time.process_time() - began
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--student", help="A one-pass model. Without it, the built-in one")
+    parser.add_argument("--teacher", help="Its teacher. Without it, the built-in model")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    variants = {
+        "exact": PipelineSettings(args.teacher),
+        f"spacing {SPACING}": PipelineSettings(args.teacher, mask_spacing=SPACING),
+        "one pass": PipelineSettings(args.student, one_pass=True),
+        "one pass, bfloat16": PipelineSettings(args.student, one_pass=True, precision="bfloat16"),
+    }
+    pipelines = {name: make_pipeline(settings) for name, settings in variants.items()}
+    tokenizer = get_scorer(pipelines["exact"]).model.tokenizer
+    kinds = {
+        "BLiMP sentences": blimp_sentences(args.data, 268),
+        "Brown sentences": brown_sentences(args.data, 67),
+        "paragraphs of 400 pieces": brown_paragraphs(args.data, 4, tokenizer),
+    }
+    others = list(variants)[1:]
+    print(f"| texts | exact, ms each | one pass, ms each | in the model | times as fast: {' | '.join(others)} |")
+    print("| --- | ---: | ---: | ---: " + "| ---: " * len(others) + "|")
+    for kind, texts in kinds.items():
+        # A fast run is repeated, so that it is long enough to be measured.
+        repeats = {name: 1 if name == "exact" else max(1, 400 // len(texts)) for name in variants}
+        for nlp in pipelines.values():
+            list(nlp.pipe(texts[:10]))
+        seconds: dict[str, list[float]] = {name: [] for name in variants}
+        in_model = []
+        for _ in range(args.rounds):
+            for name, nlp in pipelines.items():
+                model, spent = get_scorer(nlp).model, []
+                submit = type(model).submit
+
+                def timed(batches, model=model, submit=submit, spent=spent):
+                    batches = list(batches)
+                    began = time.process_time()
+                    result = submit(model, batches)
+                    spent.append(time.process_time() - began)
+                    return result
+
+                model.submit = timed  # what is left is the work of tokenizers, Python and numpy
+                total = cpu_seconds(lambda: [list(nlp.pipe(texts)) for _ in range(repeats[name])])  # noqa: B023
+                del model.submit
+                seconds[name].append(total / repeats[name])
+                if name == "one pass":
+                    in_model.append(sum(spent) / total)
+        each = {name: 1000 * np.median(values) / len(texts) for name, values in seconds.items()}
+        cells = [f"{len(texts)} {kind}", f"{each['exact']:.1f}", f"{each['one pass']:.2f}"]
+        cells.append(f"{np.median(in_model):.0%}")
+        for name in others:
+            ratios = np.divide(seconds["exact"], seconds[name])
+            cells.append(f"{np.median(ratios):.1f} ({ratios.min():.1f}-{ratios.max():.1f})")
+        print("| " + " | ".join(cells).replace("%", " %") + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

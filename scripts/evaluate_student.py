@@ -1,0 +1,143 @@
+"""The numbers of docs/one-pass.md and of a student's card: its scores beside the exact ones of its teacher.
+
+    python scripts/evaluate_student.py CORPUS BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--student NAME=FOLDER ...]
+        [--spacing 16 ...] [--teacher FOLDER] [--pairs 100] [--texts 300] [--output FILE.json]
+
+CORPUS is the training text; only lines that `pll distill` holds out are read. BROWN.zip is NLTK's archive of the Brown
+corpus. BLIMP_FOLDER holds BLiMP's 67 data files. EVENTSADAPT.csv is the set of sentences of Kauf et al. (2022). Without
+--student, the built-in student is measured. --spacing adds the teacher with this `mask_spacing`. Needs the extra
+`[project]`. Prints Markdown tables.
+"""
+
+import argparse
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from evaluate_beyond import CONTEXT, correlation, half_width, pair_outcomes, print_table, units, with_interval
+from paper.data import lower_case_words
+from spacy.language import Language
+from spacy.tokens import Doc
+from training_data import read_lines
+
+from spacy_pll.distillation.texts import is_held_out
+from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
+from spacy_pll.evaluation.published_texts import brown_paragraphs, join_words, read_brown, read_eventsadapt
+from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+
+EXACT = "exact"
+
+
+def agreement(docs: list[Doc], exact: list[Doc]) -> dict[str, str]:
+    """How the scores of some texts agree with exact ones. Differences are in nats."""
+    row = {}
+    found, wanted = units(docs), units(exact)
+    for unit in ("piece", "word"):
+        row[f"r by {unit}"] = f"{correlation(found[unit], wanted[unit]):.4f}"
+    per_piece = [np.array([doc._.pll / doc._.pll_pieces for doc in some]) for some in (docs, exact)]
+    row["r by text, mean per piece"] = f"{correlation(*per_piece):.4f}"
+    row["r by text"] = f"{correlation(found['text'], wanted['text']):.4f}"
+    difference = found["piece"] - wanted["piece"]
+    row["mean difference"] = f"{difference.mean():+.3f}"
+    row["mean absolute difference"] = f"{np.abs(difference).mean():.3f}"
+    return row
+
+
+def blimp_table(outcomes: dict[str, np.ndarray], phenomena: list[str]) -> list[dict[str, str]]:
+    """Accuracy in percent by phenomenon, and the change against the exact scores with its 95 % interval."""
+    groups = defaultdict(list)
+    for i, phenomenon in enumerate(phenomena):
+        groups["overall"].append(i)
+        groups[phenomenon].append(i)
+    table = []
+    for name in sorted(groups, key=lambda name: (name != "overall", name)):
+        mine = {scorer: values[groups[name]] for scorer, values in outcomes.items()}
+        row = {"phenomenon": name, EXACT: f"{mine[EXACT].mean():.1f}"}
+        for scorer in list(mine)[1:]:
+            change = mine[scorer] - mine[EXACT]
+            row[scorer] = f"{mine[scorer].mean():.1f} ({change.mean():+.1f} ± {half_width(change):.1f})"
+        table.append(row)
+    return table
+
+
+def word_scores(nlp: Language, words: list[str]) -> np.ndarray:
+    """The score of each word in "My word is _."."""
+    position = CONTEXT.split().index("{}.")
+    return np.array([doc[position]._.pll for doc in nlp.pipe([CONTEXT.format(word) for word in words])])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("brown", type=Path)
+    parser.add_argument("blimp", type=Path)
+    parser.add_argument("eventsadapt", type=Path)
+    parser.add_argument("--student", action="append", default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--spacing", action="append", default=[], type=int)
+    parser.add_argument("--teacher", help="folder or hub name (default: the built-in model)")
+    parser.add_argument("--pairs", type=int, default=100, help="pairs of each paradigm of BLiMP")
+    parser.add_argument("--texts", type=int, default=300, help="texts of each other kind")
+    parser.add_argument("--output", type=Path, help="write the tables to this .json file")
+    args = parser.parse_args()
+    import wordfreq
+
+    def make(model: str | None, **settings) -> Language:
+        return make_pipeline(PipelineSettings(model, keep_pieces=True, **settings))
+
+    scorers = {EXACT: make(args.teacher)}
+    students = dict(item.split("=", 1) for item in args.student)
+    for name, folder in students.items() if students or args.spacing else {"one pass": None}.items():
+        scorers[name] = make(folder, one_pass=True)
+    scorers |= {f"mask_spacing {n}": make(args.teacher, mask_spacing=n) for n in args.spacing}
+
+    brown = read_brown(args.brown)
+    sentences = [join_words(words) for file in brown for words in file]
+    events = read_eventsadapt(args.eventsadapt)
+    pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
+    tokenizer = get_scorer(scorers[EXACT]).model.tokenizer
+    held_out = [line for line in read_lines(args.corpus) if is_held_out(line)]
+    kinds = {
+        "held-out lines": held_out[:: max(1, len(held_out) // args.texts)][: args.texts],
+        "Brown sentences": sentences[:: max(1, len(sentences) // args.texts)][: args.texts],
+        "Brown paragraphs of 400 pieces": brown_paragraphs(brown, max(1, args.texts // 20), tokenizer),
+        "EventsAdapt": events,
+        "BLiMP": [sentence for pair in pairs for sentence in (pair.good, pair.bad)],
+    }
+    tables: dict[str, list[dict[str, str]]] = {"agreement": []}
+    docs = {}
+    for kind, texts in kinds.items():
+        docs = {name: list(nlp.pipe(texts, batch_size=256)) for name, nlp in scorers.items()}
+        for name in list(scorers)[1:]:
+            row = {"texts": f"{len(texts):,} {kind}", "scorer": name}
+            tables["agreement"].append(row | agreement(docs[name], docs[EXACT]))
+            print(tables["agreement"][-1], flush=True)
+        if kind == "EventsAdapt":
+            length = [doc._.pll_pieces for doc in docs[EXACT]]
+            by_length = {name: with_interval(length, [-doc._.pll for doc in some]) for name, some in docs.items()}
+    outcomes = {name: pair_outcomes(some) for name, some in docs.items()}
+    tables["blimp"] = blimp_table(outcomes, [pair.phenomenon for pair in pairs])
+
+    frequency = {word: wordfreq.word_frequency(word, "en") for text in events for word in lower_case_words(text)}
+    words = sorted(word for word, f in frequency.items() if f)
+    log_frequency = np.array([math.log(frequency[word]) for word in words])
+    tables["findings"] = []
+    for name, nlp in scorers.items():
+        by_frequency = with_interval(log_frequency, word_scores(nlp, words))
+        row = {"scorer": name, "negative score, length": by_length[name], "word score, log frequency": by_frequency}
+        tables["findings"].append(row)
+
+    print_table("Agreement with the exact scores of the teacher", tables["agreement"])
+    print_table(f"BLiMP accuracy in percent, {len(pairs):,} pairs", tables["blimp"])
+    print_table(
+        f"Pearson's r: negative score and length in pieces of {len(events):,} sentences of EventsAdapt; score and log "
+        f"frequency of {len(words):,} words in {CONTEXT.format('_')!r}",
+        tables["findings"],
+    )
+    if args.output:
+        args.output.write_text(json.dumps(tables, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
