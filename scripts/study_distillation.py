@@ -8,18 +8,21 @@ trained again. Prints a Markdown table of the results.
 """
 
 import argparse
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from tqdm import tqdm
+from transformers import ModernBertForMaskedLM
 
 from spacy_pll.distillation.runs import load_teacher, make_trainer
 from spacy_pll.distillation.settings import DistillationSettings
-from spacy_pll.distillation.training import Progress
+from spacy_pll.distillation.training import Progress, make_optimizer
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,25 @@ class Variant:
     changes: dict[str, Any] = field(default_factory=dict)  # of the settings
     is_frozen: Callable[[str], bool] = lambda name: False  # whether a parameter of that name keeps the teacher's value
     work: float = 1.0  # how many times the steps
+    more_layers: int = 0  # how many layers the student has more than the teacher
 
 
 def layer_of(name: str) -> int:
     """The number of the layer that a parameter is in; -1 for embeddings, 99 for the head."""
     numbers = [int(part) for part in name.split(".") if part.isdigit()]
     return numbers[0] if numbers else -1 if "embed" in name else 99
+
+
+def add_layers(model: ModernBertForMaskedLM, n: int) -> None:
+    """Insert layers, evenly spread, that change nothing before they are trained: copies whose outputs are 0."""
+    layers = list(model.model.layers)
+    for i in reversed(np.linspace(1, len(layers) - 1, n).round().astype(int).tolist()):
+        layer = copy.deepcopy(layers[i])
+        for matrix in (layer.attn.Wo, layer.mlp.Wo):
+            torch.nn.init.zeros_(matrix.weight)
+        layers.insert(i, layer)
+    model.model.layers = torch.nn.ModuleList(layers)
+    model.config.num_hidden_layers = len(layers)
 
 
 VARIANTS = {
@@ -53,6 +69,7 @@ VARIANTS = {
     "KL + 4 Huber": Variant({"huber": 4.0}),
     "embeddings and head as in the teacher": Variant(is_frozen=lambda name: layer_of(name) in (-1, 99)),
     "only the upper half of the layers": Variant(is_frozen=lambda name: layer_of(name) < 4),
+    "4 layers more than the teacher": Variant(more_layers=4),
     "self-normalised, 0.01": Variant({"normalisation": 0.01}),
     "self-normalised, 0.1": Variant({"normalisation": 0.1}),
     "few passes, mask_spacing 2": Variant({"mask_spacing": 2}),
@@ -69,6 +86,9 @@ def study(name: str, settings: DistillationSettings, folder: Path) -> dict[str, 
     trainer = make_trainer(changed, load_teacher(changed), folder)
     for parameter, value in trainer.model.named_parameters():
         value.requires_grad_(not variant.is_frozen(parameter))
+    if variant.more_layers:
+        add_layers(trainer.model, variant.more_layers)
+        trainer.optimizer = make_optimizer(trainer.model, trainer.lr)
     with tqdm(total=steps, desc=name) as bar:
 
         def watch(progress: Progress, share: float) -> None:
@@ -83,14 +103,11 @@ def study(name: str, settings: DistillationSettings, folder: Path) -> dict[str, 
 def print_table(results: list[dict[str, Any]]) -> None:
     print("| | pieces | *r* by piece | mean difference | mean absolute difference |")
     print("| --- | ---: | ---: | ---: | ---: |")
-    for name in VARIANTS:
-        for result in results:
-            if result["variant"] == name:
-                figures = [f"{result[key]:+.3f}" for key in ("mean_difference",)]
-                print(
-                    f"| {name} | {result['pieces'] / 1e6:.2f} million | {result['r']:.4f} | {figures[0]} | "
-                    f"{result['mean_absolute_difference']:.3f} |"
-                )
+    for result in sorted(results, key=lambda result: list(VARIANTS).index(result["variant"])):
+        print(
+            f"| {result['variant']} | {result['pieces'] / 1e6:.2f} million | {result['r']:.4f} | "
+            f"{result['mean_difference']:+.3f} | {result['mean_absolute_difference']:.3f} |"
+        )
 
 
 def main() -> None:

@@ -89,13 +89,7 @@ class Trainer:
         self.forward.narrowing = loaded.forward.narrowing
         self.forward.set_arithmetic(settings.precision == "bfloat16")
         self.lr = settings.learning_rate(teacher)
-        decayed = [p for p in self.model.parameters() if p.ndim > 1]
-        others = [p for p in self.model.parameters() if p.ndim <= 1]
-        self.optimizer = torch.optim.AdamW(
-            [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}],
-            lr=self.lr,
-            betas=(0.9, 0.98),
-        )
+        self.optimizer = make_optimizer(self.model, self.lr)
         self.progress = Progress()
         self._max_targets = max(1, MAX_LOGITS.get(loaded.device.type, MAX_LOGITS["cpu"]) // self._vocabulary)
         self._held_out = self._sample_held_out()
@@ -292,6 +286,14 @@ class Trainer:
         work = {"pieces": progress.pieces, "seconds": round(progress.seconds), "curve": progress.curve}
         own["self_normalised"] = self.settings.normalisation > 0
         return StudentCard(**own, steps=progress.step, training={**values, "lr": self.lr, **work})
+
+
+def make_optimizer(model: torch.nn.Module, lr: float) -> torch.optim.AdamW:
+    """AdamW, with weight decay for matrices alone."""
+    decayed = [p for p in model.parameters() if p.ndim > 1]
+    others = [p for p in model.parameters() if p.ndim <= 1]
+    groups = [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.98))
 
 
 def rate_factor(step: int, share: float, steps: int | None) -> float:
