@@ -242,3 +242,23 @@ def test_a_spacy_pipeline_needs_no_option(student, tmp_path):
         make_pipeline(PipelineSettings(str(tmp_path), one_pass=True))
     nlp = make_pipeline(PipelineSettings(str(tmp_path)))
     assert nlp(SENTENCES[0])._.pll == make_nlp(student())(SENTENCES[0])._.pll
+
+
+@pytest.mark.parametrize("normal", [False, True])
+@pytest.mark.parametrize("architecture", ["modernbert", "esm"])
+def test_what_a_student_expects(student, architecture, normal):
+    """Rank, entropy and alternatives are those of the normalised distribution at the piece, which is not masked."""
+    folder = student(architecture, normal=normal)
+    nlp = make_nlp(folder, keep_pieces=True, alternatives=3, distribution=True)
+    record = nlp(SENTENCES[0])._.pll_data
+    model, tokenizer = load_model(folder)
+    ids = tokenizer(SENTENCES[0], return_tensors="pt").input_ids
+    with torch.inference_mode():
+        log_probs = model(input_ids=ids).logits.float()[0, 1:-1].log_softmax(-1)
+    own = log_probs.gather(1, ids[0, 1:-1, None])
+    assert record["rank"] == (1 + (log_probs > own).sum(1)).tolist()
+    np.testing.assert_allclose(record["entropy"], -(log_probs.exp() * log_probs).sum(1), atol=1e-4)
+    best = [[p for _, p, _ in alternatives] for alternatives in record["alternatives"]]
+    np.testing.assert_allclose(best, log_probs.topk(3).values, atol=1e-4)
+    plain = make_nlp(folder, keep_pieces=True)(SENTENCES[0])._.pll_data["scores"]
+    np.testing.assert_allclose(record["scores"]["word_l2r"], plain["word_l2r"], atol=1e-5)
