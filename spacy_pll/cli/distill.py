@@ -40,6 +40,14 @@ def distill_cli(
             show_default=False,
         ),
     ] = None,
+    init: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or hub name of a student of the same teacher, whose training goes on. "
+            "[default: begin with the teacher's weights]",
+            show_default=False,
+        ),
+    ] = None,
     column: ColumnOption = DEFAULTS.column,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer.")] = DEFAULTS.lang,
     steps: Annotated[
@@ -109,6 +117,7 @@ def distill_cli(
             metric=metric,
             words=cast(Words, words),
             mask_spacing=mask_spacing,
+            init=init,
             column=column,
             lang=lang,
             steps=steps,

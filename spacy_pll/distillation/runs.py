@@ -14,6 +14,7 @@ from ..corpus.readers import STANDARD_STREAM, InputError, list_files, read_recor
 from ..language_model.checks import STUDENT_KEY
 from ..language_model.checksums import files_digest, write_checksums
 from ..language_model.masked import MaskedLanguageModel
+from ..language_model.one_pass import OnePassLanguageModel
 from ..language_model.student_card import StudentCard, vocabulary_digest
 from ..pipelines import describe_model
 from .agreement import measure_agreement, student_readme
@@ -92,6 +93,7 @@ def make_trainer(settings: DistillationSettings, teacher: MaskedLanguageModel, f
     """Read the corpus, unless an interrupted run has done that."""
     nlp = spacy.blank(settings.lang)
     vocabulary = vocabulary_digest(teacher.hf_tokenizer.get_vocab())
+    student = None if settings.init is None else load_student(settings, vocabulary)
     max_length = min(teacher.max_length, settings.batch_tokens)
     identity = {
         "corpus": files_digest(list_files(settings.corpus)),
@@ -110,7 +112,39 @@ def make_trainer(settings: DistillationSettings, teacher: MaskedLanguageModel, f
             raise
     teacher_ = describe_model(settings.teacher, teacher.commit)
     run = {"teacher": teacher_, **identity, **settings.as_dict()}
-    return Trainer(settings, teacher, read_texts(folder), run, folder)
+    if student is None:
+        return Trainer(settings, teacher, read_texts(folder), run, folder)
+    run["init"] = describe_model(settings.init, student.commit)
+    trainer = Trainer(settings, teacher, read_texts(folder), run, folder)
+    try:
+        trainer.model.load_state_dict(student.transformer.state_dict())
+    except RuntimeError as error:
+        raise ValueError(
+            f"The weights of the student {settings.init!r} do not have the shapes of its teacher's: {error} Give a "
+            "student of the same teacher, or leave out --init."
+        ) from error
+    return trainer
+
+
+def load_student(settings: DistillationSettings, vocabulary: str) -> OnePassLanguageModel:
+    """The student whose training goes on, loaded.
+
+    vocabulary (str): Digest of the teacher's vocabulary.
+    RAISES (OSError): There is no such student.
+    RAISES (ValueError): It was trained for something else.
+    """
+    student = OnePassLanguageModel(settings.init)
+    student.load()
+    card = student.card
+    assert card is not None
+    wanted = {name: getattr(settings, name) for name in ("metric", "words", "mask_spacing")}
+    for name, value in {**wanted, "vocabulary": vocabulary}.items():
+        if getattr(card, name) != value:
+            raise ValueError(
+                f"The training of {settings.init!r} cannot go on: its {name} is {getattr(card, name)!r}, and that of "
+                f"this run is {value!r}. Give another student, or leave out --init."
+            )
+    return student
 
 
 def write_student(trainer: Trainer, folder: Path) -> StudentCard:

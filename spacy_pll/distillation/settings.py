@@ -24,6 +24,8 @@ class DistillationSettings:
     words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
     mask_spacing (Optional[int]): None: the student reads the whole text, and gives all scores in one pass. A number:
         every so many pieces are masked for it, as with the component's setting of that name.
+    init (Optional[str]): Folder or hub name of a student whose training goes on. None: the student begins with the
+        teacher's weights.
     column (str): The column, or key, that holds the text.
     lang (str): Language of spaCy's tokenizer.
     steps (Optional[int]): How many steps to train.
@@ -45,6 +47,7 @@ class DistillationSettings:
     metric: str = "word_l2r"
     words: Words = "spacy"
     mask_spacing: int | None = None
+    init: str | None = None
     column: str = "text"
     lang: str = "en"
     steps: int | None = None
@@ -93,6 +96,6 @@ class DistillationSettings:
     def as_dict(self) -> dict[str, Any]:
         """What a run depends on, for checkpoints and the student's card. How often it is measured is not."""
         values = asdict(self)
-        for name in ("teacher", "corpus", "eval_every"):
+        for name in ("teacher", "corpus", "init", "eval_every"):
             del values[name]
         return {**values, "steps": self.last_step}

@@ -303,3 +303,20 @@ def test_a_teacher_that_is_not_masked(make_settings, tmp_path):
     with pytest.raises(ValueError, match="transformers has no masked language model"):
         distill(settings, tmp_path / "student")
     assert json.loads((tmp_path / "gpt2" / "config.json").read_text())["model_type"] == "gpt2"
+
+
+def test_the_training_of_a_student_goes_on(make_settings, model_folder, tmp_path):
+    first = distill(make_settings(steps=60, eval_every=60), tmp_path / "first", measure=nothing)
+    settings = make_settings(steps=20, eval_every=20, init=str(tmp_path / "first"))
+    second = distill(settings, tmp_path / "second", measure=nothing)
+    before, after = first.training["curve"], second.training["curve"]
+    assert after[0]["r"] == pytest.approx(before[-1]["r"], abs=0.002)  # the weights are stored in float16
+    assert after[0]["r"] > before[0]["r"] + 0.1
+    assert second.training["init"]["folder"] == str(tmp_path / "first") and "init" not in first.training
+    with pytest.raises(ValueError, match="its metric is 'word_l2r', and that of this run is 'original'"):
+        distill(replace(settings, metric="original"), tmp_path / "third")
+    assert not training_folder(tmp_path / "third").exists()
+    with pytest.raises(ValueError, match="its mask_spacing is None, and that of this run is 4"):
+        distill(replace(settings, mask_spacing=4), tmp_path / "fourth")
+    with pytest.raises(OSError, match="has no one_pass.json"):
+        distill(replace(settings, init=str(model_folder("bert"))), tmp_path / "fifth")
