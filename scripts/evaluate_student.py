@@ -1,18 +1,19 @@
 """The numbers of docs/one-pass.md and of a student's card: its scores beside the exact ones of its teacher.
 
     python scripts/evaluate_student.py CORPUS BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--student NAME=FOLDER ...]
-        [--spacing 16 ...] [--teacher FOLDER] [--pairs 100] [--texts 300] [--output FILE.json]
+        [--spacing 16 ...] [--teacher FOLDER] [--pairs 100] [--texts 300] [--output FILE.json] [--card FOLDER]
 
 CORPUS is the training text; only lines that `pll distill` holds out are read. BROWN.zip is NLTK's archive of the Brown
 corpus. BLIMP_FOLDER holds BLiMP's 67 data files. EVENTSADAPT.csv is the set of sentences of Kauf et al. (2022). Without
---student, the built-in student is measured. --spacing adds the teacher with this `mask_spacing`. Needs the extra
-`[project]`. Prints Markdown tables.
+--student, the built-in student is measured. --spacing adds the teacher with this `mask_spacing`. --card appends the
+tables to the model card of a student. Needs the extra `[project]`. Prints Markdown tables.
 """
 
 import argparse
 import json
 import math
 from collections import defaultdict
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=100, help="pairs of each paradigm of BLiMP")
     parser.add_argument("--texts", type=int, default=300, help="texts of each other kind")
     parser.add_argument("--output", type=Path, help="write the tables to this .json file")
+    parser.add_argument("--card", type=Path, help="append the tables to README.md in this folder")
     args = parser.parse_args()
     import wordfreq
 
@@ -128,13 +130,19 @@ def main() -> None:
         row = {"scorer": name, "negative score, length": by_length[name], "word score, log frequency": by_frequency}
         tables["findings"].append(row)
 
-    print_table("Agreement with the exact scores of the teacher", tables["agreement"])
-    print_table(f"BLiMP accuracy in percent, {len(pairs):,} pairs", tables["blimp"])
-    print_table(
-        f"Pearson's r: negative score and length in pieces of {len(events):,} sentences of EventsAdapt; score and log "
-        f"frequency of {len(words):,} words in {CONTEXT.format('_')!r}",
-        tables["findings"],
-    )
+    words_ = f"{len(words):,} words in {CONTEXT.format('_')!r}"
+    titles = {
+        "agreement": "Agreement with the exact scores of the teacher (differences in nats per piece)",
+        "blimp": f"BLiMP accuracy in percent, {len(pairs):,} pairs (in brackets: change against exact scores)",
+        "findings": f"Pearson's r: negative score and length in pieces of {len(events):,} sentences of EventsAdapt; "
+        f"score and log frequency (wordfreq) of {words_}",
+    }
+    for name, title in titles.items():
+        print_table(title, tables[name])
+    if args.card:
+        with (args.card / "README.md").open("a", encoding="utf8") as file, redirect_stdout(file):
+            for name, title in titles.items():
+                print_table(title, tables[name])
     if args.output:
         args.output.write_text(json.dumps(tables, indent=2) + "\n")
 

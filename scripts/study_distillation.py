@@ -74,6 +74,9 @@ VARIANTS = {
     "self-normalised, 0.1": Variant({"normalisation": 0.1}),
     "few passes, mask_spacing 2": Variant({"mask_spacing": 2}),
     "few passes, mask_spacing 4": Variant({"mask_spacing": 4}),
+    "few passes, mask_spacing 4, distance 24, learning rate 1e-4": Variant(
+        {"mask_spacing": 4, "distance": 24, "teacher_passes": 4, "lr": 1e-4}
+    ),
     "few passes, mask_spacing 8": Variant({"mask_spacing": 8}),
 }
 

@@ -1,5 +1,6 @@
 """How well a student agrees with its teacher on texts that neither the training nor its measurements have used up."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,18 @@ def measure_agreement(settings: DistillationSettings, student: Path, held_out: P
     return {key: result[key] for key in ("texts", "levels", "calibration")}
 
 
-def student_readme(name: str, card: StudentCard) -> str:
-    """The model card of a student, in Markdown."""
+def student_readme(name: str, card: StudentCard, languages: Iterable[str] = ()) -> str:
+    """The model card of a student, in Markdown.
+
+    languages (Iterable[str]): Codes of the languages that the teacher's card names.
+    """
+    header = "".join(f"- {code}\n" for code in sorted(languages))
+    header = f"---\nlanguage:\n{header}---\n\n" if header else ""
     teacher = card.teacher.get("hub") or card.teacher.get("folder") or "the built-in model of spacy-pll"
     rows = level_rows(card.agreement) if card.agreement else []
     lines = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     needs = "Nothing is masked" if card.mask_spacing is None else f"mask_spacing is {card.mask_spacing}"
-    return f"""# {name}
+    return f"""{header}# {name}
 
 A {card.title} of spacy-pll, distilled from {teacher}. It gives approximate scores of the metric `{card.metric}` with
 words = `{card.words}`. {needs} while it scores.

@@ -68,7 +68,8 @@ def distill(
         card = write_student(trainer, unfinished)
         card = replace(card, agreement=measure(settings, unfinished, folder / HELD_OUT))
         card.write(unfinished)
-        (unfinished / "README.md").write_text(student_readme(output.name, card), encoding="utf8")
+        readme = student_readme(output.name, card, trainer.teacher.languages)
+        (unfinished / "README.md").write_text(readme, encoding="utf8")
         write_checksums(unfinished)
     shutil.rmtree(folder, ignore_errors=True)
     return card

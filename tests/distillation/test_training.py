@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from spacy_pll.distillation.labels import make_examples
 from spacy_pll.distillation.runs import distill, load_teacher, training_folder
 from spacy_pll.distillation.settings import DistillationSettings
 from spacy_pll.distillation.training import Trainer, TrainingError, distillation_loss, rate_factor
+from spacy_pll.language_model.card import card_languages
 from spacy_pll.language_model.student_card import read_card
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
@@ -303,6 +305,15 @@ def test_a_teacher_that_is_not_masked(make_settings, tmp_path):
     with pytest.raises(ValueError, match="transformers has no masked language model"):
         distill(settings, tmp_path / "student")
     assert json.loads((tmp_path / "gpt2" / "config.json").read_text())["model_type"] == "gpt2"
+
+
+def test_the_card_names_the_languages_of_the_teacher(make_settings, model_folder, tmp_path):
+    teacher = shutil.copytree(model_folder("bert"), tmp_path / "teacher")
+    (teacher / "README.md").write_text("---\nlanguage: [de, fr]\n---\n# A model\n")
+    distill(replace(make_settings(), teacher=str(teacher)), tmp_path / "student", measure=nothing)
+    assert card_languages(str(tmp_path / "student"), None) == {"de", "fr"}
+    distill(make_settings(), tmp_path / "other", measure=nothing)
+    assert card_languages(str(tmp_path / "other"), None) == frozenset()
 
 
 def test_the_training_of_a_student_goes_on(make_settings, model_folder, tmp_path):
