@@ -1,16 +1,18 @@
 """The table of docs/one-pass.md: how well students agree with their teacher that were trained in other ways.
 
     python scripts/study_distillation.py CORPUS FOLDER [--steps 200] [--precision bfloat16] [--only NAME ...] [--table]
+    python scripts/study_distillation.py CORPUS FOLDER --labels
 
 Trains one student of the built-in model for each variant, from the same texts, and measures r by wordpiece on the same
 held-out pieces. Each result is a line of FOLDER/results.jsonl as soon as it is there; variants that have one are not
-trained again. Prints a Markdown table of the results.
+trained again. Prints a Markdown table of the results. --labels measures how exact the labels
+are that students learn: several words are masked at once for the teacher.
 """
 
 import argparse
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import torch
 from tqdm import tqdm
 from transformers import ModernBertForMaskedLM
 
+from spacy_pll.distillation.labels import MaskedSets
 from spacy_pll.distillation.runs import load_teacher, make_trainer
 from spacy_pll.distillation.settings import DistillationSettings
 from spacy_pll.distillation.training import Progress, make_optimizer
@@ -103,6 +106,44 @@ def study(name: str, settings: DistillationSettings, folder: Path) -> dict[str, 
     return {"variant": name, "r_before": first["r"], **last}
 
 
+def print_labels(settings: DistillationSettings, folder: Path, distances: Sequence[int], n_texts: int = 400) -> None:
+    """Compare the log-probabilities that students learn with exact ones, for several values of `distance`."""
+    teacher = load_teacher(replace(settings, precision="float32"))
+    texts = make_trainer(settings, teacher, folder).texts
+    loaded = teacher.load()
+    print("| distance | words per row | *r* | mean difference | mean absolute difference |")
+    print("| ---: | ---: | ---: | ---: | ---: |")
+    for distance in distances:
+        rng = np.random.default_rng(0)
+        together, alone, rows = [], [], 0
+        for i in texts.held_out[:n_texts].tolist():
+            context = texts[i]
+            sets = MaskedSets(settings.metric, context.word)
+            drawn = sets.draw(range(len(context.word)), distance, rng)
+            ids = np.repeat(context.ids[None], len(drawn) + 1, axis=0)
+            sets.mask(ids[0], context.first, drawn, teacher.mask_id)
+            for row, target in enumerate(drawn, start=1):
+                sets.mask(ids[row], context.first, [target], teacher.mask_id)
+            n = len(drawn)
+            row = np.concatenate([np.zeros(n, dtype=np.int64), np.arange(1, n + 1)])
+            position = context.first + np.array(drawn * 2)
+            with torch.inference_mode():
+                lengths = np.full(len(ids), len(context))
+                logits, target = loaded.forward.logits(ids, lengths, row, position, context.ids[position])
+            found = logits.log_softmax(dim=1).gather(1, target[:, None])[:, 0].numpy()
+            together.append(found[:n])
+            alone.append(found[n:])
+            rows += 1
+        first, second = np.concatenate(together), np.concatenate(alone)
+        difference = first - second
+        r = np.corrcoef(first, second)[0, 1]
+        print(
+            f"| {distance} | {len(first) / rows:.1f} | {r:.4f} | {difference.mean():+.3f} | "
+            f"{np.abs(difference).mean():.3f} |",
+            flush=True,
+        )
+
+
 def print_table(results: list[dict[str, Any]]) -> None:
     print("| | pieces | *r* by piece | mean difference | mean absolute difference |")
     print("| --- | ---: | ---: | ---: | ---: |")
@@ -121,6 +162,7 @@ def main() -> None:
     parser.add_argument("--precision", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--threads", type=int)
     parser.add_argument("--only", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), metavar="NAME")
+    parser.add_argument("--labels", action="store_true", help="only measure how exact the labels are")
     parser.add_argument("--table", action="store_true", help="only print the table of the results so far")
     args = parser.parse_args()
     if args.threads:
@@ -133,6 +175,9 @@ def main() -> None:
         return [json.loads(line) for line in lines]
 
     settings = DistillationSettings(None, args.corpus, steps=args.steps, precision=args.precision)
+    if args.labels:
+        print_labels(settings, args.folder, [2, 4, 8, 16, 32])
+        return
     for name in [] if args.table else args.only:
         if name not in {result["variant"] for result in read_results()}:
             result = study(name, settings, args.folder)
