@@ -45,7 +45,7 @@ ONLY_CHECKED = {
     "pytest": "would run the tests within the tests",
     "-m spacy project": "needs a network, or hours",
     "pll distill": "trains for hours; tests/distillation does so for seconds",
-    "--one-pass": "needs a model that was distilled",
+    "--one-pass --model": "needs a model that was distilled",
     "pll agree": "prints how long it took",
     "--engine ray": "starts a cluster; tests/test_distributed.py does so",
     "python scripts/": "takes minutes to hours",
