@@ -1,12 +1,12 @@
-"""The numbers of docs/one-pass.md and of a student's card: its scores beside the exact ones of its teacher.
+"""The numbers of docs/one-pass.md and of a student's card: approximate scores beside the exact ones of the teacher.
 
-    python scripts/evaluate_student.py CORPUS BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--student NAME=FOLDER ...]
-        [--spacing 16 ...] [--teacher FOLDER] [--pairs 100] [--texts 300] [--output FILE.json] [--card FOLDER]
+    python scripts/evaluate_student.py CORPUS BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--scorer NAME=SCORER ...]
+        [--exact builtin] [--pairs 100] [--texts 300] [--output FILE.json] [--card FOLDER]
 
 CORPUS is the training text; only lines that `pll distill` holds out are read. BROWN.zip is NLTK's archive of the Brown
-corpus. BLIMP_FOLDER holds BLiMP's 67 data files. EVENTSADAPT.csv is the set of sentences of Kauf et al. (2022). Without
---student, the built-in student is measured. --spacing adds the teacher with this `mask_spacing`. --card appends the
-tables to the model card of a student. Needs the extra `[project]`. Prints Markdown tables.
+corpus. BLIMP_FOLDER holds BLiMP, in 67 files. EVENTSADAPT.csv has the sentences of Kauf et al. (2022). SCORER is
+as for `pll agree`, for example "mask_spacing 16=builtin,mask_spacing=16". Without --scorer, the built-in student is
+measured. --card appends the tables to the model card of a student. Needs the extra `[project]`. Prints Markdown tables.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from training_data import read_lines
 from spacy_pll.distillation.texts import is_held_out
 from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
 from spacy_pll.evaluation.published_texts import brown_paragraphs, join_words, read_brown, read_eventsadapt
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.pipelines import BUILTIN_NAME, get_scorer, make_pipeline, parse_settings
 
 EXACT = "exact"
 
@@ -76,9 +76,8 @@ def main() -> None:
     parser.add_argument("brown", type=Path)
     parser.add_argument("blimp", type=Path)
     parser.add_argument("eventsadapt", type=Path)
-    parser.add_argument("--student", action="append", default=[], metavar="NAME=FOLDER")
-    parser.add_argument("--spacing", action="append", default=[], type=int)
-    parser.add_argument("--teacher", help="folder or hub name (default: the built-in model)")
+    parser.add_argument("--scorer", action="append", metavar="NAME=SCORER")
+    parser.add_argument("--exact", default=BUILTIN_NAME, help="the exact scorer (default: the built-in model)")
     parser.add_argument("--pairs", type=int, default=100, help="pairs of each paradigm of BLiMP")
     parser.add_argument("--texts", type=int, default=300, help="texts of each other kind")
     parser.add_argument("--output", type=Path, help="write the tables to this .json file")
@@ -86,14 +85,11 @@ def main() -> None:
     args = parser.parse_args()
     import wordfreq
 
-    def make(model: str | None, **settings) -> Language:
-        return make_pipeline(PipelineSettings(model, keep_pieces=True, **settings))
-
-    scorers = {EXACT: make(args.teacher)}
-    students = dict(item.split("=", 1) for item in args.student)
-    for name, folder in students.items() if students or args.spacing else {"one pass": None}.items():
-        scorers[name] = make(folder, one_pass=True)
-    scorers |= {f"mask_spacing {n}": make(args.teacher, mask_spacing=n) for n in args.spacing}
+    scorers = {}
+    for item in [f"{EXACT}={args.exact}", *(args.scorer or [f"one pass={BUILTIN_NAME},one_pass"])]:
+        name, scorer = item.split("=", 1)
+        settings = parse_settings(scorer, keep_pieces=True)
+        scorers[name] = make_pipeline(settings)
 
     brown = read_brown(args.brown)
     sentences = [join_words(words) for file in brown for words in file]

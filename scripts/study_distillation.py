@@ -64,6 +64,7 @@ VARIANTS = {
     "4 passes of the teacher": Variant({"teacher_passes": 4}),
     "distance 4": Variant({"distance": 4}),
     "distance 16": Variant({"distance": 16}),
+    "distance 16, 4 passes of the teacher": Variant({"distance": 16, "teacher_passes": 4}),
     "learning rate 2.5e-4": Variant({"lr": 2.5e-4}),
     "learning rate 1e-3": Variant({"lr": 1e-3}),
     "learning rate 2e-3": Variant({"lr": 2e-3}),
@@ -77,9 +78,10 @@ VARIANTS = {
     "self-normalised, 0.1": Variant({"normalisation": 0.1}),
     "few passes, mask_spacing 2": Variant({"mask_spacing": 2}),
     "few passes, mask_spacing 4": Variant({"mask_spacing": 4}),
-    "few passes, mask_spacing 4, distance 24, learning rate 1e-4": Variant(
-        {"mask_spacing": 4, "distance": 24, "teacher_passes": 4, "lr": 1e-4}
+    "few passes, mask_spacing 4, distance 24, 4 passes of the teacher": Variant(
+        {"mask_spacing": 4, "distance": 24, "teacher_passes": 4}
     ),
+    "the same, learning rate 1e-4": Variant({"mask_spacing": 4, "distance": 24, "teacher_passes": 4, "lr": 1e-4}),
     "few passes, mask_spacing 8": Variant({"mask_spacing": 8}),
 }
 

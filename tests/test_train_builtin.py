@@ -85,6 +85,22 @@ def test_learning_rate_rises_stays_and_falls(script):
     assert factors[50:] == sorted(factors[50:], reverse=True) and factors[-1] == pytest.approx(0.02)
 
 
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_loss_and_gradients_of_the_head_are_those_of_cross_entropy(script, has_bias):
+    generator = torch.Generator().manual_seed(0)
+    hidden, weight, bias = (torch.randn(*shape, generator=generator) for shape in ((70, 8), (50, 8), (50,)))
+    target = torch.randint(50, (70,), generator=generator)
+    inputs = [x.requires_grad_() for x in ((hidden, weight, bias) if has_bias else (hidden, weight))]
+    expected = torch.nn.functional.cross_entropy(hidden @ weight.T + (bias if has_bias else 0), target, reduction="sum")
+    found = script.HeadLoss.apply(hidden, weight, bias if has_bias else None, target, 16)
+    torch.testing.assert_close(found, expected)
+    for one, other in zip(torch.autograd.grad(3 * found, inputs), torch.autograd.grad(3 * expected, inputs)):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = script.HeadLoss.apply(hidden, weight, bias if has_bias else None, target)
+    assert rounded.item() != expected.item() and rounded.item() == pytest.approx(expected.item(), rel=0.01)
+
+
 def test_no_corpus(data, tmp_path):
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(SystemExit, match="No .txt or .txt.xz file"):
