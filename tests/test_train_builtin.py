@@ -45,13 +45,15 @@ def run(script, monkeypatch, corpus, output, *more):
     script.main()
 
 
-def test_a_resumed_run_ends_where_an_uninterrupted_one_does(script, monkeypatch, corpus, tmp_path):
-    run(script, monkeypatch, corpus, tmp_path / "whole")
+@pytest.mark.parametrize("average", ["0", "0.5"])
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(script, monkeypatch, corpus, tmp_path, average):
+    more = ("--average", average)
+    run(script, monkeypatch, corpus, tmp_path / "whole", *more)
     # The vocabulary is taken over: the tokenizers library breaks ties between candidates at random.
     shutil.copytree(tmp_path / "whole" / "tokenizer", tmp_path / "parts" / "tokenizer")
-    run(script, monkeypatch, corpus, tmp_path / "parts", "--stop-after", "3")
+    run(script, monkeypatch, corpus, tmp_path / "parts", *more, "--stop-after", "3")
     assert (tmp_path / "parts" / "checkpoint" / "state.json").exists()
-    run(script, monkeypatch, corpus, tmp_path / "parts")
+    run(script, monkeypatch, corpus, tmp_path / "parts", *more)
     whole, parts = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "parts"))
     assert whole.keys() == parts.keys()
     assert all(torch.equal(whole[key], parts[key]) for key in whole)
@@ -99,6 +101,23 @@ def test_loss_and_gradients_of_the_head_are_those_of_cross_entropy(script, has_b
     with torch.autocast("cpu", torch.bfloat16):
         rounded = script.HeadLoss.apply(hidden, weight, bias if has_bias else None, target)
     assert rounded.item() != expected.item() and rounded.item() == pytest.approx(expected.item(), rel=0.01)
+
+
+def test_the_average_of_the_weights(script):
+    model = torch.nn.Linear(1, 1, bias=False)
+    values, average = [3.0, 5.0, 1.0], None
+    for step, value in enumerate(values, start=20):
+        torch.nn.init.constant_(model.weight, value)
+        average = average or script.Average(model, 0.5)
+        average.update(step)
+    expected = 0.5 * 1 + 0.25 * 5 + 0.25 * 3
+    with average.in_model():
+        assert model.weight.item() == expected
+    assert model.weight.item() == 1.0 and average.weights["weight"].item() == expected
+    without = script.Average(model, 0.0)
+    torch.nn.init.constant_(model.weight, 7.0)
+    without.update(1)
+    assert without.weights["weight"].item() == 7.0
 
 
 def test_no_corpus(data, tmp_path):
