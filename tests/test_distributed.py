@@ -179,7 +179,8 @@ def test_parquet_is_read_with_its_own_columns_and_ids(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "or a folder that contains one"),
+        ({}, "contains no file that ends in .txt"),
+        ({"a.txt": b"x", "b.spacy": b""}, "b.spacy: Ray cannot read this file.*score it without Ray"),
         ({"a.txt": b""}, "There is no text in"),
         ({"a.jsonl": b'{"text": "x"}\n{"text": \n'}, "a.jsonl, line 2: not valid JSON"),
         ({"a.jsonl": b'{"text": "x", "id": 1}\n{"text": "y"}\n'}, "Only 1 of the 2 texts in .* have 'id'"),

@@ -12,7 +12,7 @@ import ray.data
 
 from ..corpus.parquet.columns import SCALARS, ColumnType, is_text
 from ..corpus.parquet.reader import open_parquet, read_batches, read_schema
-from ..corpus.readers import PARQUET, READERS, STANDARD_STREAM, InputError, Record, read_records
+from ..corpus.readers import PARQUET, READERS, STANDARD_STREAM, InputError, Record, list_files, read_records
 from ..language_model.checksums import files_digest
 
 FORMATS = [ending for ending in READERS if ending != ".spacy"]
@@ -81,11 +81,13 @@ def summarize_files(path: str, column: str = "text", id_column: str = "id") -> C
 def _list_files(path: str) -> list[Path]:
     if path == STANDARD_STREAM or not Path(path).exists():
         raise InputError(f"There is no file or folder {path!r}. Give one that all machines can read.")
-    root = Path(path).absolute()
-    paths = sorted(file for file in root.rglob("*") if file.is_file()) if root.is_dir() else [root]
-    paths = [path for path in paths if path.suffix.lower() in FORMATS]
-    if not paths:
-        raise InputError(f"{path!r} is not a file that ends in {', '.join(FORMATS)}, or a folder that contains one.")
+    paths = [file.absolute() for file in list_files(path)]
+    for file in paths:
+        if file.suffix.lower() not in FORMATS:
+            raise InputError(
+                f"{file}: Ray cannot read this file. It reads files that end in {', '.join(FORMATS)}. Move it to another "
+                "folder, and score it without Ray."
+            )
     return paths
 
 
