@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import spacy
+from markdown_tables import print_table
 from paper.correlation import pearson
 from paper.data import CONTEXTS, lower_case_words
 from scipy.stats import bootstrap
@@ -37,13 +38,6 @@ from spacy_pll.scoring.wordpieces import get_wordpieces
 SPACINGS = [4, 8, 16, 32]
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]
 CONTEXT = CONTEXTS["my word"]
-
-
-def print_table(title: str, rows: list[dict]):
-    """Print a table in Markdown, with a title."""
-    print(f"\n{title}\n\n| {' | '.join(rows[0])} |\n|{' --- |' * len(rows[0])}")
-    for row in rows:
-        print(f"| {' | '.join(str(value) for value in row.values())} |", flush=True)
 
 
 def read_pairs_sample(args: argparse.Namespace) -> tuple[list[Pair], list[str]]:

@@ -1,23 +1,24 @@
 """The numbers of docs/one-pass.md and of a student's card: approximate scores beside the exact ones of the teacher.
 
     python scripts/evaluate_student.py CORPUS BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--scorer NAME=SCORER ...]
-        [--exact builtin] [--pairs 100] [--texts 300] [--output FILE.json] [--card FOLDER]
+        [--exact builtin] [--pairs 100] [--texts 300] [--output FILE.json] [--write FILE.md ...]
 
 CORPUS is the training text; only lines that `pll distill` holds out are read. BROWN.zip is NLTK's archive of the Brown
 corpus. BLIMP_FOLDER holds BLiMP, in 67 files. EVENTSADAPT.csv has the sentences of Kauf et al. (2022). SCORER is
 as for `pll agree`, for example "mask_spacing 16=builtin,mask_spacing=16". Without --scorer, the built-in student is
-measured. --card appends the tables to the model card of a student. Needs the extra `[project]`. Prints Markdown tables.
+measured. Prints Markdown tables; --write also puts them into pages (see `replace_tables`), such as docs/one-pass.md and
+the model card of the built-in student. Needs the extra `[project]`.
 """
 
 import argparse
 import json
 import math
 from collections import defaultdict
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
-from evaluate_beyond import CONTEXT, correlation, half_width, pair_outcomes, print_table, units, with_interval
+from evaluate_beyond import CONTEXT, correlation, half_width, pair_outcomes, units, with_interval
+from markdown_tables import print_table, replace_tables
 from paper.data import lower_case_words
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -26,6 +27,7 @@ from training_data import read_lines
 from spacy_pll.distillation.texts import is_held_out
 from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
 from spacy_pll.evaluation.published_texts import brown_paragraphs, join_words, read_brown, read_eventsadapt
+from spacy_pll.language_model.student_card import StudentCard
 from spacy_pll.pipelines import BUILTIN_NAME, get_scorer, make_pipeline, parse_settings
 
 EXACT = "exact"
@@ -64,6 +66,20 @@ def blimp_table(outcomes: dict[str, np.ndarray], phenomena: list[str]) -> list[d
     return table
 
 
+def training_table(card: StudentCard) -> list[dict[str, str]]:
+    """The measurements on held-out pieces during the training of a student."""
+    return [
+        {
+            "step": f"{one['step']:,}",
+            "million pieces": f"{one['pieces'] / 1e6:.1f}",
+            "r": f"{one['r']:.4f}",
+            "mean difference": f"{one['mean_difference']:+.3f}",
+            "mean absolute difference": f"{one['mean_absolute_difference']:.3f}",
+        }
+        for one in card.training["curve"]
+    ]
+
+
 def word_scores(nlp: Language, words: list[str]) -> np.ndarray:
     """The score of each word in "My word is _."."""
     position = CONTEXT.split().index("{}.")
@@ -81,7 +97,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=100, help="pairs of each paradigm of BLiMP")
     parser.add_argument("--texts", type=int, default=300, help="texts of each other kind")
     parser.add_argument("--output", type=Path, help="write the tables to this .json file")
-    parser.add_argument("--card", type=Path, help="append the tables to README.md in this folder")
+    parser.add_argument("--write", type=Path, nargs="+", default=[], metavar="FILE.md", help="put the tables there")
     args = parser.parse_args()
     import wordfreq
 
@@ -136,10 +152,12 @@ def main() -> None:
     }
     for name, title in titles.items():
         print_table(title, tables[name])
-    if args.card:
-        with (args.card / "README.md").open("a", encoding="utf8") as file, redirect_stdout(file):
-            for name, title in titles.items():
-                print_table(title, tables[name])
+    for name, nlp in scorers.items():
+        if card := get_scorer(nlp).student_card():
+            tables[f"training of {name}"] = training_table(card)
+            print_table(f"Training of {name}: agreement on held-out pieces", tables[f"training of {name}"])
+    for path in args.write:
+        replace_tables(path, tables)
     if args.output:
         args.output.write_text(json.dumps(tables, indent=2) + "\n")
 

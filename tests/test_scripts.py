@@ -120,3 +120,21 @@ def test_starting_times_are_measured_with_and_without_the_package(script, tmp_pa
     startup.measure(["-c", LOOK.format(expected=[True, True, True])], with_it)
     with pytest.raises(SystemExit, match="failed"):
         startup.measure(["-c", LOOK.format(expected=[True, True, True])], without)
+
+
+def test_tables_are_put_into_pages(script, tmp_path, capsys):
+    tables = script("scripts", "markdown_tables")
+    rows = [{"name": "a", "r": "0.9"}, {"name": "b", "r": 1}]
+    shown = "| name | r |\n| --- | --- |\n| a | 0.9 |\n| b | 1 |"
+    assert tables.markdown_table(rows) == shown
+    tables.print_table("Title", rows)
+    assert capsys.readouterr().out == f"\nTitle\n\n{shown}\n"
+    page = tmp_path / "page.md"
+    page.write_text("A\n\n<!-- table: one -->\nold\n<!-- end -->\n\nB <!-- table: two -->\nkept <!-- end --> C\n")
+    for _ in range(2):  # the second time, its own table is replaced
+        tables.replace_tables(page, {"one": rows, "three": rows})
+        assert page.read_text() == (
+            f"A\n\n<!-- table: one -->\n\n{shown}\n\n<!-- end -->\n\nB <!-- table: two -->\nkept <!-- end --> C\n"
+        )
+    with pytest.raises(ValueError, match="page.md has no place for a table. Add .*<!-- table: three -->"):
+        tables.replace_tables(page, {"three": rows})
