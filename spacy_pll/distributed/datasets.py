@@ -85,8 +85,8 @@ def _list_files(path: str) -> list[Path]:
     for file in paths:
         if file.suffix.lower() not in FORMATS:
             raise InputError(
-                f"{file}: Ray cannot read this file. It reads files that end in {', '.join(FORMATS)}. Move it to another "
-                "folder, and score it without Ray."
+                f"{file}: Ray cannot read this file. It reads files that end in {', '.join(FORMATS)}. Move it to "
+                "another folder, and score it without Ray."
             )
     return paths
 

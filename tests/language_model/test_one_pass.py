@@ -93,6 +93,11 @@ def test_the_work_is_one_row_per_window(student):
     assert np.isfinite(scores(doc)).all()
 
 
+def test_passes_on_a_cpu_are_small():
+    exact, fast = (get_scorer(make_pipeline(PipelineSettings(one_pass=one_pass))) for one_pass in (False, True))
+    assert fast.model.max_batch_tokens == 512 < exact.model.max_batch_tokens
+
+
 def test_scores_depend_neither_on_the_batch_nor_on_the_targets(student):
     alone = [make_nlp(student(), max_batch_tokens=1)(text) for text in SENTENCES]
     for doc, expected in zip(make_nlp(student()).pipe(SENTENCES), alone):
