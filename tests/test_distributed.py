@@ -1,5 +1,6 @@
 """Most of this runs in one process: the workers are called as Ray calls them. What needs a cluster is slow."""
 
+import gzip
 import json
 import os
 import pickle
@@ -174,6 +175,14 @@ def test_parquet_is_read_with_its_own_columns_and_ids(tmp_path, monkeypatch):
     assert read_here(corpus) == [{"Sentence": "x", "key": f"t{n}", "l": [1]} for n in range(6)]
     corpus = summarize_files(str(tmp_path), "Sentence", "id")
     assert [row["id"] for row in read_here(corpus)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_compressed_files_are_read(tmp_path):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"x\ny\n"))
+    assert read_here(summarize_files(str(tmp_path))) == [
+        {"id": 0, "text": "x", "file": "a.txt.gz"},
+        {"id": 1, "text": "y", "file": "a.txt.gz"},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,14 @@
-"""Texts from files: .txt, .jsonl, .csv, .tsv, .spacy, .parquet, a folder of these, or standard input."""
+"""Texts from files: .txt, .jsonl, .csv, .tsv (also compressed), .spacy, .parquet, a folder, or standard input."""
 
+import bz2
 import csv
+import gzip
 import json
+import lzma
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -13,6 +18,8 @@ from spacy.vocab import Vocab
 
 STANDARD_STREAM = "-"
 PARQUET = ".parquet"
+TEXT_FORMATS = (".txt", ".jsonl", ".csv", ".tsv")  # these may be compressed
+COMPRESSED: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 
 
@@ -56,8 +63,8 @@ def read_records(
                 # A field `file` that the record already has is kept.
                 yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
     elif Path(path).is_file():
-        reader = _reader(file_format or Path(path).suffix.lower(), path, typed)
-        with open(path, "rb") as stream:
+        reader = _reader(file_format or format_of(Path(path)), path, typed)
+        with open_file(Path(path)) as stream:
             yield from reader(stream, str(path), column, vocab)
     else:
         raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
@@ -70,10 +77,34 @@ def list_files(path: str) -> list[Path]:
     """
     if not Path(path).is_dir():
         return [Path(path)]
-    files = sorted(file for file in Path(path).rglob("*") if file.suffix.lower() in READERS and file.is_file())
+    files = sorted(file for file in Path(path).rglob("*") if format_of(file) in READERS and file.is_file())
     if not files:
         raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(READERS)}.")
     return files
+
+
+def format_of(path: Path) -> str:
+    """The ending that says how a file is read. For a.txt and for a.txt.gz it is ".txt"."""
+    ending, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
+    return inner if ending in COMPRESSED and inner in TEXT_FORMATS else ending
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading. If it is compressed, its contents are decompressed.
+
+    RAISES (InputError): In the context, if the compressed data are damaged.
+    """
+    ending = path.suffix.lower()
+    if ending not in COMPRESSED:
+        with path.open("rb") as file:
+            yield file
+        return
+    try:
+        with COMPRESSED[ending](path, "rb") as file:
+            yield file
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        raise InputError(f"{path}: the compressed file is damaged or incomplete ({error}). Get it again.") from None
 
 
 def _reader(file_format: str, path: str, typed: bool) -> Callable:

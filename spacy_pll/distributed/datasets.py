@@ -12,7 +12,7 @@ import ray.data
 
 from ..corpus.parquet.columns import SCALARS, ColumnType, is_text
 from ..corpus.parquet.reader import open_parquet, read_batches, read_schema
-from ..corpus.readers import PARQUET, READERS, STANDARD_STREAM, InputError, Record, list_files, read_records
+from ..corpus.readers import PARQUET, READERS, STANDARD_STREAM, InputError, Record, format_of, list_files, read_records
 from ..language_model.checksums import files_digest
 
 FORMATS = [ending for ending in READERS if ending != ".spacy"]
@@ -83,7 +83,7 @@ def _list_files(path: str) -> list[Path]:
         raise InputError(f"There is no file or folder {path!r}. Give one that all machines can read.")
     paths = [file.absolute() for file in list_files(path)]
     for file in paths:
-        if file.suffix.lower() not in FORMATS:
+        if format_of(file) not in FORMATS:
             raise InputError(
                 f"{file}: Ray cannot read this file. It reads files that end in {', '.join(FORMATS)}. Move it to "
                 "another folder, and score it without Ray."

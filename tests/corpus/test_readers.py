@@ -1,4 +1,7 @@
+import bz2
+import gzip
 import json
+import lzma
 
 import pytest
 import spacy
@@ -49,6 +52,29 @@ def test_a_folder(tmp_path):
     assert list_files(str(tmp_path / "b.txt")) == [tmp_path / "b.txt"]
 
 
+@pytest.mark.parametrize(("ending", "module"), [(".gz", gzip), (".bz2", bz2), (".xz", lzma)])
+def test_compressed_text_is_read_like_other_text(tmp_path, ending, module):
+    contents = {
+        "a.txt": "One.\nTwo.\n",
+        "b.JSONL": '{"text": "Three."}\n',
+        "c.csv": "text,n\nFour.,1\n",
+        "d.tsv": "text\nFive.\n",
+    }
+    for name, text in contents.items():
+        (tmp_path / (name + ending.upper())).write_bytes(module.compress(text.encode()))
+    (tmp_path / f"e.spacy{ending}").write_bytes(b"not read")
+    assert len(list_files(str(tmp_path))) == 4
+    records = list(read_records(str(tmp_path)))
+    assert [record.text for record in records] == ["One.", "Two.", "Three.", "Four.", "Five."]
+    assert records[3].fields == {"file": f"c.csv{ending.upper()}", "n": "1"}
+    path = tmp_path / f"a.txt{ending}"
+    whole = module.compress("".join(f"Line {i}.\n" for i in range(9)).encode())
+    for damaged in (whole[:-9], b"no compressed data", whole[:20] + b"\0\0\0\0" + whole[24:]):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=f"a.txt{ending}: the compressed file is damaged or incomplete"):
+            list(read_records(str(path)))
+
+
 def test_rows_with_all_columns(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"good": "x", "bad": "y"}) + "\n")
     (tmp_path / "a.tsv").write_text("good\tbad\nx\ty\n")
@@ -75,6 +101,7 @@ def test_rows_with_all_columns(tmp_path):
         ("a.txt", b"good\nbad \xff byte\n", r"a.txt, line 2: not valid UTF-8 \(byte 5 of the line is 0xff\)"),
         ("a.csv", b"text\nbad \xff byte\n", "a.csv, line 2: not valid UTF-8"),
         ("a.spacy", b"no docs", "a.spacy: this file is damaged, or was not written by DocBin.to_disk"),
+        ("a.gz", b"", "the format '.gz' cannot be read"),
         ("a.docx", b"", "the format '.docx' cannot be read. The known formats are: .txt"),
     ],
 )
