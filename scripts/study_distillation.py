@@ -1,6 +1,7 @@
 """The table of docs/one-pass.md: how well students agree with their teacher that were trained in other ways.
 
-    python scripts/study_distillation.py CORPUS FOLDER [--steps 200] [--precision bfloat16] [--only NAME ...] [--table]
+    python scripts/study_distillation.py CORPUS FOLDER [--steps 200] [--precision bfloat16] [--only NAME ...]
+        [--table] [--write FILE.md]
     python scripts/study_distillation.py CORPUS FOLDER --labels
 
 Trains one student of the built-in model for each variant, from the same texts, and measures r by wordpiece on the same
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from markdown_tables import print_table, replace_tables
 from tqdm import tqdm
 from transformers import ModernBertForMaskedLM
 
@@ -57,7 +59,7 @@ def add_layers(model: ModernBertForMaskedLM, n: int) -> None:
 
 
 VARIANTS = {
-    "as it is": Variant(),
+    "with the defaults": Variant(),
     "twice the steps": Variant(work=2),
     "half the batch, twice the steps": Variant({"batch_tokens": 2048}, work=2),
     "1 pass of the teacher": Variant({"teacher_passes": 1}),
@@ -146,14 +148,19 @@ def print_labels(settings: DistillationSettings, folder: Path, distances: Sequen
         )
 
 
-def print_table(results: list[dict[str, Any]]) -> None:
-    print("| | pieces | *r* by piece | mean difference | mean absolute difference |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    for result in sorted(results, key=lambda result: list(VARIANTS).index(result["variant"])):
-        print(
-            f"| {result['variant']} | {result['pieces'] / 1e6:.2f} million | {result['r']:.4f} | "
-            f"{result['mean_difference']:+.3f} | {result['mean_absolute_difference']:.3f} |"
-        )
+def study_table(results: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """One row per variant, in the order of `VARIANTS`."""
+    return [
+        {
+            "variant": result["variant"],
+            "million pieces": f"{result['pieces'] / 1e6:.2f}",
+            "r before": f"{result['r_before']:.4f}",
+            "r": f"{result['r']:.4f}",
+            "mean difference": f"{result['mean_difference']:+.3f}",
+            "mean absolute difference": f"{result['mean_absolute_difference']:.3f}",
+        }
+        for result in sorted(results, key=lambda result: list(VARIANTS).index(result["variant"]))
+    ]
 
 
 def main() -> None:
@@ -165,6 +172,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--only", nargs="+", choices=list(VARIANTS), default=list(VARIANTS), metavar="NAME")
     parser.add_argument("--labels", action="store_true", help="only measure how exact the labels are")
+    parser.add_argument("--write", type=Path, metavar="FILE.md", help="put the table there (see `replace_tables`)")
     parser.add_argument("--table", action="store_true", help="only print the table of the results so far")
     args = parser.parse_args()
     if args.threads:
@@ -185,7 +193,10 @@ def main() -> None:
             result = study(name, settings, args.folder)
             with path.open("a", encoding="utf8") as file:
                 file.write(json.dumps(result) + "\n")
-    print_table(read_results())
+    table = study_table(read_results())
+    print_table("Students", table)
+    if args.write:
+        replace_tables(args.write, {"study": table})
 
 
 if __name__ == "__main__":
