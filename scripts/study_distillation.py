@@ -83,7 +83,9 @@ VARIANTS = {
     "few passes, mask_spacing 4, distance 24, 4 passes of the teacher": Variant(
         {"mask_spacing": 4, "distance": 24, "teacher_passes": 4}
     ),
-    "the same, learning rate 1e-4": Variant({"mask_spacing": 4, "distance": 24, "teacher_passes": 4, "lr": 1e-4}),
+    "few passes, distance 24, 4 passes of the teacher, learning rate 1e-4": Variant(
+        {"mask_spacing": 4, "distance": 24, "teacher_passes": 4, "lr": 1e-4}
+    ),
     "few passes, mask_spacing 8": Variant({"mask_spacing": 8}),
 }
 
