@@ -253,7 +253,9 @@ def main():
 
     model = build_model(tokenizer, args).to(args.device)
     print(f"{sum(p.numel() for p in model.parameters()):,} weights", flush=True)
-    optimizers = Optimizers(model, args.lr, args.muon_lr, args.weight_decay, args.optimizer == "muon")
+    optimizers = Optimizers(
+        model, args.lr, args.muon_lr, args.weight_decay, use_muon=args.optimizer == "muon", workers=args.workers
+    )
     average = Average(model, args.average)
     checkpoint, log_path = args.output / "checkpoint", args.output / "log.csv"
     progress = load_checkpoint(checkpoint, model, optimizers, average)

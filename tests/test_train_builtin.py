@@ -196,3 +196,27 @@ def test_threads_that_share_a_batch_give_its_gradient(script):
         assert shared[0] == pytest.approx(results[0][0], rel=1e-2)
         for alone, gradient in zip(results[0][1:], shared[1:]):
             torch.testing.assert_close(gradient, alone, atol=2e-3, rtol=2e-2)  # bfloat16 autocast
+
+
+@pytest.mark.parametrize("before", [1, 3])
+def test_the_updates_do_not_depend_on_the_number_of_workers(script, before):
+    """Not even if a run goes on with another number of them."""
+    results = []
+    for after in (1, 2, 9):
+        torch.manual_seed(0)
+        model = torch.nn.ModuleDict({"layers": torch.nn.Sequential(*[torch.nn.Linear(6, size) for size in (6, 4, 6)])})
+        inside = torch.nn.ModuleDict({"inside": model, "head": torch.nn.Linear(3, 5)})
+        state = {}
+        for workers in (before, after):
+            optimizers = script.Optimizers(inside, 0.1, 0.2, 0.05, use_muon=True, workers=workers)
+            optimizers.load_tensors(state)
+            for step in range(2):
+                for i, p in enumerate(inside.parameters()):
+                    p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(10 * step + i))
+                optimizers.step(0.5)
+            state = {name: value.clone() for name, value in optimizers.tensors().items()}
+        assert {name.rsplit(".", 1)[1] for name in state} == {"step", "exp_avg", "exp_avg_sq", "momentum_buffer"}
+        results.append({**state, **dict(inside.named_parameters())})
+    for other in results[1:]:
+        assert other.keys() == results[0].keys()
+        assert all(torch.equal(other[key], results[0][key]) for key in other)
