@@ -1,11 +1,11 @@
-"""The numbers of docs/metrics.md: what `mask_spacing` costs and saves, and a comparison of the word metrics.
+"""The numbers of docs/experiments.md: what `mask_spacing` costs and saves, and a comparison of the word metrics.
 
     python scripts/evaluate_beyond.py BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--paragraphs 100] [--pairs 100]
-        [--model FOLDER] [--only cost|spacing|metrics|orders] [--output FILE.json]
+        [--model FOLDER] [--only cost|spacing|metrics|orders] [--output FILE.json] [--write docs/experiments.md]
 
 BROWN.zip is NLTK's archive of the Brown corpus. BLIMP_FOLDER holds BLiMP's 67 data files. EVENTSADAPT.csv is the set of
-sentences of Kauf et al. (2022). Needs the extra `[project]`. Prints Markdown tables. FILE.json is updated after each
-result; parts of it that are not measured again are kept.
+sentences of Kauf et al. (2022). Needs the extra `[project]`. Prints Markdown tables; --write also puts them into a page
+(see `replace_tables`). FILE.json is updated after each result; parts of it that are not measured again are kept.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import spacy
-from markdown_tables import print_table
+from markdown_tables import print_table, replace_tables
 from paper.correlation import pearson
 from paper.data import CONTEXTS, lower_case_words
 from scipy.stats import bootstrap
@@ -118,13 +118,11 @@ def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
             exact = planned_pieces(contexts, metric, model.mask_id, None)
             row = {"contexts of": max_length, "metric": metric, "exact": f"{exact:,}"}
             for spacing in SPACINGS:
-                row[f"mask_spacing {spacing}"] = (
-                    f"÷ {exact / planned_pieces(contexts, metric, model.mask_id, spacing):.1f}"
-                )
+                row[f"{spacing}"] = f"÷ {exact / planned_pieces(contexts, metric, model.mask_id, spacing):.1f}"
             table.append(row)
     n_pieces = sum(map(len, pieces)) / len(docs)
-    print_table(f"Forward pieces for {len(docs)} Brown paragraphs of {n_pieces:.0f} pieces", table)
-    yield {"pieces_per_text": n_pieces, "forward_pieces": table}
+    print_table(f"Forward pieces for {len(docs)} Brown paragraphs of {n_pieces:.0f} pieces, by spacing", table)
+    yield {"pieces_per_text": n_pieces, "tables": {"forward pieces": table}}
 
 
 def units(docs: list[Doc]) -> dict[str, np.ndarray]:
@@ -148,8 +146,8 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
     exact_blimp, blimp_time, blimp_ids = timed(exact_nlp, sentences)
     n_pieces = len(exact_units["piece"]) / len(paragraphs)
     accuracy = pair_outcomes(exact_blimp).mean()
-    agreement, cost, blimp = [], [], []
-    exact_figures = {
+    agreement, blimp = [], []
+    figures = {
         "paragraphs": len(paragraphs),
         "pieces_per_paragraph": n_pieces,
         "forward_pieces": exact_ids,
@@ -162,21 +160,21 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
     for spacing in SPACINGS:
         nlp = make_pipeline(PipelineSettings(args.model, ["word_l2r"], keep_pieces=True, mask_spacing=spacing))
         docs, seconds, ids = timed(nlp, paragraphs)
-        row = {"mask_spacing": spacing}
-        for unit, values in units(docs).items():
-            difference = (values - exact_units[unit]).mean()
-            row[f"r by {unit}"] = f"{correlation(values, exact_units[unit]):.5f}"
-            row[f"mean difference by {unit}"] = f"{difference:+.4f}"
+        found = units(docs)
         mean_of_text, exact_mean = ([doc._.pll / doc._.pll_pieces for doc in some] for some in (docs, exact))
-        row["r by text, mean per piece"] = f"{correlation(mean_of_text, exact_mean):.5f}"
-        agreement.append(row)
-        cost.append(
+        agreement.append(
             {
                 "mask_spacing": spacing,
-                "forward pieces": f"{exact_ids / ids:.1f} times fewer",
-                "CPU time": f"{exact_time / seconds:.1f} times less",
+                **{f"r by {unit}": f"{correlation(found[unit], exact_units[unit]):.5f}" for unit in found},
+                "by text, per piece": f"{correlation(mean_of_text, exact_mean):.5f}",
+                **{f"mean difference by {unit}": f"{(found[unit] - exact_units[unit]).mean():+.4f}" for unit in found},
+                "forward pieces": f"÷ {exact_ids / ids:.1f}",
+                "CPU time": f"÷ {exact_time / seconds:.1f}",
             }
         )
+        if not blimp:
+            exact_row = {"mask_spacing": "exact", "r by sentence": "1", "accuracy": f"{accuracy:.1f}", "change": ""}
+            blimp.append(exact_row | {"forward pieces": f"{blimp_ids:,}", "CPU time": f"{blimp_time:.0f} s"})
         docs, seconds, ids = timed(nlp, sentences)
         change = pair_outcomes(docs) - pair_outcomes(exact_blimp)
         blimp.append(
@@ -185,19 +183,17 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
                 "r by sentence": f"{correlation([d._.pll for d in docs], [d._.pll for d in exact_blimp]):.5f}",
                 "accuracy": f"{pair_outcomes(docs).mean():.1f}",
                 "change": f"{change.mean():+.1f} ± {half_width(change):.1f}",
-                "forward pieces": f"{blimp_ids / ids:.1f} times fewer",
-                "CPU time": f"{blimp_time / seconds:.1f} times less",
+                "forward pieces": f"÷ {blimp_ids / ids:.1f}",
+                "CPU time": f"÷ {blimp_time / seconds:.1f}",
             }
         )
-        yield {"exact": exact_figures, "agreement": agreement, "cost": cost, "blimp": blimp}
-    about = f"{len(paragraphs)} Brown paragraphs of {n_pieces:.0f} pieces"
-    print_table(f"{about}, word_l2r: agreement with exact scores (nats)", agreement)
-    print_table(f"{about}, word_l2r: cost (exact: {exact_ids:,} forward pieces, {exact_time:.0f} s of CPU time)", cost)
+        yield {"exact": figures, "tables": {"spacing, texts": agreement, "spacing, BLiMP": blimp}}
     print_table(
-        f"BLiMP, {len(pairs):,} pairs, word_l2r (exact: {accuracy:.1f} %, {blimp_ids:,} forward pieces, "
-        f"{blimp_time:.0f} s of CPU time)",
-        blimp,
+        f"{len(paragraphs)} Brown paragraphs of {n_pieces:.0f} pieces, word_l2r: agreement with exact scores (nats), "
+        f"and cost (exact: {exact_ids:,} forward pieces, {exact_time:.0f} s of CPU time)",
+        agreement,
     )
+    print_table(f"BLiMP, {len(pairs):,} pairs, word_l2r", blimp)
 
 
 # The metrics compared
@@ -221,10 +217,10 @@ def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
         cells = {metric: f"{values.mean():.1f} ± {half_width(values):.1f}" for metric, values in mine.items()}
         change = mine["word_any_order"] - mine["word_l2r"]
         against = f"{change.mean():+.1f} ± {half_width(change):.1f}"
-        blimp.append({"phenomenon": name, **cells, "any order minus l2r": against})
+        blimp.append({"phenomenon": name, **cells, "any order − l2r": against})
     print_table(f"BLiMP accuracy in percent, {len(pairs):,} pairs", blimp)
-
-    yield {"blimp": blimp}
+    tables = {"BLiMP": blimp}
+    yield {"tables": tables}
 
     sentences = read_eventsadapt(args.eventsadapt)
     words = sorted({word for sentence in sentences for word in lower_case_words(sentence)})
@@ -245,22 +241,24 @@ def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
         correlations.append(
             {
                 "metric": metric,
-                "word score, log frequency": with_interval(log_frequency, values),
+                "frequency, all words": with_interval(log_frequency, values),
                 "minus word_l2r's": difference_interval(log_frequency, values, score["word_l2r"])
                 if metric != "word_l2r"
                 else "",
-                "words of several pieces": with_interval(log_frequency[several], values[several]),
-                "negative score, length": with_interval(length, negative),
+                "frequency, words of several pieces": with_interval(log_frequency[several], values[several]),
+                "length": with_interval(length, negative),
             }
         )
         normalised.append(
             {
                 "metric": metric,
                 "score": with_interval(log_frequency, values),
-                "/ sqrt(pieces)": with_interval(log_frequency, values / np.sqrt(n_pieces)),
+                "/ √pieces": with_interval(log_frequency, values / np.sqrt(n_pieces)),
                 "/ pieces": with_interval(log_frequency, values / n_pieces),
                 "/ characters": with_interval(log_frequency, values / np.array([len(word) for word in words])),
-                "/ pieces, words of several": with_interval(log_frequency[several], (values / n_pieces)[several]),
+                "/ pieces, words of several pieces": with_interval(
+                    log_frequency[several], (values / n_pieces)[several]
+                ),
             }
         )
     in_words = f"{len(words):,} words ({several.sum()} of several pieces) in {CONTEXT.format('_')!r}"
@@ -270,7 +268,7 @@ def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
         correlations,
     )
     print_table(f"Pearson's r of log frequency and the length-normalised score of {in_words}", normalised)
-    yield {"blimp": blimp, "correlations": correlations, "length_normalised": normalised}
+    yield {"tables": tables | {"correlations": correlations, "length-normalised": normalised}}
 
 
 # Sampled orders
@@ -331,7 +329,7 @@ def order_tables(args: argparse.Namespace, n_draws: int = 20, n_words: int = 12)
             }
         )
     print_table(f"Sampled orders, words of Brown in {CONTEXT.format('_')!r}, {n_draws} draws (nats)", table)
-    yield {"sampled": table}
+    yield {"tables": {"sampled orders": table}}
 
 
 def main():
@@ -344,6 +342,7 @@ def main():
     parser.add_argument("--model", help="folder or hub name (default: the built-in model)")
     parser.add_argument("--only", choices=["cost", "spacing", "metrics", "orders"], help="measure this part only")
     parser.add_argument("--output", type=Path, help="write all numbers to this .json file")
+    parser.add_argument("--write", type=Path, metavar="FILE.md", help="put the tables there")
     args = parser.parse_args()
     spacy.prefer_gpu()
     parts = {"cost": cost_tables, "spacing": spacing_tables, "metrics": metric_tables, "orders": order_tables}
@@ -354,6 +353,8 @@ def main():
             for results[name] in part(args):
                 if args.output:
                     args.output.write_text(json.dumps(results, indent=2) + "\n", encoding="utf8")
+            if args.write:
+                replace_tables(args.write, results[name]["tables"])
 
 
 if __name__ == "__main__":

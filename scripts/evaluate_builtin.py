@@ -1,17 +1,22 @@
-"""Print the numbers of the built-in model's card: held-out pseudo-perplexity and BLiMP accuracy.
+"""The numbers of the built-in model's card: learning curve, held-out pseudo-perplexity and BLiMP accuracy.
 
-    python scripts/evaluate_builtin.py CORPUS_FOLDER BLIMP_FOLDER [--pairs 100] [--model FOLDER] [--output FILE.json]
+    python scripts/evaluate_builtin.py CORPUS_FOLDER BLIMP_FOLDER [--pairs 100] [--model FOLDER] [--log log.csv ...]
+        [--output FILE.json] [--write FILE.md]
 
 The held-out lines are those that `train_builtin.py` does not train on. `--pairs` pairs of each of BLiMP's 67 paradigms
 are drawn with a fixed seed. A pair counts as right when the grammatical sentence has the higher pseudo-log-likelihood,
-and as half right on a tie.
+and as half right on a tie. `--log` takes the learning curves of the runs of `train_builtin.py`, in order. Prints
+Markdown tables; `--write` also puts them into a page (see `replace_tables`), such as the model's card.
 """
 
 import argparse
+import csv
 import json
+import math
 from pathlib import Path
 
 import spacy
+from markdown_tables import print_table, replace_tables
 from spacy.language import Language
 from training_data import is_held_out, read_lines
 
@@ -21,9 +26,10 @@ from spacy_pll.evaluation.scoring import score_distinct
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]
+CURVE_ROWS = 12  # of each run
 
 
-def blimp_table(nlp: Language, pairs: list[Pair]) -> dict[str, dict[str, float]]:
+def blimp_accuracies(nlp: Language, pairs: list[Pair]) -> dict[str, dict[str, float]]:
     """Accuracy in percent by metric, then by phenomenon. "overall" is the mean over all pairs."""
     # Sentences of one paradigm share many masked contexts, so they are scored together.
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
@@ -38,29 +44,65 @@ def blimp_table(nlp: Language, pairs: list[Pair]) -> dict[str, dict[str, float]]
     }
 
 
+def blimp_table(accuracy: dict[str, dict[str, float]]) -> list[dict[str, str]]:
+    names = sorted(accuracy[METRICS[0]], key=lambda name: (name != "overall", name))
+    return [{"phenomenon": name, **{metric: f"{accuracy[metric][name]:.1f}" for metric in METRICS}} for name in names]
+
+
+def learning_curve(logs: list[Path]) -> list[dict[str, str]]:
+    """Some rows of each run's log, evenly spaced, with its last one. Pieces are counted from the first run on."""
+    rows, before = [], 0
+    for run, path in enumerate(logs, 1):
+        with path.open(newline="") as file:
+            log = list(csv.DictReader(file))
+        every = math.ceil(len(log) / CURVE_ROWS)
+        for row in log[(len(log) - 1) % every :: every]:
+            pieces, loss = before + int(row["pieces"]), float(row["held_out_loss"])
+            rows.append(
+                {
+                    "run": f"{run}",
+                    "step": f"{int(row['step']):,}",
+                    "million pieces seen": f"{pieces / 1e6:.1f}",
+                    "held-out masked loss": f"{loss:.2f}",
+                    "perplexity": f"{math.exp(loss):.1f}",
+                }
+            )
+        before = pieces
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path, help="folder of the training text")
     parser.add_argument("blimp", type=Path, help="folder of BLiMP's data files")
     parser.add_argument("--pairs", type=int, default=100, help="pairs of each paradigm (default: 100)")
     parser.add_argument("--model", help="folder or hub name (default: the built-in model)")
+    parser.add_argument("--log", type=Path, nargs="+", default=[], metavar="LOG.csv", help="logs of the training runs")
     parser.add_argument("--output", type=Path, help="write the numbers to this .json file")
+    parser.add_argument("--write", type=Path, metavar="FILE.md", help="put the tables there")
     args = parser.parse_args()
     spacy.prefer_gpu()
 
     pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
-    blimp = blimp_table(make_pipeline(PipelineSettings(args.model, METRICS)), pairs)
-    print(f"BLiMP, {len(pairs)} pairs, accuracy in percent")
-    print("| phenomenon | " + " | ".join(METRICS) + " |")
-    print("| --- |" + " ---: |" * len(METRICS))
-    for name in sorted(blimp["word_l2r"], key=lambda name: (name != "overall", name)):
-        print(f"| {name} | " + " | ".join(f"{blimp[metric][name]:.1f}" for metric in METRICS) + " |", flush=True)
+    blimp = blimp_accuracies(make_pipeline(PipelineSettings(args.model, METRICS)), pairs)
+    tables = {"blimp": blimp_table(blimp)}
+    print_table(f"BLiMP, {len(pairs)} pairs, accuracy in percent", tables["blimp"])
 
     held_out = [line for line in read_lines(args.corpus) if is_held_out(line)]
     docs = list(make_pipeline(PipelineSettings(args.model, ["original"])).pipe(held_out, batch_size=128))
     pieces = sum(doc._.pll_pieces for doc in docs)
     pppl = perplexity(sum(doc._.pll for doc in docs), pieces)
-    print(f"Held-out lines: {len(docs)}, {pieces} pieces, pseudo-perplexity (original) {pppl:.1f}")
+    tables["held-out"] = [
+        {"held-out lines": f"{len(docs):,}", "pieces": f"{pieces:,}", "pseudo-perplexity": f"{pppl:.1f}"}
+    ]
+    print_table("Held-out lines, metric `original`", tables["held-out"])
+    if missing := [str(path) for path in args.log if not path.exists()]:
+        print(f"\nNo learning curve, because these logs are missing: {', '.join(missing)}")
+    elif args.log:
+        tables["learning curve"] = learning_curve(args.log)
+        print_table("Learning curve (15 % of the pieces masked; nats per piece)", tables["learning curve"])
+    if args.write:
+        replace_tables(args.write, tables)
     if args.output:
         result = {"blimp": blimp, "blimp_pairs": len(pairs), "held_out_pieces": pieces, "held_out_pppl": pppl}
         args.output.write_text(json.dumps(result, indent=2) + "\n")

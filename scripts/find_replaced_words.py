@@ -1,9 +1,11 @@
 """The numbers of docs/experiments.md: which figure finds a word that was replaced by another one.
 
     python scripts/find_replaced_words.py BROWN.zip [--sentences 1000] [--seed 0] [--model FOLDER] [--output FILE.json]
+        [--write docs/experiments.md]
 
 BROWN.zip is NLTK's archive of the Brown corpus. In each sentence, one word is replaced by another word of the corpus:
-once by one of similar frequency, once by any. Prints Markdown tables of the area under the ROC curve.
+once by one of similar frequency, once by any. Prints Markdown tables of the area under the ROC curve; --write also puts
+them into a page (see `replace_tables`).
 """
 
 import argparse
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from markdown_tables import print_table, replace_tables
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -149,6 +152,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="for everything that is drawn (default: 0)")
     parser.add_argument("--model", help="folder or hub name (default: the built-in model)")
     parser.add_argument("--output", type=Path, help="write the tables to this .json file")
+    parser.add_argument("--write", type=Path, metavar="FILE.md", help="put the tables there")
     args = parser.parse_args()
     nlp = make_pipeline(PipelineSettings(model=args.model, distribution=True))
     files = read_brown(args.brown)
@@ -163,17 +167,17 @@ def main():
             docs.append(doc)
             targets.append(draw.choice(words))
     results = {}
-    for condition, choose in (("of similar frequency", vocabulary.similar), ("any word", vocabulary.any)):
+    for condition, choose in (("a word of similar frequency", vocabulary.similar), ("any word", vocabulary.any)):
         others = [choose(doc[target].text, draw) for doc, target in zip(docs, targets)]
         changed = [replace_word(*item) for item in zip(docs, targets, others)]
         scored = score(nlp, changed, targets)
-        results[condition] = rows = table_of(scored, args.seed)
-        print(f"\nReplaced by {condition}: {len(docs):,} sentences, {len(scored.replaced):,} words\n")
-        print(f"| {' | '.join(rows[0])} |\n|{' --- |' * len(rows[0])}")
-        for row in rows:
-            print(f"| {' | '.join(row.values())} |", flush=True)
+        table = f"replaced by {condition}"
+        results[table] = table_of(scored, args.seed)
+        print_table(f"{table}: {len(docs):,} sentences, {len(scored.replaced):,} words", results[table])
         for doc in changed[:3]:
             print(f"\n    {doc.text}")
+    if args.write:
+        replace_tables(args.write, results)
     if args.output:
         args.output.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
 

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 Rows = Sequence[Mapping[str, Any]]
+NUMBER = re.compile(r"([-+−÷]? ?[\d.,]+( ± [\d.]+)?( [\[(].+[\])])?)?")  # with its interval, or nothing
 
 
 def markdown_table(rows: Rows) -> str:
-    """A table in Markdown. All rows have the same keys, which are the header."""
-    header = [f"| {' | '.join(rows[0])} |", f"|{' --- |' * len(rows[0])}"]
-    return "\n".join([*header, *(f"| {' | '.join(map(str, row.values()))} |" for row in rows)])
+    """A table in Markdown. All rows have the same keys, which are the header. Columns of numbers are aligned right."""
+    columns = {name: [str(row[name]) for row in rows] for name in rows[0]}
+    rules = ("---:" if all(map(NUMBER.fullmatch, cells)) else "---" for cells in columns.values())
+    lines = [columns, rules, *zip(*columns.values())]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def print_table(title: str, rows: Rows) -> None:

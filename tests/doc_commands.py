@@ -51,6 +51,7 @@ ONLY_CHECKED = {
     "python scripts/": "takes minutes to hours",
     "tests.test_docs": "is what runs these tests",
     "tests.test_notebooks": "is a slow test",
+    "tests.pictures": "draws pictures that people look at",
     "pll explore": "shows a page until it is ended; tests/explorer/test_browser.py does so",
     "-m build": "builds a release",
     "twine ": "checks and uploads a release",

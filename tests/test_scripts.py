@@ -124,8 +124,14 @@ def test_starting_times_are_measured_with_and_without_the_package(script, tmp_pa
 
 def test_tables_are_put_into_pages(script, tmp_path, capsys):
     tables = script("scripts", "markdown_tables")
-    rows = [{"name": "a", "r": "0.9"}, {"name": "b", "r": 1}]
-    shown = "| name | r |\n| --- | --- |\n| a | 0.9 |\n| b | 1 |"
+    rows = [
+        {"name": "a", "r": "−0.9 [−0.95, −0.8]", "cost": "÷ 1.5", "texts": "3 lines"},
+        {"name": "b", "r": 1, "cost": "", "texts": "5"},
+    ]
+    shown = (
+        "| name | r | cost | texts |\n| --- | ---: | ---: | --- |\n"
+        "| a | −0.9 [−0.95, −0.8] | ÷ 1.5 | 3 lines |\n| b | 1 |  | 5 |"
+    )
     assert tables.markdown_table(rows) == shown
     tables.print_table("Title", rows)
     assert capsys.readouterr().out == f"\nTitle\n\n{shown}\n"

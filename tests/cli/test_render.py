@@ -3,12 +3,12 @@ import io
 import json
 import os
 import re
-import shutil
 
 import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from ..browser import CHROMIUM, DRIVER, find_seen, set_scheme, set_window, start_browser
 from .conftest import run
 
 TEXTS = ["The traveler lost  it.", "", "<b>Bold</b> & שלום", "A souvenir"]
@@ -122,8 +122,6 @@ def test_on_a_full_disk_nothing_half_written_remains(corpus, model_folder, monke
 
 # In a browser
 
-CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-DRIVER = shutil.which("chromedriver")
 LIKELY = "The dog is in the house."
 SENTENCES = [
     "The traveler lost the souvenir.",
@@ -157,15 +155,10 @@ def docs():
 
 @pytest.fixture(scope="module")
 def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
+    pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
     if not (CHROMIUM and DRIVER):
         pytest.skip("no chromium with its chromedriver is installed (Debian: apt-get install chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver = start_browser()
     yield driver
     driver.quit()
 
@@ -175,10 +168,8 @@ def opened(request, browser, page):
     """opened(width): the page, in a window of that width, on a system with a light or a dark theme."""
 
     def open_page(width=1200):
-        features = [{"name": "prefers-color-scheme", "value": request.param}]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        set_scheme(browser, request.param)
+        set_window(browser, width)
         browser.get(page.as_uri())
         browser.scheme = request.param
         return browser
@@ -340,12 +331,12 @@ def test_what_was_expected_opens_for_the_pointer_and_for_the_keyboard(opened, pa
     actions = pytest.importorskip("selenium.webdriver").ActionChains
     browser = opened(width)
     browser.get(page_of_expectations.as_uri())
-    assert not [e for e in browser.find_elements("css selector", ".exp") if e.is_displayed()]
+    assert not find_seen(browser, ".exp")
     for article, word in ((1, "is"), (1, "table"), (2, "שלום"), (33, "cabinet")):
         token = find_token(browser, article, word)
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", token)
         actions(browser).move_to_element(token).perform()
-        [shown] = [e for e in browser.find_elements("css selector", ".exp") if e.is_displayed()]
+        [shown] = find_seen(browser, ".exp")
         assert shown == token.find_element("css selector", ".exp") and is_inside(browser, shown)
         if word == "is":
             assert shown.text.startswith("is −") and {"were", "are"} & set(shown.text.split())
@@ -357,7 +348,7 @@ def test_what_was_expected_opens_for_the_pointer_and_for_the_keyboard(opened, pa
     for word in ("The", "keys"):
         browser.switch_to.active_element.send_keys(keys.TAB)
         token = browser.switch_to.active_element
-        [shown] = [e for e in browser.find_elements("css selector", ".exp") if e.is_displayed()]
+        [shown] = find_seen(browser, ".exp")
         assert token.text.startswith(word) and shown.text.startswith(f"{word} −") and is_inside(browser, shown)
         assert token.get_attribute("aria-label").startswith(f"{word}  −")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width

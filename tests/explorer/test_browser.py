@@ -1,86 +1,32 @@
 """The explorer, started by its command and used in a real browser."""
 
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from urllib.parse import urlsplit
 
 import pytest
 
+from ..browser import explorer, find_seen, set_window, wait
+
 pytest.importorskip("streamlit", reason="Streamlit is not installed: pip install 'spacy-pll[explore]'")
 keys = pytest.importorskip("selenium.webdriver.common.keys", reason="selenium is not installed").Keys
-
-LIMIT = 120  # seconds to wait for what comes in the end
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Where the command shows the page. It is ended as people end it, with Ctrl+C."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "spacy", "pll", "explore", "--headless", "--port", str(port)]
-    log = tmp_path_factory.mktemp("explore") / "log"
-    home = {"HOME": str(log.parent)}  # as on the first day: Streamlit has no settings there
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, "--metrics", "word_l2r,original"],
-            env={**os.environ, **home, "HF_HUB_OFFLINE": "1"},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-        )
-    try:
-        wait(lambda: process.poll() is not None or is_up(port))
-        assert process.poll() is None, log.read_text()
-        yield f"http://localhost:{port}"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(LIMIT) == 0
-        assert "Traceback" not in log.read_text()
-    finally:
-        if process.poll() is None:
-            process.kill()
-
-
-def is_up(port):
-    try:
-        return urllib.request.urlopen(f"http://localhost:{port}/_stcore/health").status == 200
-    except urllib.error.URLError:
-        return False
-
-
-def wait(condition):
-    """Wait until a condition holds. What the page replaces meanwhile is looked up again."""
-    end = time.monotonic() + LIMIT
-    while True:
-        try:
-            if found := condition():
-                return found
-        except Exception as error:
-            if type(error).__name__ not in ("StaleElementReferenceException", "NoSuchElementException"):
-                raise
-        assert time.monotonic() < end, "It did not happen."
-        time.sleep(0.1)
+    with explorer(tmp_path_factory.mktemp("explore"), "--metrics", "word_l2r,original") as address:
+        yield address
 
 
 class Page:
     """The page in a browser: fields by their labels."""
 
     def __init__(self, browser, address, width):
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        set_window(browser, width, mobile=width < 600)
         browser.get(address)
         self.browser = browser
         wait(lambda: self.all(".pll-viz .t"))
 
     def all(self, selector):
-        """The elements of the page that are seen."""
-        return [e for e in self.browser.find_elements("css selector", selector) if e.is_displayed()]
+        return find_seen(self.browser, selector)
 
     def open(self, title):
         next(tab for tab in self.all("[data-testid=stTab]") if tab.text == title).click()

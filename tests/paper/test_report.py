@@ -1,6 +1,5 @@
 import json
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from importlib.metadata import version
@@ -11,7 +10,8 @@ from scripts.paper.data import PHENOMENA
 from scripts.paper.files import read_json
 from scripts.paper.report import ANALYSES, Table, as_text, inline_svg, paragraphs, render
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+from ..browser import CHROMIUM
+
 SECTIONS = ["summary", "oov", "inflation", "length", "frequency", "causal", "blimp", "runs"]
 
 

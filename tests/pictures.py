@@ -1,0 +1,107 @@
+"""The pictures of the documentation.
+
+    python -m tests.pictures
+
+draws them anew, for new weights or a new look: look at all of them then. Needs the extras `[test-all]` and `[explore]`,
+Chromium with its chromedriver, and the Brown corpus in the folder that SPACY_PLL_DATA names.
+"""
+
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import spacy
+from PIL import Image
+
+from spacy_pll import compare, visualize
+from spacy_pll.evaluation.published_texts import kauf_ivanova_sentences, read_brown
+
+from .browser import explorer, find_seen, set_scheme, set_window, start_browser, wait
+from .cli.conftest import run
+from .doc_commands import BROWN
+
+DOCS = Path(__file__).parents[1] / "docs"
+SOUVENIR = "The traveler lost the souvenir."
+PLURAL, SINGULAR = "The keys to the cabinet are on the table.", "The keys to the cabinet is on the table."
+
+
+def draw_figure(driver, folder: Path):
+    import matplotlib
+
+    matplotlib.rcParams["svg.hashsalt"] = "spacy-pll"  # the same file each time
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": ["word_l2r", "original", "whole_word"], "keep_pieces": True})
+    visualize.plot(nlp(SOUVENIR)).savefig(DOCS / "souvenir.svg", metadata={"Date": None})
+
+
+def draw_texts(driver, folder: Path):
+    sentences = kauf_ivanova_sentences(read_brown(BROWN))
+    (folder / "brown.txt").write_text("\n".join(sentences[:40]) + "\n", encoding="utf8")
+    run("render", folder / "brown.txt", folder / "brown.html", "--metrics", "word_l2r,original")
+    set_window(driver, 1100, 760)
+    driver.get((folder / "brown.html").as_uri())
+    save(driver, "render.png")
+
+
+def draw_comparison(driver, folder: Path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"keep_pieces": True})
+    page = folder / "comparison.html"
+    page.write_text(
+        visualize.render_comparison(compare(nlp, PLURAL, SINGULAR), page=True, jupyter=False), encoding="utf8"
+    )
+    set_window(driver, 860, 310)
+    driver.get(page.as_uri())
+    save(driver, "comparison.png")
+
+
+def draw_expectation(driver, folder: Path):
+    (folder / "keys.txt").write_text(f"{SINGULAR}\n", encoding="utf8")
+    run("render", folder / "keys.txt", folder / "keys.html", "--alternatives", 5, "--distribution")
+    set_window(driver, 740, 425, scale=1.5)
+    driver.get((folder / "keys.html").as_uri())
+    focus(driver, "is")
+    save(driver, "expected.png")
+
+
+def draw_explorer(driver, folder: Path):
+    with explorer(folder, "--metrics", "word_l2r,original") as address:
+        for name, width in (("explore.png", 1180), ("explore-phone.png", 390)):
+            set_window(driver, width, mobile=width < 600)
+            driver.get(address)
+            wait(lambda: len(find_seen(driver, ".pll-viz .row")) == 4)
+            focus(driver, "is")
+            save(driver, name)
+
+
+def focus(driver, word: str):
+    """Move to a word of the primary metric, as the Tab key does. The page then shows what the model expected there."""
+    token = next(t for t in find_seen(driver, ".pll-viz .t[tabindex]") if t.text.split("\n")[0] == word)
+    driver.execute_script("arguments[0].focus()", token)
+    wait(lambda: find_seen(driver, ".pll-viz .exp"))
+
+
+def save(driver, name: str):
+    """Save what the browser shows, with 256 colours, which halves the file."""
+    picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+    picture.quantize(256).save(DOCS / name, optimize=True)
+
+
+PICTURES: list[Callable] = [draw_figure, draw_texts, draw_comparison, draw_expectation, draw_explorer]
+
+
+def main():
+    driver = start_browser()
+    set_scheme(driver, "light")
+    try:
+        for draw in PICTURES:
+            with tempfile.TemporaryDirectory() as folder:
+                draw(driver, Path(folder))
+            print(draw.__name__, flush=True)
+    finally:
+        driver.quit()
+
+
+if __name__ == "__main__":
+    main()
