@@ -3,6 +3,7 @@
 Needs only torch.
 """
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -61,11 +62,18 @@ def worker_threads(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, initializer=(lambda: torch.set_num_threads(1)) if workers > 1 else None)
 
 
+# The number of ids that a worker reads at once on a CPU. Small parts stay in the cache, but each part has a cost: with
+# two workers, the gradients of a batch of 7,800 ids took 1.54 s in halves, 1.19 s in parts of 2,000 ids, and 1.37 s in
+# parts of 1,000. When less was going on in the shared cache, halves took 1.25 s and parts of 2,000 ids 1.15 to 1.22 s.
+CPU_IDS = 2048
+
+
 class Gradients:
     """Computes the gradients of a batch with `workers` threads of one core each, which share the rows of the batch.
 
     The matrices of a small model are too small to share: on two CPU cores, the built-in model trained at 5,600 pieces/s
-    this way, and at 4,700 pieces/s with both cores in each operation.
+    this way, and at 4,700 pieces/s with both cores in each operation. On a CPU, the rows are read in parts of at most
+    `CPU_IDS` ids, padding included.
     """
 
     def __init__(self, model, workers: int, device: str, loss, mask_id: int):
@@ -75,12 +83,16 @@ class Gradients:
 
     def __call__(self, batch, real, targets) -> float:
         """Set `grad` of each weight. RETURNS: The mean loss over the batch."""
-        parts = [[x[i :: self.workers] for x in (batch, real, targets)] for i in range(min(self.workers, len(batch)))]
-        losses, counts, gradients = zip(*self.pool.map(self._part, parts))
-        count = max(1, sum(counts))
-        for parameter, of_parts in zip(self.parameters, zip(*gradients)):
-            parameter.grad = sum(of_parts) / count
-        return sum(losses) / count
+        rounds = math.ceil(batch.numel() / (CPU_IDS * self.workers)) if self.device == "cpu" else 1
+        n_parts = min(rounds * self.workers, len(batch))
+        parts = [[x[i::n_parts] for x in (batch, real, targets)] for i in range(n_parts)]
+        total, count, sums = 0.0, 0, None
+        for loss, n_targets, gradients in self.pool.map(self._part, parts):
+            total, count = total + loss, count + n_targets
+            sums = [one.add_(other) for one, other in zip(sums, gradients)] if sums else gradients
+        for parameter, gradient in zip(self.parameters, sums):
+            parameter.grad = gradient.div_(max(1, count))
+        return total / max(1, count)
 
     def _part(self, part):
         with torch.autocast(self.device, torch.bfloat16):

@@ -176,7 +176,8 @@ def test_packed_contexts_hold_whole_lines(data):
     assert packed.tolist() == [0, 9, 12, 21, 23, 35, 36] and set(packed) <= set(offsets)
 
 
-def test_threads_that_share_a_batch_give_its_gradient(script):
+def test_threads_that_share_a_batch_give_its_gradient(script, monkeypatch):
+    step = importlib.import_module("training_step")
     torch.manual_seed(0)
     config = BertConfig(vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
     ids, targets = torch.randint(5, 50, (5, 7)), torch.rand(5, 7) < 0.4
@@ -187,7 +188,8 @@ def test_threads_that_share_a_batch_give_its_gradient(script):
         return torch.nn.functional.cross_entropy(logits.float(), ids[targets], reduction="sum"), len(logits)
 
     results = []
-    for workers in (1, 2, 8):
+    for workers, at_once in ((1, 35), (1, 14), (2, 35), (2, 7), (8, 35)):
+        monkeypatch.setattr(step, "CPU_IDS", at_once)
         torch.manual_seed(1)
         model = BertForMaskedLM(config).eval()
         value = script.Gradients(model, workers, "cpu", loss, 4)(ids, real, targets)
