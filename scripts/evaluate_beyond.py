@@ -118,10 +118,12 @@ def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
             exact = planned_pieces(contexts, metric, model.mask_id, None)
             row = {"contexts of": max_length, "metric": metric, "exact": f"{exact:,}"}
             for spacing in SPACINGS:
-                row[f"{spacing}"] = f"÷ {exact / planned_pieces(contexts, metric, model.mask_id, spacing):.1f}"
+                row[f"mask_spacing {spacing}"] = (
+                    f"÷ {exact / planned_pieces(contexts, metric, model.mask_id, spacing):.1f}"
+                )
             table.append(row)
     n_pieces = sum(map(len, pieces)) / len(docs)
-    print_table(f"Forward pieces for {len(docs)} Brown paragraphs of {n_pieces:.0f} pieces, by spacing", table)
+    print_table(f"Forward pieces for {len(docs)} Brown paragraphs of {n_pieces:.0f} pieces", table)
     yield {"pieces_per_text": n_pieces, "tables": {"forward pieces": table}}
 
 
@@ -160,6 +162,11 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
     for spacing in SPACINGS:
         nlp = make_pipeline(PipelineSettings(args.model, ["word_l2r"], keep_pieces=True, mask_spacing=spacing))
         docs, seconds, ids = timed(nlp, paragraphs)
+        if not agreement:
+            exact_row = dict.fromkeys([f"r by {unit}" for unit in exact_units] + ["by text, per piece"], "1")
+            exact_row |= {f"mean difference by {unit}": "" for unit in exact_units}
+            cost = {"forward pieces": f"{exact_ids:,}", "CPU time": f"{exact_time:.0f} s"}
+            agreement.append({"mask_spacing": "exact", **exact_row, **cost})
         found = units(docs)
         mean_of_text, exact_mean = ([doc._.pll / doc._.pll_pieces for doc in some] for some in (docs, exact))
         agreement.append(
@@ -188,11 +195,8 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
             }
         )
         yield {"exact": figures, "tables": {"spacing, texts": agreement, "spacing, BLiMP": blimp}}
-    print_table(
-        f"{len(paragraphs)} Brown paragraphs of {n_pieces:.0f} pieces, word_l2r: agreement with exact scores (nats), "
-        f"and cost (exact: {exact_ids:,} forward pieces, {exact_time:.0f} s of CPU time)",
-        agreement,
-    )
+    about = f"{len(paragraphs)} Brown paragraphs of {n_pieces:.0f} pieces"
+    print_table(f"{about}, word_l2r: agreement with exact scores (nats), and cost", agreement)
     print_table(f"BLiMP, {len(pairs):,} pairs, word_l2r", blimp)
 
 

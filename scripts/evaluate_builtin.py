@@ -55,6 +55,8 @@ def learning_curve(logs: list[Path]) -> list[dict[str, str]]:
     for run, path in enumerate(logs, 1):
         with path.open(newline="") as file:
             log = list(csv.DictReader(file))
+        if not log:
+            raise SystemExit(f"{path} has no rows: no held-out loss was measured yet.")
         every = math.ceil(len(log) / CURVE_ROWS)
         for row in log[(len(log) - 1) % every :: every]:
             pieces, loss = before + int(row["pieces"]), float(row["held_out_loss"])
@@ -83,9 +85,15 @@ def main():
     args = parser.parse_args()
     spacy.prefer_gpu()
 
+    tables = {}
+    if missing := [str(path) for path in args.log if not path.exists()]:
+        print(f"\nNo learning curve, because these logs are missing: {', '.join(missing)}")
+    elif args.log:
+        tables["learning curve"] = learning_curve(args.log)
+        print_table("Learning curve (15 % of the pieces masked; nats per piece)", tables["learning curve"])
     pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
     blimp = blimp_accuracies(make_pipeline(PipelineSettings(args.model, METRICS)), pairs)
-    tables = {"blimp": blimp_table(blimp)}
+    tables["blimp"] = blimp_table(blimp)
     print_table(f"BLiMP, {len(pairs)} pairs, accuracy in percent", tables["blimp"])
 
     held_out = [line for line in read_lines(args.corpus) if is_held_out(line)]
@@ -96,16 +104,11 @@ def main():
         {"held-out lines": f"{len(docs):,}", "pieces": f"{pieces:,}", "pseudo-perplexity": f"{pppl:.1f}"}
     ]
     print_table("Held-out lines, metric `original`", tables["held-out"])
-    if missing := [str(path) for path in args.log if not path.exists()]:
-        print(f"\nNo learning curve, because these logs are missing: {', '.join(missing)}")
-    elif args.log:
-        tables["learning curve"] = learning_curve(args.log)
-        print_table("Learning curve (15 % of the pieces masked; nats per piece)", tables["learning curve"])
-    if args.write:
-        replace_tables(args.write, tables)
     if args.output:
         result = {"blimp": blimp, "blimp_pairs": len(pairs), "held_out_pieces": pieces, "held_out_pppl": pppl}
         args.output.write_text(json.dumps(result, indent=2) + "\n")
+    if args.write:
+        replace_tables(args.write, tables)
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ def table_of(scored: Scored, seed: int) -> list[dict[str, str]]:
             row[heading] = f"{areas[name][0]:.3f} {interval(areas[name][1:], 3)}"
             same = name == "score"
             row[f"{heading}, minus score"] = "" if same else f"{change[0]:+.3f} {interval(change[1:], 3, '+')}"
-        rows.append({key: value.replace("-", "−") for key, value in row.items()})
+        rows.append(row)
     return rows
 
 
@@ -176,10 +176,10 @@ def main():
         print_table(f"{table}: {len(docs):,} sentences, {len(scored.replaced):,} words", results[table])
         for doc in changed[:3]:
             print(f"\n    {doc.text}")
-    if args.write:
-        replace_tables(args.write, results)
     if args.output:
         args.output.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
+    if args.write:
+        replace_tables(args.write, results)
 
 
 if __name__ == "__main__":

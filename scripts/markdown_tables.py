@@ -6,14 +6,23 @@ from pathlib import Path
 from typing import Any
 
 Rows = Sequence[Mapping[str, Any]]
-NUMBER = re.compile(r"([-+−÷]? ?[\d.,]+( ± [\d.]+)?( [\[(].+[\])])?)?")  # with its interval, or nothing
+PLACE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+NUMBER = re.compile(r"([-+−÷]? ?[\d.,]+( s)?( ± [\d.]+)?( [\[(].+[\])])?)?")  # with its interval, or nothing
+MINUS = re.compile(r"(?<!\d)-(?=\d)")
 
 
 def markdown_table(rows: Rows) -> str:
-    """A table in Markdown. All rows have the same keys, which are the header. Columns of numbers are aligned right."""
-    columns = {name: [str(row[name]) for row in rows] for name in rows[0]}
-    rules = ("---:" if all(map(NUMBER.fullmatch, cells)) else "---" for cells in columns.values())
-    lines = [columns, rules, *zip(*columns.values())]
+    """A table in Markdown. All rows have the same keys, which are the header.
+
+    Columns of numbers are aligned right, and have minus signs in place of hyphens.
+    """
+    columns, rules = [], []
+    for name in rows[0]:
+        cells = [str(row[name]) for row in rows]
+        is_number = all(map(NUMBER.fullmatch, cells))
+        columns.append([MINUS.sub("−", cell) for cell in cells] if is_number else cells)
+        rules.append("---:" if is_number else "---")
+    lines = [rows[0], rules, *zip(*columns)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
@@ -29,17 +38,19 @@ def replace_tables(path: Path, tables: Mapping[str, Rows]) -> None:
     tables (Mapping[str, Rows]): By name. Tables that have no place in the page are left out.
     RAISES (ValueError): The page has a place for none of them.
     """
-    places = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
     page = path.read_text(encoding="utf8")
 
     def fill(place: re.Match) -> str:
         name = place[2]
         return f"{place[1]}\n{markdown_table(tables[name])}\n\n{place[3]}" if name in tables else place[0]
 
-    if not any(place[2] in tables for place in places.finditer(page)):
-        raise ValueError(f"{path} has no place for a table. Add one of these lines: {', '.join(map(_begin, tables))}.")
-    path.write_text(places.sub(fill, page), encoding="utf8")
+    without = [f"<!-- table: {name} -->" for name in tables if name not in find_places(path)]
+    if len(without) == len(tables):
+        raise ValueError(f"{path} has no place for a table. Add one of these lines: {', '.join(without)}.")
+    path.write_text(PLACE.sub(fill, page), encoding="utf8")
+    print(f"\nWritten to {path}{', which has no ' if without else ''}{', '.join(without)}", flush=True)
 
 
-def _begin(name: str) -> str:
-    return f"<!-- table: {name} -->"
+def find_places(path: Path) -> list[str]:
+    """The names of the tables for which a page has a place."""
+    return [place[2] for place in PLACE.finditer(path.read_text(encoding="utf8"))]

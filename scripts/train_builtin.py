@@ -12,10 +12,11 @@ CORPUS_FOLDER holds text files (`*.txt` or `*.txt.xz`), one sentence or short pa
     log.csv                 the learning curve
     model/                  the model: config.json, model.safetensors (float16), tokenizer
 
-A run depends only on the corpus, the vocabulary and the arguments: the order of the batches follows from the seed and
-the epoch, the masks from the seed and the step. So a run that was stopped continues from its checkpoint with the same
-results as if it had not been stopped. (The vocabulary may differ between runs by a few pieces, because the tokenizers
-library breaks ties at random. To keep a vocabulary, copy its folder `tokenizer` into the output folder.)
+A run depends only on the corpus, the vocabulary, the arguments and the number of workers: the order of the batches
+follows from the seed and the epoch, the masks from the seed and the step. So a run that was stopped continues from its
+checkpoint with the same results as if it had not been stopped. (The vocabulary may differ between runs by a few pieces,
+because the tokenizers library breaks ties at random. To keep a vocabulary, copy its folder `tokenizer` into the output
+folder.)
 
 The learning rate warms up, stays constant, and falls to zero over the last part of `--steps`. A checkpoint from before
 the fall can be continued to another number of steps. After the fall, `--init` starts a new run, with its own warm-up,
@@ -231,7 +232,9 @@ def main():
         choices=["eager", "sdpa"],
         help="implementation of attention (default: eager on a CPU, else sdpa)",
     )
-    parser.add_argument("--workers", type=int, help="threads that share a batch (default: one per core; 1 on a GPU)")
+    parser.add_argument(
+        "--workers", type=int, help="threads that share a batch and Muon's matrices (default: one per core; 1 on a GPU)"
+    )
     parser.add_argument("--log-every", type=int, default=50)
     parser.add_argument("--save-every", type=int, default=500)
     parser.add_argument("--stop-after", type=int, help="stop at this step, as if interrupted")

@@ -17,7 +17,7 @@ from PIL import Image
 from spacy_pll import compare, visualize
 from spacy_pll.evaluation.published_texts import kauf_ivanova_sentences, read_brown
 
-from .browser import explorer, find_seen, set_scheme, set_window, start_browser, wait
+from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait
 from .cli.conftest import run
 from .doc_commands import BROWN
 
@@ -92,6 +92,9 @@ PICTURES: list[Callable] = [draw_figure, draw_texts, draw_comparison, draw_expec
 
 
 def main():
+    for needed, what in ((CHROMIUM, "Chromium"), (DRIVER, "chromedriver"), (BROWN.is_file(), f"the file {BROWN}")):
+        if not needed:
+            raise SystemExit(f"The pictures need {what}, which is missing.")
     driver = start_browser()
     set_scheme(driver, "light")
     try:

@@ -122,15 +122,54 @@ def test_starting_times_are_measured_with_and_without_the_package(script, tmp_pa
         startup.measure(["-c", LOOK.format(expected=[True, True, True])], without)
 
 
+# Tables that were copied by hand from what several commands print.
+COPIED = {"summary", "few passes"}
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("docs/experiments.md", ["evaluate_beyond", "find_replaced_words"]),
+        ("docs/one-pass.md", ["evaluate_student", "study_distillation"]),
+        ("spacy_pll/language_model/builtin/README.md", ["evaluate_builtin"]),
+        ("spacy_pll/language_model/builtin_one_pass/README.md", ["evaluate_student"]),
+    ],
+)
+def test_every_place_for_a_table_is_filled_by_a_script(script, page, names):
+    tables = script("scripts", "markdown_tables")
+    source = "".join((ROOT / "scripts" / f"{name}.py").read_text(encoding="utf8") for name in names)
+    places = tables.find_places(ROOT / page)
+    # Some names are put together: "replaced by any word", "training of one pass".
+    parts = {name: [name, *name.split(" by ")[1:], *name.split(" of ")[1:]] for name in set(places) - COPIED}
+    assert len(places) == len(set(places))
+    assert [name for name in parts if not any(f'"{part}' in source for part in parts[name])] == []
+
+
+def test_the_learning_curve_of_several_runs(script, tmp_path):
+    evaluate = script("scripts", "evaluate_builtin")
+    logs = []
+    for name, n_rows in (("a", 23), ("b", 2)):
+        rows = [f"{step},{1000 * step},3.5,{4 - step / 100},1" for step in range(250, 250 * (n_rows + 1), 250)]
+        logs.append(tmp_path / f"{name}.csv")
+        logs[-1].write_text("\n".join(["step,pieces,train_loss,held_out_loss,seconds", *rows]) + "\n")
+    curve = evaluate.learning_curve(logs)
+    assert [row["step"] for row in curve if row["run"] == "1"] == [f"{step:,}" for step in range(250, 5751, 500)]
+    assert [(row["step"], row["million pieces seen"]) for row in curve[-2:]] == [("250", "6.0"), ("500", "6.2")]
+    assert curve[-1]["held-out masked loss"] == "-1.00" and curve[-1]["perplexity"] == "0.4"
+    logs[-1].write_text("step,pieces,train_loss,held_out_loss,seconds\n")
+    with pytest.raises(SystemExit, match="b.csv has no rows"):
+        evaluate.learning_curve(logs)
+
+
 def test_tables_are_put_into_pages(script, tmp_path, capsys):
     tables = script("scripts", "markdown_tables")
     rows = [
-        {"name": "a", "r": "−0.9 [−0.95, −0.8]", "cost": "÷ 1.5", "texts": "3 lines"},
+        {"name": "a", "r": "-0.9 [-0.95, -0.8]", "cost": "÷ 1.5 (1.4-1.6)", "texts": "3 lines"},
         {"name": "b", "r": 1, "cost": "", "texts": "5"},
     ]
     shown = (
         "| name | r | cost | texts |\n| --- | ---: | ---: | --- |\n"
-        "| a | −0.9 [−0.95, −0.8] | ÷ 1.5 | 3 lines |\n| b | 1 |  | 5 |"
+        "| a | −0.9 [−0.95, −0.8] | ÷ 1.5 (1.4-1.6) | 3 lines |\n| b | 1 |  | 5 |"
     )
     assert tables.markdown_table(rows) == shown
     tables.print_table("Title", rows)
@@ -139,6 +178,7 @@ def test_tables_are_put_into_pages(script, tmp_path, capsys):
     page.write_text("A\n\n<!-- table: one -->\nold\n<!-- end -->\n\nB <!-- table: two -->\nkept <!-- end --> C\n")
     for _ in range(2):  # the second time, its own table is replaced
         tables.replace_tables(page, {"one": rows, "three": rows})
+        assert "page.md, which has no <!-- table: three -->\n" in capsys.readouterr().out
         assert page.read_text() == (
             f"A\n\n<!-- table: one -->\n\n{shown}\n\n<!-- end -->\n\nB <!-- table: two -->\nkept <!-- end --> C\n"
         )

@@ -98,6 +98,8 @@ def test_loss_and_gradients_of_the_head_are_those_of_cross_entropy(script, has_b
     torch.testing.assert_close(found, expected)
     for one, other in zip(torch.autograd.grad(3 * found, inputs), torch.autograd.grad(3 * expected, inputs)):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    nothing = script.HeadLoss.apply(hidden[:0], weight, bias if has_bias else None, target[:0])  # a part of no targets
+    assert nothing == 0 and not any(x.any() for x in torch.autograd.grad(nothing, inputs, allow_unused=True)[1:])
     with torch.autocast("cpu", torch.bfloat16):
         rounded = script.HeadLoss.apply(hidden, weight, bias if has_bias else None, target)
     assert rounded.item() != expected.item() and rounded.item() == pytest.approx(expected.item(), rel=0.01)
@@ -200,8 +202,8 @@ def test_threads_that_share_a_batch_give_its_gradient(script, monkeypatch):
             torch.testing.assert_close(gradient, alone, atol=2e-3, rtol=2e-2)  # bfloat16 autocast
 
 
-@pytest.mark.parametrize("before", [1, 3])
-def test_the_updates_do_not_depend_on_the_number_of_workers(script, before):
+@pytest.mark.parametrize(("before", "use_muon"), [(1, True), (3, True), (1, False)])
+def test_the_updates_do_not_depend_on_the_number_of_workers(script, before, use_muon):
     """Not even if a run goes on with another number of them."""
     results = []
     for after in (1, 2, 9):
@@ -210,15 +212,18 @@ def test_the_updates_do_not_depend_on_the_number_of_workers(script, before):
         inside = torch.nn.ModuleDict({"inside": model, "head": torch.nn.Linear(3, 5)})
         state = {}
         for workers in (before, after):
-            optimizers = script.Optimizers(inside, 0.1, 0.2, 0.05, use_muon=True, workers=workers)
+            optimizers = script.Optimizers(inside, 0.1, 0.2, 0.05, use_muon=use_muon, workers=workers)
             optimizers.load_tensors(state)
             for step in range(2):
                 for i, p in enumerate(inside.parameters()):
                     p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(10 * step + i))
                 optimizers.step(0.5)
             state = {name: value.clone() for name, value in optimizers.tensors().items()}
-        assert {name.rsplit(".", 1)[1] for name in state} == {"step", "exp_avg", "exp_avg_sq", "momentum_buffer"}
+        of_muon = {"momentum_buffer"} if use_muon else set()
+        assert {name.rsplit(".", 1)[1] for name in state} == {"step", "exp_avg", "exp_avg_sq"} | of_muon
         results.append({**state, **dict(inside.named_parameters())})
     for other in results[1:]:
         assert other.keys() == results[0].keys()
         assert all(torch.equal(other[key], results[0][key]) for key in other)
+    with pytest.raises(ValueError, match="'0.3' is no weight"):
+        optimizers.load_tensors({"optimizer.0.3.exp_avg": torch.zeros(1)})
