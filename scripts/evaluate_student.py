@@ -1,13 +1,14 @@
 """The numbers of docs/one-pass.md and of a student's card: approximate scores beside the exact ones of the teacher.
 
     python scripts/evaluate_student.py CORPUS BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--scorer NAME=SCORER ...]
-        [--exact builtin] [--pairs 100] [--texts 300] [--output FILE.json] [--write FILE.md ...]
+        [--exact builtin] [--pairs 100] [--texts 300] [--times FILE.json] [--output FILE.json] [--write FILE.md ...]
 
 CORPUS is the training text; only lines that `pll distill` holds out are read. BROWN.zip is NLTK's archive of the Brown
 corpus. BLIMP_FOLDER holds BLiMP, in 67 files. EVENTSADAPT.csv has the sentences of Kauf et al. (2022). SCORER is
 as for `pll agree`, for example "mask_spacing 16=builtin,mask_spacing=16". Without --scorer, the built-in student is
-measured. Prints Markdown tables; --write also puts them into pages (see `replace_tables`), such as docs/one-pass.md and
-the model card of the built-in student. Needs the extra `[project]`.
+measured. --times takes what `benchmarks/one_pass.py --output` wrote for the same scorers. Prints Markdown tables.
+--write also puts them into pages (see `replace_tables`), such as docs/one-pass.md and the model card of the built-in
+student. Needs the extra `[project]`.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from spacy_pll.language_model.student_card import StudentCard
 from spacy_pll.pipelines import BUILTIN_NAME, get_scorer, make_pipeline, parse_settings
 
 EXACT = "exact"
+BLIMP, BROWN, PARAGRAPHS = "sentences of BLiMP", "sentences of Brown", "paragraphs of Brown (400 pieces)"
 
 
 def agreement(docs: list[Doc], exact: list[Doc]) -> dict[str, str]:
@@ -66,6 +68,23 @@ def blimp_table(outcomes: dict[str, np.ndarray], phenomena: list[str]) -> list[d
     return table
 
 
+def summary_table(tables: dict[str, list[dict[str, str]]]) -> list[dict[str, str]]:
+    """Accuracy, speed and agreement of each scorer: a choice of the other tables. Without times, no speed."""
+    total = tables["blimp"][0]
+    summary = []
+    for name in list(total)[1:]:
+        row = {"scores": name, "accuracy on BLiMP, in percent": total[name]}
+        for kind, short in {BLIMP: "BLiMP", BROWN: "Brown", PARAGRAPHS: "paragraphs"}.items():
+            for times in tables.get("time", []):
+                if times["texts"].endswith(kind):
+                    row[f"{short}: times as fast"] = "1" if name == EXACT else times[name].split(" (")[0]
+            for one in tables["agreement"]:
+                if one["texts"].endswith(kind) and name in (EXACT, one["scorer"]):
+                    row[f"{short}: *r*"] = "1" if name == EXACT else one["r by piece"]
+        summary.append(row)
+    return summary
+
+
 def training_table(card: StudentCard) -> list[dict[str, str]]:
     """The measurements on held-out pieces during the training of a student."""
     return [
@@ -96,6 +115,7 @@ def main() -> None:
     parser.add_argument("--exact", default=BUILTIN_NAME, help="the exact scorer (default: the built-in model)")
     parser.add_argument("--pairs", type=int, default=100, help="pairs of each paradigm of BLiMP")
     parser.add_argument("--texts", type=int, default=300, help="texts of each other kind")
+    parser.add_argument("--times", type=Path, help="output of benchmarks/one_pass.py for the same scorers")
     parser.add_argument("--output", type=Path, help="write the tables to this .json file")
     parser.add_argument("--write", type=Path, nargs="+", default=[], metavar="FILE.md", help="put the tables there")
     args = parser.parse_args()
@@ -115,10 +135,10 @@ def main() -> None:
     held_out = [line for line in read_lines(args.corpus) if is_held_out(line)]
     kinds = {
         "held-out lines": held_out[:: max(1, len(held_out) // args.texts)][: args.texts],
-        "sentences of Brown": sentences[:: max(1, len(sentences) // args.texts)][: args.texts],
-        "paragraphs of Brown (400 pieces)": brown_paragraphs(brown, max(1, args.texts // 50), tokenizer),
+        BROWN: sentences[:: max(1, len(sentences) // args.texts)][: args.texts],
+        PARAGRAPHS: brown_paragraphs(brown, max(1, args.texts // 50), tokenizer),
         "sentences of EventsAdapt": events,
-        "sentences of BLiMP": [sentence for pair in pairs for sentence in (pair.good, pair.bad)],
+        BLIMP: [sentence for pair in pairs for sentence in (pair.good, pair.bad)],
     }
     tables: dict[str, list[dict[str, str]]] = {"agreement": []}
     docs = {}
@@ -143,12 +163,17 @@ def main() -> None:
         row = {"scorer": name, "negative score, length": by_length[name], "word score, log frequency": by_frequency}
         tables["findings"].append(row)
 
+    if args.times:
+        tables["time"] = json.loads(args.times.read_text())
+    tables["summary"] = summary_table(tables)
+
     words_ = f"{len(words):,} words in {CONTEXT.format('_')!r}"
     titles = {
         "agreement": "Agreement with the exact scores of the teacher (differences in nats per piece)",
         "blimp": f"BLiMP accuracy in percent, {len(pairs):,} pairs (in brackets: change against exact scores)",
         "findings": f"Pearson's r: negative score and length in pieces of {len(events):,} sentences of EventsAdapt; "
         f"score and log frequency (wordfreq) of {words_}",
+        "summary": "Summary (r: Pearson's correlation with the exact scores)",
     }
     for name, title in titles.items():
         print_table(title, tables[name])

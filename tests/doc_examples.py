@@ -140,15 +140,24 @@ def _reconcile_line(shown: str, actual: str) -> str:
         return actual
     if all(map(_close, parts[1::2], match.groups())):
         return shown
-    parts[1::2] = match.groups()
+    # In a line that was shortened, the numbers may have been shortened, too.
+    parts[1::2] = map(_as_short, parts[1::2], match.groups()) if ELLIPSIS in shown else match.groups()
     return "".join(parts)
+
+
+def _n_decimals(number: str) -> int:
+    return len(number.partition(".")[2].partition("e")[0])
+
+
+def _as_short(shown: str, actual: str) -> str:
+    is_shortened = 0 < _n_decimals(shown) < _n_decimals(actual) and "e" not in shown + actual
+    return f"{float(actual):.{_n_decimals(shown)}f}" if is_shortened else actual
 
 
 def _close(shown: str, actual: str) -> bool:
     if "." not in shown:
         return shown == actual
-    decimals = len(shown.partition(".")[2].partition("e")[0])
-    unit = 0.0 if "e" in shown else 1.01 * 10**-decimals
+    unit = 0.0 if "e" in shown else 1.01 * 10 ** -_n_decimals(shown)
     return abs(float(shown) - float(actual)) <= max(unit, 1e-5 * abs(float(shown)))
 
 

@@ -2,11 +2,13 @@
 
     python -m tests.test_docs --write
 
-runs all examples and writes what came out into the pages, for new weights or a new format: look at `git diff` then.
+runs all examples, that of docs/universe.json too, and writes what came out into the pages, for new weights or a new
+format: look at `git diff` then.
 It takes the data sets from the folder that SPACY_PLL_DATA names, and leaves out what needs one that is not there.
 """
 
 import importlib
+import json
 import re
 import sys
 import tempfile
@@ -46,6 +48,7 @@ from .doc_examples import (
 )
 
 BLOCKS = {page: read_blocks(page) for page in PAGES}
+UNIVERSE = ROOT / "docs" / "universe.json"
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # [text][name], and what defines the name at the end of the page.
@@ -85,6 +88,20 @@ def test_slow_examples_give_what_the_page_shows(part, tmp_path, stand_ins):
         pytest.skip(f"SPACY_PLL_DATA names no folder with {SLOW[part].name}")
     (page,) = {page for page, blocks in BLOCKS.items() for block in blocks if part in block.text}
     assert_shown(run_page(page, tmp_path, stand_ins, slow={part}))
+
+
+def run_universe(folder: Path) -> list[tuple[str, str]]:
+    """Run the example of docs/universe.json. RETURNS: Each line of it, and what the line should be."""
+    lines = srsly.read_json(UNIVERSE)["code_example"]
+    block = Block(UNIVERSE, 1, "python", None, "".join(f"{line}\n" for line in lines), "")
+    [result] = PageRun(folder, make_runner(), is_python_run).run([block])
+    return list(zip(lines, result.text.splitlines(), strict=True))
+
+
+def test_the_example_in_spacy_universe(tmp_path):
+    lines = run_universe(tmp_path)
+    assert all(line == expected for line, expected in lines), "python -m tests.test_docs --write mends it"
+    assert sum("  # -" in line for line, _ in lines) == 2
 
 
 def needs_extras(page):
@@ -203,6 +220,8 @@ def test_the_readme_stays_short():
     [
         ("a  -44.16\n", "a  -44.164\n", "a  -44.16\n"),
         ("a  -44.16\n", "a  -44.19\n", "a  -44.19\n"),
+        ("a  -44.16\n", "a  -44.1912\n", "a  -44.1912\n"),
+        ("a ... -44.16, 5\n", "a b c -44.1912, 7\n", "a ... -44.19, 7\n"),
         ("-95.42336702346802\n", "-95.42336702399999\n", "-95.42336702346802\n"),
         ("10 pieces\n", "11 pieces\n", "11 pieces\n"),
         ("first 1.00\n...\nlast\n", "first 1.00\nx\ny\nlast\n", "first 1.00\n...\nlast\n"),
@@ -267,6 +286,11 @@ def main():
                     results = run_page(page, Path(folder), stand_ins, slow=SLOW)
                 changed = write(page, results)
                 print(f"{page.relative_to(ROOT)}: {changed} of {len(results)} blocks changed", flush=True)
+        universe = UNIVERSE.read_text(encoding="utf8")
+        with tempfile.TemporaryDirectory() as folder:
+            for line, expected in run_universe(Path(folder)):
+                universe = universe.replace(json.dumps(line), json.dumps(expected))
+        UNIVERSE.write_text(universe, encoding="utf8")
     print(count())
 
 

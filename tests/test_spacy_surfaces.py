@@ -12,8 +12,6 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from .conftest import PARAGRAPH, SENTENCES, scores
-from .doc_commands import is_python_run, make_runner
-from .doc_examples import Block, PageRun
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
@@ -123,10 +121,3 @@ def test_the_entry_for_spacy_universe(entry):
     assert entry["id"] == entry["pip"] == "spacy-pll" and re.fullmatch(r"[\w-]+/[\w-]+", entry["github"])
     assert set(entry["category"]) <= CATEGORIES and set(entry["author_links"]) <= {"twitter", "github", "website"}
     assert all(isinstance(text, str) for name in ("code_example", "category", "tags") for text in entry[name])
-
-
-def test_the_example_in_spacy_universe(entry, tmp_path):
-    code = "".join(f"{line}\n" for line in entry["code_example"])
-    block = Block(ROOT / "docs" / "universe.json", 1, "python", None, code, "")
-    [result] = PageRun(tmp_path, make_runner(), is_python_run).run([block])
-    assert result.text == code and "-44.16" in code
