@@ -9,6 +9,7 @@ from tqdm import tqdm
 from ..distillation.runs import distill
 from ..distillation.settings import DEFAULT_STEPS, DistillationSettings
 from ..distillation.training import Progress
+from ..language_model import BUILTIN, BUILTIN_ONE_PASS
 from ..pipelines import BUILTIN_NAME, PRECISIONS, setup_gpu
 from ..scoring.wordpieces import WORDS, Words
 from .errors import shown_errors
@@ -44,7 +45,16 @@ def distill_cli(
         str | None,
         typer.Option(
             help="Folder or hub name of a student of the same teacher, whose training goes on. "
-            "[default: begin with the teacher's weights]",
+            f"{BUILTIN_NAME} stands for the built-in one. [default: begin with the teacher's weights]",
+            show_default=False,
+        ),
+    ] = None,
+    init_teacher: Annotated[
+        str | None,
+        typer.Option(
+            help="The teacher of the --init student, if it is not TEACHER but an earlier version of it. What the "
+            "student has learned (its difference from this teacher) is added to the weights of TEACHER. "
+            f"{BUILTIN_NAME} stands for the built-in model.",
             show_default=False,
         ),
     ] = None,
@@ -103,8 +113,9 @@ def distill_cli(
 ):
     """Train a model that gives a masked language model's scores in one pass.
 
-    The model (the student) starts as a copy of TEACHER, and learns to give the teacher's scores without masks. One text
-    in 50 is held out to measure how well the two agree. To score with the student, use --one-pass and --model OUTPUT.
+    The model (the student) starts as a copy of TEACHER, unless --init is given, and learns to give the teacher's scores
+    without masks. One text in 50 is held out to measure how well the two agree. To score with the student, use
+    --one-pass and --model OUTPUT.
 
     Until the run is complete, its checkpoint is in the folder OUTPUT.training. To continue an interrupted run, run the
     same command with --resume.
@@ -117,7 +128,8 @@ def distill_cli(
             metric=metric,
             words=cast(Words, words),
             mask_spacing=mask_spacing,
-            init=init,
+            init=str(BUILTIN_ONE_PASS) if init == BUILTIN_NAME else init,
+            init_teacher=str(BUILTIN) if init_teacher == BUILTIN_NAME else init_teacher,
             column=column,
             lang=lang,
             steps=steps,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import spacy
+import torch
 from thinc.api import get_torch_default_device
 
 from ..corpus.files import atomic_folder
@@ -94,7 +95,7 @@ def make_trainer(settings: DistillationSettings, teacher: MaskedLanguageModel, f
     """Read the corpus, unless an interrupted run has done that."""
     nlp = spacy.blank(settings.lang)
     vocabulary = vocabulary_digest(teacher.hf_tokenizer.get_vocab())
-    student = None if settings.init is None else load_student(settings, vocabulary)
+    weights, init = initial_weights(settings, teacher, vocabulary)
     max_length = min(teacher.max_length, settings.batch_tokens)
     identity = {
         "corpus": files_digest(list_files(settings.corpus)),
@@ -111,20 +112,88 @@ def make_trainer(settings: DistillationSettings, teacher: MaskedLanguageModel, f
         except InputError:
             shutil.rmtree(folder)
             raise
-    teacher_ = describe_model(settings.teacher, teacher.commit)
-    run = {"teacher": teacher_, **identity, **settings.as_dict()}
-    if student is None:
-        return Trainer(settings, teacher, read_texts(folder), run, folder)
-    run["init"] = describe_model(settings.init, student.commit)
+    run = {"teacher": describe_model(settings.teacher, teacher.commit), **identity, **settings.as_dict(), **init}
     trainer = Trainer(settings, teacher, read_texts(folder), run, folder)
+    if weights is None:
+        return trainer
     try:
-        trainer.model.load_state_dict(student.transformer.state_dict())
+        trainer.model.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(
-            f"The weights of the student {settings.init!r} do not have the shapes of its teacher's: {error} Give a "
-            "student of the same teacher, or leave out --init."
+            f"The weights of the student {settings.init!r} do not have the shapes of the teacher's: {error} Give a "
+            "student of a teacher with the same layers and vocabulary, or leave out --init."
         ) from error
     return trainer
+
+
+def initial_weights(
+    settings: DistillationSettings, teacher: MaskedLanguageModel, vocabulary: str
+) -> tuple[dict[str, torch.Tensor] | None, dict[str, dict]]:
+    """What the student begins with, and what identifies the models that this is from.
+
+    vocabulary (str): Digest of the teacher's vocabulary.
+    RETURNS (Tuple[Optional[Dict[str, Tensor]], Dict[str, dict]]): None and {} if it begins with the teacher's weights.
+    RAISES (OSError): There is no such student, or no such teacher of it.
+    RAISES (ValueError): The student was trained for something else, or from another teacher.
+    """
+    if settings.init is None:
+        return None, {}
+    student = load_student(settings, vocabulary)
+    weights, models = student.transformer.state_dict(), {"init": describe_model(settings.init, student.commit)}
+    if settings.init_teacher is not None:
+        before = load_teacher_of(student, settings)
+        models["init_teacher"] = describe_model(settings.init_teacher, before.commit)
+        weights = moved_weights(student.transformer, before.transformer, teacher.transformer)
+    return weights, models
+
+
+def load_teacher_of(student: OnePassLanguageModel, settings: DistillationSettings) -> MaskedLanguageModel:
+    """The teacher of the student whose training goes on, loaded.
+
+    RAISES (ValueError): The student's card names another teacher.
+    """
+    card, name = student.card, settings.init_teacher
+    assert card is not None and name is not None
+    # On the hub, the version that the student was trained from.
+    commit = card.teacher.get("commit") if card.teacher.get("hub") == name else None
+    teacher = MaskedLanguageModel(name, commit or "main")
+    teacher.load()
+    vocabulary = vocabulary_digest(teacher.hf_tokenizer.get_vocab())
+    found = {**describe_model(name, teacher.commit), "vocabulary": vocabulary}
+    wanted = {**card.teacher, "vocabulary": card.vocabulary}
+    for key in ("vocabulary", "digest", "commit"):
+        if wanted.get(key) and wanted[key] != found.get(key, wanted[key]):
+            raise ValueError(
+                f"The student {settings.init!r} was trained from another teacher than {name!r}: its card has the {key} "
+                f"{wanted[key]}, and this model has {found[key]}. Give that teacher."
+            )
+    return teacher
+
+
+def moved_weights(
+    student: torch.nn.Module, before: torch.nn.Module, teacher: torch.nn.Module
+) -> dict[str, torch.Tensor]:
+    """What a student has learned, put on another teacher: `teacher` + (`student` - `before`).
+
+    This is a sum of models as in Ilharco et al. (2023), "Editing models with task arithmetic". It works if one teacher
+    was trained from the weights of the other. docs/one-pass.md has figures.
+
+    student, before, teacher (torch.nn.Module): The student, its teacher, and the new teacher.
+    RETURNS (Dict[str, Tensor]): The sum for each parameter. Buffers are those of `teacher`.
+    RAISES (ValueError): The three models do not have the same names and shapes.
+    """
+    learned, old, new = (model.state_dict() for model in (student, before, teacher))
+    shapes = [{name: weight.shape for name, weight in weights.items()} for weights in (learned, old, new)]
+    if not shapes[0] == shapes[1] == shapes[2]:
+        raise ValueError(
+            "A student can only be moved to a teacher with the same layers, widths and vocabulary as its own teacher. "
+            "Give another student and its teacher, or leave out --init and --init-teacher."
+        )
+    # The names of tied weights count too: the state has all of them.
+    parameters = {name for name, _ in teacher.named_parameters(remove_duplicate=False)}
+    return {
+        name: weight + (learned[name] - old[name]) if name in parameters else weight for name, weight in new.items()
+    }
 
 
 def load_student(settings: DistillationSettings, vocabulary: str) -> OnePassLanguageModel:

@@ -26,6 +26,7 @@ class DistillationSettings:
         every so many pieces are masked for it, as with the component's setting of that name.
     init (Optional[str]): Folder or hub name of a student whose training goes on. None: the student begins with the
         teacher's weights.
+    init_teacher (Optional[str]): The teacher of `init`, if it is not `teacher`: see `runs.moved_weights`.
     column (str): The column, or key, that holds the text.
     lang (str): Language of spaCy's tokenizer.
     steps (Optional[int]): How many steps to train.
@@ -48,6 +49,7 @@ class DistillationSettings:
     words: Words = "spacy"
     mask_spacing: int | None = None
     init: str | None = None
+    init_teacher: str | None = None
     column: str = "text"
     lang: str = "en"
     steps: int | None = None
@@ -64,6 +66,10 @@ class DistillationSettings:
 
     def __post_init__(self) -> None:
         check_can_be_distilled(self.metric)
+        if self.init_teacher is not None and self.init is None:
+            raise ValueError(
+                f"`init_teacher` is {self.init_teacher!r}, but there is no `init`. Give its student, or leave it out."
+            )
         if self.words not in WORDS:
             raise ValueError(f"Unknown unit of words {self.words!r}. Give one of these: {', '.join(WORDS)}.")
         for name in ("huber", "normalisation"):
@@ -96,6 +102,6 @@ class DistillationSettings:
     def as_dict(self) -> dict[str, Any]:
         """What a run depends on, for checkpoints and the student's card. How often it is measured is not."""
         values = asdict(self)
-        for name in ("teacher", "corpus", "init", "eval_every"):
+        for name in ("teacher", "corpus", "init", "init_teacher", "eval_every"):
             del values[name]
         return {**values, "steps": self.last_step}

@@ -55,6 +55,11 @@ def test_errors_are_messages(tmp_path, model_folder, corpus):
     assert (
         "There is no file or folder" in run("distill", bert, "nowhere", tmp_path / "out", fails=True).unwrapped_stderr
     )
+    result = run("distill", bert, corpus, tmp_path / "out", "--init-teacher", bert, fails=True)
+    assert "but there is no `init`" in result.unwrapped_stderr
+    built_in = ("--init", "builtin", "--init-teacher", "builtin")
+    result = run("distill", bert, corpus, tmp_path / "out", *built_in, fails=True)
+    assert "builtin_one_pass' cannot go on: its vocabulary is" in result.unwrapped_stderr
     result = run("distill", bert, corpus, tmp_path / "out", "--metric", "sentence_l2r", fails=True)
     assert "cannot be distilled" in result.unwrapped_stderr
     assert "nowhere" in run("distill", tmp_path / "nowhere", corpus, tmp_path / "out", fails=True).unwrapped_stderr

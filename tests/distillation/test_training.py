@@ -13,12 +13,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForMaskedLM
 
 from spacy_pll.corpus.readers import InputError
 from spacy_pll.distillation import training
 from spacy_pll.distillation.labels import make_examples
-from spacy_pll.distillation.runs import distill, load_teacher, training_folder
+from spacy_pll.distillation.runs import distill, load_teacher, make_trainer, training_folder
 from spacy_pll.distillation.settings import DistillationSettings
 from spacy_pll.distillation.training import Trainer, TrainingError, distillation_loss, rate_factor
 from spacy_pll.language_model.card import card_languages
@@ -331,3 +332,36 @@ def test_the_training_of_a_student_goes_on(make_settings, model_folder, tmp_path
         distill(replace(settings, mask_spacing=4), tmp_path / "fourth")
     with pytest.raises(OSError, match="has no one_pass.json"):
         distill(replace(settings, init=str(model_folder("bert"))), tmp_path / "fifth")
+
+
+def test_a_student_is_moved_to_another_teacher(make_settings, model_folder, tmp_path):
+    """It begins with teacher + (student - its teacher), and agrees better than a copy of the teacher."""
+    first, student = tmp_path / "teacher", tmp_path / "student"
+    shutil.copytree(model_folder("bert"), first)
+    distill(replace(make_settings(steps=60, eval_every=60), teacher=str(first)), student, measure=nothing)
+    second = shutil.copytree(first, tmp_path / "second")
+    rng = torch.Generator().manual_seed(0)
+    tuned = {name: weight + 0.01 * torch.randn(weight.shape, generator=rng) for name, weight in weights(first).items()}
+    save_file(tuned, second / "model.safetensors", {"format": "pt"})
+
+    settings = make_settings(steps=1, init=str(student), init_teacher=str(first))
+    settings = replace(settings, teacher=str(second))
+    trainer = make_trainer(settings, load_teacher(settings), tmp_path / "run")
+    parameters = dict(trainer.model.named_parameters())
+    for name, before in weights(first).items():
+        wanted = tuned[name] + weights(student)[name].float() - before
+        torch.testing.assert_close(parameters[name].data, wanted)
+    card = distill(settings, tmp_path / "moved", measure=nothing)
+    plain = distill(replace(settings, init=None, init_teacher=None), tmp_path / "plain", measure=nothing)
+    assert card.training["curve"][0]["r"] > plain.training["curve"][0]["r"] + 0.1
+    assert card.training["init_teacher"]["folder"] == str(first) and card.teacher["folder"] == str(second)
+
+    with pytest.raises(ValueError, match="was trained from another teacher than .*second.*: its card has the digest"):
+        distill(replace(settings, init_teacher=str(second)), tmp_path / "other")
+    with pytest.raises(ValueError, match="`init_teacher` is .*, but there is no `init`"):
+        replace(settings, init=None)
+    small = BertForMaskedLM(BertConfig.from_pretrained(first, num_hidden_layers=1))
+    small.save_pretrained(shutil.copytree(first, tmp_path / "small"))
+    with pytest.raises(ValueError, match="the same layers, widths and vocabulary"):
+        distill(replace(settings, teacher=str(tmp_path / "small")), tmp_path / "other")
+    assert not training_folder(tmp_path / "other").exists()
