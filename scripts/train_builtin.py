@@ -2,7 +2,8 @@
 
     python scripts/train_builtin.py CORPUS_FOLDER training/builtin --steps 9000
     python scripts/train_builtin.py CORPUS_FOLDER training/longer --steps 6000 --init spacy_pll/language_model/builtin
-    python scripts/train_builtin.py CORPUS_FOLDER training/causal --steps 2500 --objective causal
+    python scripts/train_builtin.py CORPUS_FOLDER training/causal --steps 2500 --objective causal \
+        --tokenizer spacy_pll/language_model/builtin
 
 CORPUS_FOLDER holds text files (`*.txt` or `*.txt.xz`), one sentence or short paragraph per line. The output folder gets
 
@@ -15,8 +16,7 @@ CORPUS_FOLDER holds text files (`*.txt` or `*.txt.xz`), one sentence or short pa
 A run depends only on the corpus, the vocabulary, the arguments and the number of workers: the order of the batches
 follows from the seed and the epoch, the masks from the seed and the step. So a run that was stopped continues from its
 checkpoint with the same results as if it had not been stopped. (The vocabulary may differ between runs by a few pieces,
-because the tokenizers library breaks ties at random. To keep a vocabulary, copy its folder `tokenizer` into the output
-folder.)
+because the tokenizers library breaks ties at random. `--tokenizer` keeps that of another model.)
 
 The learning rate warms up, stays constant, and falls to zero over the last part of `--steps`. A checkpoint from before
 the fall can be continued to another number of steps. After the fall, `--init` starts a new run, with its own warm-up,
@@ -209,6 +209,7 @@ def main():
     parser.add_argument("output", type=Path, help="folder for the results")
     parser.add_argument("--objective", choices=list(LOSSES), default="masked")
     parser.add_argument("--init", type=Path, help="masked-LM folder: start with its weights and vocabulary")
+    parser.add_argument("--tokenizer", type=Path, help="model folder: use its vocabulary (default: train a new one)")
     parser.add_argument("--contexts", choices=["line", "packed"], default="line", help="what one sequence is")
     parser.add_argument("--steps", type=int, default=9000)
     parser.add_argument("--warmup", type=int, default=200)
@@ -244,8 +245,11 @@ def main():
     if args.init and args.objective == "causal":
         parser.error("--init takes a masked language model; leave it out with --objective causal")
     args.output.mkdir(parents=True, exist_ok=True)
-    if args.init and not (args.output / "tokenizer").exists():
-        PreTrainedTokenizerFast.from_pretrained(args.init).save_pretrained(args.output / "tokenizer")
+    if args.init and args.tokenizer:
+        parser.error("--init has a vocabulary; leave --tokenizer out")
+    given = args.init or args.tokenizer
+    if given and not (args.output / "tokenizer").exists():
+        PreTrainedTokenizerFast.from_pretrained(given).save_pretrained(args.output / "tokenizer")
 
     tokenizer, train, held_out = prepare(args.corpus, args.output, args.vocab_size)
     ids, offsets = train

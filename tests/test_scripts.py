@@ -127,7 +127,7 @@ def test_starting_times_are_measured_with_and_without_the_package(script, tmp_pa
 @pytest.mark.parametrize(
     ("page", "names"),
     [
-        ("docs/experiments.md", ["evaluate_beyond", "find_replaced_words"]),
+        ("docs/experiments.md", ["evaluate_beyond", "find_replaced_words", "paper/causal"]),
         ("docs/one-pass.md", ["evaluate_student", "study_distillation"]),
         ("spacy_pll/language_model/builtin/README.md", ["evaluate_builtin"]),
         ("spacy_pll/language_model/builtin_one_pass/README.md", ["evaluate_student"]),

@@ -139,6 +139,15 @@ def test_a_new_run_begins_with_the_weights_of_an_earlier_one(script, monkeypatch
     assert vocabularies[0] == vocabularies[1]
 
 
+def test_a_vocabulary_can_be_given(script, monkeypatch, corpus, tmp_path, capsys):
+    builtin = str(SCRIPT.parents[1] / "spacy_pll" / "language_model" / "builtin")
+    run(script, monkeypatch, corpus, tmp_path, "--objective", "causal", "--tokenizer", builtin)
+    assert AutoTokenizer.from_pretrained(tmp_path / "model").vocab == AutoTokenizer.from_pretrained(builtin).vocab
+    with pytest.raises(SystemExit):
+        run(script, monkeypatch, corpus, tmp_path, "--init", builtin, "--tokenizer", builtin)
+    assert "--init has a vocabulary" in capsys.readouterr().err
+
+
 def test_the_left_to_right_twin_is_a_model_for_the_metric_causal(script, monkeypatch, corpus, tmp_path):
     run(script, monkeypatch, corpus, tmp_path / "twin", "--objective", "causal")
     folder = tmp_path / "twin" / "model"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spacy_pll.cli.errors import shown_errors
 
+from ..markdown_tables import replace_tables
 from .correlation import SHOWN, as_text, pearson
 from .names import DATASET_TITLES, METRIC_COLOURS, METRIC_TITLES, file_name, score_name
 from .output import analysis
@@ -18,7 +19,7 @@ probability; a PLL is not. A PLL that orders sentences as the log-likelihood doe
 the sentences of a data set, with Fisher's 95 % interval."""
 NONE_GIVEN = """No left-to-right model was given, so there is nothing to compare with. Name some with
 --vars.causal_model (gpt2-medium, or a folder), or train one of the built-in model's size, which is then found by
-itself: python scripts/train_builtin.py CORPUS training/causal --steps 2500 --objective causal"""
+itself: python -m spacy project run train-causal"""
 
 
 def rows(model: Model, docs: dict, causal: Model, causal_docs: dict, dataset: str) -> list[dict]:
@@ -33,6 +34,19 @@ def rows(model: Model, docs: dict, causal: Model, causal_docs: dict, dataset: st
             **pearson([doc._.get(score_name(metric)) for doc in docs.values()], likelihood),
         }
         for metric in model.metrics
+    ]
+
+
+def page_rows(table: list[dict]) -> list[dict]:
+    """The rows of the table in a Markdown page."""
+    return [
+        {
+            "masked model": row["model"],
+            "left-to-right model": row["left_to_right"],
+            "metric": row["metric"],
+            "r": f"{row['r']:.3f} [{row['low']:.3f}, {row['high']:.3f}]",
+        }
+        for row in table
     ]
 
 
@@ -57,6 +71,7 @@ def plot(scored: list[tuple[Model, dict]], causal: Model, causal_docs: dict, tab
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page as well")
     args = parser.parse_args()
     with shown_errors():
         scores = Scores(args.results)
@@ -80,6 +95,8 @@ def main():
             output.table("causal", table, "Pearson's r of sentence PLL and log-likelihood", shown)
             for name, figure, caption in figures:
                 output.figure(name, figure, caption)
+        if args.write:
+            replace_tables(args.write, {"left-to-right model": page_rows(table)})
 
 
 if __name__ == "__main__":

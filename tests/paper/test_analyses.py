@@ -115,6 +115,17 @@ def test_left_to_right(results, model_folder, causal_folder):
         assert row["r"] == pytest.approx(expected, abs=1e-4)
 
 
+def test_the_left_to_right_table_is_put_into_a_page(results, command, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n<!-- table: left-to-right model -->\n<!-- end -->\n", encoding="utf8")
+    command("causal", "--results", results, "--write", page)
+    written = page.read_text(encoding="utf8").replace("−", "-")
+    assert "| masked model | left-to-right model | metric | r |" in written
+    for row in rows(results, "causal", "causal"):
+        cells = [row["model"], row["left_to_right"], row["metric"]]
+        assert f"| {' | '.join(cells)} | {row['r']:.3f} [{row['low']:.3f}, {row['high']:.3f}] |" in written
+
+
 def test_inflation(results, model_folder):
     plain = Plain(model_folder("bert"))
     sentence = EVENTS[0]
