@@ -134,6 +134,7 @@ SENTENCES = [
     "What" + "?!" * 40,
     "The carnivore ate.",
     "It rained all day and it was cold.",
+    "No." + " No." * 11,  # sentence_l2r does not see the later copies, so its scores are in another order
 ]
 
 
