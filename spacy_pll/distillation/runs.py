@@ -2,6 +2,7 @@
 
 import copy
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -140,7 +141,16 @@ def initial_weights(
         return None, {}
     student = load_student(settings, vocabulary)
     weights, models = student.transformer.state_dict(), {"init": describe_model(settings.init, student.commit)}
-    if settings.init_teacher is not None:
+    if settings.init_teacher is None:
+        if difference := other_teacher(student, describe_model(settings.teacher, teacher.commit)):
+            warnings.warn(
+                f"The student {settings.init!r} was trained from another teacher than this one: {difference}. If this "
+                "teacher was trained from the weights of that one, name that one with --init-teacher: what the student "
+                "has learned is then moved to this teacher, which takes less training.",
+                UserWarning,
+                stacklevel=2,
+            )
+    else:
         before = load_teacher_of(student, settings)
         models["init_teacher"] = describe_model(settings.init_teacher, before.commit)
         weights = moved_weights(student.transformer, before.transformer, teacher.transformer)
@@ -159,15 +169,25 @@ def load_teacher_of(student: OnePassLanguageModel, settings: DistillationSetting
     teacher = MaskedLanguageModel(name, commit or "main")
     teacher.load()
     vocabulary = vocabulary_digest(teacher.hf_tokenizer.get_vocab())
-    found = {**describe_model(name, teacher.commit), "vocabulary": vocabulary}
-    wanted = {**card.teacher, "vocabulary": card.vocabulary}
-    for key in ("vocabulary", "digest", "commit"):
-        if wanted.get(key) and wanted[key] != found.get(key, wanted[key]):
-            raise ValueError(
-                f"The student {settings.init!r} was trained from another teacher than {name!r}: its card has the {key} "
-                f"{wanted[key]}, and this model has {found[key]}. Give that teacher."
-            )
+    if difference := other_teacher(student, {**describe_model(name, teacher.commit), "vocabulary": vocabulary}):
+        raise ValueError(
+            f"The student {settings.init!r} was trained from another teacher than {name!r}: {difference}. Give that "
+            "teacher."
+        )
     return teacher
+
+
+def other_teacher(student: OnePassLanguageModel, model: dict[str, str | None]) -> str | None:
+    """How a model differs from the teacher on a student's card. None if nothing shows that it is another one.
+
+    model (Dict[str, Optional[str]]): `describe_model`'s description, with "vocabulary" if that is to be compared, too.
+    """
+    assert student.card is not None
+    wanted = {**student.card.teacher, "vocabulary": student.card.vocabulary}
+    for key in ("vocabulary", "digest", "commit"):
+        if wanted.get(key) and wanted[key] != model.get(key, wanted[key]):
+            return f"its card has the {key} {wanted[key]}, and this model has {model[key]}"
+    return None
 
 
 def moved_weights(

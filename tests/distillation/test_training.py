@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -358,6 +359,12 @@ def test_a_student_is_moved_to_another_teacher(make_settings, model_folder, tmp_
 
     with pytest.raises(ValueError, match="was trained from another teacher than .*second.*: its card has the digest"):
         distill(replace(settings, init_teacher=str(second)), tmp_path / "other")
+    with pytest.warns(UserWarning, match="was trained from another teacher .* the digest .* with --init-teacher"):
+        make_trainer(replace(settings, init_teacher=None), load_teacher(settings), tmp_path / "warned")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*another teacher")
+        own = replace(settings, teacher=str(first), init_teacher=None)
+        make_trainer(own, load_teacher(own), tmp_path / "own")
     with pytest.raises(ValueError, match="`init_teacher` is .*, but there is no `init`"):
         replace(settings, init=None)
     small = BertForMaskedLM(BertConfig.from_pretrained(first, num_hidden_layers=1))
