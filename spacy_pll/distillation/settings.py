@@ -26,7 +26,7 @@ class DistillationSettings:
         every so many pieces are masked for it, as with the component's setting of that name.
     init (Optional[str]): Folder or hub name of a student whose training goes on. None: the student begins with the
         teacher's weights.
-    init_teacher (Optional[str]): The teacher of `init`, if it is not `teacher`: see `runs.moved_weights`.
+    init_teacher (Optional[str]): The teacher of `init`, if it is not `teacher`: see `initial_weights.moved_weights`.
     column (str): The column, or key, that holds the text.
     lang (str): Language of spaCy's tokenizer.
     steps (Optional[int]): How many steps to train.
