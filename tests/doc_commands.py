@@ -194,6 +194,7 @@ def check_script(path: str, *words: str):
         printed.write(source)
     else:
         folder = str((ROOT / path).parent)
+        before = set(sys.modules)
         sys.argv = [path, "--help"]
         sys.path.insert(0, folder)  # as Python does for a script, which may import its neighbours
         try:
@@ -204,8 +205,9 @@ def check_script(path: str, *words: str):
         finally:
             sys.argv = arguments
             sys.path.remove(folder)
-            for name, module in list(sys.modules.items()):  # scripts of other folders have neighbours of the same names
-                if (getattr(module, "__file__", None) or "").startswith(folder + os.sep):
+            # Scripts of other folders have neighbours of the same names. Modules that a test has imported before stay.
+            for name in set(sys.modules) - before:
+                if (getattr(sys.modules[name], "__file__", None) or "").startswith(folder + os.sep):
                     del sys.modules[name]
     for word in words:
         if word.startswith("--"):
