@@ -166,6 +166,17 @@ def test_weights_that_do_not_fit_the_dtype_stay_float32(tmp_path):
     assert {parameter.dtype for parameter in reloaded.get_pipe("pll").model.transformer.parameters()} == {torch.float32}
 
 
+def test_the_card_of_a_model_that_was_saved_in_the_folder_before_is_gone(make_nlp, tmp_path):
+    """Its language with it."""
+    card = "---\nlanguage: de\n---\n"
+    transformer = build_transformer("bert", get_tokenizer("wordpiece"))
+    in_folder(tmp_path / "german", transformer, **{"README.md": card}).to_disk(tmp_path / "saved")
+    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.languages == {"de"}
+    make_nlp().to_disk(tmp_path / "saved")
+    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.languages == set()
+    assert not list(tmp_path.glob("saved/pll/model/README.md"))
+
+
 def test_model_card_and_licence_are_saved_with_the_model(tmp_path):
     transformer = build_transformer("bert", get_tokenizer("wordpiece"))
     nlp = in_folder(tmp_path / "source", transformer, **{"README.md": "the card", "LICENSE": "the licence"})

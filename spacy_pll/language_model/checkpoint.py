@@ -100,6 +100,8 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     config.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf8")
     for file in folder.glob("*.safetensors"):
         shutil.copymode(config, file)  # safetensors makes files that only their owner can read
+    for name in DOCUMENTS:
+        (folder / name).unlink(missing_ok=True)  # of another model that was saved here before
     for name, content in checkpoint.documents.items():
         (folder / name).write_bytes(content)
 
