@@ -5,6 +5,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +17,6 @@ from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_by
 
 from .extensions import Names, assigned, check_apart, exp_or_inf, install, store
 from .language_model.protocol import LanguageModel
-from .metrics import pll_metrics
 from .prediction import DocScores, PendingBatch, Predictor, TokenDistributions
 from .scoring.wordpieces import Words
 from .span_getters import SpanGetter
@@ -160,7 +160,7 @@ class PLLScorer(Predictor, Pipe):
         distribution: bool = False,
         make_doc: Callable[[str], Doc] | None = None,
     ):
-        if not attr.isidentifier():
+        if not attr.isidentifier() or iskeyword(attr):
             raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
         super().__init__(
             model,
@@ -178,7 +178,6 @@ class PLLScorer(Predictor, Pipe):
         self.attr = attr
         self.make_doc = make_doc
         self.names = Names(attr, self.metrics)
-        self._stale_names = {f"{attr}_{metric}" for metric in pll_metrics.get_all()} - {*self.names.all}
         install(self.names)
 
     # spaCy's protocol `ListenedToComponent`: whenever a pipeline changes, each component that has these is shown those
@@ -293,7 +292,7 @@ class PLLScorer(Predictor, Pipe):
                 name: [value if scored else None for value, scored in zip(values, is_scored)]
                 for name, values in rows.items()
             }
-            store(doc, self.names, columns, self._stale_names)
+            store(doc, self.names, columns)
             if doc_scores.data is not None or doc._.get(self.names.data) is not None:
                 doc._.set(self.names.data, doc_scores.data)
 

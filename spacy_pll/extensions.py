@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, TypeGuard
 
 from spacy.tokens import Doc, Span, Token
+from spacy.tokens.underscore import Underscore
 
 from .metrics import pll_metrics
 
@@ -57,13 +58,12 @@ def set_token_value(token: Token, value: Any, name: str) -> None:
             user_data.setdefault(_key(name, other.idx), None)
 
 
-def store(doc: Doc, names: "Names", columns: Mapping[str, Sequence[Any]], stale: Iterable[str]) -> None:
-    """Store the values of all tokens of a doc, and take away what an earlier scoring left.
+def store(doc: Doc, names: "Names", columns: Mapping[str, Sequence[Any]]) -> None:
+    """Store the values of all tokens of a doc, and take away what an earlier scoring left, under any metric.
 
     columns (Mapping[str, Sequence[Any]]): For each token attribute, one value per token; None where not scored.
-    stale (Iterable[str]): Attributes whose values are taken away without a new one.
     """
-    replaced = {*names.combine, *stale}
+    replaced = {*names.combine, *(f"{names.score}_{metric}" for metric in _metrics([doc], names.score))}
     keys: Iterable[Any] = doc.user_data
     for key in [key for key in keys if _is_attribute(key) and key[1] in replaced]:
         del doc.user_data[key]
@@ -198,7 +198,9 @@ class Names:
         self.alternatives = f"{attr}_alternatives"
         # The first metric has the plain name. If there are several, each has a name of its own as well.
         self.metrics = {metric: f"{attr}_{metric}" for metric in metrics} if len(metrics) > 1 else {}
-        clash = {name for name in self.all if self.all.count(name) > 1} | {"get", "set", "has"} & set(self.all)
+        # `doc._.get` and the like are spaCy's, and so is what begins with an underscore, such as `doc._._obj`.
+        spacys = {name for name in self.all if name.startswith("_") or hasattr(Underscore, name)}
+        clash = {name for name in self.all if self.all.count(name) > 1} | spacys
         if clash:
             raise ValueError(
                 f"The attribute name {sorted(clash)[0]!r} would have two meanings. Choose another `attr`, or metric."
@@ -252,14 +254,7 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
     RAISES (ValueError): There are tokens, but none has such an attribute.
     """
     whole: list[Doc] = list({id(item.doc): item.doc for item in docs}.values())
-    # In the order in which they were stored, which is the order of the component's metrics. Only tokens' keys have a
-    # start.
-    keys: Iterator[Any] = (key for doc in whole for key in doc.user_data if isinstance(key, tuple) and len(key) == 4)
-    stored = dict.fromkeys(name for kind, name, start, end in keys if kind == "._." and start is not None)
-    prefix = f"{attr}_"
-    reserved = Names(attr, []).all
-    metrics = [name.removeprefix(prefix) for name in stored if name.startswith(prefix) and name not in reserved]
-    names = Names(attr, [metric for metric in metrics if metric in pll_metrics])
+    names, stored = Names(attr, _metrics(whole, attr)), _stored_names(whole)
     if any(map(len, whole)) and not any(name in stored for name in names.stored[:-1]):
         raise ValueError(
             f"No token has the attribute _.{attr}. Score the docs first, with a pipeline that has the component `pll`, "
@@ -267,6 +262,33 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
         )
     install(names)
     return names
+
+
+def _stored_names(docs: Iterable[Doc]) -> list[str]:
+    """The attributes that tokens have values of, in the order in which they were stored."""
+    keys: Iterator[Any] = (key for doc in docs for key in doc.user_data if _is_attribute(key))
+    return list(dict.fromkeys(name for _, name, start, _ in keys if start is not None))  # only tokens' have a start
+
+
+def _metrics(docs: Iterable[Doc], attr: str) -> list[str]:
+    """The metrics that tokens have scores of under an `attr`, in the order of the component's metrics.
+
+    Other attributes may have such a name: those of a component with `attr="pll_original"`, which also stores numbers of
+    pieces, or one that a user registered.
+    """
+    stored, reserved, prefix = _stored_names(docs), Names(attr, []).all, f"{attr}_"
+    names = [name for name in stored if name.startswith(prefix) and name not in reserved]
+    own = [name for name in names if Names(name, []).pieces not in stored and not _is_read_otherwise(name, attr)]
+    return [metric for name in own if (metric := name.removeprefix(prefix)) in pll_metrics]
+
+
+def _is_read_otherwise(name: str, other: str) -> bool:
+    """Whether two token attributes are registered, and not by the same package."""
+    if not (Token.has_extension(name) and Token.has_extension(other)):
+        return False
+    getters = Token.get_extension(name)[2], Token.get_extension(other)[2]
+    first, second = (getter.func.__qualname__ if isinstance(getter, partial) else getter for getter in getters)
+    return first != second
 
 
 def select_columns(names: Names, metrics: Sequence[str] | None = None) -> dict[str, str]:

@@ -57,6 +57,10 @@ def test_names_of_another_attribute():
         ("x", ["data", "original"]),
         ("set", []),
         ("get", []),
+        ("_obj", []),
+        ("_doc", []),
+        ("__class__", []),
+        ("doc_extensions", []),
     ],
 )
 def test_names_that_would_have_two_meanings(attr, metrics):
@@ -135,6 +139,24 @@ def test_the_names_are_found_in_docs_of_a_pipeline_that_is_not_here(attr, unregi
     assert docs[0]._.by_hand_original == -5.75 and docs[0][:2]._.by_hand_pieces == 3
     # A span's doc is looked at.
     assert find_names([docs[0][:1]], attr).all == names.all
+
+
+def test_an_attribute_of_another_component_is_no_metric(attr, unregistered):
+    """Such as one with `attr="by_hand_original"`, whether its pipeline is in this process or not."""
+    doc = scored(Names(attr, ["word_l2r", "whole_word"]))
+    doc.user_data |= scored(Names(f"{attr}_original", [])).user_data
+    doc.user_data |= scored(Names(f"{attr}_sentence_l2r", [])).user_data
+    for _ in range(2):
+        assert list(find_names([doc], attr).metrics) == ["word_l2r", "whole_word"]
+        assert find_names([doc], f"{attr}_original").columns == {f"{attr}_original": f"{attr}_original"}
+        unregistered(attr)
+
+
+def test_an_attribute_of_a_user_is_no_metric(attr):
+    doc = scored(Names(attr, ["word_l2r", "whole_word"]))
+    Token.set_extension(f"{attr}_original", default=None)
+    doc[0]._.by_hand_original = "mine"
+    assert list(find_names([doc], attr).metrics) == ["word_l2r", "whole_word"]
 
 
 def test_docs_that_were_not_scored():
