@@ -32,6 +32,7 @@ from spacy_pll.distributed.datasets import read_text_files, summarize_files  # n
 from spacy_pll.distributed.runs import write_parquet  # noqa: E402
 from spacy_pll.distributed.workers import Worker, added_columns, serialize_pipeline  # noqa: E402
 from spacy_pll.pipelines import PipelineSettings, make_pipeline  # noqa: E402
+from spacy_pll.requirements import install_command  # noqa: E402
 
 from .cli.conftest import run  # noqa: E402
 from .conftest import SENTENCES  # noqa: E402
@@ -251,7 +252,7 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.delattr("spacy_pll.distributed")
     (tmp_path / "in.txt").write_text("x\n")
     result = run("score", tmp_path / "in.txt", tmp_path / "out.parquet", "--engine", "ray", fails=True)
-    assert 'pip install "spacy-pll[ray]"' in result.unwrapped_stderr
+    assert install_command("ray") in result.unwrapped_stderr
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def expected(checkout):
 @pytest.fixture(scope="module")
 def archives(checkout, expected, tmp_path_factory):
     """The source distribution, and the wheel that is built from it. A warning of setuptools is an error."""
-    pytest.importorskip("build", reason="build is not installed: pip install 'spacy-pll[test-all]'")
+    pytest.importorskip("build", reason="build is not installed: pip install '.[test-all]'")
     folder = tmp_path_factory.mktemp("dist")
     done = subprocess.run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder],
@@ -83,7 +83,7 @@ def test_the_wheel_has_all_files_of_the_package_and_no_others(archives, expected
 
 
 def test_package_indexes_accept_both(archives):
-    pytest.importorskip("twine", reason="twine is not installed: pip install 'spacy-pll[test-all]'")
+    pytest.importorskip("twine", reason="twine is not installed: pip install '.[test-all]'")
     done = subprocess.run(
         [sys.executable, "-m", "twine", "check", "--strict", *archives], capture_output=True, text=True
     )

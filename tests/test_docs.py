@@ -107,7 +107,7 @@ def test_the_example_in_spacy_universe(tmp_path):
 def needs_extras(page):
     """Skip a page about an extra that is not installed."""
     if page.name == "distributed.md":
-        pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-pll[test-all]'")
+        pytest.importorskip("ray", reason="Ray is not installed: pip install '.[test-all]'")
 
 
 @PAGE

@@ -25,6 +25,7 @@ ORDER = [
     "language_model",
     "scoring",
     "metrics",
+    "requirements",
 ]
 # The entry points, and the name under which people import pictures: nothing below imports them.
 TOP = ["__init__", "__main__", "visualize"]

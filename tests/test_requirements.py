@@ -1,16 +1,21 @@
-"""What the package imports is what setup.cfg says it needs."""
+"""What the package imports is what setup.cfg says it needs, and what people are told to type for the rest."""
 
 import ast
 import configparser
+import json
 import re
 import sys
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+
+from spacy_pll import requirements as own_requirements
+from spacy_pll.requirements import install_command
 
 pytestmark = pytest.mark.core
 
@@ -115,3 +120,43 @@ def test_the_oldest_constraints_are_the_lower_bounds(bounds):
         (lower,) = [bound for bound in allowed if bound.operator == ">="]
         # constraints-oldest.txt says why another torch is tried.
         assert package == "torch" or Version(lower.version) == Version(pin.version), package
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install 'spacy-pll[plot]'"),
+        ({"url": "file:///a%20b/clone", "dir_info": {}}, "pip install '/a b/clone[plot]'"),
+        ({"url": "file:///clone", "dir_info": {"editable": True}}, "pip install -e '/clone[plot]'"),
+        ({"url": "file:///x/spacy_pll-1.0.0.whl", "archive_info": {}}, "pip install '/x/spacy_pll-1.0.0.whl[plot]'"),
+        (
+            {"url": "https://a.b/c.git", "vcs_info": {"vcs": "git"}},
+            "pip install 'spacy-pll[plot] @ git+https://a.b/c.git'",
+        ),
+    ],
+)
+def test_an_extra_is_installed_from_where_the_package_came_from(origin, command, monkeypatch):
+    note = SimpleNamespace(read_text=lambda name: origin and json.dumps(origin))
+    monkeypatch.setattr(own_requirements, "distribution", {"spacy-pll": note}.__getitem__)
+    assert install_command("plot") == command
+
+
+def test_an_extra_of_a_package_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr(own_requirements, "NAME", "no-such-package")
+    assert install_command("plot") == "pip install 'no-such-package[plot]'"
+
+
+def test_the_command_for_extras_is_written_in_one_place():
+    """On pages, that is the section of README.md."""
+    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.ipynb")]
+    files += [path for folder in ("spacy_pll", "scripts", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    naming = [path.name for path in files if "spacy-pll[" in path.read_text(encoding="utf8")]
+    assert len(files) > 100 and naming == []
+
+
+def test_the_extras_that_are_named_are_there(config):
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.ipynb")]
+    extras = {name for page in pages for name in re.findall(r"`\[([a-z-]+)\]`", page.read_text(encoding="utf8"))}
+    for path in (ROOT / "spacy_pll").rglob("*.py"):
+        extras |= set(re.findall(r"install_command\([\"'](\w+)[\"']\)", path.read_text(encoding="utf8")))
+    assert {"plot", "dataframe", "explore", "ray", "rescore"} <= extras <= set(config["options.extras_require"])

@@ -53,7 +53,7 @@ def wrong_calls(source: str) -> list[str]:
 def test_calls_of_the_package_have_arguments_that_it_takes(path):
     source = path.read_text(encoding="utf8")
     if "spacy_pll.distributed" in source:
-        pytest.importorskip("ray", reason="needs Ray: pip install 'spacy-pll[ray]'")
+        pytest.importorskip("ray", reason="needs Ray: pip install '.[ray]'")
     assert wrong_calls(source) == []
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from spacy_pll.cli.errors import shown_errors
 from spacy_pll.corpus.readers import InputError, read_csv_rows
+from spacy_pll.requirements import install_command
 
 from .correlation import SHOWN, as_text, pearson
 from .data import CONTEXTS
@@ -40,7 +41,7 @@ def log_frequencies(path: Path | None) -> tuple[Callable[[str], float | None], s
         import wordfreq
     except ImportError:
         raise ImportError(
-            "Word frequencies come from the package wordfreq: pip install 'spacy-pll[project]'. Or name a table: "
+            f"Word frequencies come from the package wordfreq: {install_command('project')}. Or name a table: "
             "--vars.frequencies TABLE.csv, with the columns word and frequency."
         ) from None
     from importlib.metadata import version

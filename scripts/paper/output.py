@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from spacy_pll.requirements import install_command
+
 from .files import atomic_folder, write_json
 
 CONTENTS = "contents.json"
@@ -51,9 +53,7 @@ def check_packages():
     """RAISES (ImportError): A package that the tables and figures need is not installed."""
     missing = [name for name in ("matplotlib", "pandas", "scipy") if find_spec(name) is None]
     if missing:
-        raise ImportError(
-            f"The analyses need {', '.join(missing)}, not installed here: pip install 'spacy-pll[project]'"
-        )
+        raise ImportError(f"The analyses need {', '.join(missing)}, not installed here: {install_command('project')}")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from spacy.tokens import Doc, Span
 
 from ..extensions import find_names, select_columns
+from ..requirements import install_command
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,7 @@ def to_dataframe(
     try:
         import pandas as pd
     except ImportError:
-        raise ImportError("Data frames need pandas. Install it with: pip install 'spacy-pll[dataframe]'") from None
+        raise ImportError(f"Data frames need pandas. Install it with: {install_command('dataframe')}") from None
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = find_names(docs, attr)
     columns = select_columns(names, metrics)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..pipelines import PipelineSettings
+from ..requirements import install_command
 from .errors import shown_errors
 from .options import pipeline_options
 
@@ -40,9 +41,7 @@ def explore_cli(
         try:
             from streamlit.web.cli import main
         except ImportError:
-            raise ImportError(
-                "The explorer needs Streamlit. Install it with: pip install 'spacy-pll[explore]'"
-            ) from None
+            raise ImportError(f"The explorer needs Streamlit. Install it with: {install_command('explore')}") from None
         options = {**OPTIONS, "server.headless": str(headless).lower()}
         if port is not None:
             options["server.port"] = str(port)

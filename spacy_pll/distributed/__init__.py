@@ -7,7 +7,9 @@ work. `workers` defines what a worker does; `datasets` and `runs` read the texts
 try:
     import ray.data  # noqa: F401
 except ImportError:
-    raise ImportError('Scoring on several machines needs Ray. Install it: pip install "spacy-pll[ray]"') from None
+    from ..requirements import install_command
+
+    raise ImportError(f"Scoring on several machines needs Ray. Install it with: {install_command('ray')}") from None
 
 from .runs import cluster, score_to_parquet
 from .workers import annotate

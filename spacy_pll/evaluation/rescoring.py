@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..corpus.readers import InputError, get_text, read_json_rows
+from ..requirements import install_command
 from .scoring import TextScore
 
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
-EXTRA = "It is not installed: pip install 'spacy-pll[rescore]'"
 
 
 class NBest(NamedTuple):
@@ -161,7 +161,7 @@ def word_error_rate() -> Measure:
     try:
         import jiwer
     except ImportError as error:
-        raise ImportError(f"The word error rate needs jiwer. {EXTRA}") from error
+        raise ImportError(f"The word error rate needs jiwer. Install it with: {install_command('rescore')}") from error
 
     def counts(hypothesis: str, references: list[str]) -> list[int]:
         if len(references) != 1:
@@ -188,7 +188,7 @@ def bleu() -> Measure:
     try:
         from sacrebleu.metrics import BLEU
     except ImportError as error:
-        raise ImportError(f"BLEU needs sacrebleu. {EXTRA}") from error
+        raise ImportError(f"BLEU needs sacrebleu. Install it with: {install_command('rescore')}") from error
 
     # The effective order changes only the score of the sentence, which is not used, and prevents a warning about it.
     of_sentence = BLEU(effective_order=True)

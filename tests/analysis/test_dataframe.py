@@ -1,4 +1,5 @@
 import math
+import re
 import sys
 
 import pandas as pd
@@ -8,6 +9,7 @@ from spacy.tokens import DocBin
 
 import spacy_pll
 from spacy_pll import to_dataframe
+from spacy_pll.requirements import install_command
 
 
 def test_a_row_a_token_and_a_column_a_metric(make_nlp):
@@ -82,7 +84,7 @@ def test_errors(make_nlp, monkeypatch):
     with pytest.raises(ValueError, match="The scores are called 'text', like another column"):
         to_dataframe(make_nlp("bert", attr="text")("The traveler"), attr="text")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'spacy-pll\[dataframe\]'"):
+    with pytest.raises(ImportError, match=re.escape(install_command("dataframe"))):
         spacy_pll.to_dataframe(doc)
 
 

@@ -5,6 +5,7 @@ import types
 import pytest
 
 from spacy_pll.pipelines import PipelineSettings
+from spacy_pll.requirements import install_command
 
 from .conftest import run
 
@@ -45,4 +46,4 @@ def test_without_streamlit_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "streamlit", None)
     monkeypatch.setitem(sys.modules, "streamlit.web.cli", None)
     result = run("explore", fails=True)
-    assert "The explorer needs Streamlit. Install it with: pip install 'spacy-pll[explore]'" in result.unwrapped_stderr
+    assert f"needs Streamlit. Install it with: {install_command('explore')}" in result.unwrapped_stderr

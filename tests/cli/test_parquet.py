@@ -16,6 +16,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.corpus.readers import FIELDS
+from spacy_pll.requirements import install_command
 
 from ..conftest import SENTENCES
 from .conftest import run
@@ -238,7 +239,7 @@ def test_without_pyarrow_the_error_says_what_to_install(corpus, tiny, tmp_path, 
         ("render", corpus, tmp_path / "page.html"),
     ]:
         error = run(*arguments, *tiny, fails=True).unwrapped_stderr
-        assert 'Parquet files need pyarrow. Install it: pip install "spacy-pll[parquet]"' in error
+        assert f"Parquet files need pyarrow. Install it with: {install_command('parquet')}" in error
     run("score", texts, tmp_path / "texts.jsonl", *tiny)  # what has nothing to do with Parquet works
     assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == ["texts.jsonl"]
 

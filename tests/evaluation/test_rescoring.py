@@ -1,4 +1,5 @@
 import builtins
+import re
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from spacy_pll.evaluation.rescoring import (
     tune,
     word_error_rate,
 )
+from spacy_pll.requirements import install_command
 
 numbers = st.floats(-100, 0, width=16)
 nbest_scores = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=8).map(lambda rows: np.array(rows).T)
@@ -129,5 +131,5 @@ def test_what_to_install(make, library, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=rf"needs {library}.*pip install 'spacy-pll\[rescore\]'"):
+    with pytest.raises(ImportError, match=rf"needs {library}.*{re.escape(install_command('rescore'))}"):
         make()

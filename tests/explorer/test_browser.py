@@ -6,7 +6,7 @@ import pytest
 
 from ..browser import explorer, find_seen, set_window, wait
 
-pytest.importorskip("streamlit", reason="Streamlit is not installed: pip install 'spacy-pll[explore]'")
+pytest.importorskip("streamlit", reason="Streamlit is not installed: pip install '.[explore]'")
 keys = pytest.importorskip("selenium.webdriver.common.keys", reason="selenium is not installed").Keys
 
 

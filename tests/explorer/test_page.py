@@ -7,9 +7,7 @@ import pytest
 
 import spacy_pll.explorer
 
-testing = pytest.importorskip(
-    "streamlit.testing.v1", reason="Streamlit is not installed: pip install 'spacy-pll[explore]'"
-)
+testing = pytest.importorskip("streamlit.testing.v1", reason="Streamlit is not installed: pip install '.[explore]'")
 APP = Path(spacy_pll.explorer.__file__).with_name("app.py")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spacy.tokens import Doc, Span
 
 from ...extensions import Names, find_names, select_columns
+from ...requirements import install_command
 from .pieces import get_pieces
 from .text import format_number, visible_text
 
@@ -39,7 +40,7 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("Plots need matplotlib. Install it with: pip install 'spacy-pll[plot]'") from None
+        raise ImportError(f"Plots need matplotlib. Install it with: {install_command('plot')}") from None
     names = find_names([doc], attr)
     columns = select_columns(names, metrics)
     labels, lines, unit = _points(doc, names, columns)

@@ -6,4 +6,6 @@ Nothing else imports these modules before a file of this format is named.
 try:
     import pyarrow.parquet  # noqa: F401
 except ImportError:
-    raise ImportError('Parquet files need pyarrow. Install it: pip install "spacy-pll[parquet]"') from None
+    from ...requirements import install_command
+
+    raise ImportError(f"Parquet files need pyarrow. Install it with: {install_command('parquet')}") from None

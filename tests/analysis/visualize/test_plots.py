@@ -1,9 +1,11 @@
 import math
 import pickle
+import re
 import sys
 
 import pytest
 
+from spacy_pll.requirements import install_command
 from spacy_pll.visualize import plot
 
 from .conftest import METRICS, shown
@@ -64,5 +66,5 @@ def test_errors_of_plots(nlp, doc, monkeypatch):
     with pytest.raises(ValueError, match="no scores under 'causal'"):
         plot(doc, ["causal"])
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"pip install 'spacy-pll\[plot\]'"):
+    with pytest.raises(ImportError, match=re.escape(install_command("plot"))):
         plot(doc)

@@ -1,0 +1,31 @@
+"""What to type if the packages of an extra are missing: the only place that knows where this package comes from."""
+
+import json
+import shlex
+from importlib.metadata import PackageNotFoundError, distribution
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+NAME = "spacy-pll"
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra, from where this package was installed: a clone, a file, git or an index."""
+    origin = _read_origin()
+    url = origin.get("url", "")
+    if "vcs_info" in origin:
+        target = f"{NAME}[{extra}] @ {origin['vcs_info']['vcs']}+{url}"
+    elif url.startswith("file:"):
+        target = f"{url2pathname(urlsplit(url).path)}[{extra}]"
+    else:
+        target = f"{NAME}[{extra}]"
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}{shlex.quote(target)}"
+
+
+def _read_origin() -> dict:
+    """What pip notes about a package that comes from no index (PEP 610); empty for one that does."""
+    try:
+        return json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # the folder is on the path, and nothing is installed
+        return {}
