@@ -44,8 +44,6 @@ ONLY_CHECKED = {
     "pip install": "needs a package index; .ci/run installs",
     "pytest": "would run the tests within the tests",
     "-m spacy project": "needs a network, or hours",
-    "pll distill": "trains for hours; tests/distillation does so for seconds",
-    "--one-pass --model": "needs a model that was distilled",
     "pll agree": "prints how long it took",
     "--engine ray": "starts a cluster; tests/test_distributed.py does so",
     "python scripts/": "takes minutes to hours",

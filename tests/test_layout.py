@@ -13,7 +13,6 @@ ORDER = [
     "cli",
     "explorer",
     "distributed",
-    "distillation",
     "evaluation",
     "corpus",
     "analysis",

@@ -128,45 +128,17 @@ def test_starting_times_are_measured_with_and_without_the_package(script, tmp_pa
     ("page", "names"),
     [
         ("docs/experiments.md", ["evaluate_beyond", "find_replaced_words", "paper/causal"]),
-        ("docs/one-pass.md", ["evaluate_student", "study_distillation"]),
         ("spacy_pll/language_model/builtin/README.md", ["evaluate_builtin"]),
-        ("spacy_pll/language_model/builtin_one_pass/README.md", ["evaluate_student"]),
     ],
 )
 def test_every_place_for_a_table_is_filled_by_a_script(script, page, names):
     tables = script("scripts", "markdown_tables")
     source = "".join((ROOT / "scripts" / f"{name}.py").read_text(encoding="utf8") for name in names)
     places = tables.find_places(ROOT / page)
-    # Some names are put together: "replaced by any word", "training of one pass".
-    parts = {name: [name, *name.split(" by ")[1:], *name.split(" of ")[1:]] for name in places}
+    # Some names are put together: "replaced by any word".
+    parts = {name: [name, *name.split(" by ")[1:]] for name in places}
     assert len(places) == len(set(places))
     assert [name for name in parts if not any(f'"{part}' in source for part in parts[name])] == []
-
-
-def test_the_summary_of_a_student(script):
-    evaluate = script("scripts", "evaluate_student")
-    tables = {
-        "agreement": [
-            {"texts": f"{n} {kind}", "scorer": scorer, "r by piece": f"0.{n}{place}"}
-            for n, kind in ((3, evaluate.BROWN), (4, evaluate.PARAGRAPHS), (5, "held-out lines"), (6, evaluate.BLIMP))
-            for place, scorer in enumerate(("few", "one"))
-        ],
-        "blimp": [{"phenomenon": "overall", "exact": "70.1", "few": "69.0 (-1.1 ± 0.2)", "one": "68.0 (-2.1 ± 0.3)"}],
-    }
-    without = evaluate.summary_table(tables)
-    times = [("9", evaluate.BLIMP, 2.5), ("8", evaluate.BROWN, 3.5), ("2", evaluate.PARAGRAPHS, 4.5)]
-    tables["time"] = [
-        {"texts": f"{n} {kind}", "exact, ms": "7", "few": f"{x} (1.0-9.0)", "one": f"{2 * x} (2.0-9.0)"}
-        for n, kind, x in times
-    ]
-    assert [list(row.values()) for row in evaluate.summary_table(tables)] == [
-        ["exact", "70.1", "1", "1", "1", "1", "1", "1"],
-        ["few", "69.0 (-1.1 ± 0.2)", "2.5", "0.60", "3.5", "0.30", "4.5", "0.40"],
-        ["one", "68.0 (-2.1 ± 0.3)", "5.0", "0.61", "7.0", "0.31", "9.0", "0.41"],
-    ]
-    assert [list(row) for row in without] == 3 * [
-        ["scores", "accuracy on BLiMP, in percent", "BLiMP: *r*", "Brown: *r*", "paragraphs: *r*"]
-    ]
 
 
 def test_the_learning_curve_of_several_runs(script, tmp_path):

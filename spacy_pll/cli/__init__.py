@@ -23,7 +23,6 @@ COMMANDS = {
     "ppl": "Measure the pseudo-perplexity of a corpus.",
     "rescore": "Rerank n-best lists with the PLL.",
     "agree": "Compare the scores of two scorers on the same texts.",
-    "distill": "Train a model that gives a masked language model's scores in one pass.",
 }
 
 
