@@ -10,9 +10,8 @@ from spacy.language import Language
 from spacy.util import get_package_path, get_package_version, is_package, load_config
 
 from .component import DEFAULT_CONFIG, PLLScorer
-from .language_model import BUILTIN, BUILTIN_ONE_PASS, DOCUMENTS
+from .language_model import BUILTIN, DOCUMENTS
 from .language_model.checksums import files_digest
-from .language_model.student_card import read_card
 
 SPAN_GETTERS = {
     "doc": {"@span_getters": "spacy-pll.doc_spans.v1"},
@@ -29,7 +28,6 @@ FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "spans": lambda name: {name: name for name in SPAN_GETTERS}[name],
     "precision": lambda name: {name: name for name in PRECISIONS}[name],
     "mask_spacing": int,
-    "one_pass": {"": True, "true": True, "false": False}.__getitem__,
     "lang": str,
 }
 
@@ -49,8 +47,6 @@ class PipelineSettings:
     mask_spacing (Optional[int]): The component's setting of that name.
     alternatives (Optional[int]): How many alternatives to each token to keep.
     distribution (Optional[bool]): Also keep the rank of each token and the entropy of the model's prediction.
-    one_pass (bool): The model is one that `pll distill` wrote. None is then the built-in one-pass model, if there is
-        one. Without `metrics` and `words`, those are used that it serves.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
     """
@@ -64,7 +60,6 @@ class PipelineSettings:
     mask_spacing: int | None = None
     alternatives: int | None = None
     distribution: bool | None = None
-    one_pass: bool = False
     keep_pieces: bool = False
     gpu_id: int = -1
 
@@ -87,21 +82,12 @@ def make_pipeline(settings: PipelineSettings) -> Language:
     }
     overrides = {name: value for name, value in overrides.items() if value is not None}
     if settings.model and is_spacy_pipeline(settings.model):
-        if settings.one_pass:
-            raise ValueError(
-                f"{settings.model!r} is a spaCy pipeline. Its config says whether its model is a one-pass model, so "
-                "leave out --one-pass; or give the folder of a model that `pll distill` wrote."
-            )
         nlp = _load_saved(settings.model, overrides, settings.precision)
     else:
         nlp = spacy.blank(settings.lang)
         if settings.spans == "sents":
             nlp.add_pipe("sentencizer")
         architecture = {"name": settings.model, "mixed_precision": settings.precision == "bfloat16"}
-        if settings.one_pass:
-            card = read_card(settings.model or str(BUILTIN_ONE_PASS))
-            overrides = {"metrics": [card.metric], "words": card.words, **overrides}
-            architecture["@architectures"] = "spacy-pll.OnePass.v1"
         nlp.add_pipe("pll", config={**overrides, "model": {**DEFAULT_CONFIG["model"], **architecture}})
     get_scorer(nlp).initialize()
     return nlp
@@ -110,8 +96,7 @@ def make_pipeline(settings: PipelineSettings) -> Language:
 def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
     """The settings of a pipeline from a short text: a model, and settings after commas.
 
-    scorer (str): Such as "builtin", "bert-base-cased,mask_spacing=16" or "STUDENT,one_pass". Names of several metrics
-        are separated by "+".
+    scorer (str): Such as "builtin" or "bert-base-cased,mask_spacing=16". Names of several metrics are separated by "+".
     defaults (Any): Settings that the text need not give.
     RAISES (ValueError): A setting is unknown, or has a value of another type.
     """
@@ -177,17 +162,16 @@ def _is_document(path: Path) -> bool:
     return path.suffix == ".md" or path.name in DOCUMENTS
 
 
-def describe_model(model: str | None, commit: str | None = None, builtin: Path = BUILTIN) -> dict[str, str | None]:
+def describe_model(model: str | None, commit: str | None = None) -> dict[str, str | None]:
     """What distinguishes a model from any other: the contents of a folder, the version of a package, or a commit on the
     hub.
 
     model (Optional[str]): As in `PipelineSettings`.
     commit (Optional[str]): For a model on the hub, the commit that was loaded: `get_scorer(nlp).model.commit`.
-    builtin (Path): The folder that None stands for.
     """
     if model and is_package(model):
         return {"package": model, "version": get_package_version(model)}
-    folder = Path(model) if model else builtin
+    folder = Path(model) if model else BUILTIN
     if folder.is_dir():
         files = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_document(path))
         return {"folder": model, "digest": files_digest(files)}

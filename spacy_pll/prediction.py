@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc, Span
@@ -18,9 +18,6 @@ from .scoring.plan import Batch, Plan, make_plans
 from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
-
-if TYPE_CHECKING:
-    from .language_model.student_card import StudentCard
 
 # Text, natural-log probability, and whether it begins a word (None: the tokenizer does not say).
 Alternative = tuple[str, float, bool | None]
@@ -116,17 +113,6 @@ class Predictor:
             model.check_serves(metric, get_metric(metric))
             if mask_spacing is not None:
                 check_mask_spacing(metric)
-        self.student_card()
-
-    def student_card(self) -> "StudentCard | None":
-        """What the model was distilled for; None for a model that gives exact scores, and while that is not known yet.
-
-        RAISES (ValueError): It was distilled for other settings.
-        """
-        card: StudentCard | None = getattr(self.model, "card", None)
-        if card is not None:
-            card.check(self.model.title, self.metrics, self.words, self.mask_spacing)
-        return card
 
     @property
     def n_alternatives(self) -> int | None:
@@ -246,12 +232,10 @@ class Predictor:
 
     def _run(self, contexts: list[Context]) -> list[tuple[Plan, PendingLogProbs]]:
         """Submit the forward passes for some contexts."""
-        metrics, mask_spacing = [get_metric(name) for name in self.metrics], self.mask_spacing
-        if card := self.student_card():
-            metrics, mask_spacing = card.masking(metrics)
+        metrics = [get_metric(name) for name in self.metrics]
         max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
         passes = []
-        for plan in make_plans(contexts, metrics, self.model.mask_id, mask_spacing):
+        for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing):
             batches = plan.batches(
                 max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads, self.n_alternatives
             )
@@ -312,15 +296,13 @@ class Predictor:
             more |= {"rank": pieces.distributions.rank.tolist(), "entropy": pieces.distributions.entropy.tolist()}
         if self.alternatives:
             more["alternatives"] = alternatives
-        card = self.student_card()
         return {
             "pieces": [self.model.tokenizer.id_to_token(i) for i in ids],
             "ids": ids,
             "start": pieces.start.tolist(),
             "end": pieces.end.tolist(),
             "token": pieces.token.tolist(),
-            "mask_spacing": card.mask_spacing if card else self.mask_spacing,
-            "one_pass": card is not None and card.mask_spacing is None,
+            "mask_spacing": self.mask_spacing,
             "scores": {metric: row.tolist() for metric, row in zip(self.metrics, pieces.scores)},
             **more,
         }

@@ -90,15 +90,6 @@ def make_settings(
             show_default=False,
         ),
     ] = None,
-    one_pass: Annotated[
-        bool,
-        typer.Option(
-            "--one-pass",
-            help="Score with a model that `pll distill` wrote: one forward pass per text, approximate scores. Give its "
-            "folder with --model.",
-            show_default=False,
-        ),
-    ] = False,
     lang: Annotated[
         str, typer.Option(help="Language of spaCy's tokenizer. Not used if --model is a spaCy pipeline.")
     ] = "en",
@@ -124,7 +115,6 @@ def make_settings(
         mask_spacing=mask_spacing,
         alternatives=alternatives,
         distribution=distribution,
-        one_pass=one_pass,
         gpu_id=gpu_id,
     )
 

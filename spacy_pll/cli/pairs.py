@@ -89,7 +89,6 @@ def pairs_cli(
             "model": settings.model or "builtin",
             "words": scorer.words,
             "mask_spacing": scorer.mask_spacing,
-            "one_pass": settings.one_pass,
             "per_piece": per_piece,
             "sample": sample,
             "bootstrap": bootstrap,

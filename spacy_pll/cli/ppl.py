@@ -62,7 +62,6 @@ def ppl_cli(
             "model": settings.model or "builtin",
             "words": scorer.words,
             "mask_spacing": scorer.mask_spacing,
-            "one_pass": settings.one_pass,
         }
         for file in files:
             write_json(file, {"settings": used, **result})

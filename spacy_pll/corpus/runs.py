@@ -5,7 +5,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,6 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import get_torch_default_device
 
-from ..language_model import BUILTIN
 from ..language_model.checksums import files_digest
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
 from .formats import Format, Rows, find_format
@@ -156,13 +155,10 @@ def make_manifest(input_: dict, settings: dict, model: str | None, nlp: Language
     device (str): What the model runs on.
     """
     scorer = get_scorer(nlp)
-    model_: dict = describe_model(model, scorer.model.commit, getattr(scorer.model, "builtin", BUILTIN))
-    if card := scorer.student_card():
-        model_["one_pass"] = asdict(card)
     return {
         "input": input_,
         **settings,
-        "model": model_,
+        "model": describe_model(model, scorer.model.commit),
         "pipeline": nlp.config["components"],
         "device": device,
         "versions": {package: _version(package) for package in PACKAGES},

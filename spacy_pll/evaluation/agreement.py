@@ -114,13 +114,11 @@ def _batches(items: Iterable, size: int) -> Iterator[list]:
 
 
 def _describe(label: str, scorer: PLLScorer, seconds: float) -> dict[str, Any]:
-    card = scorer.student_card()
     return {
         "label": label,
         "metric": scorer.metrics[0],
         "words": scorer.words,
-        "mask_spacing": card.mask_spacing if card else scorer.mask_spacing,
-        "one_pass": card is not None and card.mask_spacing is None,
+        "mask_spacing": scorer.mask_spacing,
         "seconds": seconds,
         "forward_pieces": scorer.counts["ids"],
         "forward_passes": scorer.counts["rows"],

@@ -51,8 +51,6 @@ class SharedPipeline:
 
     def _can(self, metric: str) -> bool:
         scorer = get_scorer(self._nlp)
-        if card := scorer.student_card():
-            return metric == card.metric
         try:
             scorer.model.check_serves(metric, get_metric(metric))
         except ValueError:

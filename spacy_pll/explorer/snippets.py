@@ -91,11 +91,10 @@ def pipeline_code(settings: PipelineSettings, component: str = "pll") -> str:
         config = {f"components.{component}.{name}": value for name, value in changes.items()}
         lines.append(f"nlp = spacy.load({literal(settings.model)}, config={literal(config, WIDTH)})")
     else:
-        kind = "OnePass" if settings.one_pass else "MaskedLM"
-        architecture: dict[str, Any] = {"@architectures": f"spacy-pll.{kind}.v1", "name": settings.model}
+        architecture: dict[str, Any] = {"@architectures": "spacy-pll.MaskedLM.v1", "name": settings.model}
         if settings.precision == "bfloat16":
             architecture["mixed_precision"] = True
-        if settings.model or settings.one_pass or settings.precision == "bfloat16":
+        if settings.model or settings.precision == "bfloat16":
             changes["model"] = architecture
         lines.append(f"nlp = spacy.blank({literal(settings.lang)})")
         if settings.spans == "sents":

@@ -4,7 +4,5 @@ from pathlib import Path
 
 # The folder of the English model that comes with this package.
 BUILTIN = Path(__file__).parent / "builtin"
-# The folder of the one-pass model that was distilled from it.
-BUILTIN_ONE_PASS = Path(__file__).parent / "builtin_one_pass"
 # Files of a model's folder that people read. They are saved with the model, and its scores do not depend on them.
 DOCUMENTS = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt", "NOTICE")

@@ -4,7 +4,6 @@ from spacy.util import SimpleFrozenDict, registry
 
 from .causal import CausalLanguageModel, LeadingSpace
 from .masked import MaskedLanguageModel
-from .one_pass import OnePassLanguageModel
 
 
 @registry.architectures("spacy-pll.MaskedLM.v1")
@@ -30,25 +29,6 @@ def MaskedLM(
     RETURNS (MaskedLanguageModel): Not loaded yet.
     """
     return MaskedLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision, compile)
-
-
-@registry.architectures("spacy-pll.OnePass.v1")
-def OnePass(
-    name: str | None = None,
-    revision: str = "main",
-    tokenizer_config: dict = SimpleFrozenDict(),  # noqa: B008
-    transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
-    mixed_precision: bool = False,
-    compile: bool = False,
-) -> "OnePassLanguageModel":
-    """A student of a masked language model, distilled by `pll distill`: its scores in one forward pass per context.
-
-    name (Optional[str]): A name on the Hugging Face hub, a local folder, or None for the student of the built-in
-        model that comes with this package.
-    The other settings are those of `spacy-pll.MaskedLM.v1`.
-    RETURNS (OnePassLanguageModel): Not loaded yet. It serves one metric and one unit of words.
-    """
-    return OnePassLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision, compile)
 
 
 @registry.architectures("spacy-pll.CausalLM.v1")

@@ -61,7 +61,6 @@ class TransformerLanguageModel:
     shift: int  # how many positions before a piece the model predicts it
     sees_both_sides: bool  # whether that prediction depends on the pieces that follow
     example: str  # a well-known model of this kind, for messages
-    builtin = BUILTIN  # the folder that the name None stands for
 
     def __init__(
         self,
@@ -155,7 +154,7 @@ class TransformerLanguageModel:
         if self.loaded is None:
             with forward_module.lock:
                 if self.loaded is None:
-                    source = self.name or str(self.builtin)
+                    source = self.name or str(BUILTIN)
                     self._load(source, self.revision, self.tokenizer_config, self.transformer_config)
         assert self.loaded is not None
         return self.loaded

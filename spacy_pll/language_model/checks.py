@@ -12,9 +12,6 @@ import torch
 from tokenizers import Tokenizer
 from transformers import MODEL_FOR_MASKED_LM_MAPPING, PreTrainedModel, PreTrainedTokenizerBase
 
-# What config.json of a distilled model says, so that it is not taken for a masked language model.
-STUDENT_KEY = "spacy_pll_student"
-
 
 def check_no_remote_code(**settings: dict | None) -> None:
     """RAISES (ValueError): A setting asks to run code that comes with a model."""
@@ -76,18 +73,6 @@ def check_trained(missing_keys: list[str], class_name: str, source: str) -> None
             f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
             f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. "
             f"Choose a checkpoint that was saved as {class_name}, with its language-modelling head."
-        )
-
-
-def check_no_student(config: Any, source: str) -> None:
-    """The scores of a model that was distilled to answer without masks would be wrong with masks.
-
-    RAISES (ValueError): It is one.
-    """
-    if getattr(config, STUDENT_KEY, False):
-        raise ValueError(
-            f"The model {source!r} was distilled by `pll distill`, and does not give exact scores. Use "
-            "spacy-pll.OnePass.v1 for it, or --one-pass on the command line."
         )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM, PreTrainedTokenizerBase
 
 from .base import TransformerLanguageModel
-from .checks import check_mask_token, check_no_student
+from .checks import check_mask_token
 
 
 class MaskedLanguageModel(TransformerLanguageModel):
@@ -17,7 +17,6 @@ class MaskedLanguageModel(TransformerLanguageModel):
     shift = 0
     sees_both_sides = True
     example = "bert-base-cased"
-    is_student = False
 
     @property
     def mask_id(self) -> int:
@@ -25,6 +24,4 @@ class MaskedLanguageModel(TransformerLanguageModel):
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         check_mask_token(tokenizer, self.example, source)
-        if not self.is_student:
-            check_no_student(config, source)
         super()._check(config, tokenizer, source)

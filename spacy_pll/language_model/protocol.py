@@ -26,10 +26,7 @@ class PendingLogProbs(Protocol):
 
 
 class LanguageModel(Protocol):
-    """A model that gives the log-probability of a piece at a position. What stands below `load` needs it loaded.
-
-    A model that was distilled from another also has `card` (Optional[StudentCard]): what it was distilled for.
-    """
+    """A model that gives the log-probability of a piece at a position. What stands below `load` needs it loaded."""
 
     @property
     def title(self) -> str:

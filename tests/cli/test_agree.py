@@ -3,7 +3,6 @@ import json
 import pytest
 
 from ..conftest import SENTENCES
-from ..students import make_student
 from .conftest import run
 
 
@@ -14,23 +13,16 @@ def corpus(tmp_path):
     return path
 
 
-def test_three_pairs_of_scorers(tmp_path, model_folder, corpus):
+def test_two_pairs_of_scorers(tmp_path, model_folder, corpus):
     bert = str(model_folder("bert"))
-    student = make_student(model_folder("bert"), tmp_path / "student")
-    for other, passes in (
-        (f"{student},one_pass", 4),
-        (f"{bert},mask_spacing=4", None),
-        (f"{bert},precision=bfloat16", 0),
-    ):
+    for other, saves_passes in ((f"{bert},mask_spacing=4", True), (f"{bert},precision=bfloat16", False)):
         result = run("agree", bert, other, corpus, "--column", "line", "-o", tmp_path / "out", "--force")
         assert "agreement by" in result.stdout and "the tokens that differ most" in result.stdout
         content = json.loads((tmp_path / "out.json").read_text())
         first, second = content["scorers"]
         assert content["texts"] == 4 and (first["label"], second["label"]) == (bert, other)
         assert content["levels"]["piece"]["r"] < 1
-        if passes:
-            assert second["forward_passes"] == passes and second["one_pass"]
-        assert (second["forward_passes"] < first["forward_passes"]) == (passes != 0)
+        assert (second["forward_passes"] < first["forward_passes"]) == saves_passes
         assert (tmp_path / "out.html").read_text().startswith("<!DOCTYPE html>")
 
 
@@ -47,7 +39,6 @@ def test_saved_pipelines_and_a_part_of_the_corpus(tmp_path, make_nlp, corpus):
 def test_errors_are_messages(tmp_path, model_folder, corpus):
     bert = model_folder("bert")
     assert "Unknown setting 'x'" in run("agree", bert, f"{bert},x=1", corpus, fails=True).unwrapped_stderr
-    assert "has no one_pass.json" in run("agree", bert, f"{bert},one_pass", corpus, fails=True).unwrapped_stderr
     assert "there is no column 'text'" in run("agree", bert, bert, corpus, fails=True).unwrapped_stderr
     (tmp_path / "out.json").write_text("precious")
     result = run("agree", bert, bert, corpus, "-o", tmp_path / "out.json", fails=True)

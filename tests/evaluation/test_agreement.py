@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from spacy_pll.evaluation.agreement import compare_scorers, deciles, histogram, level_agreement
 from spacy_pll.evaluation.agreement_page import agreement_page, agreement_tables
-from spacy_pll.pipelines import PipelineSettings, make_pipeline, parse_settings
+from spacy_pll.pipelines import PipelineSettings, parse_settings
 
 from ..conftest import PARAGRAPH, SENTENCES
-from ..students import make_student
 
 TEXTS = [*SENTENCES, PARAGRAPH, "", " ", "The souvenir!"]
 
@@ -76,9 +75,8 @@ def test_a_scorer_agrees_with_itself(exact, make_nlp):
     assert first["forward_pieces"] == second["forward_pieces"] > first["scored_pieces"] > 0
 
 
-def test_values_come_from_the_attributes(exact, tmp_path, model_folder):
-    student = make_student(model_folder("bert"), tmp_path / "student")
-    fast = make_pipeline(PipelineSettings(str(student), one_pass=True, keep_pieces=True))
+def test_values_come_from_the_attributes(exact, make_nlp):
+    fast = make_nlp("bert", keep_pieces=True, mask_spacing=4)
     docs = [list(nlp.pipe(TEXTS)) for nlp in (exact, fast)]
     result = compare_scorers(exact, fast, iter(TEXTS), labels=("exact", "fast"), batch_size=2)
     pieces = [np.concatenate([d._.pll_data["scores"]["word_l2r"] for d in own]) for own in docs]
@@ -89,8 +87,8 @@ def test_values_come_from_the_attributes(exact, tmp_path, model_folder):
         assert result["levels"][level]["n"] == len(a)
         assert result["levels"][level]["r"] == pytest.approx(np.corrcoef(a, b)[0, 1], abs=1e-6)
         assert result["levels"][level]["mean_difference"] == pytest.approx((b - a).mean(), abs=1e-5)
-    assert [scorer["one_pass"] for scorer in result["scorers"]] == [False, True]
-    assert result["scorers"][1]["forward_passes"] <= len(TEXTS) < result["scorers"][0]["forward_passes"]
+    assert [scorer["mask_spacing"] for scorer in result["scorers"]] == [None, 4]
+    assert result["scorers"][1]["forward_passes"] < result["scorers"][0]["forward_passes"]
     found = result["tokens"]
     assert len(found) == 20
     differences = np.abs(words[1] - words[0])
@@ -137,11 +135,10 @@ def test_a_scorer_as_a_text():
     assert parse_settings("a/b, mask_spacing=16 ,precision=bfloat16,metrics=original+word_l2r", gpu_id=0) == (
         PipelineSettings("a/b", ["original", "word_l2r"], mask_spacing=16, precision="bfloat16", gpu_id=0)
     )
-    assert parse_settings("student,one_pass").one_pass and not parse_settings("student,one_pass=false").one_pass
     with pytest.raises(
         ValueError, match="Unknown setting 'spacing' of the scorer 'x,spacing=3'. The settings are: met"
     ):
         parse_settings("x,spacing=3")
-    for wrong in ("mask_spacing=many", "precision=float8", "one_pass=perhaps", "spans=words"):
+    for wrong in ("mask_spacing=many", "precision=float8", "spans=words"):
         with pytest.raises(ValueError, match=f"has the value '{wrong.split('=')[1]}'"):
             parse_settings(f"x,{wrong}")

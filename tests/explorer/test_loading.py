@@ -1,14 +1,9 @@
 """One model, several settings."""
 
-from dataclasses import replace
-
 import pytest
 
 from spacy_pll.explorer.loading import SharedPipeline, show_expected
-from spacy_pll.explorer.snippets import pipeline_code
 from spacy_pll.pipelines import PipelineSettings, get_scorer
-
-from ..students import make_student
 
 TEXT = "The cats sleep in a house."
 
@@ -73,16 +68,3 @@ def test_the_metrics_that_a_model_can_compute(shared):
 def test_the_number_of_alternatives_can_be_chosen():
     assert show_expected(PipelineSettings()).alternatives == 5
     assert show_expected(PipelineSettings(alternatives=3)).alternatives == 3
-
-
-def test_a_one_pass_model(model_folder, tmp_path):
-    student = make_student(model_folder("bert"), tmp_path / "student")
-    settings = show_expected(PipelineSettings(str(student), one_pass=True))
-    shared = SharedPipeline(settings)
-    with shared.use(shared.metrics, shared.words) as nlp:
-        doc = nlp(TEXT)
-    chosen = replace(settings, metrics=shared.metrics, words=shared.words)
-    names: dict = {}
-    exec(pipeline_code(chosen), names)
-    assert names["nlp"](TEXT)._.pll == pytest.approx(doc._.pll)
-    assert shared.list_metrics() == shared.metrics
