@@ -96,7 +96,7 @@ def rescore_cli(
         raise typer.BadParameter(f"--weight must be a finite number. It is {weight}.")
     weights = parse_grid(grid_)
     with shown_errors():
-        files = check_output(output, (".jsonl",), force)
+        files = check_output(output, (".jsonl",), force, path, dev)
         rows, lists = read_nbest(path, several_references=use_bleu)
         dev_lists = read_nbest(dev, several_references=use_bleu)[1] if dev else []
         if dev and not any(nbest.references for nbest in dev_lists):

@@ -156,7 +156,7 @@ def test_files_that_do_not_serve(tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n")
     result = run("rescore", tmp_path / "empty.jsonl", "--weight", "1", fails=True)
     assert "There is no n-best list" in result.unwrapped_stderr
-    result = run("rescore", path, "--weight", "1", "-o", path, fails=True)
+    result = run("rescore", path, "--weight", "1", "-o", tmp_path / "empty.jsonl", fails=True)
     assert "exists already" in result.unwrapped_stderr
     result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.csv", fails=True)
     assert "must end in .jsonl. It is" in result.unwrapped_stderr
