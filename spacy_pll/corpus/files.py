@@ -133,9 +133,16 @@ def write_text(path: Path, parts: Iterable[str]):
 
 
 def write_json(path: Path, value: Any):
-    """Write JSON, indented. Infinity and NaN, which JSON does not have, become null."""
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(path, [text, "\n"])
+    """Write indented JSON: see `to_json`."""
+    write_text(path, [to_json(value, indent=2), "\n"])
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """JSON as every command writes it. Infinity and NaN, which JSON does not have, become null."""
+    try:
+        return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(value):

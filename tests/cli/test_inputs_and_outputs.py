@@ -74,3 +74,43 @@ def test_the_parts_of_a_run_that_was_interrupted_are_an_input(tmp_path):
     part.write_text(json.dumps(ROWS["score"]) + "\n")
     result = run(*arguments("score", part, tmp_path / "out.jsonl", "--force"), fails=True)
     assert "would be lost" in result.unwrapped_stderr and part.exists()
+
+
+def strict(line):
+    """JSON as the standard has it: without NaN and Infinity."""
+    return json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+@pytest.mark.parametrize("options", [(), ("--tokens",), ("--prodigy",), ("-",)])
+def test_rows_are_strict_json(options, tmp_path, model_folder):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text('{"text": "A word.", "x": NaN, "y": [1e400, {"z": -Infinity}], "ok": 1.5}\n')
+    if options == ("-",):
+        lines = run("score", path, "-", "--model", model_folder("bert")).stdout
+    else:
+        run("score", path, out, "--model", model_folder("bert"), *options)
+        lines = out.read_text()
+    for row in map(strict, lines.splitlines()):
+        assert (row["x"], row["y"], row["ok"]) == (None, [None, {"z": None}], 1.5)
+
+
+def test_a_table_has_no_nan_either(tmp_path, model_folder):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
+    path.write_text('{"text": "A word.", "x": NaN, "y": [1e400], "z": 1e400}\n')
+    run("score", path, out, "--model", model_folder("bert"))
+    assert out.read_text().splitlines()[1].startswith("A word.,,[null],,-")
+
+
+def test_reranked_lists_are_strict_json(tmp_path, model_folder):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text('{"hypotheses": [{"text": "A word.", "score": 1, "x": NaN}], "y": Infinity}\n')
+    run("rescore", path, "--weight", "1", "-o", out, "--model", model_folder("bert"))
+    row = strict(out.read_text())
+    assert row["y"] is row["hypotheses"][0]["x"] is None
+
+
+def test_a_perplexity_that_no_float_holds_is_null(tmp_path, model_folder, monkeypatch):
+    monkeypatch.setattr("spacy_pll.extensions.exp_or_inf", lambda x: float("inf"))
+    (tmp_path / "in.txt").write_text("A word.\n")
+    run("score", tmp_path / "in.txt", tmp_path / "out.jsonl", "--model", model_folder("bert"))
+    assert strict((tmp_path / "out.jsonl").read_text())["pppl"] is None
