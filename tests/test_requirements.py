@@ -22,6 +22,7 @@ pytestmark = pytest.mark.core
 ROOT = Path(__file__).parents[1]
 # Not required: it is there where its notebooks are, and is asked for nowhere else.
 NOTEBOOKS = {"IPython"}
+NEWER_PYTHON = {"compression"}  # part of Python 3.14
 
 
 def requirements(text: str) -> set[str]:
@@ -63,7 +64,7 @@ def third_party():
     """Module name: the files that import it."""
     found = {}
     for path in sorted((ROOT / "spacy_pll").rglob("*.py")):
-        for name in imports(path) - set(sys.stdlib_module_names) - NOTEBOOKS - {"spacy_pll"}:
+        for name in imports(path) - set(sys.stdlib_module_names) - NOTEBOOKS - NEWER_PYTHON - {"spacy_pll"}:
             found.setdefault(name, []).append(str(path.relative_to(ROOT)))
     return found
 

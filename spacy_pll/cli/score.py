@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..corpus.compression import COMPRESSED
 from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM, InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
@@ -19,22 +20,57 @@ from .progress import progress_with_speed
 LOCAL, RAY = "local", "ray"
 
 
+def _check_encoding(value: str) -> str:
+    try:
+        "a".encode(value)
+    except LookupError:
+        raise typer.BadParameter(
+            f"{value!r} is no encoding that Python knows. Examples: utf-8, latin-1, utf-16."
+        ) from None
+    return value
+
+
+def _check_delimiter(value: str | None) -> str | None:
+    value = "\t" if value in ("\\t", "tab") else value
+    if value is not None and (len(value) != 1 or value in '"\r\n'):
+        raise typer.BadParameter(f"{value!r} is not one character. Examples: ';' or tab.")
+    return value
+
+
 @pipeline_options()
 def score_cli(
     input_path: Annotated[
         str,
         typer.Argument(
-            metavar="INPUT", help=f"A file ({', '.join(READERS)}), a folder of such files, or - for standard input."
+            metavar="INPUT",
+            help=f"A file ({', '.join(READERS)}), a folder of such files, or - for standard input. The "
+            f"first four may be compressed ({', '.join(COMPRESSED)}), such as texts.txt.gz.",
         ),
     ],
     output_path: Annotated[
-        str, typer.Argument(metavar="OUTPUT", help=f"A file ({', '.join(ENDINGS)}), or - for JSON lines.")
+        str,
+        typer.Argument(
+            metavar="OUTPUT",
+            help=f"A file ({', '.join(ENDINGS)}), or - for JSON lines. The first three may be compressed, such as "
+            "scores.jsonl.gz.",
+        ),
     ],
     settings: PipelineSettings,
     column: ColumnOption = "text",
     file_format: Annotated[
         str | None,
         typer.Option("--format", help="The format of standard input. [default: .txt]", show_default=False),
+    ] = None,
+    encoding: Annotated[
+        str, typer.Option(callback=_check_encoding, help="Of .txt, .jsonl, .csv and .tsv input.")
+    ] = "utf-8",
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            callback=_check_delimiter,
+            help="The character between the columns of .csv and .tsv input. [default: a comma, or a tab for .tsv]",
+            show_default=False,
+        ),
     ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Write one row per token instead of one per text.")] = False,
     prodigy: Annotated[
@@ -80,7 +116,8 @@ def score_cli(
     """
     with shown_errors():
         if engine == RAY:
-            local = {"--format": file_format, "--tokens": tokens, "--prodigy": prodigy, "--resume": resume}
+            local = {"--format": file_format, "--encoding": encoding != "utf-8", "--delimiter": delimiter}
+            local |= {"--tokens": tokens, "--prodigy": prodigy, "--resume": resume}
             _check_unset(RAY, {**local, "--n-process": n_process != 1, "--gpu-id": settings.gpu_id != -1})
             from .. import distributed  # needs the extra `[ray]`
 
@@ -104,7 +141,18 @@ def score_cli(
         if resume and STANDARD_STREAM in (input_path, output_path):
             raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
         rows: RowKind = "tokens" if tokens else "prodigy" if prodigy else "texts"
-        run = Run(input_path, settings, rows, column, file_format, batch_size, n_process, progress_with_speed)
+        run = Run(
+            input_path,
+            settings,
+            rows,
+            column,
+            file_format,
+            encoding,
+            delimiter,
+            batch_size,
+            n_process,
+            progress_with_speed,
+        )
         if output_path == STANDARD_STREAM:
             _print(score_to_stream(run))
         else:

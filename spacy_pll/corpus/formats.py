@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Union
 import numpy as np
 from spacy.tokens import DocBin
 
-from .files import to_json
-from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError
+from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, format_of
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, column_order
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class JsonLines:
 
 
 def _json_line(row: dict) -> bytes:
-    return to_json(row).encode("utf8") + b"\n"
+    return json.dumps(row, ensure_ascii=False).encode("utf8") + b"\n"
 
 
 class ProdigyTasks(JsonLines):
@@ -89,6 +88,8 @@ def relative_ranks(scores: np.ndarray) -> np.ndarray:
 class CsvTable(JsonLines):
     """Comma-separated values with a header. Lists of wordpieces are joined with spaces."""
 
+    delimiter = ","
+
     def __init__(self, rows: TextRows | TokenRows, fields: list[str]):
         self.rows = rows
         self.header = column_order(rows, fields)
@@ -100,7 +101,7 @@ class CsvTable(JsonLines):
 
     def _encoded(self, rows: Iterable[dict]) -> bytes:
         buffer = io.StringIO()
-        csv.DictWriter(buffer, self.header, lineterminator="\n").writerows(rows)
+        csv.DictWriter(buffer, self.header, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
         return buffer.getvalue().encode("utf8")
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -108,12 +109,16 @@ class CsvTable(JsonLines):
         yield from parts
 
 
+class TsvTable(CsvTable):
+    """The same with tabs."""
+
+    delimiter = "\t"
+
+
 def _cell(value):
     if isinstance(value, list) and all(isinstance(x, str) for x in value):
         return " ".join(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None  # as in JSON
-    return to_json(value) if isinstance(value, list | dict | bool) else value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else value
 
 
 class SpacyDocs:
@@ -138,7 +143,12 @@ class SpacyDocs:
 
 
 Format = Union[JsonLines, SpacyDocs, "ParquetTable"]
-FORMATS: dict[str, type[JsonLines] | type[SpacyDocs]] = {".jsonl": JsonLines, ".csv": CsvTable, ".spacy": SpacyDocs}
+FORMATS: dict[str, type[JsonLines] | type[SpacyDocs]] = {
+    ".jsonl": JsonLines,
+    ".csv": CsvTable,
+    ".tsv": TsvTable,
+    ".spacy": SpacyDocs,
+}
 ENDINGS = (*FORMATS, PARQUET)
 
 
@@ -149,7 +159,7 @@ def find_format(path: str, rows: type[Rows]) -> type[Format]:
     rows (type[Rows]): The kind of rows that are written.
     RAISES (InputError): There is no such format, or it cannot hold these rows.
     """
-    ending = Path(path).suffix.lower()
+    ending = format_of(Path(path))
     if rows is ProdigyRows:
         if ending != ".jsonl":
             raise InputError(f"With --prodigy, OUTPUT must be a file that ends in .jsonl. It is {path!r}.")
@@ -164,7 +174,7 @@ def find_format(path: str, rows: type[Rows]) -> type[Format]:
         return ParquetTable
     if rows is TokenRows and FORMATS[ending] is SpacyDocs:
         raise InputError(
-            "A .spacy file contains whole docs with all their tokens. Leave out --tokens, or write .jsonl, .csv or "
-            ".parquet."
+            "A .spacy file contains whole docs with all their tokens. Leave out --tokens, or write .jsonl, .csv, .tsv "
+            "or .parquet."
         )
     return FORMATS[ending]

@@ -1,25 +1,24 @@
 """Texts from files: .txt, .jsonl, .csv, .tsv (also compressed), .spacy, .parquet, a folder, or standard input."""
 
-import bz2
+import codecs
 import csv
-import gzip
+import io
 import json
-import lzma
 import sys
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from .compression import COMPRESSED, DAMAGED, through_compression
+
 STANDARD_STREAM = "-"
 PARQUET = ".parquet"
 TEXT_FORMATS = (".txt", ".jsonl", ".csv", ".tsv")  # these may be compressed
-COMPRESSED: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 
 
@@ -41,6 +40,8 @@ def read_records(
     vocab: Vocab | None = None,
     file_format: str | None = None,
     typed: bool = False,
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
 ) -> Iterator[Record]:
     """Read texts one by one. Only .spacy files are read into memory as a whole, one file at a time.
 
@@ -51,19 +52,22 @@ def read_records(
     file_format (Optional[str]): Such as ".jsonl". None uses the ending of the name, or .txt for standard input.
     typed (bool): Whether the fields from Parquet files are Arrow's scalars, which keep their types. Otherwise they are
         values that JSON has.
+    encoding (str): Of .txt, .jsonl, .csv and .tsv files.
+    delimiter (Optional[str]): Between the columns of .csv and .tsv files. None is the comma, or the tab.
     YIELDS (Record): In the order of the input.
     RAISES (InputError): A line cannot be read; the message gives its number.
     """
+    how: dict[str, Any] = {"typed": typed, "encoding": encoding, "delimiter": delimiter}
     if path == STANDARD_STREAM:
-        reader = _reader(file_format or ".txt", "standard input", typed)
+        reader = _reader(file_format or ".txt", "standard input", **how)
         yield from reader(sys.stdin.buffer, "standard input", column, vocab)
     elif Path(path).is_dir():
         for file in list_files(path):
-            for record in read_records(str(file), column, vocab, typed=typed):
+            for record in read_records(str(file), column, vocab, **how):
                 # A field `file` that the record already has is kept.
                 yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
     elif Path(path).is_file():
-        reader = _reader(file_format or format_of(Path(path)), path, typed)
+        reader = _reader(file_format or format_of(Path(path)), path, **how)
         with open_file(Path(path)) as stream:
             yield from reader(stream, str(path), column, vocab)
     else:
@@ -95,50 +99,71 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
 
     RAISES (InputError): In the context, if the compressed data are damaged.
     """
-    ending = path.suffix.lower()
-    if ending not in COMPRESSED:
-        with path.open("rb") as file:
-            yield file
-        return
-    try:
-        with COMPRESSED[ending](path, "rb") as file:
-            yield file
-    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        raise InputError(f"{path}: the compressed file is damaged or incomplete ({error}). Get it again.") from None
+    damaged = DAMAGED if path.suffix.lower() in COMPRESSED else ()
+    with path.open("rb") as file:
+        try:
+            with through_compression(file, path, "rb") as contents:
+                yield contents
+        except damaged as error:
+            message = f"{path}: the compressed file is damaged or incomplete ({error}). Get it again."
+            raise InputError(message) from None
 
 
-def _reader(file_format: str, path: str, typed: bool) -> Callable:
+def _reader(file_format: str, path: str, typed: bool, encoding: str, delimiter: str | None) -> Callable:
     if file_format not in READERS:
         known = ", ".join(READERS)
         raise InputError(f"{path}: the format {file_format!r} cannot be read. The known formats are: {known}.")
-    return partial(_read_parquet, typed=typed) if file_format == PARQUET else READERS[file_format]
+    settings: dict[str, object] = {}
+    if file_format == PARQUET:
+        settings = {"typed": typed}
+    elif file_format in TEXT_FORMATS:
+        settings = {"encoding": encoding}
+    if delimiter and file_format in (".csv", ".tsv"):
+        settings["delimiter"] = delimiter
+    return partial(READERS[file_format], **settings)
 
 
-def _decoded(file: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+def _decoded(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """Numbered lines, including their newlines. Other line separators, such as U+2028, are part of the text."""
+    if codecs.lookup(encoding).name != "utf-8":
+        yield from _decoded_from(file, name, encoding)
+        return
     for number, line in enumerate(file, 1):
         try:
             yield number, line.decode("utf-8-sig" if number == 1 else "utf8")
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{name}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line is "
-                f"0x{error.object[error.start]:02x}). Convert the file, for example with: iconv -f latin1 -t utf8."
+                f"0x{error.object[error.start]:02x}). Convert the file, for example with: iconv -f latin1 -t utf8. "
+                "Or read it with `pll score --encoding latin-1`."
             ) from None
 
 
-def _read_txt(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
-    for number, line in _decoded(file, name):
+def _decoded_from(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, str]]:
+    """The same in another encoding, in which a newline may have several bytes."""
+    number = 0
+    try:
+        for number, line in enumerate(io.TextIOWrapper(file, encoding, newline="\n"), 1):
+            yield number, line
+    except UnicodeError as error:
+        raise InputError(
+            f"{name}, after line {number}: not valid {encoding} ({error}). Give another --encoding."
+        ) from None
+
+
+def _read_txt(file: IO[bytes], name: str, column: str, vocab, encoding: str = "utf-8") -> Iterator[Record]:
+    for number, line in _decoded(file, name, encoding):
         yield Record(f"{name}, line {number}", line.rstrip("\r\n"), {})
 
 
-def _read_jsonl(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
-    for location, row in read_json_rows(file, name):
+def _read_jsonl(file: IO[bytes], name: str, column: str, vocab, encoding: str = "utf-8") -> Iterator[Record]:
+    for location, row in read_json_rows(file, name, encoding):
         yield _from_row(row, location, column)
 
 
-def read_json_rows(file: IO[bytes], name: str) -> Iterator[tuple[str, dict]]:
+def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[str, dict]]:
     """The objects of a JSON-lines file, each with its location. Blank lines are skipped."""
-    for number, line in _decoded(file, name):
+    for number, line in _decoded(file, name, encoding):
         if not line.strip():
             continue
         location = f"{name}, line {number}"
@@ -153,20 +178,17 @@ def read_json_rows(file: IO[bytes], name: str) -> Iterator[tuple[str, dict]]:
         yield location, row
 
 
-def _read_csv(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
-    for location, row in read_csv_rows(file, name, ","):
+def _read_table(
+    file: IO[bytes], name: str, column: str, vocab, encoding: str = "utf-8", delimiter: str = ","
+) -> Iterator[Record]:
+    for location, row in read_csv_rows(file, name, delimiter, encoding):
         yield _from_row(row, location, column)
 
 
-def _read_tsv(file: IO[bytes], name: str, column: str, vocab) -> Iterator[Record]:
-    for location, row in read_csv_rows(file, name, "\t"):
-        yield _from_row(row, location, column)
-
-
-def read_csv_rows(file: IO[bytes], name: str, delimiter: str) -> Iterator[tuple[str, dict]]:
+def read_csv_rows(file: IO[bytes], name: str, delimiter: str, encoding: str = "utf-8") -> Iterator[tuple[str, dict]]:
     """The rows of a table with a header, each with its location. Blank lines are skipped."""
     csv.field_size_limit(2**31 - 1)  # a text may be long
-    rows = csv.reader((line for _, line in _decoded(file, name)), delimiter=delimiter, strict=True)
+    rows = csv.reader((line for _, line in _decoded(file, name, encoding)), delimiter=delimiter, strict=True)
     try:
         header = next(rows, [])
         if len(set(header)) < len(header):
@@ -243,8 +265,8 @@ def _read_parquet(file: IO[bytes], name: str, column: str, vocab, typed: bool = 
 READERS: dict[str, Callable] = {
     ".txt": _read_txt,
     ".jsonl": _read_jsonl,
-    ".csv": _read_csv,
-    ".tsv": _read_tsv,
+    ".csv": _read_table,
+    ".tsv": partial(_read_table, delimiter="\t"),
     ".spacy": _read_spacy,
     PARQUET: _read_parquet,
 }

@@ -6,7 +6,9 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from .compression import through_compression
 from .files import atomic_write, write_json
+from .readers import format_of
 
 try:
     import fcntl
@@ -106,7 +108,7 @@ class ResumableOutput:
             )
 
     def _part(self, number: int) -> Path:
-        return self.folder / f"{number:06}{self.output.suffix}"
+        return self.folder / f"{number:06}{format_of(self.output)}"
 
     def write(self, number: int, blocks: Iterable[bytes]):
         """Write one part.
@@ -129,9 +131,9 @@ class ResumableOutput:
 
     def _write(self, path: Path, blocks: Iterable[bytes]):
         try:
-            with atomic_write(path) as file:
+            with atomic_write(path) as file, through_compression(file, path, "wb") as contents:
                 for block in blocks:
-                    file.write(block)
+                    contents.write(block)
         except OSError as error:
             raise OSError(
                 f"{path} cannot be written: {error.strerror or error}. Earlier results are kept in {self.folder}. "

@@ -18,7 +18,6 @@ from thinc.api import get_torch_default_device
 
 from ..language_model.checksums import files_digest
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
-from .files import check_target
 from .formats import Format, Rows, find_format
 from .readers import PARQUET, STANDARD_STREAM, Record, list_files, read_records
 from .resumable import ResumableOutput
@@ -50,6 +49,7 @@ class Run:
     rows (str): "texts" (one row per text), "tokens" (one row per token), or "prodigy" (tasks for Prodigy).
     column (str): The column, or key, that holds the text.
     file_format (Optional[str]): The format of standard input, such as ".jsonl". None is .txt.
+    encoding, delimiter (str): Of the input: see `read_records`.
     batch_size (int): Texts per batch.
     n_process (int): Worker processes.
     progress (Progress): Shows progress.
@@ -60,9 +60,15 @@ class Run:
     rows: RowKind = "texts"
     column: str = "text"
     file_format: str | None = None
+    encoding: str = "utf-8"
+    delimiter: str | None = None
     batch_size: int = 256
     n_process: int = 1
     progress: Progress = no_progress
+
+    def read(self, path: str, vocab: Vocab, typed: bool = False, file_format: str | None = None) -> Iterator[Record]:
+        """Read the input, or a copy of it: see `read_records`."""
+        return read_records(path, self.column, vocab, file_format, typed, self.encoding, self.delimiter)
 
     def make_pipeline(self) -> Language:
         return make_pipeline(replace(self.pipeline, keep_pieces=ROWS[self.rows].keep_pieces))
@@ -88,24 +94,21 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     resume (bool): Continue an interrupted run. If the output is complete, nothing is done.
     force (bool): Replace existing results.
     RAISES (InputError): The input cannot be read, or the output cannot hold these rows.
-    RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
     RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
     """
     output_format = find_format(output_path, ROWS[run.rows])
-    check_target(Path(output_path), run.input_path)
     parts = ResumableOutput(Path(output_path), resume, force)
-    check_target(parts.folder, run.input_path, folder=True)
     nlp = run.make_pipeline()
     with _standard_input_as_file(run) as path:
         typed = Path(output_path).suffix.lower() == PARQUET
-        summary = summarize_input(path, run.column, nlp.vocab, typed)
+        summary = summarize_input(run, path, nlp.vocab, typed)
         output = _make_format(output_format, run, nlp, summary)
-        input_ = {"column": run.column, **summary.manifest()}
+        input_ = {"column": run.column, "encoding": run.encoding, "delimiter": run.delimiter, **summary.manifest()}
         settings = {"rows": run.rows, "batch_size": run.batch_size}
         device = str(get_torch_default_device())
         done = parts.begin(make_manifest(input_, settings, run.pipeline.model, nlp, device))
         if done is not None:
-            records = read_records(path, run.column, nlp.vocab, typed=typed)
+            records = run.read(path, nlp.vocab, typed)
             _score_to_parts(nlp, records, summary.texts, parts, done, output, run)
 
 
@@ -118,23 +121,23 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     nlp = run.make_pipeline()
     # Standard input cannot be read twice. The format of a file is always that of its ending.
     is_stream = run.input_path == STANDARD_STREAM
-    summary = None if is_stream else summarize_input(run.input_path, run.column, nlp.vocab)
-    records = read_records(run.input_path, run.column, nlp.vocab, run.file_format if is_stream else None)
+    summary = None if is_stream else summarize_input(run, run.input_path, nlp.vocab)
+    records = run.read(run.input_path, nlp.vocab, file_format=run.file_format if is_stream else None)
     output = _make_format(output_format, run, nlp, summary or InputSummary(0, [], ""))
     with closing(score_records(nlp, records, run.batch_size, run.n_process)) as scored:
         yield from output.encode(run.progress(scored, summary and summary.texts, 0))
 
 
-def summarize_input(path: str, column: str, vocab: Vocab, typed: bool = False) -> InputSummary:
+def summarize_input(run: Run, path: str, vocab: Vocab, typed: bool = False) -> InputSummary:
     """Read all of the input once before scoring, to find unreadable lines early.
 
     typed (bool): Whether to find the types of the columns, too.
     RAISES (InputError): The input cannot be read, or a column has no type. The message gives the file and line.
     """
     files = list_files(path)
-    columns = _input_columns(files, column) if typed else None
+    columns = _input_columns(files, run.column) if typed else None
     n, fields = 0, {}
-    for record in read_records(path, column, vocab, typed=typed):
+    for record in run.read(path, vocab, typed):
         n += 1
         fields.update(dict.fromkeys(record.fields))
         if columns:

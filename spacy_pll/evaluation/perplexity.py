@@ -36,7 +36,7 @@ class Corpus:
         windowed: bool,
         scores: dict[str, float],
     ):
-        """Add the counts of one text. A text without a wordpiece is only counted as such.
+        """Add the counts of one text.
 
         pieces_per_word (int array, shape (words,)): Number of wordpieces of each word.
         ids (int array, shape (pieces,)): Ids of the scored wordpieces.
@@ -45,9 +45,7 @@ class Corpus:
         scores (dict[str, float]): The pseudo-log-likelihood of the text under each metric, natural log.
         """
         self.texts += 1
-        if not len(ids):
-            self.empty += 1
-            return
+        self.empty += not len(ids)
         self.windowed += bool(windowed)
         self.words += len(pieces_per_word)
         self.split += int((pieces_per_word > 1).sum())

@@ -1,5 +1,8 @@
 import csv
+import gzip
+import io
 import json
+import lzma
 import os
 import random
 import resource
@@ -46,12 +49,32 @@ def test_every_line_has_its_row_with_the_scores_of_the_pipeline(make_nlp, tiny, 
     rows = read_rows(tmp_path / "out.jsonl")
     assert [row["text"] for row in rows] == TEXTS
     for row, doc in zip(rows, nlp.pipe(TEXTS), strict=True):
-        assert (row["pll_original"] or 0) == pytest.approx(doc._.pll_original or 0, abs=1e-4)
-        assert (row["pll_word_l2r"] or 0) == pytest.approx(doc._.pll_word_l2r or 0, abs=1e-4)
+        assert row["pll_original"] == pytest.approx(doc._.pll_original, abs=1e-4)
+        assert row["pll_word_l2r"] == pytest.approx(doc._.pll_word_l2r, abs=1e-4)
         assert row["pll_pieces"] == doc._.pll_pieces
-        assert (row["pll_original"] is None) == (row["pppl"] is None) == (not doc._.pll_pieces)
         assert (row["pppl"] or 0) == pytest.approx(doc._.pppl or 0, rel=1e-4)
     assert not (tmp_path / "out.jsonl.parts").exists()
+
+
+def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
+    """What is written is UTF-8 with tabs, and compressed as its name says."""
+    source = tmp_path / "in.csv.gz"
+    source.write_bytes(gzip.compress('nr;satz\n1;Ein Bär, zwei.\n2;"Drei; vier."\n'.encode("latin-1")))
+    how = (*tiny, "--column", "satz", "--encoding", "latin-1", "--delimiter", ";")
+    run("score", source, tmp_path / "out.tsv.xz", *how)
+    run("score", source, tmp_path / "out.jsonl", *how)
+    rows = list(
+        csv.DictReader(io.StringIO(lzma.decompress((tmp_path / "out.tsv.xz").read_bytes()).decode()), delimiter="\t")
+    )
+    assert [row["satz"] for row in rows] == ["Ein Bär, zwei.", "Drei; vier."] and rows[1]["nr"] == "2"
+    assert [float(row["pll"]) for row in rows] == [row["pll"] for row in read_rows(tmp_path / "out.jsonl")]
+    error = run("score", source, tmp_path / "out.jsonl", *how[:-2], "--resume", fails=True).unwrapped_stderr
+    assert "the row has 2 fields, but the header has 1" in error
+    for option, message in [
+        (("--delimiter", "ab"), "is not one character"),
+        (("--encoding", "nonesuch"), "no encoding"),
+    ]:
+        assert message in run("score", source, "-", *tiny, *option, code=2).unwrapped_stderr
 
 
 def test_a_row_per_token(tiny, tmp_path):
@@ -246,7 +269,7 @@ def test_other_errors_are_messages(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", SENTENCES)
     for arguments, message in [
         ((tmp_path / "none.txt", "out.jsonl"), "There is no file or folder"),
-        ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .spacy, .parquet, or be -"),
+        ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .tsv, .spacy, .parquet, or be -"),
         ((source, "out.spacy", "--tokens"), "Leave out --tokens"),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
         ((source, "out.csv", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),

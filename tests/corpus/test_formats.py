@@ -87,13 +87,16 @@ def test_ranks():
 def test_the_format_of_a_file():
     for ending, output_format in FORMATS.items():
         assert find_format(f"out{ending.upper()}", TextRows) is output_format
+    for compressed in ("out.jsonl.gz", "out.JSONL.ZST", "out.jsonl.xz"):
+        assert find_format(compressed, TextRows) is JsonLines and find_format(compressed, ProdigyRows) is ProdigyTasks
     assert find_format("-", TokenRows) is JsonLines and find_format("a.jsonl", ProdigyRows) is ProdigyTasks
     for path, rows, message in [
         (
             "out.xlsx",
             TextRows,
-            "must end in .jsonl, .csv, .spacy, .parquet, or be - for JSON lines. It is 'out.xlsx'",
+            "must end in .jsonl, .csv, .tsv, .spacy, .parquet, or be - for JSON lines. It is 'out.xlsx'",
         ),
+        ("out.spacy.gz", TextRows, "must end in .jsonl"),
         ("out.spacy", TokenRows, "Leave out --tokens"),
         ("-", ProdigyRows, "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
     ]:

@@ -1,13 +1,12 @@
-import bz2
-import gzip
+import io
 import json
-import lzma
 
 import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_pll.corpus.readers import InputError, Record, list_files, read_records, read_rows
+from spacy_pll.corpus.compression import COMPRESSED
+from spacy_pll.corpus.readers import TEXT_FORMATS, InputError, Record, list_files, read_records, read_rows
 
 
 def test_a_line_of_text_is_a_record(tmp_path):
@@ -52,8 +51,14 @@ def test_a_folder(tmp_path):
     assert list_files(str(tmp_path / "b.txt")) == [tmp_path / "b.txt"]
 
 
-@pytest.mark.parametrize(("ending", "module"), [(".gz", gzip), (".bz2", bz2), (".xz", lzma)])
-def test_compressed_text_is_read_like_other_text(tmp_path, ending, module):
+@pytest.mark.parametrize("ending", COMPRESSED)
+def test_compressed_text_is_read_like_other_text(tmp_path, ending):
+    def compress(text):
+        file = io.BytesIO()
+        with COMPRESSED[ending](file, "wb") as contents:
+            contents.write(text.encode())
+        return file.getvalue()
+
     contents = {
         "a.txt": "One.\nTwo.\n",
         "b.JSONL": '{"text": "Three."}\n',
@@ -61,18 +66,48 @@ def test_compressed_text_is_read_like_other_text(tmp_path, ending, module):
         "d.tsv": "text\nFive.\n",
     }
     for name, text in contents.items():
-        (tmp_path / (name + ending.upper())).write_bytes(module.compress(text.encode()))
+        (tmp_path / (name + ending.upper())).write_bytes(compress(text))
     (tmp_path / f"e.spacy{ending}").write_bytes(b"not read")
     assert len(list_files(str(tmp_path))) == 4
     records = list(read_records(str(tmp_path)))
     assert [record.text for record in records] == ["One.", "Two.", "Three.", "Four.", "Five."]
     assert records[3].fields == {"file": f"c.csv{ending.upper()}", "n": "1"}
     path = tmp_path / f"a.txt{ending}"
-    whole = module.compress("".join(f"Line {i}.\n" for i in range(9)).encode())
+    whole = compress("".join(f"Line {i}.\n" for i in range(9)))
     for damaged in (whole[:-9], b"no compressed data", whole[:20] + b"\0\0\0\0" + whole[24:]):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=f"a.txt{ending}: the compressed file is damaged or incomplete"):
             list(read_records(str(path)))
+
+
+@pytest.mark.parametrize("ending", TEXT_FORMATS)
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le", "utf-8-sig", "cp1252"])
+def test_text_in_another_encoding(tmp_path, ending, encoding):
+    """A byte of a newline may be part of another character (U+0A0A, in UTF-16 only), and other separators are text."""
+    texts = ["Ünë\x85 \x0b.", "Zwei \u0a0a\u2028."] if encoding.startswith("utf") else ["Ünë.", "Zwei."]
+    lines = [json.dumps({"text": text}) if ending == ".jsonl" else text for text in texts]
+    header = ["text"] if ending in (".csv", ".tsv") else []
+    path = tmp_path / f"a{ending}"
+    path.write_bytes("".join(f"{line}\r\n" for line in [*header, *lines]).encode(encoding))
+    assert [record.text for record in read_records(str(path), encoding=encoding)] == texts
+
+
+def test_text_that_is_not_in_the_encoding(tmp_path):
+    (tmp_path / "a.txt").write_bytes("One.\nTwo.\n".encode("utf-16") + b"\n")
+    with pytest.raises(InputError, match="a.txt, after line 2: not valid utf-16 .*truncated data.* another --encoding"):
+        list(read_records(str(tmp_path / "a.txt"), encoding="utf-16"))
+    with pytest.raises(InputError, match="line 1: not valid UTF-8.*--encoding"):
+        list(read_records(str(tmp_path / "a.txt")))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_a_table_with_another_delimiter(tmp_path, ending):
+    (tmp_path / f"a{ending}").write_text('n;text\n1;One, two.\n2;"Three; four."\n')
+    records = list(read_records(str(tmp_path / f"a{ending}"), delimiter=";"))
+    assert [(record.text, record.fields) for record in records] == [
+        ("One, two.", {"n": "1"}),
+        ("Three; four.", {"n": "2"}),
+    ]
 
 
 def test_rows_with_all_columns(tmp_path):

@@ -2,7 +2,9 @@ import json
 
 import pytest
 
+from spacy_pll.corpus.compression import COMPRESSED
 from spacy_pll.corpus.formats import JsonLines
+from spacy_pll.corpus.readers import open_file
 from spacy_pll.corpus.resumable import ResumableOutput, ResumeError
 
 MANIFEST = {"input": {"texts": 3, "digest": "abc"}, "batch_size": 2, "model": {"folder": None}}
@@ -39,6 +41,27 @@ def test_parts_are_joined_and_deleted(output):
     assert sorted(path.name for path in output.parent.iterdir()) == ["out.jsonl", "out.jsonl.manifest.json"]
     # The same run again, resumed: nothing is to be done.
     assert ResumableOutput(output, resume=True).begin(MANIFEST) is None
+
+
+@pytest.mark.parametrize("ending", COMPRESSED)
+def test_compressed_output_depends_on_the_contents_alone(tmp_path, monkeypatch, ending):
+    """Not on its name, on the time, or on how many parts there were."""
+    rows = [b"%d %x\n" % (i, i**9) for i in range(30_000)]
+    written = []
+    for n_parts, now in ((1, 1.0), (3, 1e9), (500, 2e9)):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        output = tmp_path / f"{n_parts}.jsonl{ending}"
+        parts = ResumableOutput(output)
+        parts.begin(MANIFEST)
+        for number in range(n_parts):
+            size = len(rows) // n_parts
+            parts.write(number, rows[number * size : (number + 1) * size])
+        assert (parts.folder / "000000.jsonl").read_bytes().startswith(b"0 0\n")
+        parts.merge(join, n_parts)
+        with open_file(output) as file:
+            assert file.read() == b"".join(rows)
+        written.append(output.read_bytes())
+    assert written[0] == written[1] == written[2] and len(written[0]) < len(b"".join(rows))
 
 
 def test_a_run_resumes_after_its_last_part(output):
