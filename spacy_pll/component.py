@@ -15,7 +15,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
-from .extensions import Names, assigned, check_apart, exp_or_inf, install, store
+from .extensions import Names, assigned, check_apart, exp_or_inf, install, store, table_value
 from .language_model.protocol import LanguageModel
 from .prediction import DocScores, PendingBatch, Predictor, TokenDistributions
 from .scoring.wordpieces import Words
@@ -317,7 +317,7 @@ class PLLScorer(Predictor, Pipe):
         pieces = sum(doc._.get(self.names.pieces) or 0 for doc in docs)
         found: dict[str, Any] = {}
         for name in [self.names.score, *self.names.metrics.values()]:
-            scores = [score for score in (doc._.get(name) for doc in docs) if score is not None]
+            scores = [score for doc in docs if (score := table_value(doc, name, self.names)) is not None]
             found[f"{name}_mean"] = sum(scores) / len(scores) if scores else None
             found[f"{name}_pppl"] = exp_or_inf(-sum(scores) / pieces) if pieces else None
         return found

@@ -233,6 +233,14 @@ class Names:
         return [*self.stored, self.perplexity, self.data, *self.expected, self.top1, self.rank, self.alternatives]
 
 
+def table_value(tokens: Doc | Span | Token, name: str, names: Names) -> Any:
+    """An attribute as tables have it: None where there is no wordpiece, so no score.
+
+    The attribute itself is then the empty sum 0.0, which in a table would be the best score there is.
+    """
+    return tokens._.get(name) if name == names.pieces or tokens._.get(names.pieces) != 0 else None
+
+
 def check_apart(name: str, names: Names, other: Names, advice: str) -> None:
     """Check that two components of a pipeline write no attribute of the same name.
 

@@ -8,7 +8,7 @@ from typing import Literal
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..extensions import find_names, select_columns
+from ..extensions import Names, find_names, select_columns
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,14 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """The score of `b` minus that of `a`: the sum over the segments."""
+        """The score of `b` minus that of `a`: the sum over the segments.
+
+        A version without a wordpiece has no score and comes last: infinity if it is `a`, minus infinity if it is `b`.
+        """
+        pieces = Names(self.attr, []).pieces
+        has_score = [bool(doc._.get(pieces)) for doc in (self.a, self.b)]
+        if has_score[0] != has_score[1]:
+            return math.inf if has_score[1] else -math.inf
         return math.fsum(segment.difference for segment in self.segments)
 
 
@@ -47,7 +54,8 @@ def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None
     a, b (Union[str, Doc]): The two versions.
     metric (Optional[str]): One of the component's metrics. None is the primary one.
     attr (str): The component's setting of that name.
-    RETURNS (Comparison): The differences of its segments sum to `b._.pll - a._.pll`.
+    RETURNS (Comparison): The differences of its segments sum to `b._.pll - a._.pll`. A version without a wordpiece
+        comes last.
     RAISES (ValueError): The pipeline gives no scores of that name.
     """
     doc_a, doc_b = nlp.pipe([a, b])

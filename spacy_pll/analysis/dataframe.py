@@ -22,9 +22,9 @@ def to_dataframe(
     attr (str): The component's setting of that name.
     RETURNS (pandas.DataFrame): The columns are `doc` (number of the doc, from 0), `token` (index in the doc), `text`,
         `pieces` (number of wordpieces, missing where the token was not scored) and one column of scores per metric
-        (natural log, NaN where not scored). With a single metric, that column has the attribute's name, `attr`. If the
-        docs have them, also `rank` (missing where there is none), `entropy` (nats) and `alternatives` (lists of text,
-        log-probability and whether it begins a word).
+        (natural log, NaN where not scored and where there is no wordpiece). With a single metric, that column has the
+        attribute's name, `attr`. If the docs have them, also `rank` (missing where there is none), `entropy` (nats) and
+        `alternatives` (lists of text, log-probability and whether it begins a word).
     RAISES (ValueError): The docs have no scores of that name, or `attr` is the name of another column.
     RAISES (ImportError): pandas is not installed.
     """
@@ -36,21 +36,26 @@ def to_dataframe(
     names = find_names(docs, attr)
     columns = select_columns(names, metrics)
     tokens = [token for doc in docs for token in doc]
+    pieces = [token._.get(names.pieces) for token in tokens]
     data = {
         "doc": [number for number, doc in enumerate(docs) for _ in doc],
         "token": [token.i for token in tokens],
         "text": [token.text for token in tokens],
-        "pieces": pd.array([token._.get(names.pieces) for token in tokens], dtype="Int64"),
+        "pieces": pd.array(pieces, dtype="Int64"),
     }
     attributes = {"rank": names.rank, "entropy": names.entropy, "alternatives": names.alternatives}
     expected = {heading: [token._.get(name) for token in tokens] for heading, name in attributes.items()}
+    expected["entropy"] = [None if n == 0 else value for value, n in zip(expected["entropy"], pieces)]
     expected = {name: values for name, values in expected.items() if any(value is not None for value in values)}
     clash = {*data, *expected} & columns.keys()
     if clash:
         raise ValueError(
             f"The scores are called {clash.pop()!r}, like another column of the table. Score with another `attr`."
         )
-    scores = {heading: pd.array([t._.get(n) for t in tokens], dtype="float64") for heading, n in columns.items()}
+    scores = {
+        heading: pd.array([None if n == 0 else token._.get(name) for token, n in zip(tokens, pieces)], dtype="float64")
+        for heading, name in columns.items()
+    }
     types = {"doc": "int64", "token": "int64", "text": "str", "rank": "Int64", "entropy": "float64"}
     frame = pd.DataFrame({**data, **scores, **expected})
     return frame.astype({name: type_ for name, type_ in types.items() if name in frame})

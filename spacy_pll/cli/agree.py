@@ -57,7 +57,7 @@ def agree_cli(
     text, the mean scores by decile, the tokens that differ most, and the time that each scorer took.
     """
     with shown_errors():
-        files = check_output(output, (".json", ".html"), force)
+        files = check_output(output, (".json", ".html"), force, corpus)
         if corpus != STANDARD_STREAM:
             list_files(corpus)  # fails before a model is loaded
         settings = [

@@ -69,7 +69,7 @@ def pairs_cli(
     bootstrap intervals, for which pairs are resampled within each paradigm (the smaller groups).
     """
     with shown_errors():
-        files = check_output(output, (".json", ".csv"), force)
+        files = check_output(output, (".json", ".csv"), force, path)
         columns = {"good": good, "bad": bad, "phenomenon": phenomenon, "paradigm": paradigm}
         pairs = read_pairs(path, columns)
         if sample:

@@ -49,7 +49,7 @@ def ppl_cli(
     word. The corpus is read as a stream, so it can have any size.
     """
     with shown_errors():
-        files = check_output(output, (".json",), force)
+        files = check_output(output, (".json",), force, path)
         nlp = make_pipeline(replace(settings, keep_pieces=True))
         texts = (record.text for record in read_records(path, column, nlp.vocab))
         result = corpus_perplexity(nlp, texts, batch_size, n_process, progress_bar)

@@ -41,7 +41,7 @@ def render_cli(
     with shown_errors():
         if output.suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")
-        check_output(output, (output.suffix,), force)
+        check_output(output, (output.suffix,), force, input)
         if input != STANDARD_STREAM:
             list_files(input)  # fails before the model is loaded
         nlp = make_pipeline(replace(settings, keep_pieces=True))

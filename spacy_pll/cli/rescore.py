@@ -1,6 +1,5 @@
 """`pll rescore NBEST`: n-best lists reranked with the PLL."""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from wasabi import table
 
-from ..corpus.files import check_output, write_text
+from ..corpus.files import check_output, to_json, write_text
 from ..corpus.readers import InputError
 from ..evaluation.rescoring import (
     FORMAT,
@@ -96,7 +95,7 @@ def rescore_cli(
         raise typer.BadParameter(f"--weight must be a finite number. It is {weight}.")
     weights = parse_grid(grid_)
     with shown_errors():
-        files = check_output(output, (".jsonl",), force)
+        files = check_output(output, (".jsonl",), force, path, dev)
         rows, lists = read_nbest(path, several_references=use_bleu)
         dev_lists = read_nbest(dev, several_references=use_bleu)[1] if dev else []
         if dev and not any(nbest.references for nbest in dev_lists):
@@ -120,7 +119,7 @@ def rescore_cli(
         plls = second_pass(lists, scores, per_piece)
         for file in files:
             reranked = rescored_rows(rows, lists, plls, scores, weight)
-            write_text(file, (json.dumps(row, ensure_ascii=False) + "\n" for row in reranked))
+            write_text(file, (to_json(row) + "\n" for row in reranked))
 
 
 def _tune(dev: ReferencedLists, measure: Measure, weights: list[float], name: str) -> float:

@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Token
 from wasabi import table
 
 from ..analysis.visualize.expected import format_percent, readable_alternatives
-from ..extensions import Names, pieces_by_token
+from ..extensions import Names, pieces_by_token, table_value
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
 from .options import pipeline_options
@@ -47,8 +47,12 @@ def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution
         (
             token.text,
             " ".join(pieces[i] for i in groups[token.i]),
-            *(_shown(token._.get(name)) for name in columns.values()),
-            *((_shown(token._.get(names.rank), "d"), _shown(token._.get(names.entropy))) if distribution else ()),
+            *(_shown(table_value(token, name, names)) for name in columns.values()),
+            *(
+                (_shown(token._.get(names.rank), "d"), _shown(table_value(token, names.entropy, names)))
+                if distribution
+                else ()
+            ),
             *([_listed(token, names)] if alternatives else ()),
         )
         for token in doc
@@ -56,12 +60,12 @@ def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution
     ]
     perplexity = doc._.get(names.perplexity)
     total = (f"PPPL {perplexity:.1f}" if perplexity else "", f"{doc._.get(names.pieces) or 0} pieces")
-    footer = (*total, *(f"{doc._.get(name) or 0.0:.2f}" for name in columns.values()))
+    footer = (*total, *(_shown(table_value(doc, name, names)) for name in columns.values()))
     aligns: list[Literal["l", "r"]] = ["l", "l"]
     aligns.extend("r" for _ in columns)
     header = ("token", "wordpieces", *columns)
     if distribution:
-        top1, entropy = doc._.get(names.top1), doc._.get(names.entropy)
+        top1, entropy = (table_value(doc, name, names) for name in (names.top1, names.entropy))
         header = (*header, "rank", "entropy")
         footer = (*footer, "" if top1 is None else f"{format_percent(top1)} rank 1", _shown(entropy))
         aligns += ["r", "r"]

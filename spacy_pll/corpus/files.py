@@ -59,14 +59,15 @@ def _sync_folder(folder: Path):
             os.close(descriptor)
 
 
-def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> list[Path]:
+def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> list[Path]:
     """The files to write for an option `--output`, checked before the work begins.
 
     output (Optional[Path]): The value of the option.
     endings (tuple[str]): The formats that can be written. If the name has no ending, one file of each is written.
     force (bool): Whether existing files may be replaced.
-    RAISES (ValueError): The name has another ending.
-    RAISES (FileExistsError, IsADirectoryError): There is already a file or folder of that name.
+    inputs (Optional[str]): What is read: see `check_target`.
+    RAISES (ValueError): The name has another ending, or is that of an input.
+    RAISES (OSError): There is already a file or folder of that name, or no file can be written there.
     """
     if output is None:
         return []
@@ -74,12 +75,50 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> 
         without = ", or have no ending to write all of them" if len(endings) > 1 else ""
         raise ValueError(f"The output must end in {' or '.join(endings)}{without}. It is {str(output)!r}.")
     paths = [output] if output.suffix else [output.with_suffix(ending) for ending in endings]
+    # A name without an ending may be that of a device, such as /dev/stdout.
+    for path in paths if output.is_dir() else [output, *paths]:
+        check_target(path, *inputs)
     for path in paths:
-        if path.is_dir():
-            raise IsADirectoryError(f"The output {str(path)!r} is a folder. Name a file.")
         if path.exists() and not force:
             raise FileExistsError(f"{path} exists already. Add --force to replace it, or give another name.")
     return paths
+
+
+def check_target(path: Path, *inputs: str | None, folder: bool = False):
+    """Check, before anything is opened, that an output can be written and that no input is lost by it.
+
+    path (Path): The output.
+    inputs (Optional[str]): The files and folders that are read. None and "-", standard input, are left out.
+    folder (bool): The output is a folder.
+    RAISES (ValueError): The output is an input, or one lies in the other.
+    RAISES (OSError): The output is a folder, a link or a device, or cannot be made.
+    """
+    if path.is_dir() and not folder:
+        raise IsADirectoryError(f"The output {str(path)!r} is a folder. Name a file.")
+    if path.is_symlink() or (path.exists() and not path.is_file() and not folder):
+        raise OSError(f"The output {str(path)!r} is a link, a device or a pipe, and would be replaced. Name a file.")
+    parent = next(parent for parent in path.absolute().parents if parent.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise OSError(
+            f"The output {str(path)!r} cannot be written: {str(parent)!r} is no folder that you may write to."
+        )
+    for name in inputs:
+        if name is None or name == "-":
+            continue
+        if _is_within(path, Path(name)):
+            raise ValueError(
+                f"The output {str(path)!r} is the input {name!r}, or lies in it. Give a name outside of it."
+            )
+        if _is_within(Path(name), path):
+            raise ValueError(
+                f"The input {name!r} lies in the output {str(path)!r}, and would be lost. Give another name."
+            )
+
+
+def _is_within(path: Path, other: Path) -> bool:
+    """Whether a path is another one, however it is spelled or linked, or lies in it."""
+    real = path.resolve()
+    return other.exists() and any(one.exists() and one.samefile(other) for one in (real, *real.parents))
 
 
 def write_text(path: Path, parts: Iterable[str]):
@@ -94,9 +133,16 @@ def write_text(path: Path, parts: Iterable[str]):
 
 
 def write_json(path: Path, value: Any):
-    """Write JSON, indented. Infinity and NaN, which JSON does not have, become null."""
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(path, [text, "\n"])
+    """Write indented JSON: see `to_json`."""
+    write_text(path, [to_json(value, indent=2), "\n"])
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """JSON as every command writes it. Infinity and NaN, which JSON does not have, become null."""
+    try:
+        return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(value):

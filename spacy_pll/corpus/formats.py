@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Union
 import numpy as np
 from spacy.tokens import DocBin
 
+from .files import to_json
 from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, format_of
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, column_order
 
@@ -45,7 +46,7 @@ class JsonLines:
 
 
 def _json_line(row: dict) -> bytes:
-    return json.dumps(row, ensure_ascii=False).encode("utf8") + b"\n"
+    return to_json(row).encode("utf8") + b"\n"
 
 
 class ProdigyTasks(JsonLines):
@@ -118,7 +119,9 @@ class TsvTable(CsvTable):
 def _cell(value):
     if isinstance(value, list) and all(isinstance(x, str) for x in value):
         return " ".join(value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # as in JSON
+    return to_json(value) if isinstance(value, list | dict | bool) else value
 
 
 class SpacyDocs:

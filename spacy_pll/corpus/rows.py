@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from spacy.tokens import Doc, Token
 
 from ..component import PLLScorer
-from ..extensions import Names, pieces_by_token
+from ..extensions import Names, pieces_by_token, table_value
 from .readers import InputError, Record
 
 
@@ -65,7 +65,7 @@ class TextRows(BaseRows):
         return list(self.types)
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
-        scores = {name: doc._.get(name) for name in self.columns}
+        scores = {name: table_value(doc, name, self.names) for name in self.columns}
         yield {self.column: doc.text, **record.fields, **scores}
 
 
@@ -96,8 +96,8 @@ class TokenRows(BaseRows):
         for token in doc:
             if token.is_space:
                 continue
-            scores = {name: token._.get(name) for name in self.names.columns.values()}
-            primary = token._.get(self.names.score)
+            scores = {name: table_value(token, name, self.names) for name in self.names.columns.values()}
+            primary = table_value(token, self.names.score, self.names)
             surprisal = None if primary is None else -primary / math.log(2)  # bits
             row = {"doc": number, "token": token.i, self.column: token.text, **record.fields, **scores}
             of_pieces = {"surprisal": surprisal, "pieces": [pieces[i] for i in groups[token.i]]}
@@ -106,7 +106,8 @@ class TokenRows(BaseRows):
     def _expected(self, token: Token) -> dict[str, Any]:
         values: dict[str, Any] = {}
         if self.distribution:
-            values = {"rank": token._.get(self.names.rank), "entropy": token._.get(self.names.entropy)}
+            entropy = table_value(token, self.names.entropy, self.names)
+            values = {"rank": token._.get(self.names.rank), "entropy": entropy}
         if self.alternatives:
             found = token._.get(self.names.alternatives)
             values["alternatives"] = found and [text for text, _, _ in found]
@@ -138,7 +139,7 @@ class ListRows(TextRows):
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
         tokens = list(self._of_tokens(number, doc, record._replace(fields={})))
         lists = {name: [token[key] for token in tokens] for name, key in self.token_columns.items()}
-        scores = {name: doc._.get(name) for name in super().types}
+        scores = {name: table_value(doc, name, self.names) for name in super().types}
         yield {self.column: doc.text, **record.fields, **scores, **lists}
 
 
@@ -161,7 +162,8 @@ class ProdigyRows(BaseRows):
             for token in doc
         ]  # fmt: skip
         score, n = doc._.get(self.names.score), doc._.get(self.names.pieces)
-        scores = {name: doc._.get(name) for name in [*self.names.columns.values(), *self.expected_of_text]}
+        names = [*self.names.columns.values(), *self.expected_of_text]
+        scores = {name: table_value(doc, name, self.names) for name in names}
         meta = {**meta, "score": score / n if n else None, **scores}
         yield {"text": doc.text, **record.fields, "tokens": tokens, "meta": meta}
 

@@ -18,6 +18,7 @@ from thinc.api import get_torch_default_device
 
 from ..language_model.checksums import files_digest
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
+from .files import check_target
 from .formats import Format, Rows, find_format
 from .readers import PARQUET, STANDARD_STREAM, Record, list_files, read_records
 from .resumable import ResumableOutput
@@ -94,10 +95,13 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     resume (bool): Continue an interrupted run. If the output is complete, nothing is done.
     force (bool): Replace existing results.
     RAISES (InputError): The input cannot be read, or the output cannot hold these rows.
+    RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
     RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
     """
     output_format = find_format(output_path, ROWS[run.rows])
+    check_target(Path(output_path), run.input_path)
     parts = ResumableOutput(Path(output_path), resume, force)
+    check_target(parts.folder, run.input_path, folder=True)
     nlp = run.make_pipeline()
     with _standard_input_as_file(run) as path:
         typed = Path(output_path).suffix.lower() == PARQUET

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import ray.data
 
+from ..corpus.files import to_json
 from ..corpus.parquet.columns import SCALARS, ColumnType, is_text
 from ..corpus.parquet.reader import open_parquet, read_batches, read_schema
 from ..corpus.readers import PARQUET, READERS, STANDARD_STREAM, InputError, Record, format_of, list_files, read_records
@@ -184,4 +185,4 @@ def _tables(file: TextFile, corpus: CorpusFiles) -> Iterator[pa.Table]:
 
 
 def _as_text(value) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if value is None or isinstance(value, str) else to_json(value)

@@ -11,7 +11,7 @@ from pathlib import Path
 import ray.data
 from ray.data.exceptions import ExecutionTimeoutError
 
-from ..corpus.files import write_json
+from ..corpus.files import check_target, write_json
 from ..corpus.readers import PARQUET, InputError
 from ..corpus.resumable import MANIFEST
 from ..corpus.rows import check_columns
@@ -49,6 +49,7 @@ def score_to_parquet(
     output = Path(output_path)
     if output.suffix.lower() != PARQUET or output.is_file():
         raise InputError(f"With --engine ray OUTPUT must be a folder that ends in .parquet. It is {output_path!r}.")
+    check_target(output, input_path, folder=True)
     if output.exists() and not force:
         raise InputError(f"{output} exists. Replace it with --force, or choose another name.")
     if settings.model and Path(settings.model).exists():  # workers may have another working directory

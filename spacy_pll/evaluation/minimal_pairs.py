@@ -129,7 +129,14 @@ def wins(
 
     scores (dict[str, TextScore]): The scores of each sentence, one per metric, in the order of `metrics`.
     YIELDS (tuple[str, float array of shape (pairs,)]): A metric, and the `outcomes` under it.
+    RAISES (InputError): A sentence has no wordpiece, so it has no score.
     """
+    for sentence in (sentence for pair in pairs for sentence in pair[:2]):
+        if not scores[sentence].pieces:
+            raise InputError(
+                f"The sentence {sentence!r} has no wordpiece under this model's tokenizer, so its pair has no outcome. "
+                "Leave this pair out."
+            )
     for i, metric in enumerate(metrics):
         good, bad = ([scores[sentence].scores[i] for sentence in side] for side in zip(*(pair[:2] for pair in pairs)))
         yield metric, outcomes(good, bad)

@@ -36,7 +36,7 @@ class Corpus:
         windowed: bool,
         scores: dict[str, float],
     ):
-        """Add the counts of one text.
+        """Add the counts of one text. A text without a wordpiece is only counted as such.
 
         pieces_per_word (int array, shape (words,)): Number of wordpieces of each word.
         ids (int array, shape (pieces,)): Ids of the scored wordpieces.
@@ -45,7 +45,9 @@ class Corpus:
         scores (dict[str, float]): The pseudo-log-likelihood of the text under each metric, natural log.
         """
         self.texts += 1
-        self.empty += not len(ids)
+        if not len(ids):
+            self.empty += 1
+            return
         self.windowed += bool(windowed)
         self.words += len(pieces_per_word)
         self.split += int((pieces_per_word > 1).sum())

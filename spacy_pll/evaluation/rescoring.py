@@ -100,14 +100,18 @@ def _references(row: dict, place: str, several: bool) -> list[str]:
 def ranking(first_pass: np.ndarray, pll: np.ndarray, weight: float) -> np.ndarray:
     """The indices of the hypotheses, best first. int, shape (hypotheses,).
 
-    Ties are ordered by the first-pass score, then by their order in the list.
+    Ties are ordered by the first-pass score, then by their order in the list. A hypothesis without a wordpiece has no
+    score (NaN), and comes last.
     """
     return np.lexsort((-first_pass, -interpolate(first_pass, pll, weight)))
 
 
 def interpolate(first_pass: np.ndarray, pll: np.ndarray, weight: float) -> np.ndarray:
-    """The second-pass scores, natural log up to a constant (Salazar et al. 2020, section 3)."""
-    return first_pass + weight * pll
+    """The second-pass scores, natural log up to a constant (Salazar et al. 2020, section 3).
+
+    With weight 0, the first pass decides, also about hypotheses without a PLL (NaN).
+    """
+    return first_pass + weight * pll if weight else first_pass
 
 
 def corpus_value(counts: Sequence[np.ndarray], chosen: Sequence[int], measure: Measure) -> float:

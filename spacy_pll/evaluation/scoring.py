@@ -1,5 +1,6 @@
 """The scores that evaluations start from: one record per distinct text."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -13,11 +14,11 @@ from ..extensions import Names
 class TextScore(NamedTuple):
     """The scores of a whole text."""
 
-    scores: tuple[float, ...]  # one per metric: natural log, summed over wordpieces
+    scores: tuple[float, ...]  # one per metric: natural log, summed over wordpieces; NaN without a wordpiece
     pieces: int  # number of scored wordpieces
 
     def per_piece(self) -> "TextScore":
-        """The same with means over wordpieces instead of sums. An empty text keeps its 0.0."""
+        """The same with means over wordpieces instead of sums. A text without a wordpiece keeps its NaN."""
         return self._replace(scores=tuple(score / max(1, self.pieces) for score in self.scores))
 
 
@@ -36,8 +37,7 @@ def score_distinct(
     texts (Iterable[str]): Similar texts should be neighbours: masked contexts that are equal within a batch run once.
     progress (Callable): Wraps the iterator over the scores; its second argument is their number.
     n_process (int): Worker processes, as for `nlp.pipe`.
-    RETURNS (dict[str, TextScore]): By text, in the order in which the texts first occur. A text without a wordpiece
-        scores 0.0, the logarithm of an empty product.
+    RETURNS (dict[str, TextScore]): By text, in the order in which the texts first occur.
     RAISES (ValueError): A text has words, and none of them was scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
@@ -55,4 +55,5 @@ def text_score(doc: Doc, names: Names) -> TextScore:
             f"Nothing was scored in the text {doc.text[:100]!r}. If the pipeline's `pll` component has the setting "
             "`targets`, or leaves out spans of the text, use one that scores whole texts."
         )
-    return TextScore(tuple(score or 0.0 for score in scores), doc._.get(names.pieces) or 0)
+    pieces = doc._.get(names.pieces) or 0
+    return TextScore(tuple(scores if pieces else (math.nan,) * len(scores)), pieces)

@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..corpus.readers import InputError, Record, read_records
-from ..extensions import find_names
+from ..extensions import find_names, table_value
 
 SLOT = re.compile(r"_{2,}")
 
@@ -74,7 +74,8 @@ def file_rows(records: Iterable[Record], attr: str) -> list[dict[str, Any]]:
                 row[key] = as_number(value)
         if isinstance(text, Doc) and is_scored(text, attr):
             names = find_names([text], attr)
-            row.update({name: text._.get(name) for name in [*names.columns.values(), names.pieces, names.perplexity]})
+            columns = [*names.columns.values(), names.pieces, names.perplexity]
+            row.update({name: table_value(text, name, names) for name in columns})
         rows.append(row)
     return rows
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spacy.tokens import Doc, Token
 
 from ..analysis.visualize.expected import format_percent, readable_alternatives
-from ..extensions import find_names, pieces_by_token
+from ..extensions import find_names, pieces_by_token, table_value
 
 if TYPE_CHECKING:
     from ..analysis.comparison import Comparison
@@ -33,8 +33,8 @@ def token_rows(docs: Sequence[Doc], attr: str) -> list[dict[str, Any]]:
             row["token"] = token.text
             if record is not None:
                 row["wordpieces"] = " ".join(record["pieces"][i] for i in groups[token.i])
-            row.update({heading: token._.get(name) for heading, name in names.columns.items()})
-            row.update(rank=token._.get(names.rank), entropy=token._.get(names.entropy))
+            row.update({heading: table_value(token, name, names) for heading, name in names.columns.items()})
+            row.update(rank=token._.get(names.rank), entropy=table_value(token, names.entropy, names))
             row["expected"] = name_alternatives(readable_alternatives(token, names))
             rows.append(row)
     empty = {name for name in ("rank", "entropy", "expected") if all(row[name] in (None, "") for row in rows)}
@@ -64,6 +64,8 @@ def segment_rows(comparison: "Comparison") -> list[dict[str, Any]]:
 
 def say_difference(difference: float) -> str:
     """Which of two versions has the higher score, as Markdown. difference (float): That of b minus that of a."""
+    if math.isinf(difference):
+        return f"The **{'first' if difference > 0 else 'second'}** version has no wordpiece, so it has no score."
     if round(difference, 2) == 0:
         return "Both versions have the same score."
     higher = "second" if difference > 0 else "first"

@@ -1,8 +1,11 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll import compare
+from spacy_pll.analysis.visualize import render_comparison
 
 from ..conftest import SENTENCES, odd_text
 
@@ -52,9 +55,21 @@ def test_segments_cover_both_texts_and_sum_to_the_difference(nlp):
         for doc, side in ((found.a, "a"), (found.b, "b")):
             tokens = [token.i for segment in found.segments for token in getattr(segment, side)]
             assert tokens == list(range(len(doc)))
-        assert found.difference == pytest.approx((found.b._.pll or 0) - (found.a._.pll or 0), abs=1e-9)
+        if found.a._.pll_pieces and found.b._.pll_pieces:
+            assert found.difference == pytest.approx(found.b._.pll - found.a._.pll, abs=1e-9)
 
     check()
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\u200b"])
+def test_a_version_without_a_wordpiece_comes_last(nlp, blank):
+    """Its empty sum, 0.0, is not the better score."""
+    assert compare(nlp, blank, SENTENCES[0]).difference == math.inf
+    assert compare(nlp, SENTENCES[0], blank).difference == -math.inf
+    assert compare(nlp, " ", "\n").difference == 0
+    html = render_comparison(compare(nlp, SENTENCES[0], blank))
+    assert "one version has no wordpiece, so it has no score" in html and "inf" not in html
+    assert html.count("<small>not scored</small>") == 1
 
 
 def test_a_text_and_itself(nlp):

@@ -47,6 +47,13 @@ def test_what_was_not_scored_is_missing(make_nlp):
     ]  # fmt: skip
 
 
+def test_tokens_without_a_wordpiece_have_no_score(make_nlp):
+    """Their empty sum, 0.0, would be the best score there is."""
+    frame = to_dataframe(make_nlp("bert", distribution=True).pipe(["The  traveler", "   ", "\u200b"]))
+    assert frame["pieces"].tolist() == [1, 0, 1, 0, 0]
+    assert frame["pll"].notna().tolist() == frame["entropy"].notna().tolist() == [True, False, True, False, False]
+
+
 @pytest.mark.parametrize("texts", [[], [""], ["", ""]])
 def test_without_tokens_the_columns_are_the_same(make_nlp, texts):
     frame = to_dataframe(make_nlp("bert").pipe(texts))

@@ -137,6 +137,12 @@ def test_errors_are_messages(tmp_path, content, options, message):
     assert message in run("pairs", path, *options, fails=True).unwrapped_stderr
 
 
+def test_a_sentence_without_a_wordpiece_has_no_score(tmp_path, model_folder):
+    path = write_jsonl(tmp_path / "pairs.jsonl", blimp_row(GOOD, BAD, "a", "b"), blimp_row(GOOD, "\u200b", "a", "b"))
+    result = run("pairs", path, "--model", model_folder("bert"), fails=True)
+    assert r"The sentence '\u200b' has no wordpiece" in result.unwrapped_stderr
+
+
 def test_paths_that_hold_no_pairs(tmp_path):
     assert "There is no file or folder" in run("pairs", tmp_path / "nowhere", fails=True).unwrapped_stderr
     (tmp_path / "a.txt").write_text("text\n")

@@ -46,6 +46,13 @@ def test_against_the_attributes(tmp_path, model, make_nlp):
         assert figures["pppl_per_word"] == pytest.approx(math.exp(-total / len(tokens)))
 
 
+def test_a_text_without_a_wordpiece_is_not_counted(tmp_path, model):
+    path = write_texts(tmp_path / "corpus.txt")
+    before = summary(tmp_path, path, *model)
+    after = summary(tmp_path, write_texts(path, [*TEXTS, "\u200b \u200b"]), *model)
+    assert after == {**before, "texts": before["texts"] + 1, "empty_texts": before["empty_texts"] + 1}
+
+
 def test_what_the_terminal_shows(tmp_path, model):
     result = run("ppl", write_texts(tmp_path / "corpus.txt"), *model)
     assert "words (spaCy's tokens)" in result.stdout and "per piece" in result.stdout and "word_l2r" in result.stdout

@@ -109,13 +109,21 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
 
 
 def test_an_empty_hypothesis(tmp_path, model):
-    """Silence: nothing to score, and no word right."""
-    path = write(tmp_path / "n.jsonl", {"hypotheses": [{"text": "", "score": -1}], "reference": RIGHT})
-    result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.jsonl", *model)
-    assert read(tmp_path / "o.jsonl")[0]["hypotheses"] == [
-        {"text": "", "score": -1, "pll": 0.0, "pieces": 0, "rescored": -1.0}
-    ]
-    assert figures(result.stdout, "WER")[0] == "100.00"
+    """Silence: nothing to score, and no word right. It comes last, whatever its first-pass score and the weight."""
+    silence = {"text": "", "score": -1}
+    path = write(tmp_path / "n.jsonl", {"hypotheses": [silence], "reference": RIGHT}, row(scores=(-2.0, -3.0, -9.0)))
+    lists = read(path)
+    lists[1]["hypotheses"].insert(1, {"text": " \u200b", "score": 5.0})
+    write(path, *lists)
+    for weight in ("1", "-1"):
+        result = run("rescore", path, f"--weight={weight}", "-o", tmp_path / "o.jsonl", "--force", *model)
+        alone, others = (entry["hypotheses"] for entry in read(tmp_path / "o.jsonl"))
+        assert alone == [{**silence, "pll": None, "pieces": 0, "rescored": None}]
+        assert others[-1] == {"text": " \u200b", "score": 5.0, "pll": None, "pieces": 0, "rescored": None}
+        assert all(hypothesis["pll"] < 0 for hypothesis in others[:-1])
+    run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", "--force", *model)
+    assert [entry["hypotheses"][0]["rescored"] for entry in read(tmp_path / "o.jsonl")] == [-1, 5.0]
+    assert "100.00" in run("rescore", write(path, lists[0]), "--weight", "1", *model).stdout
 
 
 GOOD_ROW = json.dumps(row())
@@ -156,7 +164,7 @@ def test_files_that_do_not_serve(tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n")
     result = run("rescore", tmp_path / "empty.jsonl", "--weight", "1", fails=True)
     assert "There is no n-best list" in result.unwrapped_stderr
-    result = run("rescore", path, "--weight", "1", "-o", path, fails=True)
+    result = run("rescore", path, "--weight", "1", "-o", tmp_path / "empty.jsonl", fails=True)
     assert "exists already" in result.unwrapped_stderr
     result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.csv", fails=True)
     assert "must end in .jsonl. It is" in result.unwrapped_stderr

@@ -49,9 +49,10 @@ def test_every_line_has_its_row_with_the_scores_of_the_pipeline(make_nlp, tiny, 
     rows = read_rows(tmp_path / "out.jsonl")
     assert [row["text"] for row in rows] == TEXTS
     for row, doc in zip(rows, nlp.pipe(TEXTS), strict=True):
-        assert row["pll_original"] == pytest.approx(doc._.pll_original, abs=1e-4)
-        assert row["pll_word_l2r"] == pytest.approx(doc._.pll_word_l2r, abs=1e-4)
+        assert (row["pll_original"] or 0) == pytest.approx(doc._.pll_original or 0, abs=1e-4)
+        assert (row["pll_word_l2r"] or 0) == pytest.approx(doc._.pll_word_l2r or 0, abs=1e-4)
         assert row["pll_pieces"] == doc._.pll_pieces
+        assert (row["pll_original"] is None) == (row["pppl"] is None) == (not doc._.pll_pieces)
         assert (row["pppl"] or 0) == pytest.approx(doc._.pppl or 0, rel=1e-4)
     assert not (tmp_path / "out.jsonl.parts").exists()
 

@@ -12,6 +12,11 @@ def test_prints_a_table_for_each_text(model_folder):
     assert "Bad" in result.stdout and "PPPL" in result.stdout
 
 
+def test_what_has_no_wordpiece_has_no_score(model_folder):
+    lines = run("show", "\u200b", "--distribution", "--model", model_folder("bert")).stdout.splitlines()
+    assert any("0 pieces" in line for line in lines) and not any("0.00" in line for line in lines)
+
+
 def test_metrics_are_columns(model_folder):
     result = run("show", "--metrics", "word_l2r,original", "The traveler", "--model", model_folder("bert"))
     assert "word_l2r   original" in result.stdout

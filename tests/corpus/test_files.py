@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from spacy_pll.corpus.files import atomic_folder, check_output, write_csv, write_json, write_text
+from spacy_pll.corpus.files import atomic_folder, check_output, check_target, write_csv, write_json, write_text
 
 
 def test_the_ending_says_which_files_to_write(tmp_path):
@@ -23,6 +23,46 @@ def test_existing_output_is_kept_unless_forced(tmp_path):
     assert check_output(tmp_path / "a.csv", (".csv",), True) == [tmp_path / "a.csv"]
     with pytest.raises(IsADirectoryError, match="is a folder. Name a file"):
         check_output(tmp_path / "folder.csv", (".csv",), True)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("in.csv", "is the input '.*in.csv', or lies in it"),
+        ("folder/../in.csv", "is the input '.*in.csv', or lies in it"),
+        ("twin.csv", "is the input '.*in.csv', or lies in it"),
+        ("linked/in.csv", "is the input '.*in.csv', or lies in it"),
+        ("link.csv", "is a link, a device or a pipe"),
+        ("/dev/null", "is a link, a device or a pipe"),
+        ("corpus/new/out.csv", "is the input '.*corpus', or lies in it"),
+        ("folder", "The input '.*b.csv' lies in the output '.*folder'"),
+        ("in.csv/out.csv", "no folder that you may write to"),
+    ],
+)
+def test_an_output_that_would_destroy_something_is_refused(tmp_path, output, message):
+    for name in ("corpus/a.csv", "folder/b.csv", "in.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text\nprecious\n")
+    (tmp_path / "link.csv").symlink_to("other.csv")
+    (tmp_path / "twin.csv").hardlink_to(tmp_path / "in.csv")
+    (tmp_path / "linked").symlink_to(tmp_path)
+    inputs = [str(tmp_path / name) for name in ("corpus", "folder/b.csv", "in.csv")]
+    with pytest.raises((OSError, ValueError), match=message):
+        check_target(tmp_path / output, None, "-", *inputs, folder=output == "folder")
+    for name in ("out.csv", "new/out.csv", "in.jsonl"):
+        check_target(tmp_path / name, *inputs)
+
+
+def test_a_folder_in_which_one_may_not_write(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write everywhere
+    with pytest.raises(OSError, match="cannot be written: '.*' is no folder that you may write to"):
+        check_target(tmp_path / "new" / "out.csv")
+
+
+def test_a_device_has_no_ending(tmp_path):
+    (tmp_path / "stream").symlink_to("/dev/stdout")
+    with pytest.raises(OSError, match="is a link, a device or a pipe, and would be replaced. Name a file"):
+        check_output(tmp_path / "stream", (".json", ".csv"), True)
 
 
 def test_a_file_appears_complete_or_not_at_all(tmp_path):

@@ -56,6 +56,19 @@ def test_a_row_per_text_with_lists_for_its_tokens(rows):
     assert row["token_pieces"] == [token["pieces"] for token in tokens]
 
 
+@pytest.mark.parametrize("text", ["", "   ", "\u200b"])
+def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
+    """Its empty sum, 0.0, would be the best score there is."""
+    nlp = make_nlp("bert", keep_pieces=True, distribution=True)
+    doc, scorer = nlp(text), nlp.get_pipe("pll")
+    for cls in (TextRows, TokenRows, ListRows, ProdigyRows):
+        for row in cls.of(scorer, "text")(0, doc, Record("", "", {})):
+            values = {**row, **row.get("meta", {})}
+            names = {"pll", "pppl", "pll_entropy", "pll_top1", "surprisal", "rank", "entropy", "score"} & values.keys()
+            assert names and {values[name] for name in names} == {None}, cls
+            assert row.get("token_pll", []) == [None] * len(row.get("tokens", [])) or cls is not ListRows
+
+
 def test_tasks_for_prodigy(rows):
     doc, make = rows
     _, [task] = make(ProdigyRows)

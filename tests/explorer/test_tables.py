@@ -63,7 +63,13 @@ def test_segments_and_candidates(make_nlp):
 
 @pytest.mark.parametrize(
     ("difference", "words"),
-    [(2.5, "The **second** version"), (-2.5, "The **first** version"), (-0.001, "Both versions have the same")],
+    [
+        (2.5, "The **second** version"),
+        (-2.5, "The **first** version"),
+        (-0.001, "Both versions have the same"),
+        (math.inf, "The **first** version has no wordpiece"),
+        (-math.inf, "The **second** version has no wordpiece"),
+    ],
 )
 def test_the_better_version_is_named(difference, words):
     assert say_difference(difference).startswith(words)

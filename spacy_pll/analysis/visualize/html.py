@@ -3,6 +3,7 @@
 Whatever comes from a text, a model or a caller is escaped: here by `escape`, in `page.html` by Jinja.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape
@@ -14,7 +15,7 @@ from spacy import displacy
 from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
 
-from ...extensions import Names, exp_or_inf, find_names, select_columns
+from ...extensions import Names, exp_or_inf, find_names, select_columns, table_value
 from .expected import expected_html, expected_text, has_expected
 from .pieces import Piece, get_pieces
 from .scale import VMIN, check_vmin, colour_step, step_starts
@@ -206,9 +207,10 @@ def _doc_html(doc: Doc | Span, view: View, number: int | None = None) -> str:
     names, columns = view.names, view.columns
     pieces = get_pieces(doc, names, columns)
     n_pieces = doc._.get(names.pieces) or 0
-    scores = " ".join("" if (score := doc._.get(name)) is None else repr(score) for name in columns.values())
+    totals = {name: table_value(doc, name, names) for name in columns.values()}
+    scores = " ".join("" if score is None else repr(score) for score in totals.values())
     rows = "".join(
-        f'<div class="row">{_sum_html(heading, doc._.get(name), n_pieces, None if i else number)}'
+        f'<div class="row">{_sum_html(heading, totals[name], n_pieces, None if i else number)}'
         f"{_text_html(doc, name, pieces, view)}</div>"
         for i, (heading, name) in enumerate(columns.items())
     )
@@ -238,13 +240,14 @@ def _comparison_html(comparison: "Comparison", view: View) -> str:
     """Two versions: their scores at the side, then one column per segment."""
     a, b, name = comparison.a, comparison.b, comparison.attribute
     sums = "".join(
-        _sum_html(label, doc._.get(name), doc._.get(view.names.pieces) or 0) for label, doc in (("a", a), ("b", b))
+        _sum_html(label, table_value(doc, name, view.names), doc._.get(view.names.pieces) or 0)
+        for label, doc in (("a", a), ("b", b))
     )
     difference = format_difference(comparison.difference)
-    sums += (
-        f'<div class="sum" title="{difference} nats: the sum of the numbers below the segments">'
-        f'<span class="metric">b − a</span><b>{difference}</b></div>'
-    )
+    about = f"{difference} nats: the sum of the numbers below the segments"
+    if math.isinf(comparison.difference):
+        difference, about = "–", "one version has no wordpiece, so it has no score"
+    sums += f'<div class="sum" title="{about}"><span class="metric">b − a</span><b>{difference}</b></div>'
     pieces_a, pieces_b = (get_pieces(doc, view.names, view.columns) for doc in (a, b))
     highest = max((abs(segment.difference) for segment in comparison.segments), default=0.0) or 1.0
     segments = "".join(

@@ -1,0 +1,116 @@
+"""What all commands do about the files that they read and write."""
+
+import json
+
+import pytest
+
+from .conftest import run
+
+ROWS = {
+    "score": {"text": "A word."},
+    "render": {"text": "A word."},
+    "ppl": {"text": "A word."},
+    "agree": {"text": "A word."},
+    "pairs": {"sentence_good": "A word.", "sentence_bad": "Word a."},
+    "rescore": {"hypotheses": [{"text": "A word.", "score": -1.0}], "reference": "A word."},
+}
+OUTPUTS = {"score": "jsonl", "render": "html", "rescore": "jsonl"}
+
+
+def arguments(command, source, output, *options):
+    """A call that fails if it gets as far as to load the model."""
+    model = ("none", "none") if command == "agree" else ()
+    to = (output,) if command in ("score", "render") else ("-o", output)
+    weight = ("--weight", "1") if command == "rescore" else ()
+    more = () if command == "agree" else ("--model", "none")
+    return [command, *model, source, *to, *weight, *more, *options]
+
+
+@pytest.fixture
+def source(tmp_path):
+    def write(command):
+        path = tmp_path / f"{command}.jsonl"
+        path.write_text(json.dumps(ROWS[command]) + "\n")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("command", ROWS)
+def test_no_input_is_overwritten(command, source, tmp_path):
+    """By its name, by another spelling, in a folder that is read, through a link: not even with --force."""
+    path = source(command)
+    before = path.read_bytes()
+    ending = OUTPUTS.get(command, "json")
+    (tmp_path / f"link.{ending}").symlink_to(path)
+    same = [path, tmp_path / "." / "x" / ".." / path.name] if ending == "jsonl" else []
+    for name in same:
+        result = run(*arguments(command, path, name, "--force"), fails=True)
+        assert "is the input" in result.unwrapped_stderr
+    result = run(*arguments(command, path, tmp_path / f"link.{ending}", "--force"), fails=True)
+    assert "is a link" in result.unwrapped_stderr
+    if command != "rescore":  # reads no folders
+        result = run(*arguments(command, tmp_path, tmp_path / "new" / f"out.{ending}"), fails=True)
+        assert "or lies in it" in result.unwrapped_stderr
+    assert path.read_bytes() == before and not (tmp_path / "new").exists()
+
+
+def test_the_file_that_tunes_the_weight_is_an_input(source, tmp_path):
+    path, dev = source("rescore"), tmp_path / "dev.jsonl"
+    dev.write_bytes(path.read_bytes())
+    result = run("rescore", path, "--dev", dev, "-o", dev, "--force", fails=True)
+    assert "is the input" in result.unwrapped_stderr
+
+
+def test_an_output_that_is_a_folder_is_found_before_scoring(source, tmp_path):
+    (tmp_path / "out.jsonl").mkdir()
+    result = run(*arguments("score", source("score"), tmp_path / "out.jsonl", "--force"), fails=True)
+    assert "is a folder. Name a file" in result.unwrapped_stderr
+
+
+def test_the_parts_of_a_run_that_was_interrupted_are_an_input(tmp_path):
+    part = tmp_path / "out.jsonl.parts" / "000000.jsonl"
+    part.parent.mkdir()
+    part.write_text(json.dumps(ROWS["score"]) + "\n")
+    result = run(*arguments("score", part, tmp_path / "out.jsonl", "--force"), fails=True)
+    assert "would be lost" in result.unwrapped_stderr and part.exists()
+
+
+def strict(line):
+    """JSON as the standard has it: without NaN and Infinity."""
+    return json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+@pytest.mark.parametrize("options", [(), ("--tokens",), ("--prodigy",), ("-",)])
+def test_rows_are_strict_json(options, tmp_path, model_folder):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text('{"text": "A word.", "x": NaN, "y": [1e400, {"z": -Infinity}], "ok": 1.5}\n')
+    if options == ("-",):
+        lines = run("score", path, "-", "--model", model_folder("bert")).stdout
+    else:
+        run("score", path, out, "--model", model_folder("bert"), *options)
+        lines = out.read_text()
+    for row in map(strict, lines.splitlines()):
+        assert (row["x"], row["y"], row["ok"]) == (None, [None, {"z": None}], 1.5)
+
+
+def test_a_table_has_no_nan_either(tmp_path, model_folder):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
+    path.write_text('{"text": "A word.", "x": NaN, "y": [1e400], "z": 1e400}\n')
+    run("score", path, out, "--model", model_folder("bert"))
+    assert out.read_text().splitlines()[1].startswith("A word.,,[null],,-")
+
+
+def test_reranked_lists_are_strict_json(tmp_path, model_folder):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text('{"hypotheses": [{"text": "A word.", "score": 1, "x": NaN}], "y": Infinity}\n')
+    run("rescore", path, "--weight", "1", "-o", out, "--model", model_folder("bert"))
+    row = strict(out.read_text())
+    assert row["y"] is row["hypotheses"][0]["x"] is None
+
+
+def test_a_perplexity_that_no_float_holds_is_null(tmp_path, model_folder, monkeypatch):
+    monkeypatch.setattr("spacy_pll.extensions.exp_or_inf", lambda x: float("inf"))
+    (tmp_path / "in.txt").write_text("A word.\n")
+    run("score", tmp_path / "in.txt", tmp_path / "out.jsonl", "--model", model_folder("bert"))
+    assert strict((tmp_path / "out.jsonl").read_text())["pppl"] is None
