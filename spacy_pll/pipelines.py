@@ -28,6 +28,7 @@ FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "spans": lambda name: {name: name for name in SPAN_GETTERS}[name],
     "precision": lambda name: {name: name for name in PRECISIONS}[name],
     "mask_spacing": int,
+    "component": str,
     "lang": str,
 }
 
@@ -39,6 +40,7 @@ class PipelineSettings:
 
     model (Optional[str]): Hub name or folder of a language model, or name or folder of a spaCy pipeline that has a
         `pll` component. None is the built-in English model.
+    component (Optional[str]): The name of one of several `pll` components of that pipeline. The others are left out.
     metrics (Optional[Sequence[str]]): Names in `registry.pll_metrics`; the first is the primary one.
     words (Optional[str]): What counts as a word: "spacy", "tokenizer" or "whitespace".
     spans (Optional[str]): What is read as one context: "doc", "sents" or "strided" (see `SPAN_GETTERS`).
@@ -62,6 +64,7 @@ class PipelineSettings:
     distribution: bool | None = None
     keep_pieces: bool = False
     gpu_id: int = -1
+    component: str | None = None
 
 
 def make_pipeline(settings: PipelineSettings) -> Language:
@@ -82,7 +85,12 @@ def make_pipeline(settings: PipelineSettings) -> Language:
     }
     overrides = {name: value for name, value in overrides.items() if value is not None}
     if settings.model and is_spacy_pipeline(settings.model):
-        nlp = _load_saved(settings.model, overrides, settings.precision)
+        nlp = _load_saved(settings.model, settings.component, overrides, settings.precision)
+    elif settings.component:
+        raise ValueError(
+            f"`component` names a component of a spaCy pipeline, and {settings.model or BUILTIN_NAME!r} is a language "
+            "model. Leave it out."
+        )
     else:
         nlp = spacy.blank(settings.lang)
         if settings.spans == "sents":
@@ -129,21 +137,32 @@ def is_spacy_pipeline(model: str) -> bool:
     return is_package(model) or (Path(model) / "config.cfg").is_file()
 
 
-def _load_saved(pipeline: str, overrides: dict, precision: str | None) -> Language:
-    """A saved pipeline, with some settings of its `pll` component replaced."""
+def _load_saved(pipeline: str, component: str | None, overrides: dict, precision: str | None) -> Language:
+    """A saved pipeline with one `pll` component, some settings of which are replaced."""
     folder = get_package_path(pipeline) if is_package(pipeline) else Path(pipeline)
     config_path = next(path for pattern in ("config.cfg", "*/config.cfg") for path in folder.glob(pattern))
-    components = load_config(config_path)["components"]
-    names = [name for name, component in components.items() if component.get("factory") == "pll"]
+    saved = load_config(config_path)
+    components = saved["components"]
+    names = [name for name, block in components.items() if block.get("factory") == "pll"]
     if not names:
         raise ValueError(
             f"The pipeline {pipeline!r} has no `pll` component; it has these: {', '.join(components) or 'none'}. "
             'Add one with nlp.add_pipe("pll"), and save the pipeline again with nlp.to_disk.'
         )
-    config = {f"components.{names[0]}.{setting}": value for setting, value in overrides.items()}
+    enabled = [name for name in names if name not in saved["nlp"].get("disabled", [])] or names
+    if component not in names and (component or len(enabled) > 1):
+        problem = f"no `pll` component {component!r}" if component else f"{len(enabled)} `pll` components"
+        raise ValueError(
+            f"The pipeline {pipeline!r} has {problem}. Set `component` to one of these: {', '.join(names)}."
+        )
+    chosen = component or enabled[0]
+    config = {f"components.{chosen}.{setting}": value for setting, value in overrides.items()}
     if precision:
-        config[f"components.{names[0]}.model.mixed_precision"] = precision == "bfloat16"
-    return spacy.load(pipeline, config=config)
+        config[f"components.{chosen}.model.mixed_precision"] = precision == "bfloat16"
+    nlp = spacy.load(pipeline, config=config, exclude=[name for name in names if name != chosen])
+    if chosen in nlp.disabled:
+        nlp.enable_pipe(chosen)
+    return nlp
 
 
 def get_scorer(nlp: Language) -> PLLScorer:

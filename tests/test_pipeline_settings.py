@@ -37,6 +37,36 @@ def test_settings_that_are_none_stay_as_a_saved_pipeline_has_them(make_nlp, tmp_
     assert (changed.metrics, changed.words) == (["word_l2r"], "whitespace")
 
 
+@pytest.fixture
+def two(make_nlp, tmp_path):
+    """A saved pipeline with two components, of which one has a metric of its own."""
+    nlp = make_nlp("bert", metrics=["original"])
+    make_nlp("roberta", nlp=nlp, name="second", attr="other").to_disk(tmp_path)
+    return str(tmp_path)
+
+
+def test_one_of_several_components_is_chosen_and_the_others_do_not_run(two):
+    for problem, settings in (
+        ("has 2 `pll` components", PipelineSettings(two)),
+        ("has no `pll` component 'third'", PipelineSettings(two, component="third")),
+    ):
+        with pytest.raises(ValueError, match=f"{problem}. Set `component` to one of these: pll, second"):
+            make_pipeline(settings)
+    for name, attr in (("pll", "pll"), ("second", "other")):
+        nlp = make_pipeline(PipelineSettings(two, component=name, words="whitespace"))
+        assert nlp.component_names == [name] and get_scorer(nlp).words == "whitespace"
+        assert [token._.get(attr) for token in nlp("A word.")] and list(nlp.config["components"]) == [name]
+    with pytest.raises(ValueError, match="`component` names a component of a spaCy pipeline, and 'builtin' is a lang"):
+        make_pipeline(PipelineSettings(component="pll"))
+
+
+def test_a_component_that_is_disabled(two):
+    nlp = spacy.load(two, disable=["second"])
+    nlp.to_disk(two)
+    assert make_pipeline(PipelineSettings(two)).pipe_names == ["pll"]
+    assert make_pipeline(PipelineSettings(two, component="second")).pipe_names == ["second"]
+
+
 def test_a_pipeline_without_the_component():
     with pytest.raises(ValueError, match="has no `pll` component, only \\['sentencizer'\\]. Add one"):
         nlp = spacy.blank("en")

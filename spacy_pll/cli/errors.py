@@ -1,5 +1,6 @@
 """Errors as a user at a terminal sees them: one message on standard error, no traceback, exit code 1."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +15,29 @@ def fail(message: str) -> NoReturn:
     raise SystemExit(1)
 
 
+# What the package calls by the names of the component's settings, and what to type instead.
+IN_OPTIONS = {
+    r"[Ss]et `(\w+)` to null": r"Leave out `\1`",
+    r"Set `name` in the settings of `model` to": "Give with `model`",
+    r"`get_spans` set to spacy-pll\.strided_spans\.v1": "--spans strided",
+    r"`name`": "`model`",
+    r"`(component|metrics|model|words|mask_\w+|alternatives|distribution)`": lambda found: (
+        "--" + found[1].replace("_", "-")
+    ),
+}
+
+
+def in_options(message: str) -> str:
+    """A message of the package with the options of the command line in place of the component's settings."""
+    for pattern, option in IN_OPTIONS.items():
+        message = re.sub(pattern, option, message)
+    return message
+
+
 @contextmanager
 def shown_errors() -> Iterator[None]:
     """Show the errors that a user can fix as a message. All others are defects and keep their traceback."""
     try:
         yield
     except (ImportError, OSError, ValueError) as error:
-        fail(str(error))
+        fail(in_options(str(error)))

@@ -45,6 +45,13 @@ def make_settings(
             show_default=False,
         ),
     ] = None,
+    component: Annotated[
+        str | None,
+        typer.Option(
+            help="The `pll` component to use, if --model is a spaCy pipeline that has several. The others do not run.",
+            show_default=False,
+        ),
+    ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -107,6 +114,7 @@ def make_settings(
     names = None if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
     return PipelineSettings(
         model=model,
+        component=component,
         metrics=names,
         words=words,
         spans=spans,

@@ -116,7 +116,7 @@ def test_an_empty_hypothesis(tmp_path, model):
     lists[1]["hypotheses"].insert(1, {"text": " \u200b", "score": 5.0})
     write(path, *lists)
     for weight in ("1", "-1"):
-        result = run("rescore", path, f"--weight={weight}", "-o", tmp_path / "o.jsonl", "--force", *model)
+        run("rescore", path, f"--weight={weight}", "-o", tmp_path / "o.jsonl", "--force", *model)
         alone, others = (entry["hypotheses"] for entry in read(tmp_path / "o.jsonl"))
         assert alone == [{**silence, "pll": None, "pieces": 0, "rescored": None}]
         assert others[-1] == {"text": " \u200b", "score": 5.0, "pll": None, "pieces": 0, "rescored": None}

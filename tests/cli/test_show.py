@@ -32,6 +32,29 @@ def test_a_spacy_pipeline_with_its_own_settings(make_nlp, tmp_path):
     assert "tiny\n" in result.stdout
 
 
+def test_a_spacy_pipeline_with_two_components(make_nlp, tmp_path):
+    make_nlp("roberta", nlp=make_nlp("bert"), name="second", attr="other").to_disk(tmp_path)
+    result = run("show", "A word.", "--model", tmp_path, fails=True)
+    assert "has 2 `pll` components. Set --component to one of these: pll, second" in result.unwrapped_stderr
+    header = [
+        run("show", "A word.", "--model", tmp_path, "--component", name).stdout.split()[2] for name in ("pll", "second")
+    ]
+    assert header == ["pll", "other"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--metrics", "nope"), "Set --metrics to a list of these"),
+        (("--metrics", "causal"), "Set --metrics to some of these"),
+        (("--metrics", "sentence_l2r", "--mask-spacing", "3"), "Leave out --mask-spacing, or --metrics"),
+        (("--model", "nowhere"), "or set --model to the folder that holds it. Without --model, the built-in"),
+    ],
+)
+def test_messages_name_options_not_settings(options, message):
+    assert message in run("show", "A word.", *options, fails=True).unwrapped_stderr
+
+
 def test_a_spacy_pipeline_without_the_component(tmp_path):
     import spacy
 

@@ -48,6 +48,11 @@ def shared(settings):
     return SharedPipeline(replace(settings, metrics=None, words=None))
 
 
+def test_candidates_under_one_of_several_components():
+    code = candidates_code(PipelineSettings("folder", component="second"), "The ", ["cat"], " sat.", component="second")
+    assert 'nlp.get_pipe("second").score_continuations(prefix' in code
+
+
 def test_scores(settings, shared):
     names = run(score_code(settings, TEXTS, shared.name, shared.attr))
     with shared.use(settings.metrics, settings.words) as nlp:
