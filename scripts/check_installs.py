@@ -2,7 +2,7 @@
 
     python -m build --wheel
     python scripts/check_installs.py dist/*.whl --python python3.10 python3.13 --with "transformers==4.48.*" ""
-    python scripts/check_installs.py dist/*.whl --without spacy-transformers --with "transformers>=5" -- --index-url URL
+    python scripts/check_installs.py dist/*.whl --with spacy-transformers -- --extra-index-url URL
 
 It prints a row of a Markdown table for each interpreter and each set of requirements. An environment is removed before
 the next is made. What stands after `--` goes to `pip install`: without an index of PyTorch's CPU builds, pip downloads
@@ -15,8 +15,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import zipfile
-from email import message_from_bytes
 from pathlib import Path
 
 README = Path(__file__).parents[1] / "README.md"
@@ -90,16 +88,7 @@ def run_example(python: Path | str, folder: str, example: tuple[str, str]):
         raise Failed(f"the example printed {printed!r}, and README.md shows {expected!r}")
 
 
-def requirements(wheel: Path, without: list[str]) -> list[str]:
-    """What the wheel requires, extras left out, without some packages."""
-    with zipfile.ZipFile(wheel) as files:
-        [name] = [name for name in files.namelist() if name.endswith(".dist-info/METADATA")]
-        lines = message_from_bytes(files.read(name)).get_all("Requires-Dist") or []
-    names = {line: re.match(r"[\w.-]+", line)[0] for line in lines if "extra ==" not in line}
-    return [line for line, name in names.items() if name not in without]
-
-
-def check(python: str, wheel: Path, more: list[str], without: list[str], options: list[str]) -> tuple[dict, str]:
+def check(python: str, wheel: Path, more: list[str], options: list[str]) -> tuple[dict, str]:
     """Install the wheel in a fresh environment and run the example.
 
     more (list[str]): Requirements besides those of the wheel.
@@ -110,12 +99,7 @@ def check(python: str, wheel: Path, more: list[str], without: list[str], options
         try:
             run([python, "-m", "venv", f"{folder}/env"])
             own = Path(folder, "env", "bin", "python")
-            install = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options]
-            if without:
-                run([*install, *requirements(wheel, without), *more])
-                run([*install, "--no-deps", wheel])
-            else:
-                run([*install, wheel, *more])
+            run([own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options, wheel, *more])
             versions = json.loads(run([own, "-c", VERSIONS, *SHOWN]))
             run_example(own, folder, read_example())
         except Failed as error:
@@ -132,14 +116,13 @@ def main():
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--python", nargs="+", default=[sys.executable], help="Interpreters")
     parser.add_argument("--with", nargs="+", default=[""], dest="sets", help="Sets of requirements, each in quotes")
-    parser.add_argument("--without", nargs="+", default=[], help="Packages that are left out")
     args = parser.parse_args(arguments)
     print(f"| {' | '.join(['Python', *SHOWN])} | README's first example |", flush=True)
     print("| --- " * (len(SHOWN) + 2) + "|", flush=True)
     failed = False
     for python in args.python:
         for more in args.sets:
-            versions, result = check(python, args.wheel.resolve(), more.split(), args.without, options)
+            versions, result = check(python, args.wheel.resolve(), more.split(), options)
             failed |= result.startswith("failed")
             print(f"| {' | '.join(versions.values())} | {result} |", flush=True)
     sys.exit(int(failed))

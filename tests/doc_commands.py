@@ -53,7 +53,8 @@ ONLY_CHECKED = {
     "pll explore": "shows a page until it is ended; tests/explorer/test_browser.py does so",
     "-m build": "builds a release",
     "twine ": "checks and uploads a release",
-    "git ": "changes the repository",
+    "git ": "clones or changes the repository",
+    "cd spacy-pll": "is for the reader's shell",
     "ruff ": "is run by .ci/run",
     "mypy": "is run by .ci/run",
     "mkdir": "makes a folder",
@@ -176,7 +177,7 @@ def check_project(words: list[str]):
 
 
 def check_pytest(words: list[str]):
-    markers = _setup_cfg()["tool:pytest"]["markers"]
+    markers = read_setup_cfg()["tool:pytest"]["markers"]
     for option, value in zip(words, [*words[1:], ""]):
         if option == "-m":
             assert value in markers, f"no marker {value!r}"
@@ -213,7 +214,7 @@ def check_script(path: str, *words: str):
 
 
 def check_install(words: list[str]):
-    extras = _setup_cfg()["options.extras_require"]
+    extras = read_setup_cfg()["options.extras_require"]
     for word in words:
         if word.endswith("]"):
             for extra in word.rstrip("]").partition("[")[2].split(","):
@@ -246,7 +247,7 @@ def check_block(block: Block):
             raise AssertionError(f"{block.where}: {' '.join(words)}: {error}") from error
 
 
-def _setup_cfg() -> configparser.ConfigParser:
+def read_setup_cfg() -> configparser.ConfigParser:
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
     return config

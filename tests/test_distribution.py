@@ -1,6 +1,7 @@
 """What is released: the wheel and the source distribution, built as for a release."""
 
 import configparser
+import json
 import os
 import re
 import shutil
@@ -16,8 +17,8 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ["spacy_pll", "tests", "scripts", "benchmarks", "configs", "docs", "examples", ".ci"]
-ENDINGS = (".cfg", ".cff", ".in", ".md", ".toml", ".txt", ".yml")
+FOLDERS = ["spacy_pll", "tests", "scripts", "benchmarks", "configs", "docs", "examples", ".ci", ".github"]
+ENDINGS = (".cfg", ".cff", ".in", ".md", ".py", ".toml", ".txt", ".yml")
 
 
 def files_below(folder: Path) -> set[str]:
@@ -100,6 +101,41 @@ def test_the_metadata_says_where_to_find_what(metadata):
         assert f"Programming Language :: Python :: 3.{minor}" in classifiers
     assert metadata["Requires-Python"] == ">=3.10"
     assert metadata.get_payload().startswith("# spacy-pll")
+
+
+def test_the_page_on_package_indexes_has_full_links(metadata):
+    """Those of README.md, under the only name of the repository."""
+    page, readme = metadata.get_payload(), (ROOT / "README.md").read_text(encoding="utf8")
+    targets = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", page)
+    expected = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", readme)
+    url = metadata["Home-page"]
+    for (picture, target), (_, relative) in zip(targets, expected, strict=True):
+        assert target == (relative if "://" in relative else f"{url}/{'raw' if picture else 'blob'}/HEAD/{relative}")
+    assert len([target for _, target in targets if target.startswith(url)]) > 20
+    assert page.count("](") == readme.count("](")
+
+
+def test_installing_it_leaves_transformers_as_it_is(archives):
+    """In the environment of this test, which has transformers 5 unless it is that for spacy-transformers.
+
+    Nothing of it needs to be fetched: what the package requires is there.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--dry-run",
+        "--no-index",
+        "--quiet",
+        "--report",
+        "-",
+        archives[1],
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    changed = {one["metadata"]["name"] for one in json.loads(done.stdout)["install"]}
+    assert changed <= {"spacy-pll"}
 
 
 def test_the_core_tests_pass_in_the_source_distribution(archives, tmp_path):

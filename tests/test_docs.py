@@ -29,6 +29,7 @@ from .doc_commands import (
     make_inputs,
     make_runner,
     make_stand_ins,
+    read_setup_cfg,
     reason_not_run,
     slow_part,
 )
@@ -50,14 +51,10 @@ from .doc_examples import (
 BLOCKS = {page: read_blocks(page) for page in PAGES}
 UNIVERSE = ROOT / "docs" / "universe.json"
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-# [text][name], and what defines the name at the end of the page.
-REFERENCE = re.compile(r"\[[^\]]*\]\[([^\]]+)\]")
-DEFINITION = re.compile(r"^\[([^\]]+)\]: (\S+)$", re.MULTILINE)
-# A link to a file of this repository, in the form that README.md and the metadata need on package indexes.
-OWN = re.compile(
-    r"https://(?:github\.com/spacy-pll/spacy-pll/blob|raw\.githubusercontent\.com/spacy-pll/spacy-pll)/main/([^\s)\"#?]+)"
-)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+URL = read_setup_cfg()["metadata"]["url"]
+# What names a file of this repository with its full address; pages do so nowhere.
+OWN = re.compile(rf"{re.escape(URL)}/(?:blob|raw|tree)/(?:HEAD|main)/([^\s)\"#?]+)")
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -138,33 +135,27 @@ def test_the_lists_of_exceptions_hold_nothing_that_no_page_has(part):
 
 @PAGE
 def test_links_lead_somewhere(page):
-    for target in LINK.findall(read_prose(page)):
+    """In a checkout, too: pages name files of the repository by relative links."""
+    prose = read_prose(page)
+    assert not OWN.search(prose) and not re.search(r"^\[[^\]]+\]: ", prose, re.MULTILINE)
+    for target in LINK.findall(prose):
         path, _, anchor = target.partition("#")
-        own = OWN.fullmatch(path)
-        if target.startswith("https://") and not own:
+        if target.startswith("https://"):
             continue
-        file = ROOT / own[1] if own else (page.parent / path).resolve() if path else page
-        assert file.exists(), f"{page.name}: {target}"
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists() and file.is_relative_to(ROOT), f"{page.name}: {target}"
         if anchor:
             headings = re.findall(r"^#+ (.*)$", read_prose(file), re.MULTILINE)
             assert anchor in map(slug, headings), f"{page.name}: {target}"
 
 
-def test_the_readme_has_no_link_that_breaks_on_a_package_index():
-    prose = read_prose(ROOT / "README.md")
-    defined = dict(DEFINITION.findall(prose))
-    assert set(REFERENCE.findall(prose)) == defined.keys()
-    targets = [*LINK.findall(prose), *defined.values()]
-    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
-    pictures = re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", read_prose(ROOT / "README.md"))
-    assert pictures and all("//raw.githubusercontent.com/" in target for target in pictures)
-
-
-def test_links_into_this_repository_name_files_that_are_there():
-    files = [*PAGES, *(ROOT / name for name in ("setup.cfg", "CITATION.cff", "CHANGELOG.md", "docs/universe.json"))]
-    named = {path for file in files for path in OWN.findall(file.read_text(encoding="utf8"))}
-    assert {"CHANGELOG.md", "docs/README.md", "docs/souvenir.svg"} <= named
-    assert [path for path in named if not (ROOT / path).is_file()] == []
+def test_the_repository_has_one_name():
+    """That of setup.cfg: in the command that clones it, and in the entry for spaCy Universe."""
+    universe = srsly.read_json(UNIVERSE)
+    assert f"git clone {URL} &&" in (ROOT / "README.md").read_text(encoding="utf8")
+    assert URL.endswith(f"/{universe['github']}")
+    named = [OWN.fullmatch(universe[name]) for name in ("url", "image")]
+    assert all(named) and all((ROOT / found[1]).is_file() for found in named)
 
 
 def slug(heading: str) -> str:
@@ -212,7 +203,7 @@ def test_citation_names_this_version():
 
 def test_the_readme_stays_short():
     text = (ROOT / "README.md").read_text(encoding="utf8")
-    assert len(DEFINITION.sub("", text).rstrip().splitlines()) <= 170
+    assert len(text.splitlines()) <= 170
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,7 @@ def test_each_import_is_declared(config, third_party):
 
 def test_nothing_is_declared_without_need(config, third_party):
     needed = set().union(*(distributions(name) for name in third_party))
-    # It is imported only if a config names one of its span getters, and the package works without it.
-    assert requirements(config["options"]["install_requires"]) - needed == {"spacy-transformers"}
+    assert requirements(config["options"]["install_requires"]) - needed == set()
 
 
 def pins(name: str) -> dict:
@@ -98,20 +97,16 @@ def pins(name: str) -> dict:
     return {normalised(one.name): one for one in pinned}
 
 
-@pytest.mark.parametrize(
-    ("name", "without"),
-    [
-        ("constraints.txt", set()),
-        ("constraints-oldest.txt", set()),
-        ("constraints-newest.txt", {"spacy-transformers"}),  # the file says why
-    ],
-)
-def test_constraints_are_of_versions_that_are_allowed(bounds, name, without):
-    pinned = pins(name)
-    assert set(bounds) - set(pinned) == without
-    for package in set(bounds) - without:
+@pytest.mark.parametrize("path", sorted(ROOT.glob("constraints*.txt")), ids=lambda path: path.stem)
+def test_constraints_are_of_versions_that_are_allowed(bounds, path):
+    pinned = pins(path.name)
+    for package in set(bounds) & set(pinned):
         (pin,) = pinned[package].specifier
         assert bounds[package].contains(pin.version), package
+    if path.stem == "constraints-spacy-transformers":
+        assert not pinned.items() & pins("constraints.txt").items(), "only what differs"
+    else:
+        assert set(bounds) <= set(pinned)
 
 
 def test_the_oldest_constraints_are_the_lower_bounds(bounds):
@@ -121,6 +116,13 @@ def test_the_oldest_constraints_are_the_lower_bounds(bounds):
         (lower,) = [bound for bound in allowed if bound.operator == ">="]
         # constraints-oldest.txt says why another torch is tried.
         assert package == "torch" or Version(lower.version) == Version(pin.version), package
+
+
+def test_the_tested_spacy_transformers_is_the_oldest_that_is_allowed(config):
+    extra = Requirement(config["options.extras_require"]["spacy-transformers"].strip())
+    (pin,) = pins("constraints-spacy-transformers.txt")["spacy-transformers"].specifier
+    (lower,) = [bound for bound in extra.specifier if bound.operator == ">="]
+    assert Version(lower.version) == Version(pin.version)
 
 
 @pytest.mark.parametrize(
