@@ -31,7 +31,7 @@ from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sampl
 from spacy_pll.evaluation.published_texts import brown_paragraphs, read_brown, read_eventsadapt
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, some_orders
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
-from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 

@@ -36,6 +36,7 @@ DEFAULT_CONFIG: dict[str, Any] = {
     "keep_pieces": False,
     "max_batch_tokens": None,
     "mask_spacing": None,
+    "mask_margin": None,
     "alternatives": 0,
     "distribution": False,
 }
@@ -59,6 +60,7 @@ def make_pll(
     keep_pieces: bool,
     max_batch_tokens: int | None,
     mask_spacing: int | None,
+    mask_margin: int | None,
     alternatives: int,
     distribution: bool,
 ) -> "PLLScorer":
@@ -85,6 +87,7 @@ def make_pll(
         keep_pieces=keep_pieces,
         max_batch_tokens=max_batch_tokens,
         mask_spacing=mask_spacing,
+        mask_margin=mask_margin,
         alternatives=alternatives,
         distribution=distribution,
         make_doc=_DocMaker(nlp),
@@ -135,6 +138,10 @@ class PLLScorer(Predictor, Pipe):
         if their masked pieces are at least this many pieces apart. A context then takes about
         `mask_spacing` passes, whatever its length, and the scores are nearly the same. For
         metrics that mask within words. None: each word by itself, the exact scores.
+    mask_margin (Optional[int]): Read all masks of a context in one forward pass: the context once, and beside it, for
+        each masked set, a group of the masked pieces and this many pieces on each side. 0 is the fastest; the wider
+        the margin, the closer are the scores to the exact ones (docs/one-pass.md). For metrics that mask within
+        words, and not together with `mask_spacing`. None: the exact scores.
     alternatives (int): How many alternatives to each token to keep: the model's most probable
         pieces in the place of the token's first piece, under the primary metric.
     distribution (bool): Also keep the rank of each token and the entropy of the model's
@@ -156,6 +163,7 @@ class PLLScorer(Predictor, Pipe):
         keep_pieces: bool = False,
         max_batch_tokens: int | None = None,
         mask_spacing: int | None = None,
+        mask_margin: int | None = None,
         alternatives: int = 0,
         distribution: bool = False,
         make_doc: Callable[[str], Doc] | None = None,
@@ -171,6 +179,7 @@ class PLLScorer(Predictor, Pipe):
             keep_pieces=keep_pieces,
             max_batch_tokens=max_batch_tokens,
             mask_spacing=mask_spacing,
+            mask_margin=mask_margin,
             alternatives=alternatives,
             distribution=distribution,
         )
@@ -219,7 +228,7 @@ class PLLScorer(Predictor, Pipe):
         YIELDS (Doc): The docs, in order. A doc that fails goes to the error handler
             and is not yielded, as in spaCy's own components. The others are.
         """
-        self.model.load()  # if that fails, it is not the fault of a doc
+        self.prepare()  # if that fails, it is not the fault of a doc
         pending: deque[tuple[list[Doc], PendingBatch | None]] = deque()
         for docs in minibatch(stream, batch_size):
             pending.append((docs, self._try_to_submit(docs)))
@@ -324,7 +333,7 @@ class PLLScorer(Predictor, Pipe):
 
     def initialize(self, get_examples: Callable[..., Any] | None = None, *, nlp: Language | None = None) -> None:
         """Load the language model, so that the first doc does not have to wait for it."""
-        self.model.load()
+        self.prepare()
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
         """Serialize the language model. exclude (Iterable[str]): "model" leaves it out."""

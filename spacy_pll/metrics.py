@@ -13,7 +13,7 @@ so that another package can add one. It may have these attributes:
     model_kind (str): the kind of language model that it needs; default "masked"
     within_words (bool): whether each row masks its target and otherwise only pieces of the
         target's word, whatever the other words are. Only such rows can share a forward pass
-        (`mask_spacing`). If a metric does not have it, its rows are checked when they are merged.
+        (`mask_spacing`, `mask_margin`). If a metric does not have it, its rows are checked when they share one.
     masks_nothing (bool): whether it masks nothing at all. Then all pieces of a context are scored in one row, and
         the function is not called.
 
@@ -214,13 +214,13 @@ def masks_within_words(metric: Metric) -> bool | None:
     return within_words
 
 
-def check_mask_spacing(metric_name: str) -> None:
-    """RAISES (ValueError): The metric declares that its rows cannot share a forward pass."""
+def check_within_words(metric_name: str, setting: str) -> None:
+    """RAISES (ValueError): The metric declares that its rows cannot share a forward pass, as a setting asks."""
     if masks_within_words(get_metric(metric_name)) is False:
         able = [name for name, metric in pll_metrics.get_all().items() if masks_within_words(metric)]
         raise ValueError(
-            f"The metric {metric_name!r} does not mask within words, so with `mask_spacing` its forward passes cannot "
-            f"be shared. Set `mask_spacing` to null, or `metrics` to some of these: {', '.join(sorted(able))}."
+            f"The metric {metric_name!r} does not mask within words, so with `{setting}` its forward passes cannot "
+            f"be shared. Set `{setting}` to null, or `metrics` to some of these: {', '.join(sorted(able))}."
         )
 
 

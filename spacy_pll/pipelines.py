@@ -29,6 +29,7 @@ FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "precision": lambda name: {name: name for name in PRECISIONS}[name],
     "mask_spacing": int,
     "component": str,
+    "mask_margin": int,
     "lang": str,
 }
 
@@ -46,7 +47,7 @@ class PipelineSettings:
     spans (Optional[str]): What is read as one context: "doc", "sents" or "strided" (see `SPAN_GETTERS`).
     lang (str): Language of spaCy's tokenizer. Not used if `model` is a spaCy pipeline.
     precision (Optional[str]): "float32" or "bfloat16" (forward passes under autocast).
-    mask_spacing (Optional[int]): The component's setting of that name.
+    mask_spacing, mask_margin (Optional[int]): The component's settings of these names.
     alternatives (Optional[int]): How many alternatives to each token to keep.
     distribution (Optional[bool]): Also keep the rank of each token and the entropy of the model's prediction.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
@@ -60,6 +61,7 @@ class PipelineSettings:
     lang: str = "en"
     precision: str | None = None
     mask_spacing: int | None = None
+    mask_margin: int | None = None
     alternatives: int | None = None
     distribution: bool | None = None
     keep_pieces: bool = False
@@ -79,6 +81,7 @@ def make_pipeline(settings: PipelineSettings) -> Language:
         "words": settings.words,
         "get_spans": SPAN_GETTERS.get(settings.spans) if settings.spans else None,
         "mask_spacing": settings.mask_spacing,
+        "mask_margin": settings.mask_margin,
         "alternatives": settings.alternatives,
         "distribution": settings.distribution,
         "keep_pieces": settings.keep_pieces or None,
@@ -104,7 +107,7 @@ def make_pipeline(settings: PipelineSettings) -> Language:
 def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
     """The settings of a pipeline from a short text: a model, and settings after commas.
 
-    scorer (str): Such as "builtin" or "bert-base-cased,mask_spacing=16". Names of several metrics are separated by "+".
+    scorer (str): Such as "builtin" or "bert-base-cased,mask_margin=1". Names of several metrics are separated by "+".
     defaults (Any): Settings that the text need not give.
     RAISES (ValueError): A setting is unknown, or has a value of another type.
     """

@@ -11,10 +11,12 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from .language_model.protocol import LanguageModel, PendingLogProbs
-from .metrics import BoolArray, FloatArray, IntArray, check_mask_spacing, get_metric
+from .metrics import BoolArray, FloatArray, IntArray, check_within_words, get_metric
 from .scoring.distributions import Distributions, n_rows
+from .scoring.groups import GroupBatch, GroupPlan
 from .scoring.piece_texts import PieceTexts
-from .scoring.plan import Batch, Plan, make_plans
+from .scoring.plan import Batch, Plan
+from .scoring.plans import make_plans
 from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
@@ -59,7 +61,7 @@ class PendingBatch:
     """Docs whose forward passes have been submitted. The plans' contexts are those of all docs, in order."""
 
     docs: list[PendingDoc]
-    passes: list[tuple[Plan, PendingLogProbs]]
+    passes: list[tuple[Plan | GroupPlan, PendingLogProbs]]
 
 
 class Predictor:
@@ -79,6 +81,7 @@ class Predictor:
         keep_pieces: bool,
         max_batch_tokens: int | None,
         mask_spacing: int | None,
+        mask_margin: int | None,
         alternatives: int,
         distribution: bool,
     ):
@@ -93,6 +96,16 @@ class Predictor:
                 f"`mask_spacing` must be 1 or more pieces, or null for exact scores. It is {mask_spacing}. The "
                 "wider the spacing, the closer are the scores to exact ones (docs/metrics.md)."
             )
+        if mask_margin is not None and mask_margin < 0:
+            raise ValueError(
+                "`mask_margin` must be 0 or more pieces, or null for exact scores. The wider the margin, the closer "
+                f"are the scores to exact ones (docs/one-pass.md). It is {mask_margin}."
+            )
+        if mask_margin is not None and mask_spacing is not None:
+            raise ValueError(
+                f"`mask_margin` ({mask_margin}) and `mask_spacing` ({mask_spacing}) are two ways to save passes. "
+                "Set one of them to null."
+            )
         if alternatives < 0:
             raise ValueError(f"`alternatives` must be 0 or more. It is {alternatives}.")
         if not hasattr(model, "submit"):
@@ -105,14 +118,16 @@ class Predictor:
         self.keep_pieces = keep_pieces
         self.max_batch_tokens = max_batch_tokens
         self.mask_spacing = mask_spacing
+        self.mask_margin = mask_margin
         self.alternatives = alternatives
         self.distribution = distribution
         self.counts: Counter[str] = Counter()  # the work so far: forward "rows", "ids" in them, "padding" and "targets"
         self._warned: set[str] = set()  # what has been warned of
         for metric in metrics:
             model.check_serves(metric, get_metric(metric))
-            if mask_spacing is not None:
-                check_mask_spacing(metric)
+            for setting, value in (("mask_spacing", mask_spacing), ("mask_margin", mask_margin)):
+                if value is not None:
+                    check_within_words(metric, setting)
 
     @property
     def n_alternatives(self) -> int | None:
@@ -123,6 +138,15 @@ class Predictor:
     def _n_rows(self) -> int:
         """How many values there are for each piece."""
         return len(self.metrics) + n_rows(self.n_alternatives)
+
+    def prepare(self) -> None:
+        """Load the model, unless that is done.
+
+        RAISES (ValueError): The model cannot be used, or not with these settings.
+        """
+        self.model.load()
+        if self.mask_margin is not None:
+            self.model.check_groups()
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:
         """Score docs without changing them."""
@@ -143,7 +167,7 @@ class Predictor:
         self, docs: list[Doc], spans_of: list[list[Span]], targets_of: Sequence[BoolArray | None]
     ) -> PendingBatch:
         """The same, with each doc read in the given spans. Of its tokens the targets are scored, or all."""
-        self.model.load()
+        self.prepare()
         pending = []
         for doc, spans, targets in zip(docs, spans_of, targets_of, strict=True):
             wordpieces = [get_wordpieces(span, self.model.tokenizer, self.words) for span in spans]
@@ -233,20 +257,21 @@ class Predictor:
     def _run(self, contexts: list[Context]) -> list[tuple[Plan, PendingLogProbs]]:
         """Submit the forward passes for some contexts."""
         metrics = [get_metric(name) for name in self.metrics]
-        max_tokens = self.max_batch_tokens or self.model.max_batch_tokens
         passes = []
-        for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing):
+        for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing, self.mask_margin):
+            limits = self.model.check_groups() if isinstance(plan, GroupPlan) else self.model
+            max_tokens = self.max_batch_tokens or limits.max_batch_tokens
             batches = plan.batches(
-                max_tokens, self.model.max_batch_targets, self.model.pad_id, self.model.pads, self.n_alternatives
+                max_tokens, self.model.max_batch_targets, self.model.pad_id, limits.pads, self.n_alternatives
             )
             passes.append((plan, self.model.submit(map(self._counted, batches))))
             plan.release_inputs()
         return passes
 
-    def _counted(self, batch: Batch) -> Batch:
+    def _counted(self, batch: Batch | GroupBatch) -> Batch | GroupBatch:
         self.counts["rows"] += len(batch.ids)
-        self.counts["ids"] += int(batch.lengths.sum())
-        self.counts["padding"] += int(batch.ids.size - batch.lengths.sum())
+        self.counts["ids"] += batch.n_ids
+        self.counts["padding"] += batch.ids.size - batch.n_ids
         self.counts["targets"] += len(batch.target)
         return batch
 
@@ -303,6 +328,7 @@ class Predictor:
             "end": pieces.end.tolist(),
             "token": pieces.token.tolist(),
             "mask_spacing": self.mask_spacing,
+            "mask_margin": self.mask_margin,
             "scores": {metric: row.tolist() for metric, row in zip(self.metrics, pieces.scores)},
             **more,
         }

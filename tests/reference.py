@@ -195,3 +195,40 @@ def score_spaced(doc, transformer, tokenizer, metric, words, spacing):
             for target in sets[masked]:
                 out[target] = answers[kept[target]]
     return out, tokens, len(passes)
+
+
+def score_grouped(doc, transformer, tokenizer, metric, words, margin, first_position=0):
+    """The same with a group for each masked set, by itself beside the unmasked text: ids, positions and a mask are
+    given to transformers.
+
+    first_position: What the model's position ids begin with.
+    """
+    ids, kept, word, tokens = read(doc, tokenizer, words)
+    n = len(ids)
+    out = []
+    for target in range(len(kept)):
+        masked = {kept[i] for i in range(len(kept)) if is_masked(metric, i, target, word)}
+        group = [i for i in range(n) if any(abs(i - m) <= margin for m in masked)]
+        positions = [*range(n), *group]
+        members = [tokenizer.mask_token_id if i in masked else ids[i] for i in group]
+        sees = torch.zeros(len(positions), len(positions))
+        for a in range(len(positions)):
+            for b in range(len(positions)):
+                if a < n:
+                    sees[a, b] = b < n
+                else:
+                    sees[a, b] = b >= n or b not in group
+        slot = n + group.index(kept[target])
+        logits = _with_mask(transformer, [*ids, *members], [p + first_position for p in positions], sees)[slot]
+        out.append(logits.double().log_softmax(-1)[ids[kept[target]]].item())
+    return out, tokens
+
+
+@torch.inference_mode()
+def _with_mask(transformer, ids, positions, sees):
+    from transformers import __version__
+
+    new = int(__version__.split(".")[0]) >= 5
+    mask = torch.where(sees.bool(), 0.0, torch.finfo(torch.float32).min)[None, None] if new else sees[None]
+    inputs = {"input_ids": torch.tensor([ids]), "position_ids": torch.tensor([positions]), "attention_mask": mask}
+    return transformer(**inputs, token_type_ids=torch.zeros(1, len(ids), dtype=torch.long)).logits[0]

@@ -85,7 +85,6 @@ def test_interrupted_and_used_again(make_nlp, expected):
             done.append(doc.text)
     assert 0 < len(done) < len(TEXTS) and done == TEXTS[: len(done)]
     model.loaded.forward.run = forward
-    assert not any(module._forward_hooks for module in model.transformer.modules())
     for doc in nlp.pipe(TEXTS):
         np.testing.assert_allclose(scores(doc), expected[doc.text], atol=1e-5)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.util import registry
 
-from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, any_order, check_mask_spacing, get_metric
+from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, any_order, check_within_words, get_metric
 
 from .reference import is_masked
 
@@ -88,15 +88,15 @@ def test_a_words_any_order_rows_do_not_depend_on_where_it_stands():
 @pytest.mark.parametrize("name", ["sentence_l2r", "causal"])
 def test_metrics_that_cannot_share_passes_say_so(name):
     with pytest.raises(ValueError, match=f"{name}' does not mask within words.*`mask_spacing` to null.*word_any_order"):
-        check_mask_spacing(name)
+        check_within_words(name, "mask_spacing")
 
 
 def test_metrics_that_share_passes_or_do_not_say():
     for name in WITHIN_WORDS:
-        check_mask_spacing(name)
+        check_within_words(name, "mask_spacing")
     registry.pll_metrics.register("silent", func=lambda word: get_metric("original")(word))
     try:
-        check_mask_spacing("silent")
+        check_within_words("silent", "mask_spacing")
     finally:
         del catalogue.REGISTRY["spacy", "pll_metrics", "silent"]
 

@@ -22,7 +22,7 @@ def agree_cli(
         str,
         typer.Argument(
             help="A hub name or folder of a model, a spaCy pipeline, or builtin. Settings can follow after commas: "
-            "builtin,mask_spacing=16 or bert-base-cased,precision=bfloat16.",
+            "builtin,mask_margin=1 or bert-base-cased,precision=bfloat16.",
             show_default=False,
         ),
     ],

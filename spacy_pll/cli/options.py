@@ -81,6 +81,16 @@ def make_settings(
             show_default=False,
         ),
     ] = None,
+    mask_margin: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Read all masks of a text in one forward pass, each with this many wordpieces on each side. 0 is the "
+            "fastest, and a wider margin is closer to the exact scores: `pll agree --margins` measures it on your "
+            "texts. [default: exact scores]",
+            show_default=False,
+        ),
+    ] = None,
     alternatives: Annotated[
         int | None,
         typer.Option(
@@ -121,6 +131,7 @@ def make_settings(
         lang=lang,
         precision=precision,
         mask_spacing=mask_spacing,
+        mask_margin=mask_margin,
         alternatives=alternatives,
         distribution=distribution,
         gpu_id=gpu_id,

@@ -89,6 +89,7 @@ def pairs_cli(
             "model": settings.model or "builtin",
             "words": scorer.words,
             "mask_spacing": scorer.mask_spacing,
+            "mask_margin": scorer.mask_margin,
             "per_piece": per_piece,
             "sample": sample,
             "bootstrap": bootstrap,

@@ -62,6 +62,7 @@ def ppl_cli(
             "model": settings.model or "builtin",
             "words": scorer.words,
             "mask_spacing": scorer.mask_spacing,
+            "mask_margin": scorer.mask_margin,
         }
         for file in files:
             write_json(file, {"settings": used, **result})

@@ -119,6 +119,7 @@ def _describe(label: str, scorer: PLLScorer, seconds: float) -> dict[str, Any]:
         "metric": scorer.metrics[0],
         "words": scorer.words,
         "mask_spacing": scorer.mask_spacing,
+        "mask_margin": scorer.mask_margin,
         "seconds": seconds,
         "forward_pieces": scorer.counts["ids"],
         "forward_passes": scorer.counts["rows"],

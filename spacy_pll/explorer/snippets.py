@@ -83,6 +83,7 @@ def pipeline_code(settings: PipelineSettings, component: str = "pll") -> str:
         "words": settings.words,
         "get_spans": SPAN_GETTERS[settings.spans] if settings.spans else None,
         "mask_spacing": settings.mask_spacing,
+        "mask_margin": settings.mask_margin,
         "alternatives": settings.alternatives,
         "distribution": settings.distribution,
         "keep_pieces": settings.keep_pieces or None,

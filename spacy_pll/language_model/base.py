@@ -1,7 +1,9 @@
 """A language model of transformers: settings, loading on first use, running, saving."""
 
 import logging
+import os
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,19 +16,33 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..metrics import Metric, pll_metrics
+from ..scoring.groups import GROUP_ROW, GroupBatch
 from ..scoring.plan import Batch
 from . import BUILTIN
-from . import forward as forward_module
-from .capabilities import find_capabilities, make_trial, sees_what_follows
+from .capabilities import find_capabilities, make_group_trial, make_trial, rows_share_passes, sees_what_follows
 from .card import card_languages
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embeddings_of
 from .checksums import check_checksums, write_checksums
-from .forward import Forward
+from .forward import Forward, one_thread_after_fork
 from .log_probs import PendingLogProbs, TargetLogProbs
 from .memory import batch_limits, is_out_of_memory
+from .protocol import GroupLimits
 
 logger = logging.getLogger(__name__)
+
+# Held while a model is loaded. It belongs to the module, so that a model can be pickled.
+_loading = threading.RLock()
+
+
+def _new_lock() -> None:
+    global _loading
+    _loading = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # Another thread may have held the lock at the moment of the fork, and that thread does not exist in the child.
+    os.register_at_fork(after_in_child=_new_lock)
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,7 @@ class TransformerLanguageModel:
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
         self.languages: frozenset[str] = frozenset()  # that the model's card names; empty until it is loaded
+        self._groups: GroupLimits | None = None  # once passes with groups were tried
         self._max_ids: int | None = None  # the most ids in a pass that fitted into memory after one did not
 
     @property
@@ -152,7 +169,7 @@ class TransformerLanguageModel:
         RAISES (ValueError): The model cannot be used to score text; the message says why.
         """
         if self.loaded is None:
-            with forward_module.lock:
+            with _loading:
                 if self.loaded is None:
                     source = self.name or str(BUILTIN)
                     self._load(source, self.revision, self.tokenizer_config, self.transformer_config)
@@ -161,7 +178,7 @@ class TransformerLanguageModel:
 
     def _load(self, source: str, revision: str | None, tokenizer_config: dict, transformer_config: dict) -> None:
         self.languages = card_languages(source, revision)
-        forward_module.one_thread_after_fork()
+        one_thread_after_fork()
         checkpoint = read_checkpoint(
             source,
             self.auto_class,
@@ -172,7 +189,7 @@ class TransformerLanguageModel:
         )
         to_device(checkpoint.transformer, get_torch_default_device())
         self.loaded = self._prepare(checkpoint, source)
-        self._max_ids = None
+        self._max_ids = self._groups = None
 
     def _prepare(self, checkpoint: Checkpoint, source: str) -> LoadedModel:
         """Find out what the model allows.
@@ -212,6 +229,28 @@ class TransformerLanguageModel:
             int(transformer.device.type == "cuda"),  # a GPU works while the host prepares the next docs
         )
 
+    def check_groups(self) -> GroupLimits:
+        """What limits passes with groups, for the setting `mask_margin`. The model is tried on first use.
+
+        RAISES (ValueError): The architecture cannot read them.
+        """
+        loaded = self.load()
+        if self._groups is None:
+            with _loading, torch.inference_mode(), loaded.forward.in_float32():
+                trial = make_group_trial(loaded.tokenizer, loaded.max_length, self.hf_tokenizer.mask_token_id)
+                pads = rows_share_passes(loaded.log_probs, trial, loaded.pad_id)
+            if pads is None:
+                raise ValueError(
+                    f"The model {self.title} ({type(self.transformer).__name__}) cannot read all masks in one pass, as "
+                    "`mask_margin` asks: in a trial, its scores were not the exact ones. Set `mask_margin` to null. "
+                    "For approximate scores of long texts, set `mask_spacing` to 16, or choose a model of another "
+                    "architecture (docs/models.md)."
+                )
+            row = GROUP_ROW * loaded.max_length  # attention that is not fused needs memory for the longer row
+            tokens = batch_limits(self.transformer, loaded.device, row)[0]
+            self._groups = GroupLimits(pads, min(tokens, loaded.max_batch_tokens))
+        return self._groups
+
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         """RAISES (ValueError): A model with this config and tokenizer is of another kind."""
         check_kind(config, self.configs, self.kind, self.example, source)
@@ -226,7 +265,7 @@ class TransformerLanguageModel:
         """What computes the log-probabilities of targets."""
         return TargetLogProbs(forward, self.shift)
 
-    def submit(self, batches: Iterable[Batch]) -> PendingLogProbs:
+    def submit(self, batches: Iterable[Batch | GroupBatch]) -> PendingLogProbs:
         """Run forward passes, one after the other, without waiting for their results.
 
         batches (Iterable[Batch]): The next batch is made while the device works on those before.
@@ -234,7 +273,7 @@ class TransformerLanguageModel:
         return PendingLogProbs([self.log_probabilities(batch) for batch in batches])
 
     @torch.inference_mode()
-    def log_probabilities(self, batch: Batch) -> torch.Tensor:
+    def log_probabilities(self, batch: Batch | GroupBatch) -> torch.Tensor:
         """Natural-log probability of each target id at its position. float32, shape (targets,), on the device.
 
         With `Batch.n_alternatives`, the shape is (rows, targets): the rows of `Distributions` follow.

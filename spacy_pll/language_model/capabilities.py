@@ -5,13 +5,17 @@ between architectures nor look like one.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from ..scoring.plan import Batch
+from ..metrics import original
+from ..scoring.groups import GroupPlan
+from ..scoring.mask_blocks import MaskBlock
+from ..scoring.plan import Batch, Plan
+from ..scoring.windows import Context
 from .checks import check_finite
 from .forward import Forward
 
@@ -19,7 +23,7 @@ from .forward import Forward
 LONG_TEXT = "This is the longer of two texts, to see what padding does."
 SHORT_TEXT = "Two texts."
 
-LogProbs = Callable[[Batch], torch.Tensor]
+LogProbs = Callable[[Any], torch.Tensor]  # of a Batch or GroupBatch
 
 
 class Capabilities(NamedTuple):
@@ -75,7 +79,8 @@ def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, sourc
     pads = forward.takes_mask and _matches_reference(log_probs, trial.together, reference)
     try:
         for narrowing in Forward.narrowings:
-            forward.narrowing = narrowing
+            if not _has(forward, narrowing):
+                continue
             # There are fewer positions than ids, so an operation that mixes narrowed states with others fails.
             if _matches_reference(log_probs, trial.alone, reference) and (
                 not pads or _matches_reference(log_probs, trial.together, reference)
@@ -84,6 +89,15 @@ def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, sourc
         return Capabilities(None, pads)
     finally:
         forward.narrowing = None
+
+
+def _has(forward: Forward, narrowing: str) -> bool:
+    """Set a saving, if the model has the parts for it."""
+    try:
+        forward.narrowing = narrowing
+    except AttributeError:
+        return False
+    return True
 
 
 def _matches_reference(log_probs: LogProbs, batch: Batch, reference: torch.Tensor) -> bool:
@@ -109,3 +123,69 @@ def sees_what_follows(log_probs: LogProbs, ids: np.ndarray, n_embeddings: int) -
     )
     # A left-to-right model repeats the same sums, so at most a last digit differs.
     return abs(after - before) > 1e-5
+
+
+class GroupTrial(NamedTuple):
+    """A longer and a shorter context, with some masked pieces each."""
+
+    contexts: list[Context]
+    blocks: list[MaskBlock]
+    mask_id: int
+
+    def plan(self, contexts: int, margin: int | None, rows: int = 2) -> Plan | GroupPlan:
+        """Some of the contexts, the last ones, with some of their masked pieces; with groups or, exactly, without."""
+        number = range(len(self.contexts) - contexts, len(self.contexts))
+        blocks = [self.blocks[c].select(np.arange(len(self.blocks[c].masked)) < rows) for c in number]
+        if margin is None:
+            return Plan(self.contexts, blocks, 1, self.mask_id)
+        return GroupPlan(self.contexts, blocks, 1, self.mask_id, margin)
+
+
+def make_group_trial(tokenizer: Tokenizer, max_length: int, mask_id: int) -> GroupTrial:
+    """The long one is longer than most windows of local attention, so that these are tried, too."""
+    contexts, blocks = [], []
+    for c, text in enumerate([" ".join([LONG_TEXT] * 12), LONG_TEXT]):
+        encoding = tokenizer.encode(text)
+        own = np.flatnonzero(~np.array(encoding.special_tokens_mask, dtype=bool))
+        excess = max(0, len(encoding.ids) - max_length)
+        n = len(own) - excess
+        ids = np.delete(np.array(encoding.ids, dtype=np.int32), own[n:])
+        context = Context(ids, int(own[0]), np.arange(n), np.ones(n, dtype=bool), 0, 0)
+        rows = original(context.word)
+        some = np.array([n // 2, n - 1]) if n > 1 else np.array([0])
+        number, ones = np.arange(len(some)), np.ones(len(some))
+        blocks.append(MaskBlock(c, 0, 0, rows.masked[some], number, some, ones, ones.astype(bool)))
+        contexts.append(context)
+    return GroupTrial(contexts, blocks, mask_id)
+
+
+def rows_share_passes(log_probs: LogProbs, trial: GroupTrial, pad_id: int) -> bool | None:
+    """Try whether a model reads passes with groups as it should.
+
+    A group that is the whole context must give the scores of the exact pass. And the scores of a small group must not
+    depend on the other groups in its row, neither directly nor by way of the content.
+
+    RETURNS (Optional[bool]): Whether several rows may share a pass; None: the model cannot read such passes.
+    """
+    exact = _scores(log_probs, trial.plan(2, None), pad_id, False)
+    whole = max(len(context) for context in trial.contexts)
+    alone = _scores(log_probs, trial.plan(2, 0, rows=1), pad_id, False)
+    assert exact is not None
+    for pads in (True, False):
+        found = _scores(log_probs, trial.plan(2, whole), pad_id, pads)
+        beside = _scores(log_probs, trial.plan(2, 0), pad_id, pads)
+        if found is None or beside is None or alone is None:
+            continue
+        if np.allclose(found, exact, rtol=1e-4, atol=1e-4) and np.allclose(beside[alone != 0], alone[alone != 0], 1e-4):
+            return pads
+    return None
+
+
+def _scores(log_probs: LogProbs, plan: Plan | GroupPlan, pad_id: int, pads: bool) -> np.ndarray | None:
+    """The scores of all pieces, one after the other; None if the model cannot run."""
+    limit = 10**6
+    try:
+        answers = [log_probs(batch).float().cpu().numpy() for batch in plan.batches(limit, limit, pad_id, pads)]
+    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
+        return None
+    return np.concatenate(plan.scores(np.concatenate(answers)[None]), axis=1)

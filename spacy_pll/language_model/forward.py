@@ -2,30 +2,21 @@
 
 import inspect
 import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
+from .group_attention import GroupAttention
 from .onednn import OneDNNLinear, is_faster_here
-
-# Held while a model is loaded or runs with its hooks set. It belongs to the module, so that a model can be pickled.
-lock = threading.RLock()
-
-
-def _new_lock() -> None:
-    global lock
-    lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    # Another thread may have held the lock at the moment of the fork, and that thread does not exist in the child.
-    os.register_at_fork(after_in_child=_new_lock)
+from .true_positions import set_hooks, true_positions
 
 _IMPORTED_IN = os.getpid()
 
@@ -47,15 +38,38 @@ def one_thread_after_fork() -> bool:
 FEED_FORWARD = ("mlp", "ffn", "feed_forward")
 
 
+@dataclass(frozen=True)
+class _Targets:
+    """What the hooks of a model leave of the hidden states in the pass that is running."""
+
+    forward: "Forward"  # the one that runs: the model may have hooks of several
+    row: torch.Tensor
+    position: torch.Tensor
+    shape: list[int]  # of the last feed-forward part's input, while that runs
+
+
+# Each thread has its own, so threads may run a model at the same time, and a forked process begins without one.
+_targets: ContextVar[_Targets | None] = ContextVar("targets", default=None)
+
+
+class Groups(NamedTuple):
+    """The layout of a pass with groups, as in `scoring.groups.GroupBatch`."""
+
+    content: int
+    true: np.ndarray
+    group: np.ndarray
+    block: int
+
+
 class Forward:
     """Runs a transformers model, and leaves out work that no target needs.
 
     The head of a language model, and the feed-forward part of its last layer, treat each position
     by itself, so they only need the positions of the targets. Hooks narrow the hidden states
     (rows, length, width) down to (1, positions, width), as if those positions were one row, and
-    the model's own code does the rest. `narrowing` names the method that sets the hooks, one of
-    `narrowings`, or is None. `capabilities.find_capabilities` finds by trying which of them leaves
-    the logits of an architecture as they are.
+    the model's own code does the rest. They are set once, and do nothing in passes of others.
+    `narrowing` names the method that sets them, one of `narrowings`, or is None.
+    `capabilities.find_capabilities` finds by trying which of them leaves the logits of an architecture as they are.
 
     model (PreTrainedModel): On its device, in evaluation mode.
     """
@@ -65,9 +79,28 @@ class Forward:
 
     def __init__(self, model: PreTrainedModel):
         self.model = model
-        self.narrowing: str | None = None
+        self._narrowing: str | None = None
+        self._hooks: list[RemovableHandle] = []
         self._parameters = set(inspect.signature(model.forward).parameters)
+        self._reads_true_positions = False
         self.set_arithmetic()
+
+    @property
+    def narrowing(self) -> str | None:
+        """What runs at the targets alone.
+
+        RAISES (AttributeError): When it is set: the model has no such part.
+        """
+        return self._narrowing
+
+    @narrowing.setter
+    def narrowing(self, name: str | None) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        self._narrowing, self._hooks = None, []
+        if name is not None:
+            self._hooks = getattr(self, name)()
+            self._narrowing = name
 
     def set_arithmetic(self, mixed_precision: bool = False, compile: bool = False) -> None:
         """Set how the model's matrix products are computed. By default: in float32, by the fastest library here.
@@ -82,6 +115,15 @@ class Forward:
             for layer in self._layers()[:-1]:
                 layer.compile(dynamic=True)
 
+    @contextmanager
+    def in_float32(self) -> Iterator[None]:
+        """Compute in float32 whatever the settings, for a trial: rounding must not look like a difference."""
+        mixed_precision, self.mixed_precision = self.mixed_precision, False
+        try:
+            yield
+        finally:
+            self.mixed_precision = mixed_precision
+
     def __getstate__(self) -> dict:
         return {**vars(self), "_onednn": None}
 
@@ -95,14 +137,21 @@ class Forward:
         return "attention_mask" in self._parameters
 
     def logits(
-        self, ids: np.ndarray, lengths: np.ndarray, row: np.ndarray, position: np.ndarray, *others: np.ndarray
+        self,
+        ids: np.ndarray,
+        lengths: np.ndarray,
+        row: np.ndarray,
+        position: np.ndarray,
+        *others: np.ndarray,
+        groups: Groups | None = None,
     ) -> list[torch.Tensor]:
         """The logits at some positions. float32, shape (positions, vocabulary), on the device.
 
         ids (int array, shape (rows, longest)): What is read.
-        lengths (int array, shape (rows,)): The rest of a row is padding.
+        lengths (int array, shape (rows,)): The rest of a row is padding. With groups, the rest of its content.
         row, position (int arrays, shape (positions,)): Where.
         others (int or bool arrays): Other arrays that are needed on the device. They are copied together with the rest.
+        groups (Optional[Groups]): Read the ids as content and groups.
         RETURNS (list[Tensor]): The logits, and the other arrays as int64.
         RAISES (RuntimeError): This is a worker process, and the model is on a GPU.
         """
@@ -111,12 +160,19 @@ class Forward:
                 "Worker processes cannot use the GPU that the parent process holds. Use nlp.pipe(..., n_process=1) "
                 "on a GPU, or spacy.require_cpu() before the pipeline is made."
             )
-        inputs, lengths_, row_, position_, *rest = self.upload(ids, lengths, row, position, *others)
+        layout = () if groups is None else (groups.true, groups.group)
+        inputs, lengths_, row_, position_, *rest = self.upload(ids, lengths, row, position, *layout, *others)
+        run = partial(self.run, inputs, lengths_)
+        if groups is not None:
+            true, group, *rest = rest
+            run = partial(self.run_groups, inputs, lengths_, groups.content, true, group, groups.block)
         if self.narrowing is None:
-            return [self.run(inputs, lengths_)[row_, position_].float(), *rest]
-        # All threads share the modules that the hooks are set on.
-        with lock, getattr(self, self.narrowing)(row_, position_):
-            return [self.run(inputs, lengths_)[0].float(), *rest]
+            return [run()[row_, position_].float(), *rest]
+        token = _targets.set(_Targets(self, row_, position_, []))
+        try:
+            return [run()[0].float(), *rest]
+        finally:
+            _targets.reset(token)
 
     def upload(self, *arrays: np.ndarray) -> list[torch.Tensor]:
         """Arrays as int64 tensors on the device, in one copy that the host does not wait for."""
@@ -128,14 +184,40 @@ class Forward:
 
     def run(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """One forward pass of the model. Logits, shape (rows, longest, vocabulary), or narrowed by hooks."""
-        arguments: dict[str, Any] = {"input_ids": ids}
+        arguments: dict[str, Any] = {}
         if self.takes_mask:
             mask = torch.arange(ids.shape[1], device=ids.device)[None] < lengths[:, None]
             arguments["attention_mask"] = mask.long()
+        return self._run(ids, arguments)
+
+    def run_groups(
+        self,
+        ids: torch.Tensor,
+        lengths: torch.Tensor,
+        content: int,
+        true: torch.Tensor,
+        group: torch.Tensor,
+        block: int,
+    ) -> torch.Tensor:
+        """One forward pass with groups. `GroupAttention` describes the arguments."""
+        if not self._reads_true_positions:
+            set_hooks(self.model)
+            self._reads_true_positions = True
+        arguments: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if self.takes_mask else {}
+        if "position_ids" in self._parameters:
+            arguments["position_ids"] = true
+        if "token_type_ids" in self._parameters and any("token_type" in n for n, _ in self.model.named_modules()):
+            # By default a model takes them from a list that is as long as its positions. A row may be longer.
+            arguments["token_type_ids"] = torch.zeros_like(ids)
+        with true_positions(true), GroupAttention(lengths, content, true, group, block):
+            return self._run(ids, arguments)
+
+    def _run(self, ids: torch.Tensor, arguments: dict[str, Any]) -> torch.Tensor:
         if "use_cache" in self._parameters:
             arguments["use_cache"] = False
         with self._arithmetic():
-            return self.model(**arguments, return_dict=True).logits
+            logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
+        return logits
 
     def _arithmetic(self) -> AbstractContextManager:
         """The context in which the model's matrix products are computed."""
@@ -148,37 +230,55 @@ class Forward:
             return self._onednn
         return nullcontext()
 
-    def before_head(self, row: torch.Tensor, position: torch.Tensor) -> AbstractContextManager:
+    def before_head(self) -> list[RemovableHandle]:
         """Narrow the head alone."""
-        return _hooked(self.model.base_model.register_forward_hook(_narrow_output(row, position)))
+        return [self.model.base_model.register_forward_hook(self._narrow_output)]
 
-    def after_last_attention(self, row: torch.Tensor, position: torch.Tensor) -> AbstractContextManager:
+    def after_last_attention(self) -> list[RemovableHandle]:
         """Narrow everything after the last attention: in BERT and similar models, with the residual sum."""
-        attention = self._layers()[-1].get_submodule("attention")
-        return _hooked(attention.register_forward_hook(_narrow_output(row, position)))
+        return [self._layers()[-1].get_submodule("attention").register_forward_hook(self._narrow_output)]
 
-    def around_last_feed_forward(self, row: torch.Tensor, position: torch.Tensor) -> AbstractContextManager:
+    def around_last_feed_forward(self) -> list[RemovableHandle]:
         """Narrow the last feed-forward part and the head. Between them a residual of full length is added."""
         layer = self._layers()[-1]
         block = next((getattr(layer, name) for name in FEED_FORWARD if hasattr(layer, name)), None)
         if block is None:
             raise AttributeError(f"{type(layer).__name__} has none of {', '.join(FEED_FORWARD)}")
-        shape: list[int] = []
+        return [
+            block.register_forward_pre_hook(self._narrow_input),
+            block.register_forward_hook(self._widen_output),
+            self.model.base_model.register_forward_hook(self._narrow_output),
+        ]
 
-        def narrow(module, args):
-            shape[:] = args[0].shape
-            return args[0][row, position][None], *args[1:]
+    def _own_targets(self) -> _Targets | None:
+        targets = _targets.get()
+        return targets if targets is not None and targets.forward is self else None
 
-        def widen(module, args, output):
-            full = output.new_zeros(*shape[:-1], output.shape[-1])
-            full[row, position] = output[0]
-            return full
+    def _narrow_input(self, module: Any, args: tuple) -> tuple | None:
+        if (targets := self._own_targets()) is None:
+            return None
+        targets.shape[:] = args[0].shape
+        return args[0][targets.row, targets.position][None], *args[1:]
 
-        return _hooked(
-            block.register_forward_pre_hook(narrow),
-            block.register_forward_hook(widen),
-            self.model.base_model.register_forward_hook(_narrow_output(row, position)),
-        )
+    def _widen_output(self, module: Any, args: tuple, output: torch.Tensor) -> torch.Tensor | None:
+        if (targets := self._own_targets()) is None:
+            return None
+        full = output.new_zeros(*targets.shape[:-1], output.shape[-1])
+        full[targets.row, targets.position] = output[0]
+        return full
+
+    def _narrow_output(self, module: Any, args: tuple, output: Any) -> Any:
+        """Keep a module's hidden states, its first output, at the targets only."""
+        if (targets := self._own_targets()) is None:
+            return None
+        row, position = targets.row, targets.position
+        if isinstance(output, torch.Tensor):
+            return output[row, position][None]
+        if isinstance(output, tuple):
+            return output[0][row, position][None], *output[1:]
+        key = next(iter(output))
+        output[key] = output[key][row, position][None]
+        return output
 
     def _layers(self) -> torch.nn.ModuleList:
         """The longest list of modules in the encoder.
@@ -189,28 +289,3 @@ class Forward:
         if not lists:
             raise AttributeError(f"{type(self.model).__name__} has no list of layers")
         return max(lists, key=len)
-
-
-def _narrow_output(row: torch.Tensor, position: torch.Tensor) -> Callable:
-    """A hook that keeps a module's hidden states, its first output, at some positions only."""
-
-    def hook(module, args, output):
-        if isinstance(output, torch.Tensor):
-            return output[row, position][None]
-        if isinstance(output, tuple):
-            return output[0][row, position][None], *output[1:]
-        key = next(iter(output))
-        output[key] = output[key][row, position][None]
-        return output
-
-    return hook
-
-
-@contextmanager
-def _hooked(*handles: RemovableHandle) -> Iterator[None]:
-    """Remove the hooks again, whatever happens."""
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()

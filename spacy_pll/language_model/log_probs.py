@@ -4,8 +4,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ..scoring.groups import GroupBatch
 from ..scoring.plan import Batch
-from .forward import Forward
+from .forward import Forward, Groups
 
 # How many rows of logits are described at once on a CPU: what fits into its cache takes a quarter of the time.
 CPU_ROWS = 64
@@ -25,20 +26,25 @@ class TargetLogProbs:
         self.forward = forward
         self.shift = shift
 
-    def __call__(self, batch: Batch) -> torch.Tensor:
+    def __call__(self, batch: Batch | GroupBatch) -> torch.Tensor:
         """Natural log. float32, shape (targets,), on the device.
 
         If the batch asks for alternatives, the shape is (rows, targets): below the row of log-probabilities are those
         of `Distributions`.
         """
         logits, target = self.forward.logits(
-            batch.ids, batch.lengths, batch.row, batch.position - self.shift, batch.target
+            batch.ids, batch.lengths, batch.row, batch.position - self.shift, batch.target, groups=groups_of(batch)
         )
         log_sum = logits.logsumexp(dim=1)
         log_probs = logits.gather(1, target[:, None])[:, 0] - log_sum
         if batch.n_alternatives is None:
             return log_probs
         return torch.cat([log_probs[None], describe(logits, log_sum, target, batch.n_alternatives)])
+
+
+def groups_of(batch: Batch | GroupBatch) -> Groups | None:
+    """The layout of a pass with groups; None for a plain one."""
+    return Groups(batch.content, batch.true, batch.group, batch.block) if isinstance(batch, GroupBatch) else None
 
 
 def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> torch.Tensor:

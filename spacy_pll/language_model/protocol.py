@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..metrics import Metric
+from ..scoring.groups import GroupBatch
 from ..scoring.plan import Batch
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ class PendingLogProbs(Protocol):
         The first row holds the log-probabilities. If `Batch.n_alternatives` is not None, the rows of
         `scoring.distributions.Distributions` follow.
         """
+
+
+class GroupLimits(NamedTuple):
+    """What a model allows in passes with groups."""
+
+    pads: bool  # whether several rows may share a pass
+    max_batch_tokens: int  # the most ids in one pass
 
 
 class LanguageModel(Protocol):
@@ -72,6 +80,12 @@ class LanguageModel(Protocol):
     def max_batch_tokens(self) -> int:
         """The most ids in one forward pass, padding included."""
 
+    def check_groups(self) -> GroupLimits:
+        """What limits passes with groups, for the setting `mask_margin`. The model is tried on first use.
+
+        RAISES (ValueError): The model cannot read them.
+        """
+
     @property
     def max_batch_targets(self) -> int:
         """The most targets in one forward pass."""
@@ -80,7 +94,7 @@ class LanguageModel(Protocol):
     def prefetch(self) -> int:
         """How many batches of docs to submit before the first is waited for."""
 
-    def submit(self, batches: Iterable[Batch]) -> PendingLogProbs:
+    def submit(self, batches: Iterable[Batch | GroupBatch]) -> PendingLogProbs:
         """Run forward passes without waiting for their results."""
 
     @property

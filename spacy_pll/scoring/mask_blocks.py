@@ -40,14 +40,21 @@ class MaskBlock(NamedTuple):
             yield self
             return
         for low in range(0, len(self.masked), max_rows):
-            mine = (low <= self.row) & (self.row < low + max_rows)
-            yield self._replace(
-                masked=self.masked[low : low + max_rows],
-                row=self.row[mine] - low,
-                piece=self.piece[mine],
-                weight=self.weight[mine],
-                first=self.first[mine],
-            )
+            rows = np.arange(len(self.masked))
+            yield self.select((low <= rows) & (rows < low + max_rows))
+
+    def select(self, rows: BoolArray) -> "MaskBlock":
+        """The same with some of the rows. bool, shape (rows,)."""
+        if rows.all():
+            return self
+        mine = rows[self.row]
+        return self._replace(
+            masked=self.masked[rows],
+            row=(np.cumsum(rows) - 1)[self.row[mine]],
+            piece=self.piece[mine],
+            weight=self.weight[mine],
+            first=self.first[mine],
+        )
 
 
 def iter_mask_blocks(
@@ -118,7 +125,9 @@ def _block_of_slice(c: int, context: Context, m: int, metric: Metric, part: slic
 
 def _merge(blocks: list[MaskBlock], context: Context, metric: Metric, spacing: int) -> MaskBlock:
     """One block whose masked sets are unions of masked sets of the given blocks."""
-    first, last, word = (np.concatenate(x) for x in zip(*(_extent(block, context, metric) for block in blocks)))
+    first, last, word = (
+        np.concatenate(x) for x in zip(*(extent(block, context, metric, "mask_spacing") for block in blocks))
+    )
     word_end = np.searchsorted(context.word, word, side="right")
     shared = share_passes(first, last, word_end, spacing)
     masked = np.zeros((shared.max(initial=-1) + 1, len(context.word)), dtype=bool)
@@ -133,10 +142,11 @@ def _merge(blocks: list[MaskBlock], context: Context, metric: Metric, spacing: i
     return MaskBlock(blocks[0].context, blocks[0].metric, 0, masked, shared[row], piece, weight, first_row)
 
 
-def _extent(block: MaskBlock, context: Context, metric: Metric) -> tuple[IntArray, IntArray, IntArray]:
+def extent(block: MaskBlock, context: Context, metric: Metric, setting: str) -> tuple[IntArray, IntArray, IntArray]:
     """The first and the last masked piece of each row, and the word that holds them.
 
-    RAISES (ValueError): A row masks pieces of several words, or does not mask its target: such rows cannot be merged.
+    RAISES (ValueError): A row masks pieces of several words, or does not mask its target: such rows cannot share a
+        forward pass, as a setting asks.
     """
     first = block.start + block.masked.argmax(axis=1)
     last = block.start + block.masked.shape[1] - 1 - block.masked[:, ::-1].argmax(axis=1)
@@ -145,7 +155,7 @@ def _extent(block: MaskBlock, context: Context, metric: Metric) -> tuple[IntArra
     if not target_is_masked or (word != context.word[last]).any():
         raise ValueError(
             f"The metric {getattr(metric, '__name__', metric)!r} does not mask each scored piece together with pieces "
-            "of its own word alone, so its forward passes cannot be shared. Set `mask_spacing` to null."
+            f"of its own word alone, so its forward passes cannot be shared. Set `{setting}` to null."
         )
     return first, last, word
 

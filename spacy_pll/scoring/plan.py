@@ -5,12 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import FloatArray, IntArray, Metric
-from .mask_blocks import MaskBlock, distinct_rows, iter_mask_blocks
+from ..metrics import FloatArray, IntArray
+from .mask_blocks import MaskBlock, distinct_rows
+from .sums import Sums
 from .windows import Context
-
-# The most ids in the masked contexts of one plan. It bounds a plan's memory to some 100 MB.
-MAX_PLANNED_IDS = 4_000_000
 
 
 class Batch(NamedTuple):
@@ -23,6 +21,11 @@ class Batch(NamedTuple):
     target: IntArray  # int32, shape (targets,): the id whose log-probability is wanted, at this position of this row
     # How many alternatives to each target are wanted, with its rank and entropy. None: only its log-probability is.
     n_alternatives: int | None = None
+
+    @property
+    def n_ids(self) -> int:
+        """The ids that are read, without padding."""
+        return int(self.lengths.sum())
 
     @property
     def can_be_halved(self) -> bool:
@@ -62,11 +65,9 @@ class Plan:
         n_metrics (int): The number of metrics.
         mask_id (int): The id of the mask token.
         """
-        self.n_metrics = n_metrics
-        self.offsets = np.cumsum([0] + [len(context.word) for context in contexts])
         self._inputs: list[IntArray] = []  # int32 arrays (rows, length), one for each length, the longest first
-        # For each length, one entry per (mask row, metric): row, position, id, weight, metric, piece, first.
-        columns = []
+        columns = []  # for each length: the row, position and id of each entry
+        ordered: list[MaskBlock] = []  # the blocks in this order
         self.n_rows = 0
         lengths = np.array([len(contexts[block.context]) for block in blocks])
         for length in sorted(set(lengths.tolist()), reverse=True):
@@ -76,10 +77,8 @@ class Plan:
                 context = contexts[block.context]
                 masked_ids.append(_masked_ids(context, block, mask_id))
                 position = block.piece + context.first
-                piece = block.piece + self.offsets[block.context]
-                metric = np.full(len(piece), block.metric)
-                values = block.weight, metric, piece, block.first
-                records.append((block.row + before, position, context.ids[position], *values))
+                records.append((block.row + before, position, context.ids[position]))
+                ordered.append(block)
                 before += len(block.masked)
             rows, inverse = distinct_rows(np.concatenate(masked_ids))
             row, *others = (np.concatenate(column) for column in zip(*records))
@@ -87,11 +86,11 @@ class Plan:
             self._inputs.append(rows)
             self.n_rows += len(rows)
         self.n_ids = sum(rows.size for rows in self._inputs)
-        row, position, target, self._weight, self._metric, self._piece, first = map(np.concatenate, zip(*columns))
-        self._described = np.flatnonzero(first & (self._metric == 0))  # the entries that give a piece its distribution
         # Sorted by forward row, so that the targets of a batch stand together.
-        distinct, self._target_number = np.unique(np.stack([row, position, target]), axis=1, return_inverse=True)
+        entries = np.stack([np.concatenate(column) for column in zip(*columns)])
+        distinct, answer = np.unique(entries, axis=1, return_inverse=True)
         self._row, self._position, self._target = distinct
+        self._sums = Sums(contexts, ordered, n_metrics, answer)
 
     @property
     def n_targets(self) -> int:
@@ -140,18 +139,8 @@ class Plan:
         self._inputs = []
 
     def scores(self, answers: FloatArray) -> list[FloatArray]:
-        """The scores of each context.
-
-        answers (float array, shape (rows, n_targets)): What the model said of the batches' targets, in their order: a
-            row of natural-log probabilities, and the rows of `Distributions` if they were asked for.
-        RETURNS (list of float64 arrays, shape (metrics + rows - 1, pieces)): One per context: the scores under each
-            metric, and the distributions under the first, from the first mask row of each piece. 0.0 where nothing is
-            scored in this plan.
-        """
-        out = np.zeros((self.n_metrics + len(answers) - 1, self.offsets[-1]))
-        np.add.at(out, (self._metric, self._piece), self._weight * answers[0, self._target_number])
-        out[self.n_metrics :, self._piece[self._described]] = answers[1:, self._target_number[self._described]]
-        return np.split(out, self.offsets[1:-1], axis=1)
+        """The scores of each context, as `Sums.scores`, from the answers to the batches' targets, in their order."""
+        return self._sums.scores(answers)
 
 
 def _masked_ids(context: Context, block: MaskBlock, mask_id: int) -> IntArray:
@@ -160,32 +149,3 @@ def _masked_ids(context: Context, block: MaskBlock, mask_id: int) -> IntArray:
     begin = context.first + block.start
     ids[:, begin : begin + block.masked.shape[1]][block.masked] = mask_id
     return ids
-
-
-def make_plans(
-    contexts: Sequence[Context],
-    metrics: Sequence[Metric],
-    mask_id: int,
-    mask_spacing: int | None = None,
-    max_ids: int = MAX_PLANNED_IDS,
-) -> Iterator[Plan]:
-    """Plan the forward passes for some contexts, the longest first, in plans of bounded size.
-
-    Each target is in one plan, so the scores of a context are the sums over the plans.
-
-    mask_id (int): The id of the mask token.
-    mask_spacing (Optional[int]): Masked words of one context that are at least this many pieces
-        apart share a forward pass; None: each word has its own passes.
-    max_ids (int): The most ids in the masked contexts of one plan, before equal contexts are joined.
-    """
-    group: list[MaskBlock] = []
-    total = 0
-    for block in iter_mask_blocks(contexts, metrics, mask_spacing, max_ids):
-        cost = len(block.masked) * len(contexts[block.context])
-        if group and total + cost > max_ids:
-            yield Plan(contexts, group, len(metrics), mask_id)
-            group, total = [], 0
-        group.append(block)
-        total += cost
-    if group:
-        yield Plan(contexts, group, len(metrics), mask_id)

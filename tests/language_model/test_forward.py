@@ -1,8 +1,11 @@
 """Forward passes: what is left out changes nothing, what does not fit is halved, what travels is counted."""
 
 import logging
+import multiprocessing
+import os
 import pickle
 import shutil
+import threading
 from collections import Counter
 from dataclasses import replace
 
@@ -14,7 +17,7 @@ import torch
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.masked import MaskedLanguageModel
 
-from ..conftest import ARCHITECTURES, SENTENCES, scores
+from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, scores
 
 TEXTS = [*SENTENCES, "I a.", "", "The souvenir travels."]
 
@@ -133,12 +136,12 @@ def test_a_row_of_many_targets_is_answered_in_parts(make_nlp, monkeypatch):
     expected = scores(nlp(SENTENCES[0]))
     logits = model.loaded.forward.logits
 
-    def limited(ids, lengths, row, *others):
+    def limited(ids, lengths, row, *others, **groups):
         if len(row) > 2:
             raise RuntimeError(
                 "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte"
             )
-        return logits(ids, lengths, row, *others)
+        return logits(ids, lengths, row, *others, **groups)
 
     monkeypatch.setattr(model.loaded.forward, "logits", limited)
     np.testing.assert_allclose(scores(nlp(SENTENCES[0])), expected, atol=1e-5)
@@ -233,3 +236,38 @@ def test_attention_is_fused(model_folder, monkeypatch):
     model = MaskedLanguageModel(str(model_folder("bert")))
     model.load()
     assert len(calls) >= model.transformer.config.num_hidden_layers
+
+
+def _score_in_child(nlp, texts, expected, queue):
+    try:
+        found = [scores(doc) for doc in nlp.pipe(texts)]
+        queue.put(all(np.allclose(a, b, atol=1e-5) for a, b in zip(found, expected)))
+    except BaseException as error:
+        queue.put(repr(error))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_workers_that_are_forked_while_a_thread_scores_have_no_targets_of_that_thread(make_nlp):
+    nlp = make_nlp()
+    texts = SENTENCES[:3]
+    expected = [scores(doc) for doc in nlp.pipe(texts)]
+    context = multiprocessing.get_context("fork")
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            nlp(PARAGRAPH)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        queue = context.Queue()
+        children = [context.Process(target=_score_in_child, args=(nlp, texts, expected, queue)) for _ in range(6)]
+        for child in children:
+            child.start()
+        assert [queue.get(timeout=60) for _ in children] == [True] * len(children)
+        for child in children:
+            child.join(60)
+    finally:
+        stop.set()
+        thread.join()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, get_metric, mask_nothing
 from spacy_pll.scoring.mask_blocks import iter_mask_blocks, share_passes
-from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import Context
 
 from ..test_metrics import WITHIN_WORDS
@@ -103,7 +103,7 @@ def test_a_spacing_wider_than_the_context_is_exact():
 def test_what_is_merged_depends_on_the_context_and_the_metric_alone(name, many, spacing, max_ids, data):
     contexts = [contexts_of(lengths, data) for lengths in many]
     names = [name, *data.draw(st.lists(st.sampled_from(WITHIN_WORDS), max_size=2))]
-    plans = make_plans(contexts, [get_metric(name) for name in names], MASK, spacing, max_ids)
+    plans = make_plans(contexts, [get_metric(name) for name in names], MASK, spacing, max_ids=max_ids)
     together = scores_of(plans, contexts, len(names), **LIMITS)
     for context, found in zip(contexts, together):
         [alone] = scores_of(make_plans([context], [get_metric(name)], MASK, spacing), [context], 1, **LIMITS)

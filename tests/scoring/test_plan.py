@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, get_metric
-from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import Context
 
 pytestmark = pytest.mark.core
@@ -144,7 +144,7 @@ def test_a_metric_may_average_over_several_rows_a_target():
 )
 def test_plans_are_bounded_and_their_sums_are_those_of_one_plan(contexts, names, mask_spacing, max_ids):
     metrics = [get_metric(name) for name in names]
-    small = list(make_plans(contexts, metrics, MASK, mask_spacing, max_ids))
+    small = list(make_plans(contexts, metrics, MASK, mask_spacing, max_ids=max_ids))
     for plan in small:
         assert plan.n_rows == 1 or plan.n_ids <= max_ids
     whole = scores_of(make_plans(contexts, metrics, MASK, mask_spacing), contexts, len(metrics), **LIMITS)

@@ -1,0 +1,92 @@
+"""The positions that ids stand for, told to a model whose ids do not stand where they belong.
+
+In a pass with groups (`scoring.groups`), several ids stand for the same position. Some models take position ids. In
+all, what depends on positions is replaced where it is computed, by hooks that do nothing in other passes. Which models
+this serves is tried (`capabilities.rows_share_passes`).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+# int64, shape (rows, width), while a pass with groups runs.
+_true: ContextVar[torch.Tensor | None] = ContextVar("true positions", default=None)
+
+
+@contextmanager
+def true_positions(positions: torch.Tensor) -> Iterator[None]:
+    """What each id of the pass stands for. int64, shape (rows, width)."""
+    token = _true.set(positions)
+    try:
+        yield
+    finally:
+        _true.reset(token)
+
+
+def position_embeddings(model: PreTrainedModel) -> list[tuple[torch.nn.Embedding, int]]:
+    """The tables of absolute positions, with the index of the first one.
+
+    RoBERTa and similar models count positions from after the padding id.
+    """
+    return [
+        (module, 0 if module.padding_idx is None else module.padding_idx + 1)
+        for name, module in model.named_modules()
+        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding)
+    ]
+
+
+def set_hooks(model: PreTrainedModel) -> None:
+    """Let a model read `true_positions` from now on."""
+    for table, first in position_embeddings(model):
+        table.register_forward_pre_hook(partial(_absolute, first))
+    for name, module in model.named_modules():
+        if name.endswith("embed_positions"):  # RoFormer
+            module.register_forward_pre_hook(_one_position)
+            module.register_forward_hook(_sinusoidal)
+        elif hasattr(module, "_update_cos_sin_tables"):  # ESM before transformers 5
+            module.register_forward_hook(_rotary)
+        if hasattr(type(module), "get_rel_pos"):  # DeBERTa
+            module.get_rel_pos = partial(_relative, module)
+        if hasattr(type(module), "compute_position_bias"):  # MPNet
+            module.compute_position_bias = partial(_position_bias, module)
+
+
+def _absolute(first: int, module: torch.nn.Module, args: tuple) -> tuple | None:
+    true = _true.get()
+    return None if true is None else (true + first,)
+
+
+def _one_position(module: torch.nn.Module, args: tuple) -> tuple | None:
+    """A pass with groups may have more ids than the table has positions."""
+    return None if _true.get() is None else (torch.Size([1, 1]), *args[1:])
+
+
+def _sinusoidal(module: Any, args: tuple, output: torch.Tensor) -> torch.Tensor | None:
+    true = _true.get()
+    # The model takes one list of positions for all rows.
+    return None if true is None else module.weight[true[0] if len(true) == 1 else true]
+
+
+def _rotary(module: Any, args: tuple, output: tuple) -> tuple | None:
+    true = _true.get()
+    if true is None:
+        return None
+    cos, sin = (table[0, 0][true][:, None] for table in module._update_cos_sin_tables(args[1], seq_dimension=-2))
+    return tuple(x * cos + torch.cat([-x.chunk(2, -1)[1], x.chunk(2, -1)[0]], -1) * sin for x in args[:2])
+
+
+def _relative(module: Any, *args: Any, **kwargs: Any) -> torch.Tensor | None:
+    found: torch.Tensor | None = type(module).get_rel_pos(module, *args, **kwargs)
+    true = _true.get()
+    return found if true is None or found is None else found[0][true[:, :, None], true[:, None, :]]
+
+
+def _position_bias(module: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+    found: torch.Tensor = type(module).compute_position_bias(module, *args, **kwargs)
+    true = _true.get()
+    return found if true is None else found[0][:, true[:, :, None], true[:, None, :]].transpose(0, 1)

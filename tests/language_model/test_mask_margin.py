@@ -1,0 +1,207 @@
+"""`mask_margin`: with the widest margin the exact scores, with any margin those of a plain implementation."""
+
+import threading
+
+import numpy as np
+import pytest
+import spacy
+import torch
+
+from spacy_pll.metrics import get_metric
+from spacy_pll.scoring.groups import GroupPlan
+from spacy_pll.scoring.mask_blocks import iter_mask_blocks
+from spacy_pll.scoring.plan import Plan
+from spacy_pll.scoring.windows import get_contexts
+from spacy_pll.scoring.wordpieces import get_wordpieces
+
+from .. import reference
+from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, get_tokenizer, scores
+
+UNABLE = {"convbert", "fnet"}
+# These take one list of positions for all rows, so each row is a pass.
+ONE_ROW = {"deberta-v2", "roformer"}
+TEXTS = [SENTENCES[1], "I a.", SENTENCES[0]]
+
+
+def contexts_of(model):
+    docs = [spacy.blank("en")(text) for text in TEXTS]
+    pieces = [get_wordpieces(doc[:], model.tokenizer, "spacy") for doc in docs]
+    return [get_contexts([doc[:]], [own], None, model.max_length)[0][0] for doc, own in zip(docs, pieces)]
+
+
+def answers(model, plan, pads):
+    limit = 10**6
+    return plan.scores(model.submit(plan.batches(limit, limit, model.pad_id, pads)).result())
+
+
+@pytest.mark.parametrize("architecture", sorted(set(ARCHITECTURES) - UNABLE))
+def test_a_group_that_is_the_whole_context_gives_the_exact_scores(language_model, architecture):
+    model = language_model(architecture)
+    contexts = contexts_of(model)
+    metrics = [get_metric(name) for name in ("word_l2r", "original", "whole_word")]
+    blocks = list(iter_mask_blocks(contexts, metrics, None, 10**6))
+    limits = model.check_groups()
+    assert limits.pads == (architecture not in ONE_ROW)
+    exact = answers(model, Plan(contexts, blocks, len(metrics), model.mask_id), model.pads)
+    plan = GroupPlan(contexts, blocks, len(metrics), model.mask_id, 1000)
+    whole = answers(model, plan, limits.pads)
+    assert plan.n_rows >= len(TEXTS)
+    worst = max(np.abs(a - b).max() for a, b in zip(exact, whole))
+    assert worst <= 1e-5
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
+def test_local_attention_is_by_the_positions_that_are_stood_for(model_folder, make_nlp, architecture):
+    """A row has three times as many ids as its content, so a window of slots would be another one."""
+    if architecture == "modernbert":
+        folder = model_folder(architecture, global_attn_every_n_layers=2, local_attention=8)
+    else:
+        folder = model_folder(architecture, attn_implementation="eager")
+    config = {"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(folder)}}
+    nlp = spacy.blank("en")
+    scorer = nlp.add_pipe("pll", config=config)
+    scorer.model.load()
+    contexts = contexts_of(scorer.model)
+    blocks = list(iter_mask_blocks(contexts, [get_metric("word_l2r")], None, 10**6))
+    exact = answers(scorer.model, Plan(contexts, blocks, 1, scorer.model.mask_id), True)
+    whole = answers(scorer.model, GroupPlan(contexts, blocks, 1, scorer.model.mask_id, 1000), True)
+    np.testing.assert_allclose(np.concatenate(whole, 1), np.concatenate(exact, 1), atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", sorted(UNABLE))
+def test_architectures_that_cannot_are_refused(make_nlp, architecture):
+    nlp = make_nlp(architecture, mask_margin=1)
+    with pytest.raises(ValueError, match="cannot read all masks in one pass.*`mask_spacing` to 16"):
+        nlp("The traveler lost the souvenir.")
+    with pytest.raises(ValueError, match="cannot read all masks in one pass"):
+        list(nlp.pipe(TEXTS))  # at once, not once for each text
+    with pytest.raises(ValueError, match="cannot read all masks in one pass"):
+        nlp.initialize()
+
+
+@pytest.mark.parametrize("margin", [0, 1, 3])
+@pytest.mark.parametrize("architecture, tokenizer", [("bert", "wordpiece"), ("roberta", "byte-level")])
+def test_scores_are_those_of_a_plain_implementation(make_nlp, architecture, tokenizer, margin):
+    metrics = ["word_l2r", "original"]
+    for words in ("spacy", "whitespace"):
+        nlp = make_nlp(architecture, tokenizer, metrics=metrics, words=words, mask_margin=margin)
+        model, hf_tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)
+        first = hf_tokenizer.pad_token_id + 1 if architecture == "roberta" else 0
+        for text, doc in zip(TEXTS, nlp.pipe(TEXTS)):
+            for metric in metrics:
+                plain = nlp.make_doc(text)
+                values, tokens = reference.score_grouped(plain, model, hf_tokenizer, metric, words, margin, first)
+                expected = np.bincount(tokens, weights=values, minlength=len(doc))
+                np.testing.assert_allclose(scores(doc, f"pll_{metric}"), expected, atol=1e-5)
+
+
+def test_scores_depend_neither_on_company_nor_on_how_a_text_is_split(make_nlp):
+    texts = [*SENTENCES, "The.", "", "  ", PARAGRAPH]
+    alone = [make_nlp(mask_margin=1, max_batch_tokens=1)(text) for text in texts]
+    together = list(make_nlp(mask_margin=1).pipe(texts))
+    for a, b in zip(alone, together):
+        np.testing.assert_allclose(scores(a), scores(b), atol=1e-5)
+
+
+def test_a_wide_margin_is_exact(make_nlp):
+    for text in (*SENTENCES, PARAGRAPH):
+        exact = make_nlp()(text)
+        np.testing.assert_allclose(scores(make_nlp(mask_margin=1000)(text)), scores(exact), atol=1e-5)
+        assert np.abs(scores(make_nlp(mask_margin=0)(text)) - scores(exact)).max() > 1e-4
+
+
+def test_several_metrics_targets_windows_alternatives_and_the_record(make_nlp):
+    text = " ".join([PARAGRAPH] * 3)  # several windows
+    metrics = ["word_l2r", "original", "word_any_order"]
+    config = dict(mask_margin=2, keep_pieces=True, alternatives=2, distribution=True)
+    together = make_nlp(metrics=metrics, **config)(text)
+    for metric in metrics:
+        np.testing.assert_allclose(
+            scores(make_nlp(metrics=[metric], mask_margin=2)(text)), scores(together, f"pll_{metric}"), atol=1e-5
+        )
+    record = together._.pll_data
+    assert record["mask_margin"] == 2 and len(record["ids"]) == len(record["alternatives"]) == len(record["rank"])
+    best = [alternatives[0][1] for alternatives in record["alternatives"]]
+    assert all(p <= b + 1e-6 for p, b in zip(record["scores"]["word_l2r"], best))
+
+    nlp = make_nlp(mask_margin=2, targets="some")
+    doc = nlp.make_doc(text)
+    doc.spans["some"] = [doc[3:5], doc[40:41]]
+    some, everything = scores(nlp(doc)), scores(together)
+    chosen = ~np.isnan(some)
+    assert np.flatnonzero(chosen).tolist() == [3, 4, 40]
+    np.testing.assert_allclose(some[chosen], everything[chosen], atol=1e-5)
+
+
+def test_it_reads_fewer_ids(make_nlp):
+    counts = {}
+    for margin in (None, 0, 1):
+        nlp = make_nlp(mask_margin=margin)
+        nlp(PARAGRAPH)
+        counts[margin] = nlp.get_pipe("pll").counts
+    n = counts[None]["targets"]
+    assert counts[0]["ids"] < 3 * n < counts[1]["ids"] < 6 * n < counts[None]["ids"]
+
+
+def test_a_pass_that_does_not_fit_into_memory_is_halved(make_nlp):
+    expected = [scores(doc) for doc in make_nlp(mask_margin=1).pipe([PARAGRAPH, *SENTENCES])]
+    nlp = make_nlp(mask_margin=1)
+    nlp.initialize()
+    forward = nlp.get_pipe("pll").model.loaded.forward
+    run, sizes = forward.run_groups, []
+
+    def small(ids, *layout):
+        if ids.numel() > 200:
+            raise torch.OutOfMemoryError("out of memory")
+        sizes.append(ids.numel())
+        return run(ids, *layout)
+
+    forward.run_groups = small
+    for doc, values in zip(nlp.pipe([PARAGRAPH, *SENTENCES]), expected):
+        np.testing.assert_allclose(scores(doc), values, atol=1e-5)
+    assert len(sizes) > 3
+
+
+@pytest.mark.parametrize(
+    "config, message",
+    [
+        ({"mask_margin": -1}, "`mask_margin` must be 0 or more"),
+        ({"mask_margin": 1, "mask_spacing": 8}, "Set one of them to null"),
+        ({"mask_margin": 1, "metrics": ["sentence_l2r"]}, "'sentence_l2r' does not mask within words.*`mask_margin`"),
+    ],
+)
+def test_bad_settings(make_nlp, config, message):
+    with pytest.raises(ValueError, match=message):
+        make_nlp(**config)
+
+
+def test_threads_score_at_the_same_time(make_nlp):
+    """Each thread has its own targets and groups, though they share the model and its hooks."""
+    texts = [*SENTENCES, PARAGRAPH]
+    nlps = {margin: make_nlp(mask_margin=margin) for margin in (None, 0, 2)}
+    for nlp in nlps.values():
+        nlp.initialize()
+    shared = nlps[None].get_pipe("pll").model
+    for margin in (0, 2):
+        nlps[margin].get_pipe("pll").model = shared
+    expected = {margin: [scores(nlp(text)) for text in texts] for margin, nlp in nlps.items()}
+    failures = []
+
+    def work(margin):
+        try:
+            for _ in range(5):
+                for doc, values in zip(nlps[margin].pipe(texts, batch_size=2), expected[margin]):
+                    np.testing.assert_allclose(scores(doc), values, atol=1e-5)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(margin,)) for margin in (None, 0, 2) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_the_tokenizers_of_the_trial_are_those_of_the_architectures():
+    assert {get_tokenizer(tokenizer).mask_token_id is not None for *_, tokenizer in ARCHITECTURES.values()} == {True}

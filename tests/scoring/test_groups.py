@@ -1,0 +1,116 @@
+"""Groups beside the content: who is in them, where they stand, and that nothing is lost when a pass is split."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_pll.metrics import get_metric
+from spacy_pll.scoring.groups import BLOCK, GroupPlan, near_positions
+from spacy_pll.scoring.mask_blocks import iter_mask_blocks
+from spacy_pll.scoring.plans import make_plans
+from spacy_pll.scoring.windows import Context
+
+pytestmark = pytest.mark.core
+MASK, PAD = 4, 0
+METRICS = ["word_l2r", "original", "word_any_order"]
+
+
+@st.composite
+def contexts(draw):
+    out = []
+    for c in range(draw(st.integers(1, 4))):
+        lengths = draw(st.lists(st.integers(1, 4), min_size=1, max_size=30))
+        word = np.repeat(np.arange(len(lengths)), lengths)
+        ids = np.array(draw(st.lists(st.integers(5, 40), min_size=len(word), max_size=len(word))), dtype=np.int32)
+        scored = np.array(draw(st.lists(st.booleans(), min_size=len(word), max_size=len(word))))
+        out.append(Context(np.array([1, *ids, 2], dtype=np.int32), 1, word, scored, c, 0))
+    return out
+
+
+@given(st.integers(1, 12), st.integers(0, 14), st.randoms())
+def test_a_group_has_what_is_masked_and_its_neighbours(length, margin, random):
+    masked = np.array([[random.random() < 0.2 for _ in range(length)] for _ in range(3)])
+    expected = [
+        [any(row[j] for j in range(length) if abs(i - j) <= margin) for i in range(length)] for row in masked.tolist()
+    ]
+    np.testing.assert_array_equal(near_positions(masked, margin), expected)
+
+
+def answer(batch):
+    """What a model would say, if it said what is read and asked: a number for content, group and target."""
+    out = []
+    for row, position, target in zip(batch.row, batch.position, batch.target):
+        content = batch.ids[row, : batch.lengths[row]]
+        group = batch.group[row]
+        slots = np.flatnonzero(group == group[position - batch.content])
+        # A group lies in one block, in the order of its positions, whole.
+        assert len(set((slots // batch.block).tolist())) == 1
+        members = batch.true[row, batch.content + slots]
+        assert (np.diff(members) > 0).all() and (np.diff(slots) == 1).all()
+        assert batch.ids[row, position] == MASK and content[batch.true[row, position]] == target
+        said = [*content, *members, *batch.ids[row, batch.content + slots], batch.true[row, position], target]
+        out.append(hash(tuple(int(x) for x in said)) % 1_000_003 / 1000)
+    return np.array(out)
+
+
+def scores(plan, max_tokens, max_targets, pad):
+    batches = list(plan.batches(max_tokens, max_targets, PAD, pad))
+    assert sum(len(batch.target) for batch in batches) == plan.n_targets
+    return plan.scores(np.concatenate([answer(batch) for batch in batches])[None])
+
+
+@given(contexts(), st.integers(0, 5), st.integers(1, 400), st.integers(1, 50), st.booleans())
+def test_scores_do_not_depend_on_how_groups_are_laid_out(contexts, margin, max_tokens, max_targets, pad):
+    metrics = [get_metric(name) for name in METRICS]
+    blocks = list(iter_mask_blocks(contexts, metrics, None, 10**6))
+    if not blocks:
+        return
+    plan = GroupPlan(contexts, blocks, len(metrics), MASK, margin)
+    found = scores(plan, max_tokens, max_targets, pad)
+    for c, context in enumerate(contexts):
+        if not context.scored.any():
+            assert not found[c].any()
+            continue
+        own = [block._replace(context=0) for block in blocks if block.context == c]
+        (alone,) = scores(GroupPlan([context], own, len(metrics), MASK, margin), 10**6, 10**6, True)
+        np.testing.assert_allclose(found[c], alone)
+
+
+@given(contexts(), st.integers(0, 5))
+def test_halves_ask_the_same(contexts, margin):
+    blocks = list(iter_mask_blocks(contexts, [get_metric("word_l2r")], None, 10**6))
+    if not blocks:
+        return
+    for batch in GroupPlan(contexts, blocks, 1, MASK, margin).batches(10**6, 10**6, PAD):
+        parts, whole = [batch], answer(batch)
+        while any(part.can_be_halved for part in parts):
+            parts = [half for part in parts for half in (part.halves() if part.can_be_halved else (part,))]
+            np.testing.assert_array_equal(np.concatenate([answer(part) for part in parts]), whole)
+        assert all(part.group.shape == (1, part.block) for part in parts)
+
+
+def test_a_row_holds_the_context_once_and_equal_sets_are_one_group():
+    context = Context(np.array([1, 7, 8, 9, 2], dtype=np.int32), 1, np.array([0, 1, 1]), np.ones(3, dtype=bool), 0, 0)
+    metrics = [get_metric("word_l2r"), get_metric("original")]
+    blocks = list(iter_mask_blocks([context], metrics, None, 10**6))
+    (batch,) = GroupPlan([context], blocks, 2, MASK, 0).batches(1000, 1000, PAD)
+    # word_l2r: [7], [8 9], [9]; original: [7], [8], [9].
+    groups = {tuple(batch.true[0, 5:][batch.group[0] == g].tolist()) for g in range(batch.group.max() + 1)}
+    assert groups == {(1,), (2, 3), (2,), (3,)}
+    assert batch.ids[0, :5].tolist() == [1, 7, 8, 9, 2] and set(batch.ids[0, 5:].tolist()) == {MASK}
+    assert batch.n_ids == batch.ids.size == 10 and batch.block == 5 <= BLOCK
+
+
+def test_a_group_that_is_the_whole_context_is_a_plain_row():
+    n = 9
+    context = Context(np.arange(10, 12 + n, dtype=np.int32), 1, np.arange(n), np.ones(n, dtype=bool), 0, 0)
+    word_l2r = [get_metric("word_l2r")]
+    sizes = {}
+    for margin in (0, 5, 8, 9, 1000):
+        plans = list(make_plans([context], word_l2r, MASK, None, margin))
+        sizes[margin] = {type(plan).__name__: plan.n_targets for plan in plans}
+    assert sizes[0] == {"GroupPlan": n}
+    assert sizes[5] == {"Plan": 1, "GroupPlan": n - 1}  # the one in the middle sees five on each side, and all of it
+    assert sizes[9] == sizes[1000] == {"Plan": n}
+    assert sizes[8]["GroupPlan"] == 2
