@@ -159,7 +159,7 @@ def test_the_command_for_extras_is_written_in_one_place():
 
 def test_the_extras_that_are_named_are_there(config):
     pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.ipynb")]
-    extras = {name for page in pages for name in re.findall(r"`\[([a-z-]+)\]`", page.read_text(encoding="utf8"))}
+    extras = {name for page in pages for name in re.findall(r"`\[([a-z0-9-]+)\]`", page.read_text(encoding="utf8"))}
     for path in (ROOT / "spacy_pll").rglob("*.py"):
         extras |= set(re.findall(r"install_command\([\"'](\w+)[\"']\)", path.read_text(encoding="utf8")))
     assert {"plot", "dataframe", "explore", "ray", "rescore"} <= extras <= set(config["options.extras_require"])
