@@ -11,6 +11,7 @@ from wasabi import table
 from ..corpus.files import check_output, to_json, write_text
 from ..corpus.readers import InputError
 from ..evaluation.rescoring import (
+    ADDED,
     FORMAT,
     Measure,
     ReferencedLists,
@@ -96,7 +97,7 @@ def rescore_cli(
     weights = parse_grid(grid_)
     with shown_errors():
         files = check_output(output, (".jsonl",), force, path, dev)
-        rows, lists = read_nbest(path, several_references=use_bleu)
+        rows, lists = read_nbest(path, several_references=use_bleu, added=ADDED if files else ())
         dev_lists = read_nbest(dev, several_references=use_bleu)[1] if dev else []
         if dev and not any(nbest.references for nbest in dev_lists):
             raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")

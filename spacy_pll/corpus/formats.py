@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Union
 import numpy as np
 from spacy.tokens import DocBin
 
+from .fields import check_fields
 from .files import to_json
-from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, format_of
-from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, column_order
+from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, Record, format_of
+from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns, column_order
 
 if TYPE_CHECKING:
     from .parquet.table import ParquetTable
@@ -30,6 +31,11 @@ class JsonLines:
 
     def __init__(self, rows: Rows, fields: list[str]):
         self.rows = rows
+
+    @staticmethod
+    def check(record: Record, rows: Rows):
+        """RAISES (InputError): The row of this text could not be written, or would lose a value of the input."""
+        check_fields(record.fields, record.location)
 
     def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
         """The contents of one part."""
@@ -51,6 +57,12 @@ def _json_line(row: dict) -> bytes:
 
 class ProdigyTasks(JsonLines):
     """Tasks for Prodigy. Scores become ranks when all of them are known, so the parts are read twice."""
+
+    @staticmethod
+    def check(record: Record, rows: Rows):
+        JsonLines.check(record, rows)
+        if isinstance(rows, ProdigyRows) and isinstance(meta := record.fields.get("meta"), dict):
+            check_columns(list(meta), rows.meta_columns, f"{record.location}: 'meta'")
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         scores = np.fromiter((_score(task) for part in parts for task in _tasks(part)), dtype=np.float64)
@@ -129,6 +141,11 @@ class SpacyDocs:
 
     def __init__(self, rows: Rows, fields: list[str]):
         pass
+
+    @staticmethod
+    def check(record: Record, rows: Rows):
+        """As for the other formats."""
+        check_fields(record.fields, record.location, for_spacy=True)
 
     def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
         docs = DocBin(store_user_data=True)

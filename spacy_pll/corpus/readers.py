@@ -5,7 +5,8 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -66,25 +67,54 @@ def read_records(
             for record in read_records(str(file), column, vocab, **how):
                 # A field `file` that the record already has is kept.
                 yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
-    elif Path(path).is_file():
-        reader = _reader(file_format or format_of(Path(path)), path, **how)
-        with open_file(Path(path)) as stream:
-            yield from reader(stream, str(path), column, vocab)
     else:
-        raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
+        [file] = list_files(path)
+        reader = _reader(file_format or format_of(file), path, **how)
+        with open_file(file) as stream:
+            yield from reader(stream, str(path), column, vocab)
 
 
-def list_files(path: str) -> list[Path]:
+def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
     """The files that `read_records` reads: the path itself, or the files of a folder and its subfolders.
 
-    RAISES (InputError): The folder contains no file of a known format.
+    Hidden files are not read. Files of other formats are named in a warning.
+
+    formats (Optional[Collection[str]]): The formats to read. None is all that there are.
+    RAISES (InputError): There is no such file; or the folder contains no file of these formats, or one whose name is
+        not UTF-8.
     """
-    if not Path(path).is_dir():
-        return [Path(path)]
-    files = sorted(file for file in Path(path).rglob("*") if format_of(file) in READERS and file.is_file())
+    root, formats = Path(path), formats or READERS
+    if not root.is_dir():
+        if not root.exists():
+            raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
+        if not root.is_file():
+            raise InputError(f"{path!r} is a pipe or a device. Give - instead, and read it as standard input: < {path}")
+        _check_name(root)
+        return [root]
+    found = sorted(file for file in root.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(root)))
+    files = [file for file in found if format_of(file) in formats]
     if not files:
-        raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(READERS)}.")
+        raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")
+    for file in files:
+        _check_name(file)
+    if others := [repr(str(file.relative_to(root))) for file in found if format_of(file) not in formats]:
+        named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+        count = "1 file" if len(others) == 1 else f"{len(others)} files"
+        warnings.warn(f"{count} of other formats in {path!r} will not be read: {named}.", stacklevel=1)
     return files
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a file, or a folder that it is in, is hidden, such as .ipynb_checkpoints and the ._a.txt of macOS."""
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _check_name(file: Path):
+    """RAISES (InputError): The name is not UTF-8, so no output could hold it."""
+    try:
+        str(file).encode("utf8")
+    except UnicodeEncodeError:
+        raise InputError(f"The name of the file {str(file)!r} is not UTF-8. Rename it.") from None
 
 
 def format_of(path: Path) -> str:
@@ -130,13 +160,20 @@ def _decoded(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tu
         return
     for number, line in enumerate(file, 1):
         try:
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf8")
+            text = line.decode("utf-8-sig" if number == 1 else "utf8")
         except UnicodeDecodeError as error:
+            guess = "utf-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
             raise InputError(
                 f"{name}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line is "
-                f"0x{error.object[error.start]:02x}). Convert the file, for example with: iconv -f latin1 -t utf8. "
-                "Or read it with `pll score --encoding latin-1`."
+                f"0x{error.object[error.start]:02x}). If it is {guess}, convert the file: iconv -f {guess} -t utf-8 "
+                f"FILE > NEW. Or read it with `pll score --encoding {guess}`."
             ) from None
+        if number == 1 and len(text) > 8 and text.count("\0") > 0.4 * len(text):  # UTF-16 without its mark
+            raise InputError(
+                f"{name}, line 1: every other byte is 0, as in UTF-16. Convert the file: iconv -f utf-16le -t utf-8 "
+                "FILE > NEW. Or read it with `pll score --encoding utf-16-le`."
+            )
+        yield number, text
 
 
 def _decoded_from(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, str]]:
@@ -171,6 +208,8 @@ def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Itera
             row = json.loads(line)
         except ValueError as error:
             raise InputError(f"{location}: not valid JSON ({error}). Each line must be one JSON object.") from None
+        except RecursionError:
+            raise InputError(f"{location}: too many lists or objects are within each other. Flatten them.") from None
         if not isinstance(row, dict):
             raise InputError(
                 f"{location}: this is a JSON {type(row).__name__}. Each line must be one JSON object, {{...}}."
@@ -181,18 +220,25 @@ def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Itera
 def _read_table(
     file: IO[bytes], name: str, column: str, vocab, encoding: str = "utf-8", delimiter: str = ","
 ) -> Iterator[Record]:
-    for location, row in read_csv_rows(file, name, delimiter, encoding):
+    for location, row in read_csv_rows(file, name, delimiter, encoding, column):
         yield _from_row(row, location, column)
 
 
-def read_csv_rows(file: IO[bytes], name: str, delimiter: str, encoding: str = "utf-8") -> Iterator[tuple[str, dict]]:
-    """The rows of a table with a header, each with its location. Blank lines are skipped."""
+def read_csv_rows(
+    file: IO[bytes], name: str, delimiter: str, encoding: str = "utf-8", column: str | None = None
+) -> Iterator[tuple[str, dict]]:
+    """The rows of a table with a header, each with its location. Blank lines are skipped.
+
+    column (Optional[str]): A column that the header must have, even if there is no row.
+    """
     csv.field_size_limit(2**31 - 1)  # a text may be long
     rows = csv.reader((line for _, line in _decoded(file, name, encoding)), delimiter=delimiter, strict=True)
     try:
         header = next(rows, [])
         if len(set(header)) < len(header):
             raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
+        if header and column is not None:
+            get_text(dict.fromkeys(header, ""), f"{name}, line 1", column)
         for row in rows:
             if not row:
                 continue
@@ -227,24 +273,38 @@ def get_text(row: dict, location: str, column: str, option: str | None = "--colu
     text = row[column]
     if not isinstance(text, str):
         raise InputError(f"{location}: {column!r} must be text. It is {text!r:.100}.")
+    check_utf8(text, location, column)
+    return text
+
+
+def check_utf8(text: str, location: str, column: str):
+    """RAISES (InputError): The text has a lone surrogate, so it cannot be encoded."""
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
         raise InputError(f"{location}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
-    return text
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict]]:
     """The rows of a .jsonl, .csv, .tsv or .parquet file with all their columns, each with its location."""
-    with path.open("rb") as file:
-        if path.suffix.lower() == ".jsonl":
+    with open_file(path) as file:
+        if format_of(path) == ".jsonl":
             yield from read_json_rows(file, str(path))
-        elif path.suffix.lower() == PARQUET:
+        elif format_of(path) == PARQUET:
             from .parquet import reader  # needs the extra `[parquet]`
 
             yield from reader.read_rows(file, str(path))
         else:
-            yield from read_csv_rows(file, str(path), "\t" if path.suffix.lower() == ".tsv" else ",")
+            yield from read_csv_rows(file, str(path), "\t" if format_of(path) == ".tsv" else ",")
+
+
+def table_columns(path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> list[str]:
+    """The columns of a .csv or .tsv file, which it has also without a row. Of other files none."""
+    if format_of(path) not in (".csv", ".tsv"):
+        return []
+    delimiter = delimiter or ("\t" if format_of(path) == ".tsv" else ",")
+    with open_file(path) as file:
+        return next(csv.reader((line for _, line in _decoded(file, str(path), encoding)), delimiter=delimiter), [])
 
 
 def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) -> Iterator[Record]:
@@ -253,7 +313,13 @@ def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) ->
     except Exception as error:  # zlib, msgpack or key errors, depending on the damage
         raise InputError(f"{name}: this file is damaged, or was not written by DocBin.to_disk ({error}).") from None
     for number, doc in enumerate(docs.get_docs(vocab or Vocab()), 1):
-        yield Record(f"{name}, doc {number}", doc, dict(doc.user_data.get(FIELDS) or {}))
+        fields = doc.user_data.get(FIELDS) or {}
+        if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
+            raise InputError(
+                f"{name}, doc {number}: doc.user_data[{FIELDS!r}] must be a dict of the other columns, by name. It is "
+                f"{fields!r:.100}. Rename or remove it."
+            )
+        yield Record(f"{name}, doc {number}", doc, dict(fields))
 
 
 def _read_parquet(file: IO[bytes], name: str, column: str, vocab, typed: bool = False) -> Iterator[Record]:

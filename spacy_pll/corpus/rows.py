@@ -152,6 +152,11 @@ class ProdigyRows(BaseRows):
 
     columns = ["text", "tokens"]
 
+    @property
+    def meta_columns(self) -> list[str]:
+        """What scoring adds to `meta`."""
+        return ["score", *self.names.columns.values(), *self.expected_of_text]
+
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
         meta = record.fields.get("meta", {})
         if not isinstance(meta, dict):
@@ -162,8 +167,7 @@ class ProdigyRows(BaseRows):
             for token in doc
         ]  # fmt: skip
         score, n = doc._.get(self.names.score), doc._.get(self.names.pieces)
-        names = [*self.names.columns.values(), *self.expected_of_text]
-        scores = {name: table_value(doc, name, self.names) for name in names}
+        scores = {name: table_value(doc, name, self.names) for name in self.meta_columns[1:]}
         meta = {**meta, "score": score / n if n else None, **scores}
         yield {"text": doc.text, **record.fields, "tokens": tokens, "meta": meta}
 

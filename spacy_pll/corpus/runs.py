@@ -20,7 +20,7 @@ from ..language_model.checksums import files_digest
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
 from .files import check_target
 from .formats import Format, Rows, find_format
-from .readers import PARQUET, STANDARD_STREAM, Record, list_files, read_records
+from .readers import PARQUET, STANDARD_STREAM, Record, list_files, read_records, table_columns
 from .resumable import ResumableOutput
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
 from .workers import watch_workers
@@ -71,6 +71,9 @@ class Run:
         """Read the input, or a copy of it: see `read_records`."""
         return read_records(path, self.column, vocab, file_format, typed, self.encoding, self.delimiter)
 
+    def make_rows(self, nlp: Language) -> Any:
+        return ROWS[self.rows].of(get_scorer(nlp), self.column)
+
     def make_pipeline(self) -> Language:
         return make_pipeline(replace(self.pipeline, keep_pieces=ROWS[self.rows].keep_pieces))
 
@@ -105,7 +108,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     nlp = run.make_pipeline()
     with _standard_input_as_file(run) as path:
         typed = Path(output_path).suffix.lower() == PARQUET
-        summary = summarize_input(run, path, nlp.vocab, typed)
+        summary = summarize_input(run, path, nlp, output_format, typed)
         output = _make_format(output_format, run, nlp, summary)
         input_ = {"column": run.column, "encoding": run.encoding, "delimiter": run.delimiter, **summary.manifest()}
         settings = {"rows": run.rows, "batch_size": run.batch_size}
@@ -125,27 +128,41 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     nlp = run.make_pipeline()
     # Standard input cannot be read twice. The format of a file is always that of its ending.
     is_stream = run.input_path == STANDARD_STREAM
-    summary = None if is_stream else summarize_input(run, run.input_path, nlp.vocab)
+    summary = None if is_stream else summarize_input(run, run.input_path, nlp, output_format)
     records = run.read(run.input_path, nlp.vocab, file_format=run.file_format if is_stream else None)
+    if is_stream:
+        records = _checked(records, output_format, run.make_rows(nlp))
     output = _make_format(output_format, run, nlp, summary or InputSummary(0, [], ""))
     with closing(score_records(nlp, records, run.batch_size, run.n_process)) as scored:
         yield from output.encode(run.progress(scored, summary and summary.texts, 0))
 
 
-def summarize_input(run: Run, path: str, vocab: Vocab, typed: bool = False) -> InputSummary:
-    """Read all of the input once before scoring, to find unreadable lines early.
+def _checked(records: Iterable[Record], output_format: type[Format], rows: Rows) -> Iterator[Record]:
+    for record in records:
+        output_format.check(record, rows)
+        yield record
+
+
+def summarize_input(
+    run: Run, path: str, nlp: Language, output_format: type[Format], typed: bool = False
+) -> InputSummary:
+    """Read all of the input once before scoring, to find early what cannot be read, or not be written.
 
     typed (bool): Whether to find the types of the columns, too.
     RAISES (InputError): The input cannot be read, or a column has no type. The message gives the file and line.
     """
     files = list_files(path)
     columns = _input_columns(files, run.column) if typed else None
-    n, fields = 0, {}
-    for record in run.read(path, vocab, typed):
+    n, fields, rows = 0, {}, run.make_rows(nlp)
+    for record in run.read(path, nlp.vocab, typed):
         n += 1
         fields.update(dict.fromkeys(record.fields))
+        output_format.check(record, rows)
         if columns:
             columns.add(record)
+    for file in files:  # a table without a row keeps its columns
+        names = table_columns(file, run.encoding, run.delimiter)
+        fields.update(dict.fromkeys(name for name in names if name != run.column))
     return InputSummary(n, list(fields), files_digest(files), columns and columns.schema(list(fields)))
 
 
@@ -226,7 +243,7 @@ def _score_to_parts(
 
 
 def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: InputSummary) -> Format:
-    rows: Any = ROWS[run.rows].of(get_scorer(nlp), run.column)
+    rows = run.make_rows(nlp)
     # A Parquet file names its columns, even if it has no row.
     fields = summary.fields if summary.schema is None else summary.schema.names
     check_columns(fields if run.rows == "prodigy" else [run.column, *fields], rows.columns, run.input_path)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..corpus.readers import PARQUET, InputError, get_text, list_files, read_rows
+from ..corpus.readers import PARQUET, InputError, format_of, get_text, list_files, read_rows
 from .scoring import TextScore
 
 ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
@@ -54,12 +54,13 @@ def read_pairs(path: str, columns: Mapping[str, str | None] = BLIMP) -> list[Pai
     """
     if not Path(path).exists():
         raise InputError(f"There is no file or folder {path!r}. Give a file of minimal pairs, or a folder of them.")
-    files = [file for file in list_files(path) if file.suffix.lower() in ENDINGS]
-    if not files:
+    files = list_files(path, ENDINGS)
+    if format_of(files[0]) not in ENDINGS:
         raise InputError(f"{path!r} is no file that ends in {', '.join(ENDINGS)}, and no folder that holds one.")
     pairs = []
     for file in files:
-        name = file.relative_to(path).with_suffix("").as_posix() if Path(path).is_dir() else file.stem
+        name = file.relative_to(path).as_posix() if Path(path).is_dir() else file.name
+        name = name[: name.lower().rindex(format_of(file))]  # without its endings
         pairs += [_pair(row, place, name, columns) for place, row in read_rows(file)]
     if not pairs:
         raise InputError(f"There is no pair in {path!r}.")

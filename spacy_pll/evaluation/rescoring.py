@@ -15,11 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..corpus.fields import check_fields
 from ..corpus.readers import InputError, get_text, read_json_rows
+from ..corpus.rows import check_columns
 from ..requirements import install_command
 from .scoring import TextScore
 
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
+
+
+ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 
 
 class NBest(NamedTuple):
@@ -39,10 +44,13 @@ class Measure(NamedTuple):
     best: Callable[[Iterable[float]], float]  # min or max
 
 
-def read_nbest(path: str, several_references: bool = False) -> tuple[list[dict], list[NBest]]:
+def read_nbest(
+    path: str, several_references: bool = False, added: Sequence[str] = ()
+) -> tuple[list[dict], list[NBest]]:
     """Read n-best lists from a .jsonl file.
 
     several_references (bool): Whether a list may have more than one reference.
+    added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
     RETURNS (tuple[list[dict], list[NBest]]): The rows of the file, and the list in each of them.
     RAISES (InputError): A list cannot be read; the message gives the line.
     """
@@ -53,6 +61,10 @@ def read_nbest(path: str, several_references: bool = False) -> tuple[list[dict],
         for place, row in read_json_rows(file, path):
             rows.append(row)
             lists.append(_nbest(row, place, several_references))
+            if added:
+                check_fields(row, place)
+                for number, hypothesis in enumerate(row["hypotheses"], 1):
+                    check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
     if not lists:
         raise InputError(f"There is no n-best list in {path!r}. Each line is one: {FORMAT}")
     return rows, lists
@@ -74,11 +86,15 @@ def _nbest(row: dict, place: str, several_references: bool) -> NBest:
 
 def _score(hypothesis: dict, where: str) -> float:
     score = hypothesis.get("score")
-    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+    try:
+        finite = not isinstance(score, bool) and isinstance(score, int | float) and math.isfinite(score)
+    except OverflowError:  # a whole number that no float can hold
+        finite = False
+    if not finite:
         raise InputError(
             f"{where}: 'score' must be a finite number, the first pass's log-probability. It is {score!r:.100}."
         )
-    return float(score)
+    return float(score)  # type: ignore[arg-type]
 
 
 def _references(row: dict, place: str, several: bool) -> list[str]:
@@ -262,6 +278,6 @@ def rescored_rows(
         hypotheses = []
         for i in ranking(nbest.first_pass, pll, weight):
             score = scores[nbest.texts[i]]
-            added = {"pll": score.scores[0], "pieces": score.pieces, "rescored": float(total[i])}
+            added = dict(zip(ADDED, (score.scores[0], score.pieces, float(total[i])), strict=True))
             hypotheses.append({**row["hypotheses"][i], **added})
         yield {**row, "hypotheses": hypotheses}

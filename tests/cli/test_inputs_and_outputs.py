@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow.parquet
 import pytest
 
 from .conftest import run
@@ -114,3 +115,61 @@ def test_a_perplexity_that_no_float_holds_is_null(tmp_path, model_folder, monkey
     (tmp_path / "in.txt").write_text("A word.\n")
     run("score", tmp_path / "in.txt", tmp_path / "out.jsonl", "--model", model_folder("bert"))
     assert strict((tmp_path / "out.jsonl").read_text())["pppl"] is None
+
+
+@pytest.mark.parametrize(
+    ("output", "row", "message"),
+    [
+        ("out.jsonl", {"x": "\ud800"}, "line 2: 'x' has a lone surrogate"),
+        ("out.csv", {"\ud800": 1}, "line 2: '\\ud800' has a lone surrogate"),
+        ("-", {"x": ["\ud800"]}, "line 2: 'x' has a lone surrogate"),
+        ("out.spacy", {"x": 2**64}, "line 2: 'x' is 18446744073709551616. A .spacy file holds"),
+        ("out.spacy", {"\ud800": 1}, "line 2: '\\ud800' has a lone surrogate"),
+        ("out.parquet", {"x": {"\ud800": 1}}, "line 2: 'x' has a lone surrogate"),
+    ],
+)
+def test_what_cannot_be_written_is_found_before_scoring(output, row, message, tmp_path, model_folder, monkeypatch):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"text": "A word."}\n' + json.dumps({"text": "A word.", **row}) + "\n")
+    monkeypatch.setattr("spacy_pll.corpus.runs.score_records", lambda *arguments: pytest.fail("this is scored"))
+    output = output if output == "-" else tmp_path / output
+    assert message in run("score", path, output, "--model", model_folder("bert"), fails=True).unwrapped_stderr
+    assert not (tmp_path / "out.jsonl.parts").exists()
+
+
+def test_standard_input_is_checked_as_it_is_read(model_folder):
+    lines = '{"text": "A word.", "x": "\\ud800"}\n'
+    result = run("score", "-", "-", "--format", ".jsonl", "--model", model_folder("bert"), input=lines, fails=True)
+    assert "standard input, line 1: 'x' has a lone surrogate" in result.unwrapped_stderr
+
+
+@pytest.mark.parametrize("meta", [{"score": 1}, {"pll": 1}])
+def test_prodigys_meta_is_not_overwritten(meta, tmp_path, model_folder):
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"text": "A word.", "meta": {"source": "x"}}) + "\n")
+    run("score", path, tmp_path / "first.jsonl", "--prodigy", "--model", model_folder("bert"))
+    path.write_text(json.dumps({"text": "A word.", "meta": meta}) + "\n")
+    result = run("score", path, tmp_path / "out.jsonl", "--prodigy", "--model", model_folder("bert"), fails=True)
+    message = (
+        f"line 1: 'meta' already has a column {[*meta][0]!r}, which the scores would overwrite. Rename or remove it"
+    )
+    assert message in result.unwrapped_stderr
+
+
+@pytest.mark.parametrize("key", ["pll", "pieces", "rescored"])
+def test_nothing_in_a_hypothesis_is_overwritten(key, tmp_path, model_folder):
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"hypotheses": [{"text": "A word.", "score": 1, key: 5}]}) + "\n")
+    arguments = ("rescore", path, "--weight", "1", "--model", model_folder("bert"))
+    result = run(*arguments, "-o", tmp_path / "out.jsonl", fails=True)
+    assert f"line 1, hypothesis 1 already has a column {key!r}" in result.unwrapped_stderr
+    run(*arguments)  # nothing is written
+
+
+def test_a_table_without_rows_keeps_its_columns(tmp_path, model_folder):
+    (tmp_path / "in.csv").write_text("id,text,n\n")
+    for ending in ("csv", "parquet"):
+        run("score", tmp_path / "in.csv", tmp_path / f"out.{ending}", "--model", model_folder("bert"))
+    assert (tmp_path / "out.csv").read_text() == "text,id,n,pll,pll_pieces,pppl\n"
+    names = pyarrow.parquet.read_schema(tmp_path / "out.parquet").names
+    assert names == ["text", "id", "n", "pll", "pll_pieces", "pppl"]

@@ -1,4 +1,5 @@
 import csv
+import gzip
 import json
 
 import pytest
@@ -141,6 +142,25 @@ def test_a_sentence_without_a_wordpiece_has_no_score(tmp_path, model_folder):
     path = write_jsonl(tmp_path / "pairs.jsonl", blimp_row(GOOD, BAD, "a", "b"), blimp_row(GOOD, "\u200b", "a", "b"))
     result = run("pairs", path, "--model", model_folder("bert"), fails=True)
     assert r"The sentence '\u200b' has no wordpiece" in result.unwrapped_stderr
+
+
+def test_a_folder_with_compressed_files_and_others(blimp, tmp_path):
+    compressed = tmp_path / "compressed"
+    compressed.mkdir()
+    for file in blimp.glob("*.jsonl"):
+        (compressed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+    (compressed / "README.txt").touch()
+    columns = {"good": None, "bad": None, "phenomenon": None, "paradigm": None}
+    with pytest.warns(UserWarning, match="1 file of other formats in .* will not be read: 'README.txt'"):
+        pairs = read_pairs(str(compressed), columns)
+    assert pairs == read_pairs(str(blimp), columns)
+    rows = [json.loads(line) for line in (blimp / "one.jsonl").read_text().splitlines()]
+    (compressed / "sub").mkdir()
+    for row in rows:
+        del row["UID"]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (compressed / "sub" / "three.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    assert {pair.paradigm for pair in read_pairs(str(compressed), columns)} == {"one", "two", "sub/three"}
 
 
 def test_paths_that_hold_no_pairs(tmp_path):

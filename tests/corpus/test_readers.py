@@ -1,12 +1,23 @@
+import gzip
 import io
 import json
+import os
+import warnings
 
 import pytest
 import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.corpus.compression import COMPRESSED
-from spacy_pll.corpus.readers import TEXT_FORMATS, InputError, Record, list_files, read_records, read_rows
+from spacy_pll.corpus.readers import (
+    TEXT_FORMATS,
+    InputError,
+    Record,
+    list_files,
+    read_records,
+    read_rows,
+    table_columns,
+)
 
 
 def test_a_line_of_text_is_a_record(tmp_path):
@@ -110,9 +121,68 @@ def test_a_table_with_another_delimiter(tmp_path, ending):
     ]
 
 
+def test_hidden_files_are_not_read_and_those_of_other_formats_are_named(tmp_path):
+    for name in ("a.txt", "._a.txt", ".DS_Store", ".ipynb_checkpoints/a.txt", "sub/.hidden.csv", "sub/b.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("A word.\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list_files(str(tmp_path)) == [tmp_path / "a.txt", tmp_path / "sub" / "b.txt"]
+    (tmp_path / "notes.md").touch()
+    with pytest.warns(UserWarning, match="1 file of other formats in '.*' will not be read: 'notes.md'.$"):
+        list_files(str(tmp_path))
+    for name in ("x.doc", "sub/y.pdf", "z.xml"):
+        (tmp_path / name).touch()
+    with pytest.warns(UserWarning, match="4 files of other formats in .*: 'notes.md', 'sub/y.pdf', 'x.doc', ...\\.$"):
+        list_files(str(tmp_path))
+    # A hidden folder that is itself the input is read.
+    assert list_files(str(tmp_path / ".ipynb_checkpoints")) == [tmp_path / ".ipynb_checkpoints" / "a.txt"]
+
+
+def test_names_that_are_not_utf8(tmp_path):
+    (tmp_path / os.fsdecode(b"bad\xff.txt")).write_text("A word.\n")
+    for path in (tmp_path, tmp_path / os.fsdecode(b"bad\xff.txt")):
+        with pytest.raises(InputError, match=r"The name of the file '.*bad.udcff.txt' is not UTF-8. Rename it"):
+            list(read_records(str(path)))
+
+
+def test_a_pipe_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(InputError, match="is a pipe or a device. Give - instead, and read it as standard input: < "):
+        list(read_records(str(tmp_path / "pipe.txt")))
+
+
+def test_a_table_without_rows_has_its_columns(tmp_path):
+    (tmp_path / "a.csv").write_text("text,n\n")
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"text\tn\n"))
+    for name in ("a.csv", "a.tsv.gz"):
+        assert list(read_records(str(tmp_path / name))) == []
+        assert table_columns(tmp_path / name) == ["text", "n"]
+        with pytest.raises(InputError, match="line 1: there is no column 'line'. The columns are: 'text', 'n'"):
+            list(read_records(str(tmp_path / name), "line"))
+
+
+def test_docs_whose_fields_are_not_ours(tmp_path):
+    for fields in ("mine", [1], {1: "x"}):
+        doc = spacy.blank("en")("A cat.")
+        doc.user_data["fields"] = fields
+        DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "a.spacy")
+        with pytest.raises(InputError, match=r"a.spacy, doc 1: doc.user_data\['fields'\] must be a dict"):
+            list(read_records(str(tmp_path / "a.spacy")))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
+def test_utf_16_is_called_by_its_name(tmp_path, encoding):
+    (tmp_path / "a.txt").write_text("The traveler lost it.\n", encoding=encoding)
+    with pytest.raises(InputError, match="line 1: .*iconv -f utf-16") as raised:
+        list(read_records(str(tmp_path / "a.txt")))
+    assert "latin" not in str(raised.value)
+
+
 def test_rows_with_all_columns(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"good": "x", "bad": "y"}) + "\n")
     (tmp_path / "a.tsv").write_text("good\tbad\nx\ty\n")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"good,bad\nx,y\n"))
     for path in tmp_path.iterdir():
         assert [row for _, row in read_rows(path)] == [{"good": "x", "bad": "y"}]
 
@@ -129,7 +199,8 @@ def test_rows_with_all_columns(tmp_path):
         ),
         ("a.jsonl", b'{"text": 3}\n', "a.jsonl, line 1: 'text' must be text. It is 3"),
         ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl, line 1: 'text' has a lone surrogate"),
-        ("a.csv", b"sentence\nx\n", "a.csv, line 2: there is no column 'text'. The columns are: 'sentence'"),
+        ("a.jsonl", b'{"text": "x", "y": ' + b"[" * 10**5, "a.jsonl, line 1: too many lists or objects are within"),
+        ("a.csv", b"sentence\nx\n", "a.csv, line 1: there is no column 'text'. The columns are: 'sentence'"),
         ("a.csv", b"text,n\nx\n", "a.csv, line 2: the row has 1 fields, but the header has 2"),
         ("a.csv", b"text,text\nx,y\n", "a.csv, line 1: two columns have the same name"),
         ("a.csv", b'text\n"x\n', "a.csv, line 2: unexpected end of data"),

@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 import pytest
 
+from spacy_pll.corpus.formats import JsonLines
 from spacy_pll.corpus.readers import InputError
 from spacy_pll.corpus.resumable import ResumeError
 from spacy_pll.corpus.runs import PACKAGES, Run, make_manifest, score_to_file, score_to_stream, summarize_input
@@ -143,7 +144,7 @@ def test_rows_that_do_not_fit_the_output_are_refused_before_anything_is_loaded(t
 def test_the_summary_of_the_input(tmp_path, make_nlp):
     (tmp_path / "b.jsonl").write_text('{"line": "x", "n": 1}\n{"line": "y", "m": 2}\n')
     (tmp_path / "a.csv").write_text("line,n\nz,1\n")
-    summary = summarize_input(Run(str(tmp_path), column="line"), str(tmp_path), make_nlp("bert").vocab)
+    summary = summarize_input(Run(str(tmp_path), column="line"), str(tmp_path), make_nlp("bert"), JsonLines)
     assert (summary.texts, summary.fields) == (3, ["file", "n", "m"])
     assert summary.digest == files_digest([tmp_path / "a.csv", tmp_path / "b.jsonl"])
 

@@ -7,7 +7,7 @@ from typing import Any, get_args, get_origin
 import pyarrow as pa
 from pyarrow import types as is_
 
-from ..readers import InputError, Record
+from ..readers import InputError, Record, check_utf8
 
 SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 FEATURES = {int: "int64", float: "float64", str: "string"}  # what `datasets` calls them
@@ -118,14 +118,6 @@ class ColumnType:
         return result[0] if result else pa.null()
 
 
-def check_utf8(text: str, where: str, column: str):
-    """RAISES (InputError): The text has a lone surrogate, so it cannot be encoded."""
-    try:
-        text.encode("utf8")
-    except UnicodeEncodeError as error:
-        raise InputError(f"{where}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
-
-
 class InputColumns:
     """The columns of an input, found while it is read.
 
@@ -158,7 +150,7 @@ class InputColumns:
         RAISES (InputError): A column has values of different types.
         """
         metadata = {field.name: field.metadata for schema in self.schemas for field in schema}
-        types = {name: self.types[name].resolve() for name in dict.fromkeys([self.column, *fields, *self.types])}
+        types = {name: self._of(name).resolve() for name in dict.fromkeys([self.column, *fields, *self.types])}
         merged = [pa.field(name, type_, metadata=metadata.get(name)) for name, type_ in types.items()]
         # What the metadata of Parquet files says may not be true of other files.
         shared = {} if self.has_other_files else _shared_metadata([schema.metadata or {} for schema in self.schemas])

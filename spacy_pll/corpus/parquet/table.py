@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..fields import check_fields
+from ..readers import Record
 from ..rows import ScoredText, TextRows, TokenRows, column_order
 from .columns import output_schema
 
@@ -26,6 +28,11 @@ class ParquetTable:
         self.rows = rows
         self.fields = [name for name in schema.names if name != rows.column]
         self.schema = output_schema(column_order(rows, self.fields), schema, rows.types)
+
+    @staticmethod
+    def check(record: Record, rows: Any):
+        """As for the other formats. Arrow's scalars come from a Parquet file, so they can be written to one."""
+        check_fields({k: v for k, v in record.fields.items() if not isinstance(v, pa.Scalar)}, record.location)
 
     def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
         """The contents of one part.
