@@ -9,7 +9,7 @@ import spacy
 from spacy.language import Language
 from spacy.util import get_package_path, get_package_version, is_package, load_config
 
-from .component import DEFAULT_CONFIG, PLLScorer
+from .component import PLLScorer
 from .language_model import BUILTIN, DOCUMENTS
 from .language_model.checksums import files_digest
 
@@ -31,6 +31,7 @@ FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "component": str,
     "mask_margin": int,
     "lang": str,
+    "causal": {"": True, "true": True, "false": False}.__getitem__,
 }
 
 
@@ -52,6 +53,7 @@ class PipelineSettings:
     distribution (Optional[bool]): Also keep the rank of each token and the entropy of the model's prediction.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
+    causal (bool): `model` is a left-to-right model. Only needed if its type also has masked ones.
     """
 
     model: str | None = None
@@ -67,6 +69,7 @@ class PipelineSettings:
     keep_pieces: bool = False
     gpu_id: int = -1
     component: str | None = None
+    causal: bool = False
 
 
 def make_pipeline(settings: PipelineSettings) -> Language:
@@ -89,6 +92,10 @@ def make_pipeline(settings: PipelineSettings) -> Language:
     overrides = {name: value for name, value in overrides.items() if value is not None}
     if settings.model and is_spacy_pipeline(settings.model):
         nlp = _load_saved(settings.model, settings.component, overrides, settings.precision)
+        if settings.causal:
+            raise ValueError(
+                f"{settings.model!r} is a spaCy pipeline, whose config names its model. Leave out `causal`."
+            )
     elif settings.component:
         raise ValueError(
             f"`component` names a component of a spaCy pipeline, and {settings.model or BUILTIN_NAME!r} is a language "
@@ -98,10 +105,34 @@ def make_pipeline(settings: PipelineSettings) -> Language:
         nlp = spacy.blank(settings.lang)
         if settings.spans == "sents":
             nlp.add_pipe("sentencizer")
-        architecture = {"name": settings.model, "mixed_precision": settings.precision == "bfloat16"}
-        nlp.add_pipe("pll", config={**overrides, "model": {**DEFAULT_CONFIG["model"], **architecture}})
+        if is_causal(settings):
+            overrides.setdefault("metrics", ["causal"])
+        nlp.add_pipe("pll", config={**overrides, "model": architecture(settings)})
     get_scorer(nlp).initialize()
     return nlp
+
+
+def is_causal(settings: PipelineSettings) -> bool:
+    """Whether the language model is a left-to-right one: the settings say so, or its configuration leaves no choice.
+
+    RAISES (ValueError): It should be the built-in one.
+    """
+    if settings.model is None:
+        if settings.causal:
+            raise ValueError(
+                "`causal` asks for a left-to-right model, and the built-in one is a masked one. Leave it out, or give "
+                "a `model`, such as gpt2."
+            )
+        return False
+    from .language_model.checkpoint import is_left_to_right  # imports torch
+
+    return settings.causal or is_left_to_right(settings.model)
+
+
+def architecture(settings: PipelineSettings) -> dict[str, Any]:
+    """The `model` block of the component's config, for settings whose `model` is no spaCy pipeline."""
+    name = "spacy-pll.CausalLM.v1" if is_causal(settings) else "spacy-pll.MaskedLM.v1"
+    return {"@architectures": name, "name": settings.model, "mixed_precision": settings.precision == "bfloat16"}
 
 
 def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:

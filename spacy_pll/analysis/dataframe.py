@@ -1,7 +1,7 @@
 """Scores as a pandas data frame."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
 
@@ -28,10 +28,7 @@ def to_dataframe(
     RAISES (ValueError): The docs have no scores of that name, or `attr` is the name of another column.
     RAISES (ImportError): pandas is not installed.
     """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError(f"Data frames need pandas. Install it with: {install_command('dataframe')}") from None
+    pd = import_pandas()
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = find_names(docs, attr)
     columns = select_columns(names, metrics)
@@ -59,3 +56,12 @@ def to_dataframe(
     types = {"doc": "int64", "token": "int64", "text": "str", "rank": "Int64", "entropy": "float64"}
     frame = pd.DataFrame({**data, **scores, **expected})
     return frame.astype({name: type_ for name, type_ in types.items() if name in frame})
+
+
+def import_pandas() -> Any:
+    """RAISES (ImportError): pandas is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError(f"Data frames need pandas. Install it with: {install_command('dataframe')}") from None
+    return pandas

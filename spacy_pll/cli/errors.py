@@ -21,7 +21,7 @@ IN_OPTIONS = {
     r"Set `name` in the settings of `model` to": "Give with `model`",
     r"`get_spans` set to spacy-pll\.strided_spans\.v1": "--spans strided",
     r"`name`": "`model`",
-    r"`(component|metrics|model|words|alternatives|distribution)`": r"--\1",
+    r"`(component|causal|metrics|model|words|alternatives|distribution)`": r"--\1",
     r"`mask_(\w+)`": r"--mask-\1",
 }
 

@@ -40,7 +40,7 @@ def make_settings(
     model: Annotated[
         str | None,
         typer.Option(
-            help="Hub name or folder of a masked language model, or a spaCy pipeline with a `pll` component. "
+            help="Hub name or folder of a language model, or a spaCy pipeline with a `pll` component. "
             "[default: the built-in English model]",
             show_default=False,
         ),
@@ -52,10 +52,19 @@ def make_settings(
             show_default=False,
         ),
     ] = None,
+    causal: Annotated[
+        bool,
+        typer.Option(
+            "--causal",
+            help="--model is a left-to-right model, for the metric causal. Only needed if there are masked models of "
+            "its type, too.",
+        ),
+    ] = False,
     metrics: Annotated[
         str | None,
         typer.Option(
-            help="Names of metrics, separated by commas. The first is the primary one. [default: word_l2r]",
+            help="Names of metrics, separated by commas. The first is the primary one. [default: word_l2r, or causal "
+            "for a left-to-right model]",
             show_default=False,
         ),
     ] = None,
@@ -135,6 +144,7 @@ def make_settings(
         alternatives=alternatives,
         distribution=distribution,
         gpu_id=gpu_id,
+        causal=causal,
     )
 
 

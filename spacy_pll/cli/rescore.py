@@ -52,7 +52,10 @@ def rescore_cli(
     ],
     settings: PipelineSettings,
     metric: Annotated[
-        str | None, typer.Option(help="Name of the metric. [default: word_l2r]", show_default=False)
+        str | None,
+        typer.Option(
+            help="Name of the metric. [default: word_l2r, or causal for a left-to-right model]", show_default=False
+        ),
     ] = None,
     weight: Annotated[
         float | None,

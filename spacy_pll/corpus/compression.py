@@ -21,9 +21,9 @@ def _open_gzip(file: IO[bytes], mode: str) -> IO[bytes]:
     return gzip.GzipFile("", mode, fileobj=file, mtime=0)  # type: ignore[return-value]  # it has what is used
 
 
-def _open_zstd(file: Any, mode: Any) -> IO[bytes]:
+def _open_zstd(file: Any, mode: Any) -> Any:
     """With a checksum, as the other formats have."""
-    options = {zstd.CompressionParameter.checksum_flag: 1} if mode == "wb" else None
+    options: Any = {zstd.CompressionParameter.checksum_flag: 1} if mode == "wb" else None
     return zstd.open(file, mode, options=options)
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..pipelines import SPAN_GETTERS, PipelineSettings, is_spacy_pipeline
+from ..pipelines import SPAN_GETTERS, PipelineSettings, architecture, is_spacy_pipeline
 
 INDENT = "    "
 WIDTH = 88
@@ -98,11 +98,8 @@ def pipeline_code(settings: PipelineSettings, component: str = "pll") -> str:
         config = {f"components.{component}.{name}": value for name, value in changes.items()}
         lines.append(f"nlp = spacy.load({literal(settings.model)}, config={literal(config, WIDTH)})")
     else:
-        architecture: dict[str, Any] = {"@architectures": "spacy-pll.MaskedLM.v1", "name": settings.model}
-        if settings.precision == "bfloat16":
-            architecture["mixed_precision"] = True
         if settings.model or settings.precision == "bfloat16":
-            changes["model"] = architecture
+            changes["model"] = {name: value for name, value in architecture(settings).items() if value is not False}
         lines.append(f"nlp = spacy.blank({literal(settings.lang)})")
         if settings.spans == "sents":
             lines.append('nlp.add_pipe("sentencizer")')

@@ -13,7 +13,14 @@ import torch
 from huggingface_hub import constants
 from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    AutoConfig,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
@@ -82,6 +89,19 @@ def read_checkpoint(
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
     commit = commit_of(source, revision, transformer_config.get("cache_dir"))
     return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit)
+
+
+def is_left_to_right(source: str) -> bool:
+    """Whether transformers has a left-to-right language model for a checkpoint, and no masked one.
+
+    source (str): A folder or a hub name. If its configuration cannot be read, loading the model will say why.
+    """
+    offline = connection_error(source, None) is not None
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=offline)
+    except Exception:
+        return False
+    return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:

@@ -6,7 +6,9 @@ import spacy
 import torch
 import transformers as hf
 
+from spacy_pll.explorer.snippets import pipeline_code
 from spacy_pll.language_model.architectures import CausalLM
+from spacy_pll.pipelines import PipelineSettings, get_scorer, is_causal, make_pipeline, parse_settings
 
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
 from ..test_minicons import sentences
@@ -102,6 +104,43 @@ def test_masked_models_and_metrics_are_refused(causal_folder, model_folder):
         make_nlp(causal_folder("gpt2"), metrics=["word_l2r"])
     with pytest.raises(ValueError, match="'bert', a masked language model. Use spacy-pll.MaskedLM.v1"):
         make_nlp(model_folder("bert")).initialize()
+
+
+def test_a_left_to_right_model_is_recognised_by_its_config(causal_folder, model_folder):
+    folder = causal_folder("gpt2")
+    expected = scores(make_nlp(folder)(SENTENCES[0]))
+    for settings in (PipelineSettings(str(folder)), parse_settings(f"{folder},causal")):
+        nlp = make_pipeline(settings)
+        assert get_scorer(nlp).metrics == ["causal"] and (scores(nlp(SENTENCES[0])) == expected).all()
+    assert not is_causal(PipelineSettings()) and not is_causal(PipelineSettings(str(model_folder("bert"))))
+    assert "spacy-pll.CausalLM.v1" in pipeline_code(PipelineSettings(str(folder)))
+
+
+def test_a_model_of_which_there_are_both_kinds(model_folder, tmp_path):
+    """Such as BERT: it is a left-to-right one if the settings say so."""
+    model = hf.BertLMHeadModel(hf.AutoConfig.from_pretrained(model_folder("bert"), is_decoder=True))
+    model.save_pretrained(tmp_path)
+    tokenizer = hf.AutoTokenizer.from_pretrained(model_folder("bert"), bos_token="[CLS]")
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="left-to-right model"):
+        make_pipeline(PipelineSettings(str(tmp_path)))
+    doc = make_pipeline(PipelineSettings(str(tmp_path), causal=True))(SENTENCES[0])
+    assert doc._.pll < 0
+
+
+def test_settings_that_do_not_go_with_causal(saved_pipeline, model_folder):
+    with pytest.raises(ValueError, match="the built-in one is a masked one"):
+        make_pipeline(PipelineSettings(causal=True))
+    with pytest.raises(ValueError, match="'bert', a masked language model"):
+        make_pipeline(PipelineSettings(str(model_folder("bert")), causal=True))
+    with pytest.raises(ValueError, match="is a spaCy pipeline: its config names the model"):
+        make_pipeline(PipelineSettings(str(saved_pipeline), causal=True))
+
+
+@pytest.fixture
+def saved_pipeline(causal_folder, tmp_path):
+    make_nlp(causal_folder("gpt2")).to_disk(tmp_path / "saved")
+    return tmp_path / "saved"
 
 
 def test_no_beginning_of_sequence_token(causal_folder, tmp_path):
