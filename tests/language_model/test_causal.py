@@ -133,7 +133,7 @@ def test_settings_that_do_not_go_with_causal(saved_pipeline, model_folder):
         make_pipeline(PipelineSettings(causal=True))
     with pytest.raises(ValueError, match="'bert', a masked language model"):
         make_pipeline(PipelineSettings(str(model_folder("bert")), causal=True))
-    with pytest.raises(ValueError, match="is a spaCy pipeline: its config names the model"):
+    with pytest.raises(ValueError, match="is a spaCy pipeline, whose config names its model"):
         make_pipeline(PipelineSettings(str(saved_pipeline), causal=True))
 
 
