@@ -45,6 +45,7 @@ ONLY_CHECKED = {
     "pytest": "would run the tests within the tests",
     "-m spacy project": "needs a network, or hours",
     "pll agree": "prints how long it took",
+    "pll tune": "trains for hours; tests/tuning does so for seconds",
     "--engine ray": "starts a cluster; tests/test_distributed.py does so",
     "python scripts/": "takes minutes to hours",
     "tests.test_docs": "is what runs these tests",

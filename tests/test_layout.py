@@ -13,6 +13,7 @@ ORDER = [
     "cli",
     "explorer",
     "distributed",
+    "tuning",
     "evaluation",
     "corpus",
     "analysis",

@@ -23,6 +23,7 @@ COMMANDS = {
     "ppl": "Measure the pseudo-perplexity of a corpus.",
     "rescore": "Rerank n-best lists with the PLL.",
     "agree": "Compare the scores of two scorers on the same texts.",
+    "tune": "Make a masked model's scores in one forward pass nearer to its exact ones.",
 }
 
 

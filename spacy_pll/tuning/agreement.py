@@ -1,0 +1,93 @@
+"""How near the scores of a model in one forward pass are to its exact ones, before and after it was tuned."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..evaluation.agreement import level_agreement
+from ..language_model.masked import MaskedLanguageModel
+from ..metrics import FloatArray, IntArray
+from ..scoring.windows import Context
+from .examples import choose_pieces, planned_passes
+from .texts import ContextMaker, Passage
+
+# The most texts, and the most passages of several texts, that are measured on, and the bootstrap's samples.
+TEXTS, PASSAGES, BOOTSTRAP = 300, 60, 1000
+# The most pieces of a text that are scored.
+PIECES = 12
+TEXT, PASSAGE = "texts", "passages"
+
+
+def draw_contexts(passages: Sequence[Passage], make_contexts: ContextMaker, seed: int) -> dict[str, list[Context]]:
+    """Some texts, and some passages, with the pieces to score. Only those that there are."""
+    rng = np.random.default_rng(seed)
+    single = [text for passage in passages for text in passage]
+    joined = [" ".join(passage) for passage in passages if len(passage) > 1]
+    drawn = {}
+    for kind, texts, most in ((TEXT, single, TEXTS), (PASSAGE, joined, PASSAGES)):
+        chosen = [texts[i] for i in rng.permutation(len(texts))[:most]]
+        windows = [made[rng.integers(len(made))] for text in chosen if (made := make_contexts(text))]
+        drawn[kind] = [choose_pieces(context, kind == PASSAGE, PIECES, rng) for context in windows]
+    return {kind: contexts for kind, contexts in drawn.items() if contexts}
+
+
+def scores(model: MaskedLanguageModel, contexts: Sequence[Context], metric: str, margin: int | None) -> FloatArray:
+    """The scores of the pieces to score. float64, shape (pieces,)."""
+    out = [np.zeros(len(context.word)) for context in contexts]
+    for plan, batches in planned_passes(model, contexts, metric, margin):
+        for total, part in zip(out, plan.scores(model.submit(batches).result()), strict=True):
+            total += part[0]
+    return np.concatenate(out)[np.concatenate([context.scored for context in contexts])]
+
+
+def measure_agreement(
+    before: MaskedLanguageModel,
+    after: MaskedLanguageModel,
+    drawn: dict[str, list[Context]],
+    metric: str,
+    margins: Sequence[int],
+) -> list[dict[str, Any]]:
+    """How the scores agree: those in one pass with the exact ones of the same model, and the exact ones of both.
+
+    RETURNS: One row for each comparison, plain JSON values: `level_agreement` by piece.
+    """
+    rows = []
+    for kind, contexts in drawn.items():
+        text: IntArray = np.repeat(np.arange(len(contexts)), [int(context.scored.sum()) for context in contexts])
+        exact = {model: scores(model, contexts, metric, None) for model in (before, after)}
+
+        def compare(a: FloatArray, b: FloatArray, text: IntArray = text) -> dict[str, Any]:
+            return level_agreement(a, b, text, BOOTSTRAP, np.random.default_rng(0))
+
+        for margin in margins:
+            for name, model in (("before", before), ("after", after)):
+                found = scores(model, contexts, metric, margin)
+                rows.append({"on": kind, "model": name, "mask_margin": margin, **compare(exact[model], found)})
+        rows.append({"on": kind, "model": "after", "mask_margin": None, **compare(exact[before], exact[after])})
+    return rows
+
+
+def agreement_table(rows: Sequence[dict[str, Any]]) -> str:
+    """What `measure_agreement` returns, in Markdown."""
+    lines = [
+        "| held-out | `mask_margin` | model | compared with | r by piece | 95 % interval | mean absolute difference |",
+        "| --- | ---: | --- | --- | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        exact = row["mask_margin"] is None
+        cells = [
+            row["on"],
+            "exact" if exact else str(row["mask_margin"]),
+            row["model"],
+            "exact scores before" if exact else "its own exact scores",
+            shown(row["r"]),
+            "-".join(shown(value) for value in row["r_interval"] or ()),
+            f"{row['mean_absolute_difference']:.3f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def shown(r: float | None) -> str:
+    return "" if r is None else f"{r:.4f}"

@@ -1,0 +1,130 @@
+"""What is learned from in one step: texts, the pieces to predict in them, and how they are read.
+
+In each text only a few pieces are predicted, because the exact distribution of each takes the frozen model a pass over
+the text of its own. The pieces of a long passage are so far apart that they can share a pass (`mask_spacing`), which
+changes these distributions hardly at all. A text is read with one metric and one margin, both drawn.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from ..language_model.forward import Forward
+from ..language_model.log_probs import groups_of
+from ..language_model.masked import MaskedLanguageModel
+from ..metrics import IntArray, get_metric
+from ..scoring.groups import GroupBatch, GroupPlan
+from ..scoring.plan import Batch, Plan
+from ..scoring.plans import make_plans
+from ..scoring.windows import Context
+from .settings import TuningSettings
+from .texts import Passage
+
+# The share of the pieces to predict that is drawn from whole passages. Those of single texts are cheaper.
+IN_PASSAGES = 1 / 6
+# In a single text, one piece in so many is predicted, and at most so many.
+ONE_PIECE_IN, MAX_PER_TEXT = 4, 10
+# In a passage, pieces at least so far apart are predicted. They share passes with this `mask_spacing`, as a mask may go
+# on to the end of a word.
+APART, SPACING = 40, 32
+
+
+class Part(NamedTuple):
+    """Texts that are read in the same way. `Context.scored` says which of their pieces are predicted."""
+
+    metric: str
+    margin: int
+    contexts: list[Context]
+
+    @property
+    def n_targets(self) -> int:
+        return sum(int(context.scored.sum()) for context in self.contexts)
+
+
+def draw_parts(
+    passages: Sequence[Passage],
+    make_contexts: Callable[[str], list[Context]],
+    settings: TuningSettings,
+    rng: np.random.Generator,
+) -> list[Part]:
+    """Draw what is learned from in one step."""
+    share = 0.5 ** np.arange(len(settings.margins))
+    drawn = defaultdict(list)
+    in_passages = round(settings.targets * IN_PASSAGES)
+    for quota, whole in ((in_passages, True), (settings.targets - in_passages, False)):
+        while quota > 0:
+            passage = passages[int(rng.integers(len(passages)))]
+            windows = make_contexts(" ".join(passage) if whole else passage[rng.integers(len(passage))])
+            quota -= 1 if not windows else 0  # such a text counts, so that the loop ends
+            if windows:
+                context = choose_pieces(windows[rng.integers(len(windows))], whole, quota, rng)
+                quota -= int(context.scored.sum())
+                way = int(rng.integers(len(settings.metrics))), int(rng.choice(len(share), p=share / share.sum()))
+                drawn[way].append(context)
+    return [
+        Part(settings.metrics[metric], settings.margins[margin], contexts)
+        for (metric, margin), contexts in sorted(drawn.items())
+    ]
+
+
+def choose_pieces(context: Context, apart: bool, most: int, rng: np.random.Generator) -> Context:
+    """The context, with some of its pieces to predict: at random, or evenly with `APART` pieces between them."""
+    n = len(context.word)
+    if apart:
+        k = min(max(1, n // APART), most)
+        chosen = (rng.integers(n) + np.arange(k) * n // k) % n
+    else:
+        chosen = rng.choice(n, min(-(-n // ONE_PIECE_IN), MAX_PER_TEXT, most), replace=False)
+    return replace(context, scored=np.isin(np.arange(n), chosen))
+
+
+def planned_passes(
+    model: MaskedLanguageModel,
+    contexts: Sequence[Context],
+    metric: str,
+    margin: int | None,
+    spacing: int | None = None,
+    max_ids: int | None = None,
+) -> Iterator[tuple[Plan | GroupPlan, list[Batch | GroupBatch]]]:
+    """The forward passes for the pieces to predict, planned as for scoring.
+
+    margin, spacing (Optional[int]): The `mask_margin` and `mask_spacing`; None for both: exactly.
+    max_ids (Optional[int]): The most ids in a pass. None: as for scoring.
+    """
+    for plan in make_plans(contexts, [get_metric(metric)], model.mask_id, spacing, margin):
+        limits = model.check_groups() if isinstance(plan, GroupPlan) else model
+        most = min(max_ids or limits.max_batch_tokens, limits.max_batch_tokens)
+        yield plan, list(plan.batches(most, model.max_batch_targets, model.pad_id, limits.pads))
+
+
+def predictions(
+    model: MaskedLanguageModel,
+    forward: Forward,
+    contexts: Sequence[Context],
+    metric: str,
+    margin: int | None,
+    spacing: int | None = None,
+    max_ids: int | None = None,
+) -> Iterator[tuple[torch.Tensor, IntArray]]:
+    """What is predicted at the pieces to predict, pass by pass.
+
+    model (MaskedLanguageModel): Says how texts are read.
+    forward (Forward): Runs that model, or its copy that is trained.
+    YIELDS: Logits, float32, shape (targets, vocabulary); and int, shape (targets,), the piece that each is for: its
+        number among the pieces of all contexts. For pieces of equal contexts that are read once, one of them.
+    """
+    for plan, batches in planned_passes(model, contexts, metric, margin, spacing, max_ids):
+        # The "scores" are the numbers of the targets, from 1, as each piece has one target, of weight 1.
+        number = np.concatenate([one[0] for one in plan.scores(np.arange(1.0, plan.n_targets + 1)[None])]).astype(int)
+        piece = np.zeros(plan.n_targets, dtype=np.int64)
+        piece[number[number > 0] - 1] = np.flatnonzero(number)
+        done = 0
+        for batch in batches:
+            end = done + len(batch.target)
+            logits = forward.logits(batch.ids, batch.lengths, batch.row, batch.position, groups=groups_of(batch))[0]
+            yield logits, piece[done:end]
+            done = end

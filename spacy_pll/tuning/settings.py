@@ -1,0 +1,95 @@
+"""The settings of a tuning run."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..language_model.checks import embeddings_of
+from ..language_model.masked import MaskedLanguageModel
+from ..metrics import get_metric, masks_within_words, pll_metrics
+from ..scoring.wordpieces import WORDS, Words
+
+# The learning rate that suits a model of this width; for wider ones it is lower in proportion.
+LEARNING_RATE, WIDTH = 3e-4, 256
+# Words to try a metric on.
+TRIAL = np.array([0, 0, 0, 1, 2, 2])
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """How a model is tuned.
+
+    model (Optional[str]): Hub name or folder of a masked language model. None is the built-in English model.
+    texts (str): A file, or a folder: see `read_records`.
+    dev_texts (Optional[str]): The same, for texts that are only measured on. None: a part of `texts` is held out.
+    metrics (Sequence[str]): Each masks within words, and scores a piece by one masked context.
+    words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
+    margins (Sequence[int]): The values of `mask_margin` to tune for. Each is trained half as often as the one before.
+    steps (int): How many steps to train.
+    targets (int): How many pieces are predicted in one step.
+    learning_rate (Optional[float]): The highest one. None: 3e-4 for a width of 256, less for wider models.
+    seed (int): Of the choice of the texts and pieces.
+    precision (str): "float32" or "bfloat16" (forward passes under autocast; the weights stay in float32).
+    column (str): The column, or key, that holds the text.
+    lang (str): Language of spaCy's tokenizer.
+    """
+
+    model: str | None
+    texts: str
+    dev_texts: str | None = None
+    metrics: Sequence[str] = ("word_l2r", "original")
+    words: Words = "spacy"
+    margins: Sequence[int] = (0, 1)
+    steps: int = 600
+    targets: int = 300
+    learning_rate: float | None = None
+    seed: int = 0
+    precision: str = "float32"
+    column: str = "text"
+    lang: str = "en"
+
+    def __post_init__(self) -> None:
+        for name in ("metrics", "margins"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"`{name}` must have at least one value, and each only once. It is {list(values)}.")
+        for metric in self.metrics:
+            check_can_be_tuned_for(metric)
+        if min(self.margins) < 0:
+            raise ValueError(f"`margins` must be 0 or more. They are {list(self.margins)}.")
+        if self.words not in WORDS:
+            raise ValueError(f"Unknown unit of words {self.words!r}. Give one of these: {', '.join(WORDS)}.")
+        for name in ("steps", "targets", "learning_rate"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"`{name}` must be more than 0. It is {value}.")
+
+    def highest_rate(self, model: MaskedLanguageModel) -> float:
+        """The highest learning rate."""
+        width = embeddings_of(model.transformer).embedding_dim
+        return self.learning_rate or LEARNING_RATE * min(1.0, WIDTH / width)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a run depends on. How long it is may change when it is resumed."""
+        others = ("model", "texts", "dev_texts", "steps")
+        return {name: value for name, value in asdict(self).items() if name not in others}
+
+
+def check_can_be_tuned_for(metric_name: str) -> None:
+    """RAISES (ValueError): The metric does not mask within words, or scores a piece by several masked contexts."""
+    if not _has_one_row_per_piece(metric_name):
+        able = sorted(name for name in pll_metrics.get_all() if _has_one_row_per_piece(name))
+        raise ValueError(
+            f"A model cannot be tuned for the metric {metric_name!r}: that needs a metric that scores each piece by "
+            f"one masked context, in which pieces of its own word are masked. Give some of these: {', '.join(able)}."
+        )
+
+
+def _has_one_row_per_piece(metric_name: str) -> bool:
+    metric = get_metric(metric_name)
+    if not masks_within_words(metric):
+        return False
+    rows = metric(TRIAL)
+    return np.array_equal(np.sort(rows.target), np.arange(len(TRIAL))) and bool((rows.weight == 1).all())
