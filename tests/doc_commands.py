@@ -46,6 +46,7 @@ ONLY_CHECKED = {
     "-m spacy project": "needs a network, or hours",
     "pll agree": "prints how long it took",
     "pll tune": "trains for hours; tests/tuning does so for seconds",
+    "--model bert-tuned": "needs a model that was tuned",
     "--engine ray": "starts a cluster; tests/test_distributed.py does so",
     "python scripts/": "takes minutes to hours",
     "tests.test_docs": "is what runs these tests",
