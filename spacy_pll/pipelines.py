@@ -12,6 +12,7 @@ from spacy.util import get_package_path, get_package_version, is_package, load_c
 from .component import PLLScorer
 from .language_model import BUILTIN, DOCUMENTS
 from .language_model.checksums import files_digest
+from .scoring.wordpieces import WORDS
 
 SPAN_GETTERS = {
     "doc": {"@span_getters": "spacy-pll.doc_spans.v1"},
@@ -24,7 +25,7 @@ BUILTIN_NAME = "builtin"
 # The settings of `parse_settings`, and what makes their values from text.
 FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "metrics": lambda names: names.split("+"),
-    "words": str,
+    "words": lambda name: {name: name for name in WORDS}[name],
     "spans": lambda name: {name: name for name in SPAN_GETTERS}[name],
     "precision": lambda name: {name: name for name in PRECISIONS}[name],
     "mask_spacing": int,
@@ -153,7 +154,10 @@ def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
         try:
             values[name] = FROM_TEXT[name](value)
         except (KeyError, ValueError):
-            raise ValueError(f"The setting {name!r} of the scorer {scorer!r} has the value {value!r}.") from None
+            choices = {"words": WORDS, "spans": SPAN_GETTERS, "precision": PRECISIONS}.get(name, ["a whole number"])
+            raise ValueError(
+                f"The setting {name!r} of the scorer {scorer!r} is {value!r}. It must be {' or '.join(choices)}."
+            ) from None
     return PipelineSettings(**values)
 
 

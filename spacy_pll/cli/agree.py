@@ -15,6 +15,7 @@ from ..pipelines import make_pipeline, parse_settings
 from .errors import shown_errors
 from .options import BatchSizeOption, ColumnOption, ForceOption
 from .progress import progress_bar
+from .terminal import say
 
 
 def agree_cli(
@@ -79,7 +80,7 @@ def agree_cli(
             seed=seed,
             progress=progress_bar,
         )
-        print(agreement_tables(result))
+        say(agreement_tables(result))
         for file in files:
             if file.suffix == ".json":
                 write_json(file, {"corpus": corpus, "bootstrap": bootstrap, "seed": seed, **result})

@@ -2,16 +2,19 @@
 
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from wasabi import Printer
+
+from .terminal import show_what_cannot_be_encoded, visible
 
 
 def fail(message: str) -> NoReturn:
     """Show a message and end the command. It goes to standard error, since standard output may carry results."""
-    print(Printer(no_print=True).fail(message), file=sys.stderr)
+    print(Printer(no_print=True).fail(visible(message)), file=sys.stderr)
     raise SystemExit(1)
 
 
@@ -35,8 +38,19 @@ def in_options(message: str) -> str:
 
 @contextmanager
 def shown_errors() -> Iterator[None]:
-    """Show the errors that a user can fix as a message. All others are defects and keep their traceback."""
+    """Show the errors that a user can fix as a message. All others are defects and keep their traceback.
+
+    Warnings are shown as messages, too.
+    """
+    show_what_cannot_be_encoded()
+    before, warnings.formatwarning = warnings.formatwarning, _format_warning
     try:
         yield
     except (ImportError, OSError, ValueError) as error:
         fail(in_options(str(error)))
+    finally:
+        warnings.formatwarning = before
+
+
+def _format_warning(message: Warning | str, *where: Any, **more: Any) -> str:
+    return f"{Printer(no_print=True).warn(visible(in_options(str(message))))}\n"

@@ -22,16 +22,27 @@ def one_of(*choices: str) -> dict:
     return {"callback": check, "metavar": f"[{'|'.join(choices)}]"}
 
 
+def _check_processes(value: int) -> int:
+    if value < 1 and value != -1:
+        raise typer.BadParameter(f"It must be 1 or more, or -1 for one per core. It is {value}.")
+    return value
+
+
 # Options of commands that show tokens.
 EXPECTED = ("alternatives", "distribution")
 
 ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
 BatchSizeOption = Annotated[
     int,
-    typer.Option(min=1, help="Texts per batch. Masked contexts that occur several times in a batch are computed once."),
+    typer.Option(
+        min=1,
+        max=1_000_000,
+        help="Texts per batch. Masked contexts that occur several times in a batch are computed once.",
+    ),
 ]
 ProcessesOption = Annotated[
-    int, typer.Option(min=-1, help="Number of worker processes, on a CPU. -1 for one per core.")
+    int,
+    typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core."),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 

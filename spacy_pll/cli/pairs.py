@@ -13,6 +13,7 @@ from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
 from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
+from .terminal import say
 
 
 @pipeline_options(without=EXPECTED)
@@ -83,7 +84,7 @@ def pairs_cli(
         results = {
             metric: accuracies(pairs, won, bootstrap, seed) for metric, won in wins(pairs, scores, scorer.metrics)
         }
-        print(accuracy_table(results))
+        say(accuracy_table(results))
         used = {
             "path": path,
             "model": settings.model or "builtin",

@@ -14,6 +14,7 @@ from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
 from .options import EXPECTED, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
+from .terminal import say
 
 UNITS = {
     "spacy": "spaCy's tokens",
@@ -56,7 +57,7 @@ def ppl_cli(
         if not result["pieces"]:
             raise InputError(f"Nothing was scored. None of the {result['texts']} texts in {path!r} has a wordpiece.")
         scorer = get_scorer(nlp)
-        print(summary_tables(result, scorer.words))
+        say(summary_tables(result, scorer.words))
         used = {
             "path": path,
             "model": settings.model or "builtin",

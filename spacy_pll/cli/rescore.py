@@ -13,6 +13,7 @@ from ..corpus.readers import InputError
 from ..evaluation.rescoring import (
     ADDED,
     FORMAT,
+    MAX_WEIGHTS,
     Measure,
     ReferencedLists,
     best_by,
@@ -30,6 +31,7 @@ from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
 from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
+from .terminal import say
 
 EDITS = ("substitutions", "deletions", "insertions")
 
@@ -41,7 +43,8 @@ def parse_grid(value: str) -> list[float]:
         return grid(start, stop, step)
     except ValueError:
         raise typer.BadParameter(
-            f"--grid must be START:STOP:STEP, such as 0:2:0.05, with START <= STOP and STEP above 0. It is {value!r}."
+            "--grid must be START:STOP:STEP, such as 0:2:0.05, with START <= STOP, STEP above 0, and at most "
+            f"{MAX_WEIGHTS:,} steps. It is {value!r}."
         ) from None
 
 
@@ -105,7 +108,13 @@ def rescore_cli(
         if dev and not any(nbest.references for nbest in dev_lists):
             raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
         has_references = any(nbest.references for nbest in (*lists, *dev_lists))
-        measure = (bleu() if use_bleu else word_error_rate()) if has_references else None
+        measure, missing = None, ""
+        try:
+            measure = (bleu() if use_bleu else word_error_rate()) if has_references else None
+        except ImportError as error:  # needed to tune, not to rank
+            if dev:
+                raise
+            missing = str(error)
         nlp = make_pipeline(replace(settings, metrics=[metric] if metric else None))
         texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
         scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar, n_process)
@@ -114,12 +123,12 @@ def rescore_cli(
             weight = _tune(ReferencedLists.select(dev_lists, scores, per_piece, measure), measure, weights, dev)
         assert weight is not None  # without --dev it was given
         n_hypotheses = sum(len(nbest.texts) for nbest in lists)
-        print(f"{len(lists)} lists, {n_hypotheses} hypotheses, weight {weight:g}.")
+        say(f"{len(lists)} lists, {n_hypotheses} hypotheses, weight {weight:g}.")
         evaluated = ReferencedLists.select(lists, scores, per_piece, measure)
         if measure and evaluated.lists:
-            print(quality_table(evaluated, measure, weight))
+            say(quality_table(evaluated, measure, weight))
         else:
-            print(f"No list in {path!r} has a reference.\n")
+            say(missing or f"No list in {path!r} has a reference.\n")
         plls = second_pass(lists, scores, per_piece)
         for file in files:
             reranked = rescored_rows(rows, lists, plls, scores, weight)
@@ -130,9 +139,9 @@ def _tune(dev: ReferencedLists, measure: Measure, weights: list[float], name: st
     """The best weight on the development set. Prints how good it is there."""
     weight, value = dev.tune(measure, weights)
     before = dev.value(measure, 0.0)
-    print(f"Tuned on {name}: {measure.name} {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
+    say(f"Tuned on {name}: {measure.name} {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
     if weight == weights[-1] > weights[0]:
-        print(f"The grid ends at {weight:g}, and a higher weight may be better: give a wider --grid.")
+        say(f"The grid ends at {weight:g}, and a higher weight may be better: give a wider --grid.")
     return weight
 
 

@@ -1,6 +1,5 @@
 """`pll score INPUT OUTPUT`: score a corpus."""
 
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,8 +15,16 @@ from ..pipelines import PipelineSettings
 from .errors import shown_errors
 from .options import BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, one_of, pipeline_options
 from .progress import progress_with_speed
+from .terminal import until_closed
 
 LOCAL, RAY = "local", "ray"
+
+
+def _check_format(value: str | None) -> str | None:
+    ending = value and "." + value.lower().removeprefix(".")
+    if ending and ending not in READERS:
+        raise typer.BadParameter(f"{value!r} is none of {', '.join(READERS)}.")
+    return ending
 
 
 def _check_encoding(value: str) -> str:
@@ -59,7 +66,12 @@ def score_cli(
     column: ColumnOption = "text",
     file_format: Annotated[
         str | None,
-        typer.Option("--format", help="The format of standard input. [default: .txt]", show_default=False),
+        typer.Option(
+            "--format",
+            callback=_check_format,
+            help="The format of standard input. [default: .txt]",
+            show_default=False,
+        ),
     ] = None,
     encoding: Annotated[
         str, typer.Option(callback=_check_encoding, help="Of .txt, .jsonl, .csv and .tsv input.")
@@ -138,6 +150,8 @@ def score_cli(
             raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")
         if tokens and prodigy:
             raise InputError("--prodigy writes one task per text. Leave out --tokens.")
+        if file_format and input_path != STANDARD_STREAM:
+            raise InputError("--format is for standard input. The format of a file is the ending of its name.")
         if resume and STANDARD_STREAM in (input_path, output_path):
             raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
         rows: RowKind = "tokens" if tokens else "prodigy" if prodigy else "texts"
@@ -168,9 +182,7 @@ def _check_unset(engine: str, options: dict[str, object]):
 
 
 def _print(blocks: Iterable[bytes]):
-    try:
+    with until_closed():
         for block in blocks:
             sys.stdout.buffer.write(block)
             sys.stdout.buffer.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,6 +12,7 @@ from ..extensions import Names, pieces_by_token, table_value
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
 from .options import pipeline_options
+from .terminal import say
 
 
 @pipeline_options()
@@ -31,7 +32,7 @@ def show_cli(
         # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
         clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]
         for doc in nlp.pipe(clean):
-            print(score_table(doc, scorer.names, scorer.alternatives > 0, scorer.distribution))
+            say(score_table(doc, scorer.names, scorer.alternatives > 0, scorer.distribution))
 
 
 def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution: bool = False) -> str:

@@ -1,6 +1,7 @@
 """Files with results. A file appears only when it is complete. An existing file is replaced only on request."""
 
 import csv
+import errno
 import io
 import json
 import math
@@ -13,17 +14,39 @@ from pathlib import Path
 from typing import IO, Any
 
 
+class OutputError(OSError):
+    """An output cannot be written, for example because the disk is full."""
+
+    def __init__(self, path: Path, error: OSError):
+        super().__init__(error.errno, error.strerror or str(error))
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path} cannot be written: {self.strerror}. Free some space, or name another place, and try again."
+
+
+class _File(io.FileIO):
+    """A file that names itself when it cannot be written."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OutputError(Path(str(self.name)).with_suffix(""), error) from error
+
+
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """Write to a temporary file in the same folder. When all of it is on the disk, it replaces `path`.
 
     path (str | Path): The file to write. An existing file is replaced.
     YIELDS (IO[bytes]): The temporary file. If writing fails, it is removed, and `path` does not change.
+    RAISES (OutputError): It cannot be written.
     """
     path = Path(path)
     unfinished = path.with_name(path.name + ".unfinished")
     try:
-        with open(unfinished, "wb") as file:
+        with io.BufferedWriter(_File(unfinished, "wb")) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -36,7 +59,10 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Write to a temporary folder. It replaces `path` if there was no error. Otherwise it is removed."""
+    """Write to a temporary folder. It replaces `path` if there was no error. Otherwise it is removed.
+
+    RAISES (OutputError): The disk is full.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
@@ -45,6 +71,10 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         if path.exists():
             shutil.rmtree(path)
         unfinished.rename(path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OutputError(path, error) from error
+        raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

@@ -24,6 +24,7 @@ from .scoring import TextScore
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 
 
+MAX_WEIGHTS = 100_000  # in a grid
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 
 
@@ -165,8 +166,11 @@ def tune(
 
 def grid(start: float, stop: float, step: float) -> list[float]:
     """Weights from `start` to `stop` in steps of `step`; `stop` is included where a step ends there."""
-    if not (step > 0 and start <= stop and np.isfinite(stop - start)):
-        raise ValueError(f"A grid needs start <= stop and a step above 0. It is {start}:{stop}:{step}.")
+    if not (step > 0 and start <= stop and (stop - start) / step < MAX_WEIGHTS):
+        raise ValueError(
+            f"A grid needs start <= stop, a step above 0 and at most {MAX_WEIGHTS:,} steps. "
+            f"It is {start}:{stop}:{step}."
+        )
     n = int(np.floor((stop - start) / step + 1e-9)) + 1
     return [round(start + i * step, 10) for i in range(n)]
 

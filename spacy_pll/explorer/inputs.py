@@ -102,6 +102,7 @@ def sorted_order(rows: list[dict[str, Any]], column: str | None, lowest_first: b
     """The positions of the rows, sorted by a column; rows without a number come last. None: as in the file."""
     if column is None:
         return list(range(len(rows)))
-    known = [i for i, row in enumerate(rows) if row.get(column) is not None]
-    known.sort(key=lambda i: rows[i][column], reverse=not lowest_first)
-    return [*known, *(i for i, row in enumerate(rows) if row.get(column) is None)]
+    values = [row.get(column) for row in rows]
+    known = [i for i, value in enumerate(values) if value is not None and value == value]  # NaN equals nothing
+    known.sort(key=lambda i: values[i], reverse=not lowest_first)
+    return [*known, *sorted({*range(len(rows))} - {*known})]

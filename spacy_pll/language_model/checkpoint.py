@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -166,9 +167,11 @@ def _unreadable(source: str, error: Exception) -> str:
     if "trust_remote_code" in str(error):
         advice = "It needs code that comes with it, which is never run here: choose another model."
     else:
+        # transformers lists all architectures that it knows, after a first sentence.
+        reason = re.split(r"(?<=\.) |, or contain|\n", str(error).strip(), maxsplit=1)[0][:200]
         advice = (
             "Its architecture must be one that this version of transformers knows, and it must have a tokenizer.json. "
-            f"With a SentencePiece file instead, it needs: pip install sentencepiece protobuf. ({error})"
+            f"With a SentencePiece file instead, it needs: pip install sentencepiece protobuf. ({reason})"
         )
     return f"The configuration or tokenizer of {source!r} cannot be read. {advice}"
 
@@ -202,7 +205,7 @@ def max_length_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
             default=0,
         )
         limits.append(positions - offset)
-    limit = min(limits)
+    limit = int(min(limits))
     return limit if limit < 1_000_000 else DEFAULT_MAX_LENGTH
 
 

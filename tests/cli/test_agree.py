@@ -39,6 +39,9 @@ def test_saved_pipelines_and_a_part_of_the_corpus(tmp_path, make_nlp, corpus):
 def test_errors_are_messages(tmp_path, model_folder, corpus):
     bert = model_folder("bert")
     assert "Unknown setting 'x'" in run("agree", bert, f"{bert},x=1", corpus, fails=True).unwrapped_stderr
+    for setting, choices in (("words=foo", "spacy or tokenizer or whitespace"), ("mask_spacing=x", "a whole number")):
+        result = run("agree", bert, f"{bert},{setting}", corpus, fails=True)
+        assert f"is {setting.split('=')[1]!r}. It must be {choices}" in result.unwrapped_stderr
     assert "there is no column 'text'" in run("agree", bert, bert, corpus, fails=True).unwrapped_stderr
     (tmp_path / "out.json").write_text("precious")
     result = run("agree", bert, bert, corpus, "-o", tmp_path / "out.json", fails=True)

@@ -1,6 +1,7 @@
 """What all commands do about the files that they read and write."""
 
 import json
+import resource
 
 import pyarrow.parquet
 import pytest
@@ -173,3 +174,40 @@ def test_a_table_without_rows_keeps_its_columns(tmp_path, model_folder):
     assert (tmp_path / "out.csv").read_text() == "text,id,n,pll,pll_pieces,pppl\n"
     names = pyarrow.parquet.read_schema(tmp_path / "out.parquet").names
     assert names == ["text", "id", "n", "pll", "pll_pieces", "pppl"]
+
+
+def test_a_full_disk_has_the_same_message_in_all_commands(tmp_path, model_folder):
+    path = tmp_path / "in.txt"
+    path.write_text("A word.\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        result = run("render", path, tmp_path / "out.html", "--model", model_folder("bert"), fails=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (
+        "out.html cannot be written: File too large. Free some space, or name another place" in result.unwrapped_stderr
+    )
+
+
+@pytest.mark.parametrize("name", ["jsonl", ".JSONL"])
+def test_the_format_of_standard_input_with_or_without_a_dot(name, tmp_path, model_folder):
+    how = ("--model", model_folder("bert"))
+    assert run("score", "-", "-", "--format", name, *how, input='{"text": "A word.", "n": 1}').stdout.startswith(
+        '{"text"'
+    )
+    assert "'docx' is none of .txt, .jsonl" in run("score", "-", "-", "--format", "docx", code=2).output
+    result = run("score", tmp_path, "-", "--format", name, fails=True)
+    assert "--format is for standard input" in result.unwrapped_stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--n-process", "0", "It must be 1 or more, or -1 for one per core. It is 0"),
+        ("--n-process", "-2", "It must be 1 or more, or -1 for one per core. It is -2"),
+        ("--batch-size", str(2**63 - 1), "1000000"),
+    ],
+)
+def test_numbers_that_do_not_serve(option, value, message, tmp_path):
+    assert message in " ".join(run("score", tmp_path, "-", option, value, code=2).output.replace("│", " ").split())

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 
@@ -126,6 +127,17 @@ def test_an_empty_hypothesis(tmp_path, model):
     assert "100.00" in run("rescore", write(path, lists[0]), "--weight", "1", *model).stdout
 
 
+def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path, model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jiwer", None)
+    path = write(tmp_path / "n.jsonl", row())
+    result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.jsonl", *model)
+    assert "The word error rate needs jiwer. Install it with: " in " ".join(result.stdout.split())
+    assert len(read(tmp_path / "o.jsonl")[0]["hypotheses"]) == 3
+    assert "needs jiwer" in run("rescore", path, "--dev", path, *model, fails=True).unwrapped_stderr
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    assert "BLEU needs sacrebleu" in run("rescore", path, "--weight", "1", "--bleu", *model).stdout
+
+
 GOOD_ROW = json.dumps(row())
 
 
@@ -142,6 +154,7 @@ GOOD_ROW = json.dumps(row())
         ('{"hypotheses": [{"text": "a", "score": "1"}]}', "It is '1'"),
         ('{"hypotheses": [{"text": "a", "score": true}]}', "It is True"),
         ('{"hypotheses": [{"text": "a", "score": NaN}]}', "It is nan"),
+        ('{"hypotheses": [{"text": "a", "score": ' + "9" * 400 + "}]}", "must be a finite number"),
         ('{"hypotheses": [{"text": "a", "score": 1}], "reference": 1}', "line 2: 'reference' must be text. It is 1"),
         ('{"hypotheses": [{"text": "a", "score": 1}], "references": "a"}', "line 2: 'references' must be a list"),
         ('{"hypotheses": [{"text": "a", "score": 1}], "references": ["a", "b"]}', "line 2: 2 references"),
@@ -173,7 +186,8 @@ def test_files_that_do_not_serve(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [(), ("--weight", "1", "--dev", "x"), ("--weight", "nan"), ("--dev", "x", "--grid", "0:1"),
-     ("--dev", "x", "--grid", "a:b:c"), ("--dev", "x", "--grid", "1:0:0.1"), ("--weight", "1", "--grid", "0:inf:1")],
+     ("--dev", "x", "--grid", "a:b:c"), ("--dev", "x", "--grid", "1:0:0.1"), ("--weight", "1", "--grid", "0:inf:1"),
+     ("--weight", "1", "--grid", "0:1e9:1e-9"), ("--dev", "x", "--grid", "0:1:1e-6")],
 )  # fmt: skip
 def test_options_that_do_not_serve(tmp_path, options):
     path = write(tmp_path / "n.jsonl", row())

@@ -1,9 +1,18 @@
 import json
 import math
+import resource
 
 import pytest
 
-from spacy_pll.corpus.files import atomic_folder, check_output, check_target, write_csv, write_json, write_text
+from spacy_pll.corpus.files import (
+    OutputError,
+    atomic_folder,
+    check_output,
+    check_target,
+    write_csv,
+    write_json,
+    write_text,
+)
 
 
 def test_the_ending_says_which_files_to_write(tmp_path):
@@ -83,6 +92,25 @@ def test_a_file_appears_complete_or_not_at_all(tmp_path):
     with pytest.raises(OSError, match="No space left"):
         write_text(path, broken())
     assert path.read_text() == "first\nsecond\n" and [file.name for file in path.parent.iterdir()] == ["a.txt"]
+
+
+@pytest.fixture
+def full_disk():
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_named(tmp_path, full_disk):
+    with pytest.raises(OutputError, match="a.txt cannot be written: File too large. Free some space, or name another"):
+        write_text(tmp_path / "a.txt", ["x" * 1000] * 50)
+    with pytest.raises(OutputError, match="tuned cannot be written"), atomic_folder(tmp_path / "tuned") as folder:
+        (folder / "weights").write_bytes(b"x" * 50_000)
+    assert not list(tmp_path.iterdir())
+    # Errors of what is being written are not taken for it.
+    with pytest.raises(OSError, match="^a worker was killed$"):
+        write_text(tmp_path / "a.txt", (_ for _ in ()).throw(OSError("a worker was killed")))
 
 
 def test_a_folder_appears_complete_or_not_at_all(tmp_path):

@@ -1,5 +1,7 @@
 """What people type, and files as `pll score` writes them."""
 
+import math
+
 import pytest
 from spacy.vocab import Vocab
 
@@ -114,3 +116,9 @@ def test_numbers_of_csv_files(text, value):
 def test_files_that_cannot_be_read(name, contents, message):
     with pytest.raises(InputError, match=message):
         read_upload(name, contents, "text", Vocab())
+
+
+def test_rows_without_a_number_come_last():
+    rows = [{"n": math.nan}, {"n": 2.0}, {}, {"n": 1.0}, {"n": None}, {"n": math.inf}]
+    assert sorted_order(rows, "n", lowest_first=True) == [3, 1, 5, 0, 2, 4]
+    assert sorted_order(rows, "n", lowest_first=False) == [5, 1, 3, 0, 2, 4]

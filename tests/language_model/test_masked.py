@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -300,3 +301,19 @@ def test_a_tokenizer_without_a_fast_version(tmp_path):
     ).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="BertJapaneseTokenizer. has no fast version.*Choose.*tokenizer.json"):
         load(tmp_path)
+
+
+def test_a_folder_without_a_model_does_not_list_all_architectures(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="The configuration or tokenizer of .* cannot be read") as raised:
+        MaskedLanguageModel(str(tmp_path)).load()
+    assert len(str(raised.value)) < 600 and "albert" not in str(raised.value)
+
+
+def test_a_maximum_length_that_is_no_whole_number(model_folder, tmp_path):
+    folder = shutil.copytree(model_folder("bert"), tmp_path / "model")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 12.7}))
+    model = MaskedLanguageModel(str(folder))
+    model.load()
+    assert model.max_length == 12 and type(model.max_length) is int

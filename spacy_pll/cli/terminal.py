@@ -1,0 +1,37 @@
+"""What goes to the terminal: control characters are shown, not sent, and a reader that has gone is no error."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# Those of ASCII and Latin-1, except tabs and newlines. A terminal obeys them: they may change its title, or hide text.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def visible(text: str) -> str:
+    r"""The text with its control characters as Python writes them, such as \x1b."""
+    return CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def say(text: str = "") -> None:
+    """Print a line to standard output."""
+    with until_closed():
+        print(visible(text), flush=True)
+
+
+@contextmanager
+def until_closed() -> Iterator[None]:
+    """End quietly where the reader of standard output, such as `head`, has closed it. What comes later goes nowhere."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show_what_cannot_be_encoded() -> None:
+    """A terminal that knows only ASCII gets other characters as escapes, where an error would end the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

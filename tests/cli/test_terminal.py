@@ -1,0 +1,70 @@
+"""What the commands show where the terminal, or what reads their output, is not as usual."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from spacy_pll.cli.errors import shown_errors
+from spacy_pll.cli.terminal import visible
+
+from ..conftest import SENTENCES
+from .conftest import run
+
+
+def test_control_characters_are_shown_not_sent():
+    assert visible("\x1b[2Ja\tb\n\x9b1m\x07\x7fé\u202e") == r"\x1b[2Ja" + "\tb\n" + r"\x9b1m\x07\x7f" + "é\u202e"
+
+
+@pytest.mark.parametrize("command", ["show", "agree", "pairs"])
+def test_no_text_reaches_the_terminal_as_a_command(command, tmp_path, model_folder):
+    model, text = model_folder("bert"), "The \x1b]0;title\x07 traveler"
+    path = tmp_path / "in.jsonl"
+    row = {"text": text, "sentence_good": text, "sentence_bad": "A word.", "UID": "\x1b[31m", "linguistics_term": "x"}
+    path.write_text(json.dumps(row) + "\n")
+    arguments = {"show": (text, "--model", model), "agree": (model, model, path), "pairs": (path, "--model", model)}
+    result = run(command, *arguments[command])
+    assert "\x1b" not in result.stdout and r"\x1b" in result.stdout
+
+
+def test_nor_does_the_name_of_a_file(tmp_path):
+    result = run("show", "A word.", "--model", "\x1b]0;title\x07", fails=True)
+    assert "\x1b]" not in result.stderr and r"\x1b]0;title\x07" in result.unwrapped_stderr
+
+
+def process(*arguments, **more):
+    command = [sys.executable, "-W", "ignore", "-m", "spacy", "pll", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["show", "ppl"])
+def test_a_reader_that_has_gone_is_no_error(command, tmp_path, model_folder):
+    """As `... | head` may be. What is written to a file is written all the same."""
+    (tmp_path / "in.txt").write_text("".join(text + "\n" for text in SENTENCES))
+    output = tmp_path / "out.json"
+    arguments = {"show": SENTENCES * 9, "ppl": (tmp_path / "in.txt", "-o", output)}
+    running = process(command, *arguments[command], "--model", model_folder("bert"))
+    running.stdout.close()
+    assert running.stderr.read() == b"" and running.wait() == 0
+    assert output.exists() == (command == "ppl")
+
+
+@pytest.mark.slow
+def test_a_terminal_that_knows_only_ascii(model_folder):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    running = process("show", "Die Stra\u00dfe.", "--model", model_folder("bert"), env=environment)
+    out, error = running.communicate()
+    assert (running.returncode, error) == (0, b"") and rb"Stra\xdfe" in out
+
+
+def test_warnings_are_messages(capsys):
+    with pytest.warns(UserWarning), shown_errors():
+        warnings.warn("as pytest sees them", stacklevel=1)
+    with shown_errors():
+        shown = warnings.formatwarning("Set `words` to \x1b.", UserWarning, "file.py", 3)
+    assert "Set --words to " in shown and r"\x1b." in shown and "file.py" not in shown
+    assert "file.py" in warnings.formatwarning("", UserWarning, "file.py", 3)
