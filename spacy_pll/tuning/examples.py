@@ -1,7 +1,7 @@
 """What is learned from in one step: texts, the pieces to predict in them, and how they are read.
 
 In each text only a few pieces are predicted, because the exact distribution of each takes the frozen model a pass over
-the text of its own. The pieces of a long passage are so far apart that they can share a pass (`mask_spacing`), which
+the text of its own. The pieces of a passage are so far apart that several can share a pass (`mask_spacing`), which
 changes these distributions hardly at all. A text is read with one metric and one margin, both drawn.
 """
 
@@ -28,9 +28,9 @@ from .texts import Passage
 IN_PASSAGES = 1 / 6
 # In a single text, one piece in so many is predicted, and at most so many.
 ONE_PIECE_IN, MAX_PER_TEXT = 4, 10
-# In a passage, pieces at least so far apart are predicted. They share passes with this `mask_spacing`, as a mask may go
-# on to the end of a word.
-APART, SPACING = 40, 32
+# In a passage, pieces at least so far apart are predicted. With this `mask_spacing` every second one can share a pass,
+# although a mask may go on to the end of a word.
+APART, SPACING = 20, 32
 
 
 class Part(NamedTuple):

@@ -49,7 +49,7 @@ def test_a_step_has_the_targets_of_all_metrics_and_margins(make_settings, make_c
     assert [len(part.contexts) for part in other] != [len(part.contexts) for part in parts]
 
 
-def test_pieces_of_a_passage_can_share_a_pass(model, make_contexts):
+def test_every_second_piece_of_a_passage_can_share_a_pass(model, make_contexts):
     context = make_contexts(" ".join(random_texts(40)))[0]
     assert len(context.word) > 3 * APART
     for seed in range(20):
@@ -57,7 +57,7 @@ def test_pieces_of_a_passage_can_share_a_pass(model, make_contexts):
         at = np.flatnonzero(chosen.scored)
         assert len(at) == len(context.word) // APART and np.diff(at).min() >= APART
         [(_, [batch])] = planned_passes(model, [chosen], "word_l2r", None, SPACING)
-        assert len(batch.ids) == 1
+        assert len(batch.ids) <= 3 < len(at)
     assert choose_pieces(context, True, 2, np.random.default_rng(0)).scored.sum() == 2
 
 
