@@ -1,7 +1,6 @@
 """Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from .scoring.plans import make_plans
 from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
+from .user_warnings import warn_user
 
 # Text, natural-log probability, and whether it begins a word (None: the tokenizer does not say).
 Alternative = tuple[str, float, bool | None]
@@ -122,7 +122,7 @@ class Predictor:
         self.alternatives = alternatives
         self.distribution = distribution
         self.counts: Counter[str] = Counter()  # the work so far: forward "rows", "ids" in them, "padding" and "targets"
-        self._warned: set[str] = set()  # what has been warned of
+        self.warned: set[str] = set()  # what has been warned of
         for metric in metrics:
             model.check_serves(metric, get_metric(metric))
             for setting, value in (("mask_spacing", mask_spacing), ("mask_margin", mask_margin)):
@@ -206,10 +206,9 @@ class Predictor:
             return None
         targets = np.zeros(len(doc), dtype=bool)
         if self.targets not in doc.spans:
-            warnings.warn(
+            warn_user(
                 f"A doc has no spans under `targets`, doc.spans[{self.targets!r}], so nothing in it is scored. "
-                f"It has spans under these keys: {list(doc.spans)}.",
-                stacklevel=2,
+                f"It has spans under these keys: {list(doc.spans)}."
             )
             return targets
         for span in doc.spans[self.targets]:
@@ -226,7 +225,7 @@ class Predictor:
             language = sorted(others)[0]
             self._warn_once(
                 "language",
-                f"The language of the pipeline is {language!r}, and the card of the model {self.model.title} names "
+                f"The language of the pipeline is {language!r}, and the card of {self.model.title} names "
                 f"{', '.join(sorted(known))}. The scores of texts in other languages mean nothing. Set `name` in the "
                 "settings of `model` to a model that was trained on this language, or on many, such as "
                 "xlm-roberta-base.",
@@ -244,15 +243,15 @@ class Predictor:
             first = int(row.argmax())
             self._warn_once(
                 "unknown",
-                f"{n_unknown} of {n} wordpieces are unknown to the tokenizer of the model {self.model.title}, such as "
-                f"{doc.text[pieces.start[first] : pieces.end[first]]!r}. Their scores say nothing about the text. Set "
-                "`name` in the settings of `model` to a model that was trained on text like this.",
+                f"{n_unknown} of {n} wordpieces are unknown to the tokenizer of {self.model.title}, such as "
+                f"{doc.text[pieces.start[first] : pieces.end[first]][:50]!r}. Their scores say nothing about the text. "
+                "Set `name` in the settings of `model` to a model that was trained on text like this.",
             )
 
     def _warn_once(self, kind: str, message: str) -> None:
-        if kind not in self._warned:
-            self._warned.add(kind)
-            warnings.warn(message, UserWarning, stacklevel=2)
+        if kind not in self.warned:
+            self.warned.add(kind)
+            warn_user(message)
 
     def _run(self, contexts: list[Context]) -> list[tuple[Plan, PendingLogProbs]]:
         """Submit the forward passes for some contexts."""
@@ -287,7 +286,7 @@ class Predictor:
         )
         if not np.isfinite(pieces.scores).all():
             raise ValueError(
-                f"The model {self.model.title} gives log-probabilities that are not finite, for the text "
+                f"Under {self.model.title}, some log-probabilities are not finite, for the text "
                 f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
             )
         distributions = pieces.distributions

@@ -253,7 +253,7 @@ def test_infinite_scores_are_not_stored(make_nlp, monkeypatch):
     nlp.initialize()
     model = nlp.get_pipe("pll").model
     monkeypatch.setattr(model, "log_probabilities", lambda batch: torch.full((len(batch.target),), -np.inf))
-    with pytest.raises(ValueError, match="model '.*' gives log-probabilities that are not finite.*'The traveler"):
+    with pytest.raises(ValueError, match="Under the model '.*', some log-probabilities are not finite.*'The traveler"):
         nlp(SENTENCES[0])
 
 

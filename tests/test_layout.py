@@ -26,6 +26,7 @@ ORDER = [
     "scoring",
     "metrics",
     "requirements",
+    "user_warnings",
 ]
 # The entry points, and the name under which people import pictures: nothing below imports them.
 TOP = ["__init__", "__main__", "visualize"]

@@ -8,6 +8,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from spacy_pll import compare
 from spacy_pll.language_model.card import card_languages, languages_of
 
 from .conftest import SENTENCES
@@ -83,10 +84,22 @@ def test_the_built_in_model_is_for_english():
         nlp.add_pipe("pll")
     assert warned(english, SENTENCES[:4]) == warned(english, ["Café! 😀 The naïve café sells crème brûlée."]) == []
     language, unknown = warned(arabic, [ARABIC])
-    assert "language of the pipeline is 'ar'" in language and "the model that is built in names en" in language
-    assert "3 of 3 wordpieces are unknown to the tokenizer of the model that is built in" in unknown
+    assert "language of the pipeline is 'ar'" in language and "the card of the built-in model names en" in language
+    assert "3 of 3 wordpieces are unknown to the tokenizer of the built-in model" in unknown
     assert "such as 'مرحبا'" in unknown and "Set `name`" in unknown
     assert warned(arabic, [ARABIC]) == []
+
+
+def test_warnings_are_short_and_point_at_the_line_that_scores(make_nlp):
+    ways = [
+        lambda nlp: nlp("x" * 9999),
+        lambda nlp: list(nlp.pipe(["x" * 9999])),
+        lambda nlp: compare(nlp, "字", "字"),
+    ]
+    for way in ways:
+        with pytest.warns(UserWarning, match="wordpieces are unknown") as caught:
+            way(make_nlp("bert"))
+        assert [warning.filename for warning in caught] == [__file__] and len(str(caught[0].message)) < 400
 
 
 @pytest.mark.parametrize(("n_known", "n_messages"), [(8, 1), (9, 0)])

@@ -1,16 +1,17 @@
 """`pll explore`: a local page to try out texts, models and metrics."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from typing import Annotated
 
 import typer
 
+from ..explorer.loading import N_ALTERNATIVES
 from ..pipelines import PipelineSettings
 from ..requirements import install_command
 from .errors import shown_errors
-from .options import pipeline_options
+from .options import EXPECTED, pipeline_options
 
 # Nothing is sent anywhere, no other computer can open the page, and no question is asked when Streamlit starts for the
 # first time. Its own files are not watched for changes, since nobody edits them.
@@ -23,9 +24,12 @@ OPTIONS = {
 }
 
 
-@pipeline_options(without={"distribution"})
+@pipeline_options(without=EXPECTED)
 def explore_cli(
     settings: PipelineSettings,
+    alternatives: Annotated[
+        int, typer.Option(min=0, help="How many alternatives to show for each token: what the model expected.")
+    ] = N_ALTERNATIVES,
     port: Annotated[
         int | None,
         typer.Option(min=1, max=65535, help="The port of the page. [default: 8501, or the next free one]"),
@@ -47,4 +51,5 @@ def explore_cli(
             options["server.port"] = str(port)
         script = str(files("spacy_pll.explorer") / "app.py")
         arguments = [f"--{name}={value}" for name, value in options.items()]
-        main(["run", script, *arguments, "--", json.dumps(asdict(settings))], standalone_mode=False)
+        start = json.dumps(asdict(replace(settings, alternatives=alternatives)))
+        main(["run", script, *arguments, "--", start], standalone_mode=False)

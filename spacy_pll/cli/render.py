@@ -48,7 +48,7 @@ def render_cli(
         scorer = get_scorer(nlp)
         view = View(scorer.names, scorer.names.columns, vmin, scorer.alternatives > 0 or scorer.distribution)
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
-        about = f"Pseudo-log-likelihood ({', '.join(scorer.metrics)}) under the model {scorer.model.title}"
+        about = f"Pseudo-log-likelihood ({', '.join(scorer.metrics)}) under {scorer.model.title}"
         texts = (record.text for record in read_records(input, column, nlp.vocab))
         docs = progress_bar(nlp.pipe(texts, batch_size=batch_size))
         write_text(output, page_parts(docs, view, title, about))

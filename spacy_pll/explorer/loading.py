@@ -1,9 +1,11 @@
 """The pipeline behind the page: its model is loaded once, while the metrics and the unit of words change."""
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import RLock
+from typing import TypeVar
 
 from spacy.language import Language
 
@@ -12,11 +14,12 @@ from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 
 # How many alternatives to each token the page shows, unless the command line says otherwise.
 N_ALTERNATIVES = 5
+Result = TypeVar("Result")
 
 
 def show_expected(settings: PipelineSettings) -> PipelineSettings:
     """The settings with all that the page shows of a token: wordpieces, rank, entropy and alternatives."""
-    n = settings.alternatives or N_ALTERNATIVES
+    n = N_ALTERNATIVES if settings.alternatives is None else settings.alternatives
     return replace(settings, keep_pieces=True, alternatives=n, distribution=True)
 
 
@@ -74,3 +77,15 @@ class SharedPipeline:
                 get_scorer(self._nlp).model = model
                 self._used = config
             yield self._nlp
+
+    def run(self, settings: PipelineSettings, function: Callable[[Language], Result]) -> tuple[Result, list[str]]:
+        """What a function makes of the pipeline with the metrics and the unit of words that the settings name.
+
+        RETURNS (tuple[Result, list[str]]): Its result, and the warnings that a user should see.
+        """
+        with self.use(settings.metrics, settings.words) as nlp, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            get_scorer(nlp).warned.clear()  # an earlier text may have had the same warning
+            result = function(nlp)
+        shown = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+        return result, list(dict.fromkeys(shown))

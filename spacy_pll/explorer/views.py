@@ -15,7 +15,7 @@ from ..corpus.readers import READERS
 from ..pipelines import PipelineSettings
 from . import snippets
 from .inputs import file_rows, is_scored, number_columns, read_upload, sorted_order, split_at_slot, split_lines
-from .loading import SharedPipeline
+from .loading import Result, SharedPipeline
 from .tables import alternative_rows, candidate_rows, say_difference, segment_rows, token_rows
 
 TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souvenir."
@@ -68,7 +68,7 @@ def score_view(chosen: Chosen) -> None:
     if not texts:
         st.info("Type or paste a text.")
         return
-    docs = score(chosen.pipeline, chosen.settings, tuple(texts))
+    docs = with_warnings(score(chosen.pipeline, chosen.settings, tuple(texts)))
     show_docs(docs, chosen.pipeline.attr)
     show_alternatives(docs, chosen.pipeline.attr)
     show_code(snippets.score_code(chosen.settings, texts, **chosen.for_code))
@@ -85,7 +85,7 @@ def compare_view(chosen: Chosen) -> None:
     if not (a.strip() and b.strip()):
         st.info("Type two versions of a text.")
         return
-    comparison = compare_texts(chosen.pipeline, chosen.settings, a, b, metric)
+    comparison = with_warnings(compare_texts(chosen.pipeline, chosen.settings, a, b, metric))
     st.markdown(say_difference(comparison.difference))
     show_html(render_comparison(comparison, jupyter=False))
     show_table(segment_rows(comparison), "Table of the parts")
@@ -103,7 +103,8 @@ def rank_view(chosen: Chosen) -> None:
         st.info("Type some candidates.")
         return
     prefix, suffix = split_at_slot(sentence)
-    ranked = rank_candidates(chosen.pipeline, chosen.settings, prefix, tuple(candidates), suffix)
+    found = rank_candidates(chosen.pipeline, chosen.settings, prefix, tuple(candidates), suffix)
+    ranked = with_warnings(found)
     show_table(candidate_rows(ranked))
     show_html(render_continuations(ranked, attr=chosen.pipeline.attr, jupyter=False))
     show_code(snippets.candidates_code(chosen.settings, prefix, candidates, suffix, **chosen.for_code))
@@ -150,7 +151,7 @@ def file_view(chosen: Chosen) -> None:
     else:
         st.caption(f"These texts were scored with {as_markdown(chosen.pipeline.title)}.")
         texts = [text if isinstance(text, str) else text.text for text in own]
-        docs = score(chosen.pipeline, chosen.settings, tuple(texts))
+        docs = with_warnings(score(chosen.pipeline, chosen.settings, tuple(texts)))
         code = snippets.score_code(chosen.settings, texts, **chosen.for_code)
     show_html(render(docs, attr=attr, jupyter=False))
     show_table(rows, f"Table of the file ({len(rows)} texts)")
@@ -161,28 +162,33 @@ def file_view(chosen: Chosen) -> None:
 
 
 @st.cache_resource(max_entries=50, show_spinner="Scoring the texts …")
-def score(_pipeline: SharedPipeline, settings: PipelineSettings, texts: tuple[str, ...]) -> list[Doc]:
-    with _pipeline.use(settings.metrics, settings.words) as nlp:
-        return list(nlp.pipe(texts))
+def score(_pipeline: SharedPipeline, settings: PipelineSettings, texts: tuple[str, ...]) -> tuple[list[Doc], list[str]]:
+    return _pipeline.run(settings, lambda nlp: list(nlp.pipe(texts)))
 
 
 @st.cache_resource(max_entries=50, show_spinner="Scoring both versions …")
 def compare_texts(
     _pipeline: SharedPipeline, settings: PipelineSettings, a: str, b: str, metric: str | None
-) -> Comparison:
-    with _pipeline.use(settings.metrics, settings.words) as nlp:
-        return compare(nlp, a, b, metric, attr=_pipeline.attr)
+) -> tuple[Comparison, list[str]]:
+    return _pipeline.run(settings, lambda nlp: compare(nlp, a, b, metric, attr=_pipeline.attr))
 
 
 @st.cache_resource(max_entries=50, show_spinner="Scoring the candidates …")
 def rank_candidates(
     _pipeline: SharedPipeline, settings: PipelineSettings, prefix: str, candidates: tuple[str, ...], suffix: str
-) -> list[Continuation]:
-    with _pipeline.use(settings.metrics, settings.words) as nlp:
-        return score_continuations(nlp, prefix, candidates, suffix, separator="")
+) -> tuple[list[Continuation], list[str]]:
+    return _pipeline.run(settings, lambda nlp: score_continuations(nlp, prefix, candidates, suffix, separator=""))
 
 
 # Parts of the tabs
+
+
+def with_warnings(found: tuple[Result, list[str]]) -> Result:
+    """The result of `SharedPipeline.run`, whose warnings are shown."""
+    result, messages = found
+    for message in messages:
+        st.warning(as_markdown(message))
+    return result
 
 
 def show_docs(docs: Sequence[Doc], attr: str) -> None:

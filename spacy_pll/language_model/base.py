@@ -101,8 +101,8 @@ class TransformerLanguageModel:
 
     @property
     def title(self) -> str:
-        """How messages name the model, after "the model"."""
-        return repr(self.name) if self.name else "that is built in"
+        """How messages name the model."""
+        return f"the model {self.name!r}" if self.name else "the built-in model"
 
     @property
     def commit(self) -> str | None:
@@ -158,7 +158,7 @@ class TransformerLanguageModel:
         if needed != self.kind:
             served = [n for n, m in pll_metrics.get_all().items() if getattr(m, "model_kind", "masked") == self.kind]
             raise ValueError(
-                f"The metric {metric_name!r} needs a {needed} language model, and the model {self.title} is a "
+                f"The metric {metric_name!r} needs a {needed} language model, and {self.title} is a "
                 f"{self.kind} one. Set `metrics` to some of these: {', '.join(sorted(served))}."
             )
 
@@ -241,7 +241,7 @@ class TransformerLanguageModel:
                 pads = rows_share_passes(loaded.log_probs, trial, loaded.pad_id)
             if pads is None:
                 raise ValueError(
-                    f"The model {self.title} ({type(self.transformer).__name__}) cannot read all masks in one pass, as "
+                    f"A {type(self.transformer).__name__}, such as {self.title}, cannot read all masks in one pass, as "
                     "`mask_margin` asks: in a trial, its scores were not the exact ones. Set `mask_margin` to null. "
                     "For approximate scores of long texts, set `mask_spacing` to 16, or choose a model of another "
                     "architecture (docs/models.md)."
@@ -291,7 +291,7 @@ class TransformerLanguageModel:
                 if not batch.can_be_halved:
                     raise RuntimeError(
                         f"{loaded.device} has not enough memory for a single row of {batch.ids.size} "
-                        f"wordpieces under the model {self.title}: {error}. Read shorter texts at once, with "
+                        f"wordpieces under {self.title}: {error}. Read shorter texts at once, with "
                         "`get_spans` set to spacy-pll.strided_spans.v1, or score on the CPU."
                     ) from error
             # Outside the except clause, which keeps the tensors of the failed pass alive.

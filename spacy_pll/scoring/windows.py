@@ -1,12 +1,12 @@
 """From wordpieces to contexts: windows that fit the model, and which window scores which token."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from spacy.tokens import Doc, Span
 
 from ..metrics import BoolArray, IntArray
+from ..user_warnings import warn_user
 from .wordpieces import Wordpieces, connected_runs, segment_of, word_begins
 
 # Margins are compared by the smaller side first. The larger side breaks ties, so it is added with this factor between
@@ -198,8 +198,7 @@ def _token_margin(token: IntArray, margin: IntArray, n_tokens: int) -> IntArray:
 def _warn_long_word(span: Span, pieces: Wordpieces, size: int) -> None:
     unit = np.bincount(pieces.word).argmax()
     token = span.doc[int(pieces.token[np.searchsorted(pieces.word, unit)])]
-    warnings.warn(
+    warn_user(
         f"The word at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once ({size}). "
-        f"It is scored in parts of at most {size} pieces, each as if it were a word.",
-        stacklevel=2,
+        f"It is scored in parts of at most {size} pieces, each as if it were a word."
     )

@@ -28,7 +28,7 @@ def test_it_starts_without_options(started):
     run("explore")
     ((command, script, *options, separator, settings),) = started
     assert command == "run" and script.endswith("app.py") and separator == "--"
-    assert PipelineSettings(**json.loads(settings)) == PipelineSettings()
+    assert PipelineSettings(**json.loads(settings)) == PipelineSettings(alternatives=5)
     # a local page that sends nothing, and asks nothing
     assert {"--browser.gatherUsageStats=false", "--server.address=localhost", "--server.headless=false"} <= set(options)
     assert not [option for option in options if "port" in option]
@@ -36,8 +36,12 @@ def test_it_starts_without_options(started):
 
 def test_options(started):
     run("explore", "--model", "a/b", "--metrics", "original,word_l2r", "--port", 9000, "--headless")
-    ((*options, settings),) = started
-    assert PipelineSettings(**json.loads(settings)) == PipelineSettings("a/b", metrics=["original", "word_l2r"])
+    *options, settings = started[0]
+    expected = PipelineSettings("a/b", metrics=["original", "word_l2r"], alternatives=5)
+    assert PipelineSettings(**json.loads(settings)) == expected
+    run("explore", "--alternatives", 0)
+    assert PipelineSettings(**json.loads(started[-1][-1])) == PipelineSettings(alternatives=0)
+    assert "[default: 5" in " ".join(run("explore", "--help").output.split()).split("--alternatives")[1]
     assert {"--server.port=9000", "--server.headless=true"} <= set(options)
     assert "port" in run("explore", "--port", 70000, code=2).output
 

@@ -67,4 +67,5 @@ def test_the_metrics_that_a_model_can_compute(shared):
 
 def test_the_number_of_alternatives_can_be_chosen():
     assert show_expected(PipelineSettings()).alternatives == 5
-    assert show_expected(PipelineSettings(alternatives=3)).alternatives == 3
+    for n in (0, 3):
+        assert show_expected(PipelineSettings(alternatives=n)).alternatives == n

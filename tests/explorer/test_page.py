@@ -57,6 +57,15 @@ def test_the_examples_are_scored(open_page):
     assert len(probabilities) == 4 and probabilities == sorted(probabilities, reverse=True)
 
 
+def test_warnings_are_shown_with_the_texts_that_they_are_about(open_page):
+    page = open_page()
+    for text, shown in [("x" * 999, True), ("the", False), ("符", True), ("x" * 999, True)]:
+        page.text_area(key="texts").set_value(text)
+        check(page.button(key="score").click().run())
+        warnings = [warning.value.replace("\\", "") for warning in tab(page, "Score").warning]
+        assert len(warnings) == shown and all("1 of 1 wordpieces are unknown" in warning for warning in warnings)
+
+
 def test_texts_are_scored(open_page):
     page = open_page()
     page.text_area(key="texts").set_value("A cat.\n\nThe <b>house</b>.")

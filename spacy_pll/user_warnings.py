@@ -1,0 +1,15 @@
+"""Warnings that point at the user's line, whatever called this package: the pipeline, `nlp.pipe`, a function here."""
+
+import sys
+import warnings
+
+# The packages between the user's line and a warning.
+PACKAGES = {"spacy_pll", "spacy"}
+
+
+def warn_user(message: str) -> None:
+    """Warn at the nearest line outside these packages."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in PACKAGES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
