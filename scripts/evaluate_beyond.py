@@ -214,10 +214,17 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
 # The metrics compared
 
 
-def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
-    """Compare the metrics: accuracy on BLiMP, and correlations with word frequency and sentence length."""
+def log_frequencies(sentences: list[str]) -> dict[str, float]:
+    """The lower-case words of some sentences whose frequency is known, and its logarithm."""
     import wordfreq
 
+    words = sorted({word for sentence in sentences for word in lower_case_words(sentence)})
+    frequency = {word: wordfreq.word_frequency(word, "en") for word in words}
+    return {word: math.log(value) for word, value in frequency.items() if value}
+
+
+def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
+    """Compare the metrics: accuracy on BLiMP, and correlations with word frequency and sentence length."""
     nlp = make_pipeline(PipelineSettings(args.model, METRICS))
     pairs, pair_sentences = read_pairs_sample(args)
     docs = list(nlp.pipe(pair_sentences, batch_size=256))
@@ -238,13 +245,12 @@ def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
     yield {"tables": tables}
 
     sentences = read_eventsadapt(args.eventsadapt)
-    words = sorted({word for sentence in sentences for word in lower_case_words(sentence)})
-    frequency = {word: wordfreq.word_frequency(word, "en") for word in words}
-    words = [word for word in words if frequency[word]]
+    frequencies = log_frequencies(sentences)
+    words = list(frequencies)
     in_context = list(nlp.pipe([CONTEXT.format(word) for word in words], batch_size=256))
     position = CONTEXT.split().index("{}.")
     tokens = [doc[position] for doc in in_context]
-    log_frequency = np.array([math.log(frequency[word]) for word in words])
+    log_frequency = np.array(list(frequencies.values()))
     n_pieces = np.array([token._.pll_pieces for token in tokens])
     several = n_pieces > 1
     scored = list(nlp.pipe(sentences, batch_size=256))
