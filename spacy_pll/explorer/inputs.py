@@ -102,7 +102,7 @@ def sorted_order(rows: list[dict[str, Any]], column: str | None, lowest_first: b
     """The positions of the rows, sorted by a column; rows without a number come last. None: as in the file."""
     if column is None:
         return list(range(len(rows)))
-    values = [row.get(column) for row in rows]
-    known = [i for i, value in enumerate(values) if value is not None and value == value]  # NaN equals nothing
-    known.sort(key=lambda i: values[i], reverse=not lowest_first)
+    # NaN, which equals nothing, is no number.
+    known = [i for i, row in enumerate(rows) if (value := row.get(column)) is not None and value == value]
+    known.sort(key=lambda i: rows[i][column], reverse=not lowest_first)
     return [*known, *sorted({*range(len(rows))} - {*known})]
