@@ -1,7 +1,10 @@
-"""Errors as a user at a terminal sees them: one message on standard error, no traceback, exit code 1."""
+"""Errors as a user at a terminal sees them: one message on standard error, no traceback, exit code not 0."""
 
 import re
+import shlex
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +15,10 @@ from wasabi import Printer
 from .terminal import show_what_cannot_be_encoded, visible
 
 
-def fail(message: str) -> NoReturn:
+def fail(message: str, code: int = 1) -> NoReturn:
     """Show a message and end the command. It goes to standard error, since standard output may carry results."""
     print(Printer(no_print=True).fail(visible(message)), file=sys.stderr)
-    raise SystemExit(1)
+    raise SystemExit(code)
 
 
 # What the package calls by the names of the component's settings, and what to type instead.
@@ -40,16 +43,41 @@ def in_options(message: str) -> str:
 def shown_errors() -> Iterator[None]:
     """Show the errors that a user can fix as a message. All others are defects and keep their traceback.
 
-    Warnings are shown as messages, too.
+    Warnings are shown as messages, too, and so are Ctrl-C and SIGTERM, after everything is tidied up.
     """
     show_what_cannot_be_encoded()
     before, warnings.formatwarning = warnings.formatwarning, _format_warning
+    handler = _handle_termination(_terminate)
     try:
         yield
     except (ImportError, OSError, ValueError) as error:
-        fail(in_options(str(error)))
+        fail(_with_notes(in_options(str(error)), error))
+    except KeyboardInterrupt as error:
+        number = signal.Signals(error.args[0] if error.args else signal.SIGINT)
+        cause = "Ctrl-C" if number == signal.SIGINT else f"the signal {number.name}"
+        fail(_with_notes(f"Stopped by {cause}.", error), 128 + number)
     finally:
+        _handle_termination(handler)
         warnings.formatwarning = before
+
+
+def _handle_termination(handler: Any) -> Any:
+    """Set what SIGTERM does, and return what it did before. (Only the main thread may.)"""
+    is_main = threading.current_thread() is threading.main_thread()
+    return signal.signal(signal.SIGTERM, handler) if is_main else None
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt(number)
+
+
+def _with_notes(message: str, error: BaseException) -> str:
+    """The message, the notes that the error has, and if they are of a run that can be resumed, the command for it."""
+    notes = getattr(error, "__notes__", [])
+    if any("--resume" in note for note in notes):
+        words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
+        notes = [*notes, shlex.join([*words, "--resume"])]
+    return "\n".join([message, *notes])
 
 
 def _format_warning(message: Warning | str, *where: Any, **more: Any) -> str:

@@ -1,5 +1,6 @@
 """`pll render INPUT OUTPUT.html`: scored texts on a web page."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +10,10 @@ import typer
 from ..analysis.visualize import VMIN, View, page_parts
 from ..corpus.files import check_output, write_text
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
+from ..corpus.workers import score_docs
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
-from .options import BatchSizeOption, ColumnOption, ForceOption, pipeline_options
+from .options import BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 
@@ -30,6 +32,7 @@ def render_cli(
     column: ColumnOption = "text",
     vmin: Annotated[float, typer.Option(help="Scores at or below this get the darkest colour.")] = VMIN,
     batch_size: BatchSizeOption = 128,
+    n_process: ProcessesOption = 1,
     force: ForceOption = False,
 ):
     """Write a web page with the tokens of a corpus coloured by score.
@@ -50,5 +53,5 @@ def render_cli(
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
         about = f"Pseudo-log-likelihood ({', '.join(scorer.metrics)}) under {scorer.model.title}"
         texts = (record.text for record in read_records(input, column, nlp.vocab))
-        docs = progress_bar(nlp.pipe(texts, batch_size=batch_size))
-        write_text(output, page_parts(docs, view, title, about))
+        with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
+            write_text(output, page_parts(progress_bar(docs), view, title, about))

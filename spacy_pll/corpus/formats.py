@@ -5,6 +5,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
@@ -37,9 +38,9 @@ class JsonLines:
         """RAISES (InputError): The row of this text could not be written, or would lose a value of the input."""
         check_fields(record.fields, record.location)
 
-    def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
+    def encode(self, batches: Iterable[list[ScoredText]]) -> Iterator[bytes]:
         """The contents of one part."""
-        for text in scored:
+        for text in chain.from_iterable(batches):
             for row in self.rows(text.number, text.doc, text.record):
                 yield _json_line(row)
 
@@ -107,8 +108,8 @@ class CsvTable(JsonLines):
         self.rows = rows
         self.header = column_order(rows, fields)
 
-    def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
-        for text in scored:
+    def encode(self, batches: Iterable[list[ScoredText]]) -> Iterator[bytes]:
+        for text in chain.from_iterable(batches):
             rows = self.rows(text.number, text.doc, text.record)
             yield self._encoded({name: _cell(value) for name, value in row.items()} for row in rows)
 
@@ -147,9 +148,9 @@ class SpacyDocs:
         """As for the other formats."""
         check_fields(record.fields, record.location, for_spacy=True)
 
-    def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
+    def encode(self, batches: Iterable[list[ScoredText]]) -> Iterator[bytes]:
         docs = DocBin(store_user_data=True)
-        for _, doc, record, _ in scored:
+        for _, doc, record, _ in chain.from_iterable(batches):
             if record.fields:
                 doc.user_data[FIELDS] = record.fields
             docs.add(doc)

@@ -1,10 +1,14 @@
-"""Runs that can be resumed: results go to numbered part files, each written atomically, with a manifest of the run."""
+"""Runs that can be resumed: results go to part files, each written atomically, with a manifest of the run."""
 
 import json
 import os
-import shutil
+import re
+import socket
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
+from typing import IO
 
 from .compression import through_compression
 from .files import atomic_write, write_json
@@ -19,6 +23,11 @@ else:
 
 MANIFEST = "manifest.json"
 LOCK = "lock"
+# What a folder of parts contains. The name of a part says which texts it has: from the first to before the second.
+PART = re.compile(r"(\d{9,})-(\d{9,})\.\w+")
+OURS = re.compile(rf"{MANIFEST}|{LOCK}|[\d-]+\.\w+|.*\.unfinished")
+# How many differences between two runs an error names, and how much of each value.
+MAX_NAMED, MAX_CHARACTERS = 5, 60
 
 
 class ResumeError(ValueError):
@@ -31,26 +40,42 @@ class ResumableOutput:
     output (Path): The output file. Its manifest is OUTPUT.manifest.json.
     resume (bool): Continue with the parts that exist.
     force (bool): Replace existing parts and output.
-    RAISES (ResumeError): There are results that would be lost.
+    RAISES (ResumeError): There are results that would be lost, or another run writes this output.
     """
 
     def __init__(self, output: Path, resume: bool = False, force: bool = False):
         self.output = output
         self.folder = output.with_name(output.name + ".parts")
         self.final_manifest = output.with_name(output.name + "." + MANIFEST)
-        self.resume, self.force = resume, force
-        if self.folder.exists() and not (resume or force):
-            raise ResumeError(
-                f"{self.folder} contains an unfinished run. Continue it with --resume, or start again with --force."
-            )
+        self.resume = resume
+        self.lock: IO | None = None
+        if self.folder.exists():
+            self._check_ours()
+            self._lock()
+            if not (resume or force):
+                raise ResumeError(
+                    f"{self.folder} contains an unfinished run. Continue it with --resume, or start again with --force."
+                )
         if output.exists() and not (resume or force):
             raise ResumeError(f"{output} exists. Replace it with --force, or choose another name.")
+
+    def _check_ours(self):
+        names = {path.name for path in self.folder.iterdir()}
+        foreign = sorted(name for name in names if not OURS.fullmatch(name))
+        if MANIFEST not in names:
+            foreign = sorted(names - {LOCK, f"{MANIFEST}.unfinished"})
+        if foreign or self.folder.is_symlink():
+            what = f"contains {foreign[0]!r}, which is not of a run" if foreign else "is a link"
+            raise ResumeError(
+                f"{self.folder} {what}. Unfinished results would go there, and it would be removed at the end. Give "
+                "OUTPUT another name, or move that folder."
+            )
 
     def begin(self, manifest: dict) -> int | None:
         """Make the folder ready for parts.
 
         manifest (dict): What the results depend on: input, settings, versions. Plain JSON values.
-        RETURNS (Optional[int]): How many parts are done already; None if the output is complete.
+        RETURNS (Optional[int]): How many texts are done already; None if the output is complete.
         RAISES (ResumeError): The run to resume differs from this one, or is still running.
         """
         self.manifest = json.loads(json.dumps(manifest))  # as it will be read back
@@ -59,14 +84,15 @@ class ResumableOutput:
             self._check_same(_read(self.final_manifest))
             return None
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock()
-        if self.resume and unfinished:
-            return self._count_done()
-        for path in self.folder.iterdir():
-            if path.name != LOCK:
-                path.unlink()
-        write_json(self.folder / MANIFEST, self.manifest)
-        return 0
+        if not self.lock:
+            self._lock()
+        path = self.folder / MANIFEST
+        if self.resume and path.exists():
+            self._check_same(_read(path))
+        else:
+            self._empty()
+            write_json(path, self.manifest)
+        return self.done
 
     def _lock(self):
         """Lock the folder until all parts are joined or this process ends, for whatever reason.
@@ -80,65 +106,84 @@ class ResumableOutput:
         except (BlockingIOError, PermissionError):
             self.lock.seek(0)
             raise ResumeError(
-                f"Another process, {self.lock.read() or 'just started'}, is writing {self.output}. Wait until it has "
+                f"Another run ({self.lock.read() or 'just started'}) is writing {self.output}. Wait until it has "
                 "ended, or stop it and continue with --resume; or choose another name."
             ) from None
         self.lock.truncate(0)
-        self.lock.write(str(os.getpid()))
+        self.lock.write(f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M}")
         self.lock.flush()
 
-    def _count_done(self) -> int:
-        path = self.folder / MANIFEST
-        if not path.exists():  # stopped before anything was scored
-            write_json(path, self.manifest)
-        self._check_same(_read(path))
-        done = 0
-        while self._part(done).exists():
-            done += 1
-        return done
+    def _empty(self):
+        for path in self.folder.iterdir():
+            if path.name != LOCK and OURS.fullmatch(path.name):
+                path.unlink()
+
+    @property
+    def done(self) -> int:
+        """How many texts are done, from the first on."""
+        return self._parts()[-1][1] if self._parts() else 0
+
+    def _parts(self) -> list[tuple[Path, int]]:
+        """The parts from the first text on without a gap, each with the number of texts up to its end."""
+        found: list[tuple[Path, int]] = []
+        for path in sorted(self.folder.iterdir()):
+            match = PART.fullmatch(path.name)
+            if match and int(match[1]) == (found[-1][1] if found else 0):
+                found.append((path, int(match[2])))
+        return found
 
     def _check_same(self, earlier: dict):
-        before, now = dict(_flat(earlier)), dict(_flat(self.manifest))
-        changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        changed = list(_differences(earlier, self.manifest))
         if changed:
-            lines = [f"{key}: it was {before.get(key)!r}, and is now {now.get(key)!r}" for key in changed]
+            more = f"; and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
             raise ResumeError(
                 "The run cannot be resumed, because this has changed, and the scores depend on it: "
-                f"{'; '.join(lines)}. Change it back, or start again with --force."
+                f"{'; '.join(changed[:MAX_NAMED])}{more}. Change it back, or start again with --force."
             )
 
-    def _part(self, number: int) -> Path:
-        return self.folder / f"{number:06}{format_of(self.output)}"
+    def write(self, blocks: Iterable[bytes], count: Callable[[], int]):
+        """Write the next part.
 
-    def write(self, number: int, blocks: Iterable[bytes]):
-        """Write one part.
-
+        count (Callable[[], int]): How many texts it has. Called when all blocks are written.
         RAISES (OSError): It cannot be written, for example because the disk is full. Earlier parts are kept.
         """
-        self._write(self._part(number), blocks)
+        unnamed = self.folder / "next.unfinished"
+        self._write(unnamed, blocks)
+        first = self.done
+        os.replace(unnamed, self.folder / f"{first:09}-{first + count():09}{format_of(self.output)}")
 
-    def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]], count: int):
+    @contextmanager
+    def kept(self, total: int) -> Iterator[None]:
+        """If the run stops in this context, for whatever reason, the error gets a note that says what is kept.
+
+        total (int): How many texts there are.
+        """
+        try:
+            yield
+        except BaseException as error:
+            note = f"The scores of {self.done:,} of {total:,} texts are kept in {self.folder}. Go on with --resume."
+            vars(error).setdefault("__notes__", []).append(note)  # the `add_note` of Python 3.11
+            raise
+
+    def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]):
         """Join the parts to the output file, write its manifest, and delete the parts.
 
         join (Callable[[Iterable[bytes]], Iterable[bytes]]): Joins the parts, as the output format needs it. It may
             iterate over the parts more than once. Each time they are read again.
-        count (int): How many parts there are.
         """
-        self._write(self.output, join(_Files([self._part(number) for number in range(count)])))
+        self._write(self.output, join(_Files([path for path, _ in self._parts()])))
         write_json(self.final_manifest, self.manifest)
-        shutil.rmtree(self.folder)
-        self.lock.close()
+        self._empty()
+        if self.lock:
+            self.lock.close()
+        (self.folder / LOCK).unlink()
+        with suppress(OSError):  # it contains what others have put there
+            self.folder.rmdir()
 
     def _write(self, path: Path, blocks: Iterable[bytes]):
-        try:
-            with atomic_write(path) as file, through_compression(file, path, "wb") as contents:
-                for block in blocks:
-                    contents.write(block)
-        except OSError as error:
-            raise OSError(
-                f"{path} cannot be written: {error.strerror or error}. Earlier results are kept in {self.folder}. "
-                "Free some space, then run the same command with --resume."
-            ) from error
+        with atomic_write(path) as file, through_compression(file, path, "wb") as contents:
+            for block in blocks:
+                contents.write(block)
 
 
 class _Files:
@@ -162,10 +207,15 @@ def _read(path: Path) -> dict:
         raise ResumeError(f"{path} is damaged ({error}). Start again with --force.") from None
 
 
-def _flat(value, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """The leaves of nested dicts, under dotted names."""
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _flat(inner, f"{prefix}.{key}" if prefix else key)
-    else:
-        yield prefix, value
+def _differences(before: object, now: object, name: str = "") -> Iterator[str]:
+    """What differs between two manifests, under dotted names. What only one of them has is named as a whole."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in {**before, **now}:
+            yield from _differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)
+    elif before != now:
+        yield f"{name}: it was {_short(before)}, and is now {_short(now)}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."

@@ -3,16 +3,19 @@
 import shutil
 import sys
 import tempfile
+import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import get_torch_default_device
 
@@ -20,13 +23,15 @@ from ..language_model.checksums import files_digest
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
 from .files import check_target
 from .formats import Format, Rows, find_format
-from .readers import PARQUET, STANDARD_STREAM, Record, list_files, read_records, table_columns
+from .outcomes import TextError
+from .readers import PARQUET, STANDARD_STREAM, InputError, Record, list_files, read_records, table_columns
 from .resumable import ResumableOutput
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
-from .workers import watch_workers
+from .workers import score_texts
 
-# Large enough that opening and closing a part costs nothing, and small enough that little is scored a second time.
-BATCHES_PER_PART = 4
+# A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
+# costs nothing, and small enough for the memory, and that little is scored a second time.
+TEXTS_PER_PART, BYTES_PER_PART, SECONDS_PER_PART = 1024, 2**24, 30
 # The packages whose versions the manifest records.
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 RowKind = Literal["texts", "tokens", "prodigy"]
@@ -116,7 +121,8 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         done = parts.begin(make_manifest(input_, settings, run.pipeline.model, nlp, device))
         if done is not None:
             records = run.read(path, nlp.vocab, typed)
-            _score_to_parts(nlp, records, summary.texts, parts, done, output, run)
+            with parts.kept(summary.texts):
+                _score_to_parts(nlp, records, summary.texts, parts, output, run)
 
 
 def score_to_stream(run: Run) -> Iterator[bytes]:
@@ -134,7 +140,7 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
         records = _checked(records, output_format, run.make_rows(nlp))
     output = _make_format(output_format, run, nlp, summary or InputSummary(0, [], ""))
     with closing(score_records(nlp, records, run.batch_size, run.n_process)) as scored:
-        yield from output.encode(run.progress(scored, summary and summary.texts, 0))
+        yield from output.encode([text] for text in run.progress(scored, summary and summary.texts, 0))
 
 
 def _checked(records: Iterable[Record], output_format: type[Format], rows: Rows) -> Iterator[Record]:
@@ -208,38 +214,64 @@ def score_records(
 
     nlp (Language): A pipeline with a `pll` component.
     first (int): The number of the first record.
+    RAISES (InputError): A text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
     pieces = get_scorer(nlp).names.pieces
-    waiting: dict[int, Record] = {}  # those that are being scored. Only their numbers are sent to worker processes.
+    waiting: deque[Record] = deque()  # those that are being scored
 
-    def numbered() -> Iterator[tuple[str | Doc, int]]:
-        for number, record in enumerate(records, first):
-            waiting[number] = record._replace(text="")
-            yield record.text, number
+    def texts() -> Iterator[str | Doc]:
+        for record in records:
+            waiting.append(record)
+            yield record.text
 
-    docs = nlp.pipe(numbered(), as_tuples=True, batch_size=batch_size, n_process=n_process)
-    with watch_workers():
-        for doc, number in docs:
-            yield ScoredText(number, doc, waiting.pop(number), doc._.get(pieces) or 0)
+    with closing(score_texts(nlp, texts(), batch_size, n_process)) as outcomes:
+        for number, outcome in enumerate(outcomes, first):
+            record = waiting.popleft()
+            if isinstance(outcome, TextError):
+                raise InputError(f"{record.location}: this text cannot be scored. {outcome}")
+            yield ScoredText(number, outcome, record._replace(text=""), outcome._.get(pieces) or 0)
 
 
 def _score_to_parts(
-    nlp: Language, records: Iterable[Record], n_texts: int, parts: ResumableOutput, done: int, output: Format, run: Run
+    nlp: Language, records: Iterable[Record], n_texts: int, parts: ResumableOutput, output: Format, run: Run
 ):
-    """Score the parts that are not done, and join all parts.
-
-    A part starts where a batch does, so the scores do not depend on where a run was interrupted.
-    """
-    size = BATCHES_PER_PART * run.batch_size
-    n_parts = -(-n_texts // size)
-    first = min(done * size, n_texts)
-    # Closed even if writing fails: otherwise it would watch worker processes for as long as the error is kept.
+    """Score what is not done in parts, and join all parts."""
+    first = parts.done
+    # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
     with closing(score_records(nlp, islice(records, first, None), run.batch_size, run.n_process, first)) as scored:
-        shown = iter(run.progress(scored, n_texts, first))
-        for number in range(done, n_parts):
-            parts.write(number, output.encode(islice(shown, size)))
-    parts.merge(output.merge, n_parts)
+        batches = minibatch(run.progress(scored, n_texts, first), run.batch_size)
+        for batch in batches:
+            part = _Part(chain([batch], batches))
+            parts.write(part.encoded(output), part.count)
+    parts.merge(output.merge)
+
+
+class _Part:
+    """Batches until there are enough texts, or bytes, or some time has passed.
+
+    A part has whole batches, so the scores do not depend on where a run was interrupted.
+    """
+
+    def __init__(self, batches: Iterator[list[ScoredText]]):
+        self.batches = batches
+        self.n_texts = self.n_bytes = 0
+        self.end = time.monotonic() + SECONDS_PER_PART
+
+    def count(self) -> int:
+        return self.n_texts
+
+    def encoded(self, output: Format) -> Iterator[bytes]:
+        for block in output.encode(self._taken()):
+            self.n_bytes += len(block)
+            yield block
+
+    def _taken(self) -> Iterator[list[ScoredText]]:
+        for batch in self.batches:
+            yield batch
+            self.n_texts += len(batch)
+            if self.n_texts >= TEXTS_PER_PART or self.n_bytes >= BYTES_PER_PART or time.monotonic() >= self.end:
+                return
 
 
 def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: InputSummary) -> Format:

@@ -1,78 +1,148 @@
-"""Raise an error when a worker process is killed, instead of waiting forever."""
+"""Score texts in several processes.
 
+Each worker has a pipe of its own, which closes when the worker dies, of whatever cause and at whatever moment. (Where
+workers share a queue, as in `nlp.pipe(n_process=2)`, `concurrent.futures` and loky, one that is killed while it writes
+leaves half a message there, and the others' answers wait behind it for ever.)
+"""
+
+import multiprocessing
+import os
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing.process import BaseProcess
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import Process
+from multiprocessing.connection import Connection, wait
+from typing import Any
 
-# Seconds between two looks at the workers.
-INTERVAL = 0.2
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.tokens.underscore import Underscore
+from spacy.util import minibatch
+
+from .outcomes import Outcome, Text, TextError, score_each
+
+Workers = dict[Connection, Process]
+
+
+def score_texts(
+    nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1
+) -> Generator[Outcome, None, None]:
+    """Score texts in their order: see `score_each`. The outcomes do not depend on the number of processes.
+
+    n_process (int): Worker processes, each with one thread. -1 for one per core; 1 for none besides this one.
+    RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
+    """
+    if n_process == 1:
+        yield from score_each(nlp, texts, batch_size)
+        return
+    batches = minibatch((text.to_bytes() if isinstance(text, Doc) else text for text in texts), batch_size)
+    with _started(nlp, batch_size, multiprocessing.cpu_count() if n_process == -1 else n_process) as workers:
+        for answer in _in_order(batches, workers):
+            yield answer if isinstance(answer, TextError) else Doc(nlp.vocab).from_bytes(answer)
+
+
+def score_docs(nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1) -> Generator[Doc, None, None]:
+    """The same, for texts that all must have scores.
+
+    RAISES (TextError): A text cannot be scored.
+    """
+    for outcome in score_texts(nlp, texts, batch_size, n_process):
+        if isinstance(outcome, TextError):
+            raise outcome
+        yield outcome
 
 
 @contextmanager
-def watch_workers() -> Iterator[None]:
-    """Raise an error if a worker process is killed within this context.
-
-    `nlp.pipe(n_process=2)` would wait for the killed worker forever. Each forked worker also holds the pipes of the
-    other workers open, so the pipe of a killed worker is never closed. Here a thread watches the workers. When one of
-    them is killed, it stops the others.
-
-    RAISES (ChildProcessError): A worker was killed, for example by the system because memory was short.
-    """
-    started: list[BaseProcess] = []
-    killed: list[int] = []  # their exit codes
-    done = threading.Event()
-
-    def look() -> None:
-        killed.extend(process.exitcode for process in list(started) if process.exitcode)
-
-    def watch() -> None:
-        while not done.wait(INTERVAL):
-            look()
-            if killed:
-                for process in list(started):  # in every round: one may just have been started
-                    process.kill()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+def _started(nlp: Language, batch_size: int, n_process: int) -> Iterator[Workers]:
+    """Start workers. They are killed at the end: nothing that they could still do is needed."""
+    workers: Workers = {}
     try:
-        with _noting_started(started):
-            yield
-    except (EOFError, OSError) as error:  # what reading from the pipe of a killed worker raises
-        done.set()
-        watcher.join()
-        look()  # all of them may have ended since the last look
-        if not killed:
-            raise
-        raise ChildProcessError(
-            f"A worker process was stopped by {_cause(killed[0])}. Its texts were not scored. If memory was "
-            "short, use fewer processes (n_process) or a smaller batch_size."
-        ) from error
+        for _ in range(n_process):
+            here, there = multiprocessing.Pipe()
+            arguments = (there, nlp, batch_size, Underscore.get_state())
+            process = Process(target=_work, args=arguments, daemon=True)
+            process.start()
+            there.close()  # the worker has the only other end, so no worker that is started later keeps it open
+            workers[here] = process
+        yield workers
     finally:
-        done.set()
-        watcher.join()
+        for process in workers.values():
+            process.kill()
+        for connection, process in workers.items():
+            process.join()
+            connection.close()
+
+
+def _in_order(batches: Iterator[list], workers: Workers) -> Iterator[bytes | TextError]:
+    """Hand out batches, and give the answers to each text in the order of the texts.
+
+    A worker has one batch at a time, so neither side ever waits for the other to read. As many batches as there are
+    workers may have been answered before their turn.
+    """
+    numbered, turn = enumerate(batches), 0
+    idle, busy = list(workers), dict[Connection, int]()
+    answers: dict[int, deque] = {}  # by the number of the batch
+    while True:
+        while idle and len(busy) + len(answers) < 2 * len(workers) and (batch := next(numbered, None)):
+            busy[worker := idle.pop()] = batch[0]
+            with _noticing_death(workers[worker]):
+                worker.send(batch[1])
+        if not busy and not answers:
+            return
+        ready: list[Any] = wait(busy, timeout=0 if turn in answers else None)
+        for worker in ready:
+            with _noticing_death(workers[worker]):
+                answer = worker.recv()
+            if isinstance(answer, str):
+                raise ChildProcessError(f"A worker process failed. {answer}")
+            answers[busy.pop(worker)] = deque(answer)
+            idle.append(worker)
+        if turn in answers:
+            yield answers[turn].popleft()
+            if not answers[turn]:
+                del answers[turn]
+                turn += 1
 
 
 @contextmanager
-def _noting_started(processes: list[BaseProcess]) -> Iterator[None]:
-    """Add each process that is started in this context to a list.
-
-    `multiprocessing.active_children` leaves out a process that died before the first call.
-    """
-    original = BaseProcess.start
-
-    def start(process: BaseProcess) -> None:
-        original(process)
-        processes.append(process)
-
-    # By setattr, since mypy takes no assignment to a method.
-    setattr(BaseProcess, "start", start)  # noqa: B010
+def _noticing_death(process: Process) -> Iterator[None]:
     try:
         yield
-    finally:
-        setattr(BaseProcess, "start", original)  # noqa: B010
+    except (EOFError, OSError) as error:
+        process.join()
+        code = process.exitcode or 0
+        cause = f"the signal {signal.Signals(-code).name}" if code < 0 else f"an error (exit code {code})"
+        raise ChildProcessError(
+            f"A worker process was stopped by {cause}. If memory was short, use fewer processes (n_process) or a "
+            "smaller batch_size."
+        ) from error
 
 
-def _cause(exitcode: int) -> str:
-    return f"the signal {signal.Signals(-exitcode).name}" if exitcode < 0 else f"an error (exit code {exitcode})"
+def _work(connection: Connection, nlp: Language, batch_size: int, underscore: tuple) -> None:
+    """What a worker does: for each batch, it answers with a list, or with the text of an error that is not a text's."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes. The parent decides.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    Underscore.load_state(underscore)
+    with suppress(EOFError, OSError):  # the parent has ended
+        while True:
+            texts = [Doc(nlp.vocab).from_bytes(text) if isinstance(text, bytes) else text for text in connection.recv()]
+            answer: list[bytes | TextError] | str
+            try:
+                outcomes = score_each(nlp, texts, batch_size)
+                answer = [outcome.to_bytes() if isinstance(outcome, Doc) else outcome for outcome in outcomes]
+            except Exception as error:
+                answer = f"{type(error).__name__}: {error}"
+            connection.send(answer)
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has ended, for whatever reason."""
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+        os._exit(1)

@@ -1,24 +1,22 @@
 """The work of each worker: with its own pipeline, it adds scores to the tables of texts that it gets from Ray Data."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
 import ray.data
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import ignore_error, load_model_from_config, raise_error
+from spacy.util import load_model_from_config
 from thinc.api import Config
 
+from ..corpus.outcomes import CANARY_TEXT, TextError, score_each
 from ..corpus.parquet.columns import arrow_type
 from ..corpus.readers import Record
 from ..corpus.rows import ListRows, check_columns
 from ..pipelines import get_scorer, setup_gpu
 
 ERROR = "error"  # the column that says why a row has no scores
-# Each worker scores this first, and again when a text has failed. If this fails, the worker is at fault, not the text.
-CANARY_TEXT = "A word."
 
 
 def annotate(
@@ -121,37 +119,16 @@ class Worker:
         scorer.keep_pieces = ListRows.keep_pieces
         self.column, self.rows = column, ListRows.of(scorer, column)
         self.types = {name: arrow_type(type_) for name, type_ in (self.rows.types | {ERROR: str}).items()}
-        self.nlp.set_error_handler(raise_error)
-        self.nlp(CANARY_TEXT)
+        self.nlp(CANARY_TEXT)  # fails before Ray has given it a text
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        rows = [self._row(outcome) for outcome in self.score(batch[self.column].to_pylist())]
+        texts = batch[self.column].to_pylist()
+        rows = [self._row(outcome) for outcome in score_each(self.nlp, texts, len(texts) or 1)]
         for name, type_ in self.types.items():
             batch = batch.append_column(pa.field(name, type_), pa.array([row.get(name) for row in rows], type_))
         return batch
 
-    def score(self, texts: list[str]) -> list[Doc | Exception]:
-        """For each text, return the scored doc, or the error if it cannot be scored."""
-        self.nlp.set_error_handler(ignore_error)
-        made = ((doc, n) for n, text in enumerate(texts) if isinstance(doc := self._try(self.nlp.make_doc, text), Doc))
-        docs: dict[int, Doc] = {}
-        # Some components drop a whole batch, or fail, because of one text. Missing texts are tried again one by one.
-        with suppress(Exception):
-            docs.update((n, doc) for doc, n in self.nlp.pipe(made, as_tuples=True, batch_size=len(texts) or 1))
-        self.nlp.set_error_handler(raise_error)
-        if len(docs) == len(texts):
-            return list(docs.values())
-        outcomes = [docs[n] if n in docs else self._try(self.nlp, text) for n, text in enumerate(texts)]
-        self.nlp(CANARY_TEXT)
-        return outcomes
-
-    def _try(self, make: Callable[[str], Doc], text: str) -> Doc | Exception:
-        try:
-            return make(text)
-        except Exception as error:
-            return error
-
-    def _row(self, outcome: Doc | Exception) -> dict:
-        if isinstance(outcome, Exception):
-            return {ERROR: f"{type(outcome).__name__}: {outcome}"}
+    def _row(self, outcome: Doc | TextError) -> dict:
+        if isinstance(outcome, TextError):
+            return {ERROR: str(outcome)}
         return next(self.rows(0, outcome, Record("", "", {})))

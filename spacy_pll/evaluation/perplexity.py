@@ -1,6 +1,7 @@
 """Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and how many wordpieces its words have."""
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import PLLScorer
-from ..corpus.workers import watch_workers
+from ..corpus.workers import score_docs
 from ..extensions import exp_or_inf
 from ..pipelines import get_scorer
 from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
@@ -110,7 +111,8 @@ def corpus_perplexity(
     nlp (Language): A pipeline with a `pll` component that has `keep_pieces` set.
     progress (Callable): Wraps the stream of scored docs.
     RETURNS (dict): Counts, and under "metrics" the figures by metric. Shares are 0 to 1.
-    RAISES (ValueError): The component scores some spans only.
+    RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
+    RAISES (ChildProcessError): A worker process was killed.
     """
     scorer = get_scorer(nlp)
     if scorer.targets is not None:
@@ -119,8 +121,8 @@ def corpus_perplexity(
             "perplexity needs whole texts. Use a pipeline without `targets`."
         )
     corpus = Corpus()
-    with watch_workers():
-        for doc in progress(nlp.pipe(texts, batch_size=batch_size, n_process=n_process)):
+    with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
+        for doc in progress(docs):
             _add_doc(corpus, doc, scorer)
     return {
         "texts": corpus.texts,

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..corpus.workers import watch_workers
+from ..corpus.workers import score_docs
 from ..extensions import Names
 
 
@@ -36,14 +37,14 @@ def score_distinct(
     names (Names): The names of that component's attributes.
     texts (Iterable[str]): Similar texts should be neighbours: masked contexts that are equal within a batch run once.
     progress (Callable): Wraps the iterator over the scores; its second argument is their number.
-    n_process (int): Worker processes, as for `nlp.pipe`.
+    n_process (int): Worker processes.
     RETURNS (dict[str, TextScore]): By text, in the order in which the texts first occur.
-    RAISES (ValueError): A text has words, and none of them was scored.
+    RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
     distinct = list(dict.fromkeys(texts))
-    with watch_workers():
-        scores = (text_score(doc, names) for doc in nlp.pipe(distinct, batch_size=batch_size, n_process=n_process))
+    with closing(score_docs(nlp, distinct, batch_size, n_process)) as docs:
+        scores = (text_score(doc, names) for doc in docs)
         return dict(zip(distinct, progress(scores, len(distinct)), strict=True))
 
 

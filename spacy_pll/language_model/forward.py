@@ -24,14 +24,12 @@ _IMPORTED_IN = os.getpid()
 def one_thread_after_fork() -> bool:
     """In a forked worker of `nlp.pipe(n_process=...)`, keep PyTorch to one thread.
 
-    The threads that the parent's OpenMP counts on do not exist in the child: it would wait for them for ever. Where the
-    parent has one thread it is said again, before others begin: transformers 5 reads weights in several threads, and
-    the first to ask for PyTorch's pool renews it. A second one that asks at that moment fails ("Invalid thread pool!").
+    The threads that the parent's OpenMP counts on do not exist in the child: it would wait for them for ever.
 
     RETURNS (bool): Whether this process is such a worker.
     """
     forked = os.getpid() != _IMPORTED_IN
-    if forked:
+    if forked and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
     return forked
 

@@ -1,12 +1,21 @@
 """`--n-process` of the commands that evaluate: `score` has tests of its own."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
-from spacy.language import Language
+
+from spacy_pll.corpus import workers
 
 from ..conftest import SENTENCES
 from .conftest import run
+
+ENDINGS = {"rescore": ".jsonl", "render": ".html"}
 
 
 @pytest.fixture
@@ -20,21 +29,77 @@ def inputs(tmp_path):
         "pairs": (tmp_path / "pairs.jsonl",),
         "rescore": (tmp_path / "rescore.jsonl", "--weight", "1"),
         "ppl": (tmp_path / "ppl.jsonl",),
+        "render": (tmp_path / "ppl.jsonl",),
     }
 
 
-@pytest.mark.parametrize("command", ["pairs", "rescore", "ppl"])
+@pytest.mark.parametrize("command", ["pairs", "rescore", "ppl", "render"])
 def test_two_processes_give_the_same(command, inputs, tmp_path, model_folder, monkeypatch):
-    processes, pipe = [], Language.pipe
+    processes, started = [], workers._started
 
-    def noting(nlp, *args, n_process=1, **more):
+    def noting(nlp, batch_size, n_process):
         processes.append(n_process)
-        return pipe(nlp, *args, n_process=n_process, **more)
+        return started(nlp, batch_size, n_process)
 
-    monkeypatch.setattr(Language, "pipe", noting)
+    monkeypatch.setattr(workers, "_started", noting)
     options = ("--model", model_folder("bert"), "--batch-size", 2)
-    outputs = [tmp_path / f"{n}{'.jsonl' if command == 'rescore' else '.json'}" for n in (1, 2)]
+    outputs = [tmp_path / f"{n}{ENDINGS.get(command, '.json')}" for n in (1, 2)]
     for n, output in enumerate(outputs, 1):
-        run(command, *inputs[command], *options, "--n-process", n, "-o", output)
-    assert processes == [1, 2]
+        run(command, *inputs[command], *options, "--n-process", n, *(() if command == "render" else ("-o",)), output)
+    assert processes == [2]
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+CODE = """
+import sys
+from spacy_pll.corpus import runs
+from spacy_pll.cli import app
+
+runs.TEXTS_PER_PART = 16
+app(["score", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "of_worker", "code", "message"),
+    [
+        (signal.SIGKILL, True, 1, "A worker process was stopped by the signal SIGKILL."),
+        (signal.SIGINT, False, 130, "Stopped by Ctrl-C."),
+        (signal.SIGTERM, False, 143, "Stopped by the signal SIGTERM."),
+    ],
+)
+def test_a_run_that_is_stopped_says_how_to_go_on_and_its_parts_are_joined_then(
+    number, of_worker, code, message, model_folder, tmp_path
+):
+    """As with a killed worker, Ctrl-C (which goes to all processes) and `kill`, at three moments each."""
+    texts, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
+    texts.write_text("".join(f"{sentence} {n}\n" for n in range(100) for sentence in SENTENCES))
+    options = ["--model", model_folder("bert"), "--batch-size", 4]
+    run("score", texts, tmp_path / "whole.jsonl", *options)
+    for n_parts in (1, 3, 5):
+        command = [sys.executable, "-c", CODE, texts, output, *options, "--n-process", "2", "--force"]
+        out = stopped(list(map(str, command)), tmp_path / "out.jsonl.parts", n_parts, number, of_worker)
+        assert out.returncode == code and not output.exists()
+        assert message in out.stderr and "are kept in" in out.stderr and "Traceback" not in out.stderr
+        run("score", texts, output, *options, "--resume")
+        assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+        output.unlink()
+
+
+def stopped(command, folder, n_parts, number, of_worker):
+    """Run a command until so many parts are there, and send it, or one of its workers, a signal."""
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while len(list(folder.glob("0*"))) < n_parts:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    if of_worker:
+        os.kill(int(children[-1]), number)
+    elif number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        os.kill(process.pid, number)
+    _, stderr = process.communicate(timeout=60)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in children)
+    return subprocess.CompletedProcess(command, process.returncode, stderr=" ".join(stderr.split()))

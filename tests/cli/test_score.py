@@ -70,7 +70,7 @@ def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
     assert [row["satz"] for row in rows] == ["Ein Bär, zwei.", "Drei; vier."] and rows[1]["nr"] == "2"
     assert [float(row["pll"]) for row in rows] == [row["pll"] for row in read_rows(tmp_path / "out.jsonl")]
     error = run("score", source, tmp_path / "out.jsonl", *how[:-2], "--resume", fails=True).unwrapped_stderr
-    assert "the row has 2 fields, but the header has 1" in error
+    assert "there is no column 'satz'. The columns are: 'nr;satz'" in error
     for option, message in [
         (("--delimiter", "ab"), "is not one character"),
         (("--encoding", "nonesuch"), "no encoding"),

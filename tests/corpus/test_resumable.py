@@ -24,7 +24,7 @@ def interrupted(output, n_parts=2):
     parts = ResumableOutput(output)
     assert parts.begin(MANIFEST) == 0
     for number in range(n_parts):
-        parts.write(number, [f"part {number}\n".encode()])
+        parts.write([f"part {number}\n".encode()], lambda: 1)
     parts.lock.close()  # as when a process ends
     return parts.folder
 
@@ -33,9 +33,9 @@ def test_parts_are_joined_and_deleted(output):
     parts = ResumableOutput(output)
     assert parts.begin(MANIFEST) == 0
     for number in range(2):
-        parts.write(number, [b"part ", b"%d\n" % number])
+        parts.write([b"part ", b"%d\n" % number], lambda: 1)
     assert not output.exists()
-    parts.merge(join, 2)
+    parts.merge(join)
     assert output.read_bytes() == b"part 0\npart 1\n"
     assert json.loads((output.parent / "out.jsonl.manifest.json").read_text()) == MANIFEST
     assert sorted(path.name for path in output.parent.iterdir()) == ["out.jsonl", "out.jsonl.manifest.json"]
@@ -55,9 +55,9 @@ def test_compressed_output_depends_on_the_contents_alone(tmp_path, monkeypatch, 
         parts.begin(MANIFEST)
         for number in range(n_parts):
             size = len(rows) // n_parts
-            parts.write(number, rows[number * size : (number + 1) * size])
-        assert (parts.folder / "000000.jsonl").read_bytes().startswith(b"0 0\n")
-        parts.merge(join, n_parts)
+            parts.write(rows[number * size : (number + 1) * size], lambda size=size: size)
+        assert (parts.folder / f"000000000-{size:09}.jsonl").read_bytes().startswith(b"0 0\n")
+        parts.merge(join)
         with open_file(output) as file:
             assert file.read() == b"".join(rows)
         written.append(output.read_bytes())
@@ -66,11 +66,11 @@ def test_compressed_output_depends_on_the_contents_alone(tmp_path, monkeypatch, 
 
 def test_a_run_resumes_after_its_last_part(output):
     folder = interrupted(output)
-    (folder / "000002.jsonl.unfinished").write_text("half a par")
+    (folder / "next.unfinished").write_text("half a par")
     parts = ResumableOutput(output, resume=True)
     assert parts.begin(MANIFEST) == 2
-    parts.write(2, [b"part 2\n"])
-    parts.merge(join, 3)
+    parts.write([b"part 2\n"], lambda: 1)
+    parts.merge(join)
     assert output.read_bytes() == b"part 0\npart 1\npart 2\n" and not folder.exists()
 
 
@@ -87,7 +87,7 @@ def test_existing_results_are_kept_unless_forced(output):
         ResumableOutput(output)
     parts = ResumableOutput(output, force=True)
     assert parts.begin(MANIFEST) == 0 and not list(parts.folder.glob("0*"))
-    parts.merge(join, 0)
+    parts.merge(join)
     with pytest.raises(ResumeError, match="out.jsonl exists. Replace it with --force"):
         ResumableOutput(output)
 
@@ -120,16 +120,3 @@ def test_a_manifest_that_is_damaged_or_missing(output):
     with pytest.raises(ResumeError, match="out.jsonl.manifest.json does not exist, so it is unknown what was scored"):
         ResumableOutput(output, resume=True).begin(MANIFEST)
     assert output.read_text() == "precious"
-
-
-def test_parts_of_the_version_before_are_used(output):
-    """The manifest of version 0.1.0, as it lies in a folder .parts that this version finds."""
-    folder = output.with_name("out.jsonl.parts")
-    folder.mkdir()
-    text = json.dumps(MANIFEST, indent=2, ensure_ascii=False) + "\n"
-    (folder / "manifest.json").write_text(text, encoding="utf8")
-    (folder / "lock").write_text("4711")
-    (folder / "000000.jsonl").write_text("part 0\n")
-    parts = ResumableOutput(output, resume=True)
-    assert parts.begin(MANIFEST) == 1
-    assert (folder / "manifest.json").read_text(encoding="utf8") == text

@@ -1,12 +1,16 @@
 import json
+import multiprocessing
 import os
+import socket
 import subprocess
 import sys
-import threading
+from dataclasses import replace
 from importlib.metadata import version
+from itertools import islice
 
 import pytest
 
+from spacy_pll.corpus import runs
 from spacy_pll.corpus.formats import JsonLines
 from spacy_pll.corpus.readers import InputError
 from spacy_pll.corpus.resumable import ResumeError
@@ -44,7 +48,8 @@ def source(tmp_path):
         (".parquet", "tokens"),
     ],
 )
-def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, tmp_path, ending, rows):
+def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, tmp_path, monkeypatch, ending, rows):
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 8)
     n_texts = len(SENTENCES) * 4
     output, scored, calls = tmp_path / f"out{ending}", [], []
 
@@ -66,7 +71,7 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, t
         score_to_file(run, str(output))
     assert not output.exists()
     parts = sorted(path.name for path in (tmp_path / f"out{ending}.parts").iterdir())
-    assert parts == [f"000000{ending}", f"000001{ending}", "lock", "manifest.json"]
+    assert parts == [f"000000000-000000008{ending}", f"000000008-000000016{ending}", "lock", "manifest.json"]
     stop_at = None
     score_to_file(run, str(output), resume=True)
     assert scored == [*range(19), *range(16, n_texts)]
@@ -90,15 +95,53 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
         score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
 
 
-def test_a_run_that_fails_no_longer_watches_worker_processes(settings, source, tmp_path):
-    def fail(texts, total, done):
-        yield next(iter(texts))
-        raise Stopped
+@pytest.mark.parametrize(
+    ("limits", "ends"),
+    [
+        ({}, [(0, 20)]),
+        ({"TEXTS_PER_PART": 7}, [(0, 8), (8, 16), (16, 20)]),
+        ({"BYTES_PER_PART": 1}, [(n, n + 2) for n in range(0, 20, 2)]),
+        ({"SECONDS_PER_PART": 0}, [(n, n + 2) for n in range(0, 20, 2)]),
+    ],
+)
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".spacy", ".parquet"])
+def test_a_part_ends_with_a_batch_after_so_many_texts_or_bytes_or_seconds(
+    settings, source, tmp_path, monkeypatch, limits, ends, ending
+):
+    if limits == {"BYTES_PER_PART": 1} and ending == ".spacy":
+        return  # its bytes are known when all of them are
+    score_to_file(Run(source, settings, batch_size=2), str(tmp_path / f"whole{ending}"))
+    for name, value in limits.items():
+        monkeypatch.setattr(runs, name, value)
+    merge, found = runs.ResumableOutput.merge, []
 
-    threads = threading.active_count()
-    with pytest.raises(Stopped) as error:  # it is kept, and so is all that its frames refer to
-        score_to_file(Run(source, settings, progress=fail), str(tmp_path / "out.jsonl"))
-    assert error.traceback and threading.active_count() == threads
+    def noting(parts, join):
+        found.extend(path.name for path in sorted(parts.folder.glob("0*")))
+        merge(parts, join)
+
+    monkeypatch.setattr(runs.ResumableOutput, "merge", noting)
+    score_to_file(Run(source, settings, batch_size=2), str(tmp_path / f"out{ending}"))
+    assert found == [f"{first:09}-{end:09}{ending}" for first, end in ends]
+    assert (tmp_path / f"out{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
+
+
+@pytest.mark.parametrize("error", [Stopped, KeyboardInterrupt, ChildProcessError])
+def test_a_run_that_stops_ends_its_workers_and_says_what_is_kept(settings, source, tmp_path, monkeypatch, error):
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 8)
+
+    def fail(texts, total, done):
+        yield from islice(texts, 9)
+        raise error("it")
+
+    run = Run(source, settings, batch_size=2, n_process=2, progress=fail)
+    with pytest.raises(error) as raised:  # it is kept, and so is all that its frames refer to
+        score_to_file(run, str(tmp_path / "out.jsonl"))
+    assert not multiprocessing.active_children()
+    note = f"The scores of 8 of 20 texts are kept in {tmp_path / 'out.jsonl.parts'}. Go on with --resume."
+    assert raised.value.__notes__ == [note] and str(raised.value) == "it"
+    score_to_file(replace(run, progress=runs.no_progress), str(tmp_path / "out.jsonl"), resume=True)
+    score_to_file(Run(source, settings, batch_size=2), str(tmp_path / "whole.jsonl"))
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 @pytest.mark.slow
@@ -106,16 +149,17 @@ def test_two_processes_do_not_write_one_output(settings, source, tmp_path):
     output, answers = tmp_path / "out.jsonl", []
 
     def meanwhile(texts, total, done):
-        for option in ("--resume", "--force"):
-            command = [sys.executable, "-m", "spacy_pll", "score", source, output, "--model", settings.model, option]
+        for options in (["--resume"], ["--force"], []):
+            command = [sys.executable, "-m", "spacy_pll", "score", source, output, "--model", settings.model, *options]
             second = subprocess.run(list(map(str, command)), capture_output=True, text=True)
             answers.append((second.returncode, " ".join(second.stderr.split())))
         return texts
 
     score_to_file(Run(source, settings, progress=meanwhile), str(output))
-    assert len(answers) == 2
+    assert len(answers) == 3
     for code, error in answers:
-        assert code == 1 and f"Another process, {os.getpid()}, is writing {output}. Wait until" in error
+        assert code == 1 and f"Another run (process {os.getpid()} on {socket.gethostname()}, since 2" in error
+        assert f") is writing {output}. Wait until" in error
     assert len(output.read_text().splitlines()) == len(SENTENCES) * 4
     assert not (tmp_path / "out.jsonl.parts").exists()
 

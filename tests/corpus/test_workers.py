@@ -1,82 +1,158 @@
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
 
-from spacy_pll.corpus.workers import watch_workers
+from spacy_pll.corpus.outcomes import TextError
+from spacy_pll.corpus.workers import score_docs, score_texts
 
 from ..conftest import SENTENCES
 
-pytestmark = pytest.mark.skipif(
-    multiprocessing.get_start_method() != "fork", reason="worker processes are not forked here"
-)
 
-
-def kill_one(which, before):
-    """Kill a worker once both are there."""
-    while len(workers := set(multiprocessing.active_children()) - before) < 2:
-        time.sleep(0.01)
-    os.kill(sorted(process.pid for process in workers)[which], signal.SIGKILL)
-
-
-@pytest.mark.parametrize("which", [0, 1])
-def test_a_killed_worker_is_an_error_and_no_hang(make_nlp, which):
-    nlp = make_nlp("bert")
-    nlp.initialize()
-    before = set(multiprocessing.active_children())
-    killer = threading.Thread(target=kill_one, args=(which, before), daemon=True)
-    killer.start()
-    endless = (text for _ in iter(int, 1) for text in SENTENCES)
-    with pytest.raises(ChildProcessError, match="stopped by the signal SIGKILL.*n_process"), watch_workers():
-        for _ in nlp.pipe(endless, n_process=2, batch_size=4):
-            pass
-    assert not set(multiprocessing.active_children()) - before
-    # The pipeline is none the worse for it.
-    with watch_workers():
-        assert len(list(nlp.pipe(SENTENCES, n_process=2, batch_size=2))) == len(SENTENCES)
-
-
-def test_errors_of_other_kinds_pass():
-    for error in (OSError("disk"), EOFError("end"), KeyboardInterrupt()):
-        with pytest.raises(type(error)) as found, watch_workers():
-            raise error
-        assert found.value is error
-
-
-CODE = """
-import os, signal, sys
-import spacy
-from spacy.language import Language
-from spacy_pll.cli import app
-
-@Language.component("killed_by_a_text")
-def killed_by_a_text(doc):
+@Language.component("kills_its_process")
+def kills_its_process(doc):
     if doc.text == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    if doc.text == "exit":
+        os._exit(3)
+    if doc.text == "bad":
+        raise RuntimeError("a bad text")
     return doc
 
-app(["score", *sys.argv[1:]])
-"""
+
+@pytest.fixture
+def nlp(make_nlp):
+    """Has what fails behind what scores."""
+    nlp = make_nlp("bert")
+    nlp.max_length = 200
+    nlp.add_pipe("kills_its_process")
+    return nlp
 
 
-@pytest.mark.slow
-def test_the_command_says_so(make_nlp, tmp_path):
+def shown(outcomes):
+    return [outcome.to_bytes() if isinstance(outcome, Doc) else str(outcome) for outcome in outcomes]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_outcomes_and_their_order_do_not_depend_on_the_number_of_processes(nlp, batch_size):
+    texts = [*SENTENCES, "bad", nlp.make_doc("A doc."), "", "long " * 100, *SENTENCES]
+    expected = shown(score_texts(nlp, texts, batch_size))
+    assert shown(score_texts(nlp, texts, batch_size, 2)) == shown(score_texts(nlp, texts, batch_size, 3)) == expected
+    errors = {texts.index(text): error for text, error in zip(texts, expected) if isinstance(error, str)}
+    assert errors[5] == "RuntimeError: a bad text" and errors[8].startswith("ValueError: [E088]")
+    assert not multiprocessing.active_children()
+
+
+def test_few_texts_are_read_in_advance(nlp):
+    read = []
+    endless = (read.append(n) or SENTENCES[0] for n in iter(int, 1))
+    docs = score_docs(nlp, endless, 4, 2)
+    for _ in range(50):
+        next(docs)
+    assert len(read) <= 50 + 4 * 2 * 2
+    docs.close()
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [("die", "stopped by the signal SIGKILL.*n_process"), ("exit", r"stopped by an error \(exit code 3\)")],
+)
+def test_a_worker_that_ends_is_an_error_and_no_hang(nlp, text, cause):
+    scored = score_texts(nlp, [*SENTENCES, text, *SENTENCES * 20], 2, 2)
+    with pytest.raises(ChildProcessError, match=cause):
+        list(scored)
+    assert not multiprocessing.active_children()
+    # The pipeline is none the worse for it.
+    assert len(list(score_docs(nlp, SENTENCES, 2, 2))) == len(SENTENCES)
+
+
+@Language.component("much_data")
+def much_data(doc):
+    doc.user_data["much"] = "x" * 2_000_000
+    return doc
+
+
+def test_a_worker_that_is_killed_while_it_answers_is_an_error_and_no_hang():
+    """The answer is far larger than what a pipe takes, so the worker waits in the middle of it."""
     nlp = spacy.blank("en")
-    code = CODE.rsplit("app(", 1)[0]
-    exec(compile(code, "component", "exec"), {})
-    nlp.add_pipe("killed_by_a_text")
-    make_nlp("bert", nlp=nlp).to_disk(tmp_path / "pipeline")
-    (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in [*SENTENCES * 3, "die", *SENTENCES * 3]))
-    arguments = [tmp_path / "in.txt", tmp_path / "out.jsonl", "--model", tmp_path / "pipeline", "--n-process", 2]
-    out = subprocess.run(
-        [sys.executable, "-c", CODE, *map(str, arguments), "--batch-size", "2"], capture_output=True, text=True
-    )
-    assert out.returncode == 1 and "Traceback" not in out.stderr, out.stderr
-    assert "stopped by the signal SIGKILL" in " ".join(out.stderr.split())
-    assert not (tmp_path / "out.jsonl").exists()
+    nlp.add_pipe("much_data")
+    scored = score_texts(nlp, (SENTENCES[0] for _ in iter(int, 1)), 4, 2)
+    next(scored)
+    time.sleep(0.3)  # nobody reads
+    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+    with pytest.raises(ChildProcessError, match="SIGKILL"):
+        list(scored)
+
+
+def test_a_fault_of_the_worker_is_no_texts_fault(nlp, monkeypatch):
+    def broken(self, *args):
+        raise RuntimeError("device lost")
+
+    monkeypatch.setattr("spacy_pll.component.PLLScorer._collect", broken)
+    with pytest.raises(RuntimeError, match="device lost"):
+        list(score_texts(nlp, SENTENCES, 2))
+    with pytest.raises(ChildProcessError, match="A worker process failed. RuntimeError: device lost"):
+        list(score_texts(nlp, SENTENCES, 2, 2))
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_an_error_of_what_is_read_passes(nlp, n_process):
+    def texts():
+        yield from SENTENCES[:3]
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(score_texts(nlp, texts(), 2, n_process))
+    assert not multiprocessing.active_children()
+
+
+def test_the_first_text_that_fails_is_raised(nlp):
+    with pytest.raises(TextError, match="RuntimeError: a bad text"):
+        list(score_docs(nlp, ["A text.", "bad", "A text."], 2))
+
+
+def test_the_error_handler_is_put_back(nlp):
+    def own(*args):
+        pass
+
+    nlp.get_pipe("pll").set_error_handler(own)
+    before = nlp.default_error_handler
+    list(score_texts(nlp, ["A text.", "bad"], 2))
+    assert nlp.default_error_handler is before and nlp.get_pipe("pll").get_error_handler() is own
+
+
+@pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="worker processes are not forked here")
+def test_workers_end_with_their_parent(nlp):
+    """Also if it is killed, and while they are scoring."""
+
+    def parent(connection):
+        scored = score_texts(nlp, (SENTENCES[0] for _ in iter(int, 1)), 4, 2)
+        next(scored)
+        connection.send([process.pid for process in multiprocessing.active_children()])
+        threading.Event().wait()
+
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=parent, args=(there,))
+    process.start()
+    workers = here.recv()
+    process.kill()
+    process.join()
+    deadline = time.monotonic() + 60
+    while any(is_running(pid) for pid in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"  # ended, and nobody has asked how
+    except OSError:
+        return False

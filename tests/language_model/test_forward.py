@@ -14,8 +14,6 @@ import pytest
 import spacy
 import torch
 
-from spacy_pll.language_model import base
-from spacy_pll.language_model import forward as forward_module
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.masked import MaskedLanguageModel
 
@@ -273,22 +271,3 @@ def test_workers_that_are_forked_while_a_thread_scores_have_no_targets_of_that_t
     finally:
         stop.set()
         thread.join()
-
-
-def test_a_forked_worker_renews_the_pool_of_threads_before_it_reads_weights(make_nlp, monkeypatch):
-    """Also where the parent has one thread: those in which transformers 5 reads weights would race for it."""
-    done = []
-
-    def read_checkpoint(*args, **settings):
-        done.append("weights")
-        raise OSError
-
-    monkeypatch.setattr(torch, "set_num_threads", lambda number: done.append(f"{number} thread"))
-    monkeypatch.setattr(base, "read_checkpoint", read_checkpoint)
-    model = make_nlp("bert").get_pipe("pll").model
-    model.loaded = None
-    for imported_in in (os.getpid(), -1):
-        monkeypatch.setattr(forward_module, "_IMPORTED_IN", imported_in)
-        with pytest.raises(OSError):
-            model.load()
-    assert done == ["weights", "1 thread", "weights"]

@@ -12,7 +12,7 @@ from ..readers import Record
 from ..rows import ScoredText, TextRows, TokenRows, column_order
 from .columns import output_schema
 
-# A row group of the whole file is written as soon as its parts have one of these sizes together.
+# A row group of the whole file is written as soon as those of its parts have one of these sizes together.
 ROWS_PER_GROUP = 2**16
 BYTES_PER_GROUP = 2**25
 
@@ -34,14 +34,23 @@ class ParquetTable:
         """As for the other formats. Arrow's scalars come from a Parquet file, so they can be written to one."""
         check_fields({k: v for k, v in record.fields.items() if not isinstance(v, pa.Scalar)}, record.location)
 
-    def encode(self, scored: Iterable[ScoredText]) -> Iterator[bytes]:
-        """The contents of one part.
+    def encode(self, batches: Iterable[list[ScoredText]]) -> Iterator[bytes]:
+        """The contents of one part. Each batch is a row group, so the whole file does not depend on where parts end.
 
-        scored (Iterable[ScoredText]): Their fields are Arrow's scalars, or values that JSON has.
+        batches (Iterable[list[ScoredText]]): Their fields are Arrow's scalars, or values that JSON has.
         """
+        sink = _Blocks()
+        with pq.ParquetWriter(sink, self.schema) as writer:
+            for batch in batches:
+                if rows := self._table(batch):
+                    writer.write_table(rows, row_group_size=len(rows))
+                    yield from sink.take()
+        yield from sink.take()
+
+    def _table(self, batch: list[ScoredText]) -> pa.Table:
         made: dict[str, list] = {name: [] for name in self.schema.names if name not in self.fields}
         copied: dict[str, list[pa.Array]] = {name: [] for name in self.fields}
-        for text in scored:
+        for text in batch:
             rows = list(self.rows(text.number, text.doc, text.record))
             for name, values in made.items():
                 values.extend(row[name] for row in rows)
@@ -53,9 +62,7 @@ class ParquetTable:
             pa.array(made[name], type_) if name in made else _joined(copied[name], type_)
             for name, type_ in zip(self.schema.names, self.schema.types)
         ]
-        sink = io.BytesIO()
-        pq.write_table(pa.Table.from_arrays(columns, schema=self.schema), sink)
-        yield sink.getvalue()
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The contents of the whole file.
@@ -81,15 +88,17 @@ def _joined(arrays: list[pa.Array], type_: pa.DataType) -> pa.Array:
 
 
 def _groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:
-    """Join parts to row groups."""
+    """Join the row groups of parts to larger ones."""
     group: list[pa.Table] = []
     rows = size = 0
     for part in parts:
-        group.append(pq.ParquetFile(pa.BufferReader(part)).read())
-        rows, size = rows + len(group[-1]), size + len(part)
-        if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
-            yield pa.concat_tables(group)
-            group, rows, size = [], 0, 0
+        file = pq.ParquetFile(pa.BufferReader(part))
+        for number in range(file.num_row_groups):
+            group.append(file.read_row_group(number))
+            rows, size = rows + len(group[-1]), size + file.metadata.row_group(number).total_byte_size
+            if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+                yield pa.concat_tables(group)
+                group, rows, size = [], 0, 0
     if rows:
         yield pa.concat_tables(group)
 
