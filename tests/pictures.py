@@ -11,11 +11,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import spacy
 from PIL import Image
 
 from spacy_pll import compare, visualize
 from spacy_pll.evaluation.published_texts import kauf_ivanova_sentences, read_brown
+from spacy_pll.scoring.groups import near_positions
 
 from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait
 from .cli.conftest import run
@@ -33,6 +35,48 @@ def draw_figure(driver, folder: Path):
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"metrics": ["word_l2r", "original", "whole_word"], "keep_pieces": True})
     visualize.plot(nlp(SOUVENIR)).savefig(DOCS / "souvenir.svg", metadata={"Date": None})
+
+
+def draw_groups(driver, folder: Path):
+    """Content and groups of a sentence with margin 1: who attends to whom."""
+    import matplotlib.pyplot as plt
+
+    pieces = ["[CLS]", "The", "cats", "sleep", ".", "[SEP]"]
+    n, scored = len(pieces), range(1, 5)
+    masked = np.eye(n, dtype=bool)[scored]
+    near = near_positions(masked, 1)
+    group, position = np.nonzero(near)
+    labels = pieces + ["[MASK]" if masked[g, p] else pieces[p] for g, p in zip(group, position)]
+    sees = np.zeros((len(labels), len(labels)), dtype=bool)
+    sees[:n, :n] = True
+    sees[n:, :n] = ~near[group]
+    sees[n:, n:] = group[:, None] == group
+    colours = ["#8a8f98"] * n + [["#4c78a8", "#f2a541", "#d1495b", "#59a14f"][g] for g in group]
+    settings = {"svg.hashsalt": "spacy-pll", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}
+    with plt.rc_context(settings):
+        figure, ax = plt.subplots(figsize=(5.8, 5.4))
+        for row, column in np.argwhere(sees):
+            ax.add_patch(plt.Rectangle((column, row), 0.92, 0.92, color=colours[row], linewidth=0))
+        ax.set(xlim=(-0.1, len(labels)), ylim=(len(labels), -0.1), aspect="equal")
+        ax.xaxis.tick_top()
+        at = np.arange(len(labels)) + 0.46
+        ax.set_xticks(at, labels, rotation=90)
+        ax.set_yticks(at, labels)
+        for ticks in (ax.get_xticklabels(), ax.get_yticklabels()):
+            for tick, label, colour in zip(ticks, labels, colours):
+                tick.set(color=colour, fontweight="bold" if label == "[MASK]" else "normal")
+        ax.tick_params(length=0)
+        for side in ax.spines.values():
+            side.set_visible(False)
+        starts = [0, n, *(n + np.flatnonzero(np.diff(group)) + 1), len(labels)]
+        for start in starts[1:-1]:
+            ax.axhline(start - 0.04, color="#c9ced6", linewidth=0.6)
+            ax.axvline(start - 0.04, color="#c9ced6", linewidth=0.6)
+        ax.set_xlabel("attended to")
+        ax.set_ylabel("attends (content above, groups below)")
+        figure.tight_layout()
+        figure.savefig(DOCS / "groups.svg", metadata={"Date": None})
+        plt.close(figure)
 
 
 def draw_texts(driver, folder: Path):
@@ -88,7 +132,7 @@ def save(driver, name: str):
     picture.quantize(256).save(DOCS / name, optimize=True)
 
 
-PICTURES: list[Callable] = [draw_figure, draw_texts, draw_comparison, draw_expectation, draw_explorer]
+PICTURES: list[Callable] = [draw_figure, draw_groups, draw_texts, draw_comparison, draw_expectation, draw_explorer]
 
 
 def main():
