@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import spacy
 from spacy.language import Language
@@ -212,6 +212,24 @@ def get_scorer(nlp: Language) -> PLLScorer:
         if isinstance(component, PLLScorer):
             return component
     raise ValueError(f'The pipeline has no `pll` component, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')
+
+
+def scorer_config(nlp: Language) -> dict[str, Any]:
+    """The settings of the pipeline's scorer, as `add_pipe` takes them."""
+    # spaCy adds the name of the factory to a component's settings, and does not take it back.
+    return {key: value for key, value in nlp.get_pipe_config(get_scorer(nlp).name).items() if key != "factory"}
+
+
+def vary_scorer(nlp: Language, **changes: Any) -> PLLScorer:
+    """The pipeline's scorer with some settings changed, and the same model. The pipeline stays as it is.
+
+    changes (Any): Settings of the component, such as `mask_margin`.
+    RAISES (ValueError): A setting is not valid.
+    """
+    scorer = get_scorer(nlp)
+    varied = cast(PLLScorer, nlp.create_pipe("pll", name=scorer.name, config={**scorer_config(nlp), **changes}))
+    varied.model = scorer.model
+    return varied
 
 
 def _is_document(path: Path) -> bool:

@@ -28,6 +28,14 @@ def _check_processes(value: int) -> int:
     return value
 
 
+def parse_numbers(option: str, text: str | None) -> list[int]:
+    """The numbers of an option that takes several. RAISES (ValueError): They are no whole numbers."""
+    try:
+        return [int(part) for part in (text or "").split(",") if part.strip()]
+    except ValueError:
+        raise ValueError(f"{option} must be whole numbers with commas, such as 0,1. It is {text!r}.") from None
+
+
 # Options of commands that show tokens.
 EXPECTED = ("alternatives", "distribution")
 

@@ -13,7 +13,7 @@ from ..tuning.runs import tune
 from ..tuning.settings import TuningSettings
 from ..tuning.training import Progress
 from .errors import shown_errors
-from .options import ColumnOption, one_of
+from .options import ColumnOption, one_of, parse_numbers
 
 
 def tune_cli(
@@ -80,7 +80,7 @@ def tune_cli(
             dev_texts=dev_texts,
             metrics=[name.strip() for name in metrics.split(",") if name.strip()],
             words=cast(Words, words),
-            margins=parse_margins(margins),
+            margins=parse_numbers("--margins", margins),
             steps=steps,
             learning_rate=learning_rate,
             seed=seed,
@@ -101,11 +101,3 @@ def tune_cli(
                 print(f"{row['on']}, mask_margin {row['mask_margin']}, {row['model']}: {shown(row['r'])}")
             else:
                 print(f"{row['on']}, exact scores before and after: {shown(row['r'])}")
-
-
-def parse_margins(text: str) -> list[int]:
-    """RAISES (ValueError): They are no whole numbers."""
-    try:
-        return [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise ValueError(f"--margins must be whole numbers with commas, such as 0,1. It is {text!r}.") from None

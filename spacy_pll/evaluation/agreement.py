@@ -7,7 +7,7 @@ the pieces of one text are not independent of each other.
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -76,41 +76,64 @@ def compare_scorers(
     nlps, scorers = (first, second), (get_scorer(first), get_scorer(second))
     for scorer in scorers:
         scorer.counts.clear()
-    pairs = {level: Pairs() for level in LEVELS}
-    seconds, same_pieces, n = [0.0, 0.0], True, 0
-    largest: list[dict[str, Any]] = []
-    for batch in _batches(progress(texts), batch_size):
+    agreement, seconds = Agreement(scorers), [0.0, 0.0]
+    for batch in batches(progress(texts), batch_size):
         docs: list[list[Doc]] = []
         for side, nlp in enumerate(nlps):
             inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
             began = time.perf_counter()
             docs.append(list(nlp.pipe(inputs, batch_size=batch_size)))
             seconds[side] += time.perf_counter() - began
-        for a, b in zip(*docs, strict=True):
-            same_pieces &= _add(n, a, b, scorers, pairs)
-            largest = heapq.nlargest(TOKENS, [*largest, *_tokens(n, a, b, scorers)], key=lambda t: abs(t["difference"]))
-            n += 1
-    if not pairs["text"].a:
-        raise ValueError(f"Of the {n} texts, none was scored by both scorers, so there is nothing to compare.")
-    unit = "piece" if same_pieces else "word"
-    rng = np.random.default_rng(seed)
-    return {
-        "texts": n,
-        "scorers": [_describe(label, scorer, cost) for label, scorer, cost in zip(labels, scorers, seconds)],
-        "levels": {
-            level: None if level == "piece" and not same_pieces else level_agreement(*own.arrays(), bootstrap, rng)
-            for level, own in pairs.items()
-        },
-        "calibration": {"unit": unit, "deciles": deciles(*pairs[unit].arrays()[:2])},
-        "tokens": largest,
-        "histogram": {"unit": unit, **histogram(*pairs[unit].arrays()[:2])},
-    }
+        agreement.add(*docs)
+    return agreement.result(labels, seconds, bootstrap, seed)
 
 
-def _batches(items: Iterable, size: int) -> Iterator[list]:
+def batches(items: Iterable, size: int) -> Iterator[list]:
+    """Lists of so many items."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
+
+
+class Agreement:
+    """The scores of two scorers on the same texts.
+
+    scorers (tuple[PLLScorer, PLLScorer]): Both with `keep_pieces`.
+    """
+
+    def __init__(self, scorers: tuple[PLLScorer, PLLScorer]):
+        self.scorers = scorers
+        self.pairs = {level: Pairs() for level in LEVELS}
+        self.same_pieces, self.n = True, 0
+        self.tokens: list[dict[str, Any]] = []
+
+    def add(self, first: Iterable[Doc], second: Iterable[Doc]) -> None:
+        """Add some texts, each scored by both."""
+        for a, b in zip(first, second, strict=True):
+            self.same_pieces &= _add(self.n, a, b, self.scorers, self.pairs)
+            tokens = [*self.tokens, *_tokens(self.n, a, b, self.scorers)]
+            self.tokens = heapq.nlargest(TOKENS, tokens, key=lambda token: abs(token["difference"]))
+            self.n += 1
+
+    def result(self, labels: Sequence[str], seconds: Sequence[float], bootstrap: int, seed: int) -> dict[str, Any]:
+        """What `compare_scorers` returns. seconds (Sequence[float]): How long each scorer took."""
+        if not self.pairs["text"].a:
+            raise ValueError(f"Of the {self.n} texts, none was scored by both scorers, so there is nothing to compare.")
+        unit = "piece" if self.same_pieces else "word"
+        rng = np.random.default_rng(seed)
+        return {
+            "texts": self.n,
+            "scorers": [_describe(*one) for one in zip(labels, self.scorers, seconds, strict=True)],
+            "levels": {
+                level: None
+                if level == "piece" and not self.same_pieces
+                else level_agreement(*own.arrays(), bootstrap, rng)
+                for level, own in self.pairs.items()
+            },
+            "calibration": {"unit": unit, "deciles": deciles(*self.pairs[unit].arrays()[:2])},
+            "tokens": self.tokens,
+            "histogram": {"unit": unit, **histogram(*self.pairs[unit].arrays()[:2])},
+        }
 
 
 def _describe(label: str, scorer: PLLScorer, seconds: float) -> dict[str, Any]:
@@ -185,10 +208,10 @@ def level_agreement(
     difference = b - a
     # Means are taken off first, so that no digits are lost in the sums of squares.
     x, y = a - a.mean(), b - b.mean()
-    columns = [np.ones(len(a)), x, y, x * x, y * y, x * y, difference]
+    columns = [np.ones(len(a)), x, y, x * x, y * y, x * y, difference, np.abs(difference)]
     _, number = np.unique(text, return_inverse=True)
     sums = np.stack([np.bincount(number, weights=column).astype(np.float64) for column in columns], axis=1)
-    r, mean = _statistics(sums.sum(axis=0)[None])
+    r, mean, absolute = _statistics(sums.sum(axis=0)[None])
     samples = _resampled(sums, bootstrap, rng) if len(sums) > 1 else np.zeros((0, sums.shape[1]))
     intervals = [_interval(values) for values in _statistics(samples)]
     return {
@@ -197,21 +220,22 @@ def level_agreement(
         "r_interval": intervals[0],
         "mean_difference": _number(mean[0]),
         "mean_difference_interval": intervals[1],
-        "mean_absolute_difference": _number(np.abs(difference).mean()),
+        "mean_absolute_difference": _number(absolute[0]),
+        "mean_absolute_difference_interval": intervals[2],
         "standard_deviation_of_difference": _number(difference.std()),
     }
 
 
-def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Correlation and mean difference from sums. sums (float array, shape (samples, 7))."""
-    n, x, y, xx, yy, xy, difference = sums.T
+def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Correlation, mean difference and mean absolute difference. sums (float array, shape (samples, 8))."""
+    n, x, y, xx, yy, xy, difference, absolute = sums.T
     with np.errstate(invalid="ignore", divide="ignore"):
         r = (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
-    return r, difference / n
+    return r, difference / n, absolute / n
 
 
 def _resampled(sums: FloatArray, bootstrap: int, rng: np.random.Generator) -> FloatArray:
-    """The sums of bootstrap samples of the texts. float64, shape (bootstrap, 7)."""
+    """The sums of bootstrap samples of the texts. float64, shape (bootstrap, 8)."""
     share = np.full(len(sums), 1 / len(sums))
     parts = []
     for done in range(0, bootstrap, CHUNK):

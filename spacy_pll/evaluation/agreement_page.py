@@ -24,14 +24,17 @@ def agreement_tables(result: dict[str, Any]) -> str:
         for one in result["tokens"]
     ]
     return (
-        _table(level_rows(result), "agreement by", *LEVEL_COLUMNS)
-        + _table(cost_rows(result), "scorer", "metric", "seconds", "forward passes", "pieces in them")
-        + _table(decile_rows(result), "scores from", "to", "number", f"mean, {first}", f"mean, {second}", "difference")
-        + _table(tokens, "the tokens that differ most", first, second, "difference")
+        text_table(level_rows(result), "agreement by", *LEVEL_COLUMNS)
+        + text_table(cost_rows(result), "scorer", "metric", "seconds", "forward passes", "pieces in them")
+        + text_table(
+            decile_rows(result), "scores from", "to", "number", f"mean, {first}", f"mean, {second}", "difference"
+        )
+        + text_table(tokens, "the tokens that differ most", first, second, "difference")
     )
 
 
-def _table(rows: Sequence[tuple[str, ...]], *header: str) -> str:
+def text_table(rows: Sequence[tuple[str, ...]], *header: str) -> str:
+    """A table for a terminal. The first column is of names, the others are of numbers."""
     aligns: list[Literal["l", "r"]] = ["l"]
     aligns.extend("r" for _ in header[1:])
     return table(rows, header=header, divider=True, aligns=aligns, max_col=60)
@@ -48,11 +51,11 @@ def level_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
             (
                 level,
                 f"{values['n']:,}",
-                _shown(values["r"], 4),
-                _interval(values["r_interval"], 4),
-                _shown(values["mean_difference"], 3, "+"),
-                _interval(values["mean_difference_interval"], 3, "+"),
-                _shown(values["mean_absolute_difference"], 3),
+                shown(values["r"], 4),
+                interval(values["r_interval"], 4),
+                shown(values["mean_difference"], 3, "+"),
+                interval(values["mean_difference_interval"], 3, "+"),
+                shown(values["mean_absolute_difference"], 3),
             )
         )
     return rows
@@ -76,26 +79,28 @@ def decile_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
     """One row per decile."""
     return [
         (
-            _shown(one["low"], 2),
-            _shown(one["high"], 2),
+            shown(one["low"], 2),
+            shown(one["high"], 2),
             f"{one['n']:,}",
-            _shown(one["mean_first"], 3),
-            _shown(one["mean_second"], 3),
-            _shown(one["mean_difference"], 3, "+"),
+            shown(one["mean_first"], 3),
+            shown(one["mean_second"], 3),
+            shown(one["mean_difference"], 3, "+"),
         )
         for one in result["calibration"]["deciles"]
     ]
 
 
 def _scores(token: dict[str, Any]) -> tuple[str, str, str]:
-    return _shown(token["scores"][0], 2), _shown(token["scores"][1], 2), _shown(token["difference"], 2, "+")
+    return shown(token["scores"][0], 2), shown(token["scores"][1], 2), shown(token["difference"], 2, "+")
 
 
-def _shown(value: float | None, digits: int, sign: str = "") -> str:
+def shown(value: float | None, digits: int, sign: str = "") -> str:
+    """A number, or "–" for none."""
     return "–" if value is None else f"{value:{sign}.{digits}f}"
 
 
-def _interval(values: list[float] | None, digits: int, sign: str = "") -> str:
+def interval(values: list[float] | None, digits: int, sign: str = "") -> str:
+    """An interval, or "–" for none."""
     return "–" if values is None else f"{values[0]:{sign}.{digits}f} to {values[1]:{sign}.{digits}f}"
 
 
@@ -104,30 +109,48 @@ def agreement_page(result: dict[str, Any]) -> str:
 
     result (dict[str, Any]): What `compare_scorers` returns.
     """
-    labels = [scorer["label"] for scorer in result["scorers"]]
+    first, second = (scorer["label"] for scorer in result["scorers"])
+    about = (
+        f"{result['texts']:,} texts. Scores are natural logarithms. Differences are those of {second} from {first}, in "
+        "nats. Intervals are bootstrap intervals over texts."
+    )
+    return render_page(f"Agreement of {first} and {second}", about, [result])
+
+
+def render_page(
+    title: str, about: str, results: Sequence[dict[str, Any]], overview: dict[str, Any] | None = None
+) -> str:
+    """The page of some comparisons.
+
+    results (Sequence[dict[str, Any]]): What `compare_scorers` returns.
+    overview (Optional[dict[str, Any]]): The `header`, `rows` and `conclusions` that stand above several comparisons.
+    """
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     template = environment.from_string(files(__package__).joinpath("agreement.html").read_text(encoding="utf8"))
     styles = files("spacy_pll.analysis.visualize")
+    style = "".join(styles.joinpath(name).read_text(encoding="utf8") for name in ("style.css", "page_frame.css"))
+    comparisons = [_page_parts(result) for result in results]
+    return template.render(title=title, about=about, style=style, overview=overview, comparisons=comparisons)
+
+
+def _page_parts(result: dict[str, Any]) -> dict[str, Any]:
+    labels = [scorer["label"] for scorer in result["scorers"]]
     unit = result["histogram"]["unit"]
-    return template.render(
-        title=f"Agreement of {labels[0]} and {labels[1]}",
-        about=f"{result['texts']:,} texts. Scores are natural logarithms. Differences are those of {labels[1]} from "
-        f"{labels[0]}, in nats. Intervals are bootstrap intervals over texts.",
-        style="".join(styles.joinpath(name).read_text(encoding="utf8") for name in ("style.css", "page_frame.css")),
-        labels=labels,
-        unit=unit,
-        levels=level_rows(result),
-        costs=cost_rows(result),
-        deciles=decile_rows(result),
-        plots=[_density(result, labels, unit), _calibration(result, labels, unit)],
-        tokens=[
+    return {
+        "labels": labels,
+        "unit": unit,
+        "levels": level_rows(result),
+        "costs": cost_rows(result),
+        "deciles": decile_rows(result),
+        "plots": [_density(result, labels, unit), _calibration(result, labels, unit)],
+        "tokens": [
             {
                 **{key: one[key] for key in ("before", "token", "after")},
                 **dict(zip(("a", "b", "difference"), _scores(one))),
             }
             for one in result["tokens"]
         ],
-    )
+    }
 
 
 class _Scale:

@@ -1,4 +1,4 @@
-"""The pipeline behind the page: its model is loaded once, while the metrics and the unit of words change."""
+"""The pipeline behind the page: its model is loaded once, while metrics, unit of words and margin change."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import TypeVar
 from spacy.language import Language
 
 from ..metrics import get_metric, pll_metrics
-from ..pipelines import PipelineSettings, get_scorer, make_pipeline
+from ..pipelines import PipelineSettings, get_scorer, make_pipeline, scorer_config
 
 # How many alternatives to each token the page shows, unless the command line says otherwise.
 N_ALTERNATIVES = 5
@@ -29,8 +29,8 @@ class SharedPipeline:
     Streamlit runs each open page in a thread of its own, and spaCy's pipelines are not made for several threads. So
     only one page uses the pipeline at a time.
 
-    settings (PipelineSettings): The model, and the settings that do not change. `metrics` and `words` are those to
-        begin with.
+    settings (PipelineSettings): The model, and the settings that do not change. `metrics`, `words` and `mask_margin`
+        are those to begin with.
     RAISES (OSError, ValueError, ImportError): As `make_pipeline`.
     """
 
@@ -40,10 +40,8 @@ class SharedPipeline:
         scorer = get_scorer(self._nlp)
         self.metrics, self.words, self.attr, self.name = list(scorer.metrics), scorer.words, scorer.attr, scorer.name
         self.title = scorer.model.title
-        config = self._nlp.get_pipe_config(self.name)
-        # spaCy adds the name of the factory to a component's settings, and does not take it back.
-        self._config = {key: value for key, value in config.items() if key != "factory"}
-        self._used = self._config
+        self.mask_spacing, self.mask_margin = scorer.mask_spacing, scorer.mask_margin
+        self._config = self._used = scorer_config(self._nlp)
 
     def list_metrics(self) -> list[str]:
         """The metrics that the model can compute, beginning with those that the pipeline has."""
@@ -61,14 +59,18 @@ class SharedPipeline:
         return True
 
     @contextmanager
-    def use(self, metrics: Sequence[str] | None, words: str | None) -> Iterator[Language]:
-        """The pipeline with some metrics and a unit of words, for as long as the context lasts.
+    def use(
+        self, metrics: Sequence[str] | None, words: str | None, mask_margin: int | None = None
+    ) -> Iterator[Language]:
+        """The pipeline with some metrics, a unit of words and a margin, for as long as the context lasts.
 
         metrics (Optional[Sequence[str]]): None takes those that the pipeline was loaded with.
         words (Optional[str]): The same.
+        mask_margin (Optional[int]): None takes none.
         RAISES (ValueError): A setting is not valid. The pipeline stays as it was.
         """
-        config = {**self._config, "metrics": list(metrics or self.metrics), "words": words or self.words}
+        chosen = {"metrics": list(metrics or self.metrics), "words": words or self.words, "mask_margin": mask_margin}
+        config = {**self._config, **chosen}
         with self._lock:
             if config != self._used:
                 model = get_scorer(self._nlp).model
@@ -79,11 +81,12 @@ class SharedPipeline:
             yield self._nlp
 
     def run(self, settings: PipelineSettings, function: Callable[[Language], Result]) -> tuple[Result, list[str]]:
-        """What a function makes of the pipeline with the metrics and the unit of words that the settings name.
+        """What a function makes of the pipeline with the metrics, unit of words and margin that the settings name.
 
         RETURNS (tuple[Result, list[str]]): Its result, and the warnings that a user should see.
         """
-        with self.use(settings.metrics, settings.words) as nlp, warnings.catch_warnings(record=True) as caught:
+        chosen = settings.metrics, settings.words, settings.mask_margin
+        with self.use(*chosen) as nlp, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             get_scorer(nlp).warned.clear()  # an earlier text may have had the same warning
             result = function(nlp)

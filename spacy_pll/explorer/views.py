@@ -33,7 +33,7 @@ FORMATS: dict[str, Any] = {
 class Chosen(NamedTuple):
     """What the fields at the side say."""
 
-    settings: PipelineSettings  # with metrics and words
+    settings: PipelineSettings  # with metrics, words and margin
     pipeline: SharedPipeline
 
     @property
@@ -124,7 +124,8 @@ def file_view(chosen: Chosen) -> None:
     if file is None:
         return
     attr = chosen.pipeline.attr
-    with chosen.pipeline.use(chosen.settings.metrics, chosen.settings.words) as nlp:
+    settings = chosen.settings
+    with chosen.pipeline.use(settings.metrics, settings.words, settings.mask_margin) as nlp:
         records = read_upload(file.name, file.getvalue(), column, nlp.vocab)
     if not records:
         st.info("There is no text in this file.")

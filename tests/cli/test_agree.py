@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -34,6 +35,41 @@ def test_saved_pipelines_and_a_part_of_the_corpus(tmp_path, make_nlp, corpus):
     content = json.loads(output.read_text())
     assert content["texts"] == 2 and [one["metric"] for one in content["scorers"]] == ["original", "word_l2r"]
     assert content["levels"]["piece"] is None
+
+
+def test_margins_of_one_scorer(tmp_path, model_folder, corpus):
+    bert = str(model_folder("bert"))
+    options = ("--column", "line", "--at-least", "0", "-o", tmp_path / "out")
+    result = run("agree", f"{bert},metrics=original", corpus, "--margins", "1000,0", "--spacings", "4", *options)
+    assert "mask_margin 0" in result.stdout and "mask_spacing 4" in result.stdout
+    assert "mask_margin 0 is the smallest of these that reaches r = 0 by word" in result.stdout
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert (
+        content["smallest"] == {"mask_margin": 0, "mask_spacing": 4}
+        and content["at_least"] == 0
+        and content["texts"] == 4
+    )
+    assert [one["scorers"][1]["metric"] for one in content["comparisons"]] == ["original"] * 3
+    assert (tmp_path / "out.html").read_text().count("<details>") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["a", "TEXTS"],
+            "Two scorers are compared, and 1 came before the corpus: a. Give SCORER_A SCORER_B CORPUS, or",
+        ),
+        (["a", "b", "c", "TEXTS"], "Two scorers are compared, and 3 came before the corpus: a, b, c."),
+        (["a", "b", "TEXTS", "--margins", "1"], "compare one scorer with its own exact scores, and 2 were given: a, b"),
+        (["a", "TEXTS", "--margins", "1,x"], "--margins must be whole numbers with commas, such as 0,1. It is '1,x'"),
+        (["builtin", "TEXTS", "--column", "line", "--margins", "-1"], "--mask-margin must be 0 or more.*It is -1"),
+        (["a", "b", "TEXTS", "--at-least", "0.9"], "--at-least 0.9 is for choosing a margin. Add --margins"),
+    ],
+)
+def test_margins_and_scorers_that_do_not_go_together(corpus, arguments, message):
+    arguments = [corpus if one == "TEXTS" else one for one in arguments]
+    assert re.search(message, run("agree", *arguments, fails=True).unwrapped_stderr)
 
 
 def test_errors_are_messages(tmp_path, model_folder, corpus):

@@ -99,6 +99,21 @@ def test_metrics_and_words_can_be_chosen(open_page):
     assert html(tab(check(page.run()), "Score")).count('class="row"') == 4
 
 
+def test_a_margin_can_be_chosen(open_page, make_nlp, tmp_path):
+    page = open_page(mask_margin=3)
+    margin = page.sidebar.selectbox[1]
+    assert margin.value == "3" and margin.options == ["exact scores", "0", "1", "2", "3", "4"]
+    assert "pll agree MODEL FILE --margins" in margin.proto.help
+    assert '"mask_margin": 3' in tab(page, "Score").code[0].value
+    margin.set_value("exact scores")
+    assert "mask_margin" not in tab(check(page.run()), "Score").code[0].value
+    page.sidebar.selectbox[1].set_value("0")
+    assert '"mask_margin": 0' in tab(check(page.run()), "Score").code[0].value
+    make_nlp(mask_margin=0).to_disk(tmp_path)
+    assert open_page(model=str(tmp_path)).sidebar.selectbox[1].options == ["0", "1", "2", "4"]
+    assert len(open_page(mask_spacing=8).sidebar.selectbox) == 1  # a spacing takes its place
+
+
 def test_versions_are_compared(open_page):
     page = open_page()
     page.text_input(key="a").set_value("A cat sat.")

@@ -90,6 +90,7 @@ def test_docs_of_a_file(make_nlp, tmp_path, monkeypatch):
     ("changes", "attribute", "value"),
     [
         ({"mask_spacing": 8}, "mask_spacing", 8),
+        ({"mask_margin": 0}, "mask_margin", 0),
         ({"alternatives": 3}, "alternatives", 3),
         ({"words": "tokenizer"}, "words", "tokenizer"),
     ],

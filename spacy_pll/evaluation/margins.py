@@ -1,0 +1,92 @@
+"""How close the scores with `mask_margin` and `mask_spacing` are to the exact ones, on some texts."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..component import PLLScorer
+from ..pipelines import vary_scorer
+from .agreement import Agreement, batches
+
+MARGINS = (0, 1, 2, 4)
+AT_LEAST = 0.99
+EXACT: dict[str, Any] = {"mask_margin": None, "mask_spacing": None}
+
+
+def compare_margins(
+    nlp: Language,
+    texts: Iterable[str | Doc],
+    margins: Sequence[int] = MARGINS,
+    spacings: Sequence[int] = (),
+    *,
+    at_least: float = AT_LEAST,
+    batch_size: int = 64,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    progress: Callable[[Iterable], Iterable] = lambda texts: texts,
+) -> dict[str, Any]:
+    """Score texts exactly, and with each margin and spacing, and compare the primary metric. One model serves all.
+
+    nlp (Language): A pipeline with a `pll` component. It stays as it is, and its own margin or spacing is not used.
+    margins, spacings (Sequence[int]): Values of `mask_margin` and `mask_spacing`.
+    at_least (float): How large the correlation by word should be.
+    batch_size, bootstrap, seed, progress: As for `compare_scorers`.
+    RETURNS (dict[str, Any]): Plain JSON values: `model`, `texts`, `at_least`, `smallest` (for each of the two settings
+        that was tried, its smallest value with so large a correlation, or None), and `comparisons`, which has what
+        `compare_scorers` returns for each margin and spacing, the exact scores first.
+    RAISES (ValueError): A value is not valid, the model or the metric cannot be scored so, or no text was scored.
+    """
+    tried = {"mask_margin": sorted(set(margins)), "mask_spacing": sorted(set(spacings))}
+    changes = [{setting: value} for setting, values in tried.items() for value in values]
+    if not changes:
+        raise ValueError("There is nothing to compare with the exact scores. Give `margins`, such as (0, 1, 2, 4).")
+    exact, *others = [_Timed(vary_scorer(nlp, **{**EXACT, **change}, keep_pieces=True)) for change in [{}, *changes]]
+    agreements = [Agreement((exact.scorer, other.scorer)) for other in others]
+    with nlp.select_pipes(disable=[exact.scorer.name]):
+        for batch in batches(progress(texts), batch_size):
+            docs = list(nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in batch))
+            expected = exact.score(docs)
+            for other, agreement in zip(others, agreements):
+                agreement.add(expected, other.score(docs))
+    comparisons = [
+        agreement.result(("exact", f"{setting} {value}"), (exact.seconds, other.seconds), bootstrap, seed)
+        for other, agreement, change in zip(others, agreements, changes)
+        for setting, value in change.items()
+    ]
+    return {
+        "model": exact.scorer.model.title,
+        "texts": comparisons[0]["texts"],
+        "at_least": at_least,
+        "smallest": {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values},
+        "comparisons": comparisons,
+    }
+
+
+class _Timed:
+    """A scorer, and how long it took."""
+
+    def __init__(self, scorer: PLLScorer):
+        scorer.prepare()  # not timed
+        self.scorer, self.seconds = scorer, 0.0
+
+    def score(self, docs: list[Doc]) -> list[Doc]:
+        copies = [doc.copy() for doc in docs]
+        began = time.perf_counter()
+        scored = list(self.scorer.pipe(copies, batch_size=len(copies)))
+        self.seconds += time.perf_counter() - began
+        return scored
+
+
+def _smallest(comparisons: list[dict[str, Any]], setting: str, at_least: float) -> int | None:
+    """The smallest value of a setting with which the correlation by word is large enough."""
+    reached = [
+        one["scorers"][1][setting]
+        for one in comparisons
+        if one["scorers"][1][setting] is not None
+        and one["levels"]["word"]["r"] is not None
+        and one["levels"]["word"]["r"] >= at_least
+    ]
+    return min(reached, default=None)
