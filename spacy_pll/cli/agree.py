@@ -14,7 +14,7 @@ from ..evaluation.agreement import compare_scorers
 from ..evaluation.agreement_page import agreement_page, agreement_tables
 from ..evaluation.margins import AT_LEAST, compare_margins
 from ..evaluation.margins_page import margin_tables, margins_page
-from ..pipelines import make_pipeline, parse_settings
+from ..pipelines import FROM_TEXT, make_pipeline, parse_settings
 from .errors import shown_errors
 from .options import BatchSizeOption, ColumnOption, ForceOption, parse_numbers
 from .progress import progress_bar
@@ -27,7 +27,8 @@ def agree_cli(
         typer.Argument(
             metavar="SCORER_A [SCORER_B]",
             help="A hub name or folder of a model, a spaCy pipeline, or builtin. Settings can follow after commas: "
-            "builtin,mask_margin=1 or bert-base-cased,precision=bfloat16. With --margins or --spacings, give one.",
+            "builtin,mask_margin=1 or bert-base-cased,precision=bfloat16. With --margins or --spacings, give one. "
+            f"The settings are: {', '.join(FROM_TEXT)}.",
             show_default=False,
         ),
     ],

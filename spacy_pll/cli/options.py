@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..corpus.readers import READERS
 from ..pipelines import PRECISIONS, SPAN_GETTERS, PipelineSettings
 from ..scoring.wordpieces import WORDS
 
@@ -36,6 +37,10 @@ def parse_numbers(option: str, text: str | None) -> list[int]:
         raise ValueError(f"{option} must be whole numbers with commas, such as 0,1. It is {text!r}.") from None
 
 
+INPUT_HELP = (
+    f"A file ({', '.join(READERS)}; the first four also compressed, such as texts.txt.gz), a folder of such files, "
+    "or - for standard input, as .txt"
+)
 # Options of commands that show tokens.
 EXPECTED = ("alternatives", "distribution")
 
@@ -89,14 +94,19 @@ def make_settings(
     ] = None,
     words: Annotated[
         str | None,
-        typer.Option(**one_of(*WORDS), help="What counts as a word. [default: spacy]", show_default=False),
+        typer.Option(
+            **one_of(*WORDS),
+            help="What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space "
+            "separates. [default: spacy]",
+            show_default=False,
+        ),
     ] = None,
     spans: Annotated[
         str | None,
         typer.Option(
             **one_of(*SPAN_GETTERS),
-            help="What the model reads as one context: whole texts, sentences, or windows of 128 tokens. "
-            "[default: doc]",
+            help="What the model reads as one context: whole texts, sentences, or windows of {window} tokens that "
+            "begin {stride} tokens apart. [default: doc]".format(**SPAN_GETTERS["strided"]),
             show_default=False,
         ),
     ] = None,

@@ -12,7 +12,7 @@ from ..corpus.readers import InputError, read_records
 from ..evaluation.perplexity import corpus_perplexity
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
-from .options import EXPECTED, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
+from .options import EXPECTED, INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 from .terminal import say
 
@@ -29,8 +29,7 @@ def ppl_cli(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A file (.txt with one text per line, .jsonl, .csv, .tsv, .spacy or .parquet), a folder of such "
-            "files, or - for .txt on standard input.",
+            help=f"{INPUT_HELP}.",
             show_default=False,
         ),
     ],

@@ -9,11 +9,11 @@ import typer
 
 from ..analysis.visualize import VMIN, View, page_parts
 from ..corpus.files import check_output, write_text
-from ..corpus.readers import STANDARD_STREAM, list_files, read_records
+from ..corpus.readers import STANDARD_STREAM, read_records
 from ..corpus.workers import score_docs
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
-from .options import BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
+from .options import INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 
 
@@ -22,8 +22,7 @@ def render_cli(
     input: Annotated[
         str,
         typer.Argument(
-            help="A file (.txt with one text per line, .jsonl, .csv, .tsv, .spacy or .parquet), a folder of such "
-            "files, or - for .txt on standard input.",
+            help=f"{INPUT_HELP}.",
             show_default=False,
         ),
     ],
@@ -45,8 +44,9 @@ def render_cli(
         if output.suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")
         check_output(output, (output.suffix,), force, input)
+        n = None
         if input != STANDARD_STREAM:
-            list_files(input)  # fails before the model is loaded
+            n = sum(1 for _ in read_records(input, column))  # unreadable input is found before the model is loaded
         nlp = make_pipeline(replace(settings, keep_pieces=True))
         scorer = get_scorer(nlp)
         view = View(scorer.names, scorer.names.columns, vmin, scorer.alternatives > 0 or scorer.distribution)
@@ -54,4 +54,4 @@ def render_cli(
         about = f"Pseudo-log-likelihood ({', '.join(scorer.metrics)}) under {scorer.model.title}"
         texts = (record.text for record in read_records(input, column, nlp.vocab))
         with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
-            write_text(output, page_parts(progress_bar(docs), view, title, about))
+            write_text(output, page_parts(progress_bar(docs, n), view, title, about))

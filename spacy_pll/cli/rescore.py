@@ -62,11 +62,16 @@ def rescore_cli(
     ] = None,
     weight: Annotated[
         float | None,
-        typer.Option(help="Weight of the PLL, which is added to the first-pass score.", show_default=False),
+        typer.Option(
+            help="Weight of the PLL, which is added to the first-pass score. Give this or --dev.", show_default=False
+        ),
     ] = None,
     dev: Annotated[
         str | None,
-        typer.Option(help="Tune the weight on this file of n-best lists with references.", show_default=False),
+        typer.Option(
+            help="Instead of --weight: take the best weight of --grid for this file of n-best lists with references.",
+            show_default=False,
+        ),
     ] = None,
     grid_: Annotated[
         str, typer.Option("--grid", help="The weights to try with --dev, as START:STOP:STEP.")
@@ -123,7 +128,7 @@ def rescore_cli(
             weight = _tune(ReferencedLists.select(dev_lists, scores, per_piece, measure), measure, weights, dev)
         assert weight is not None  # without --dev it was given
         n_hypotheses = sum(len(nbest.texts) for nbest in lists)
-        say(f"{len(lists)} lists, {n_hypotheses} hypotheses, weight {weight:g}.")
+        say(f"{len(lists)} {'list' if len(lists) == 1 else 'lists'}, {n_hypotheses} hypotheses, weight {weight:g}.")
         evaluated = ReferencedLists.select(lists, scores, per_piece, measure)
         if measure and evaluated.lists:
             say(quality_table(evaluated, measure, weight))
@@ -157,7 +162,8 @@ def quality_table(evaluated: ReferencedLists, measure: Measure, weight: float) -
     if measure.name == "WER":
         totals = [sum(of_list[i] for of_list, i in zip(evaluated.counts, best)) for best in chosen.values()]
         rows += [(kind, *(total[k] for total in totals)) for k, kind in enumerate(EDITS)]
-    caption = f"{len(evaluated.lists)} lists have references"
+    n = len(evaluated.lists)
+    caption = "1 list has a reference" if n == 1 else f"{n} lists have references"
     if measure.name == "WER":
         caption += f", of {totals[0][3]} words"
     aligns: list[Literal["l", "r"]] = ["l"]

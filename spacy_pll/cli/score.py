@@ -1,21 +1,22 @@
 """`pll score INPUT OUTPUT`: score a corpus."""
 
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from tqdm import tqdm
 
-from ..corpus.compression import COMPRESSED
 from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM, InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
 from .errors import shown_errors
-from .options import BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, one_of, pipeline_options
+from .options import INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, one_of, pipeline_options
 from .progress import progress_with_speed
-from .terminal import until_closed
+from .terminal import report, until_closed
 
 LOCAL, RAY = "local", "ray"
 
@@ -50,8 +51,7 @@ def score_cli(
         str,
         typer.Argument(
             metavar="INPUT",
-            help=f"A file ({', '.join(READERS)}), a folder of such files, or - for standard input. The "
-            f"first four may be compressed ({', '.join(COMPRESSED)}), such as texts.txt.gz.",
+            help=f"{INPUT_HELP} or as --format says.",
         ),
     ],
     output_path: Annotated[
@@ -69,7 +69,7 @@ def score_cli(
         typer.Option(
             "--format",
             callback=_check_format,
-            help="The format of standard input. [default: .txt]",
+            help=f"The format of standard input: {', '.join(READERS)}. [default: .txt]",
             show_default=False,
         ),
     ] = None,
@@ -170,7 +170,11 @@ def score_cli(
         if output_path == STANDARD_STREAM:
             _print(score_to_stream(run))
         else:
-            score_to_file(run, output_path, resume, force)
+            start = time.monotonic()
+            if score_to_file(run, output_path, resume, force):
+                report(f"Wrote {output_path} in {tqdm.format_interval(time.monotonic() - start)} (minutes:seconds).")
+            else:
+                report(f"{output_path} was complete. Nothing was scored.")
 
 
 def _check_unset(engine: str, options: dict[str, object]):

@@ -21,6 +21,11 @@ def say(text: str = "") -> None:
         print(visible(text), flush=True)
 
 
+def report(text: str) -> None:
+    """Print a line about the run to standard error, since standard output may carry results."""
+    print(visible(text), file=sys.stderr)
+
+
 @contextmanager
 def until_closed() -> Iterator[None]:
     """End quietly where the reader of standard output, such as `head`, has closed it. What comes later goes nowhere."""

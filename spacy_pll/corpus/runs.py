@@ -102,6 +102,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     output_path (str): A file that ends in one of `FORMATS`.
     resume (bool): Continue an interrupted run. If the output is complete, nothing is done.
     force (bool): Replace existing results.
+    RETURNS (bool): Whether there was anything to do.
     RAISES (InputError): The input cannot be read, or the output cannot hold these rows.
     RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
     RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
@@ -123,6 +124,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
             records = run.read(path, nlp.vocab, typed)
             with parts.kept(summary.texts):
                 _score_to_parts(nlp, records, summary.texts, parts, output, run)
+        return done is not None
 
 
 def score_to_stream(run: Run) -> Iterator[bytes]:

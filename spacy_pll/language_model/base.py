@@ -27,6 +27,7 @@ from .checksums import check_checksums, write_checksums
 from .forward import Forward, one_thread_after_fork
 from .log_probs import PendingLogProbs, TargetLogProbs
 from .memory import batch_limits, is_out_of_memory
+from .onednn import warn_if_emulated
 from .protocol import GroupLimits
 
 logger = logging.getLogger(__name__)
@@ -213,6 +214,8 @@ class TransformerLanguageModel:
             sees_both_sides = sees_what_follows(log_probs, trial.long, n_embeddings)
         check_direction(sees_both_sides, self.sees_both_sides, self.example, source)
         forward.narrowing = found.narrowing
+        if self.mixed_precision:
+            warn_if_emulated(transformer.device)
         forward.set_arithmetic(self.mixed_precision, self.compile)
         if found.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = min(max_tokens, max_positions)

@@ -1,4 +1,4 @@
-"""Float32 matrix products by oneDNN, on processors where the library that PyTorch uses is slow.
+"""Float32 matrix products by oneDNN, on processors where the library that PyTorch uses is slow; and who has bfloat16.
 
 PyTorch hands float32 matrix products on x86 to Intel's MKL, which leaves AVX-512 unused on
 processors of other makers. There oneDNN, which is part of PyTorch and which it uses for bfloat16,
@@ -11,6 +11,8 @@ from pathlib import Path
 import torch
 from torch.nn.functional import linear, pad
 from torch.overrides import TorchFunctionMode
+
+from ..user_warnings import warn_user
 
 # oneDNN compiles a kernel for each size and keeps a thousand of them: some 300 MB if every pass has another number of
 # targets. So the number of rows is rounded up to a multiple of this.
@@ -28,6 +30,21 @@ def is_faster_here() -> bool:
     if not torch.backends.mkldnn.is_available() or torch.backends.cpu.get_cpu_capability() != "AVX512":
         return False
     return CPU_INFO.exists() and "AuthenticAMD" in CPU_INFO.read_text()
+
+
+def bfloat16_is_emulated() -> bool:
+    """Whether this processor has no instructions for bfloat16. Then it is far slower than float32."""
+    return torch.backends.mkldnn.is_available() and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+def warn_if_emulated(device: torch.device) -> None:
+    """Warn of bfloat16 on a device that only emulates it."""
+    if device.type == "cpu" and bfloat16_is_emulated():
+        warn_user(
+            "bfloat16 (`mixed_precision`, --precision bfloat16) is much slower than float32 on this CPU: PyTorch "
+            f"reports {torch.backends.cpu.get_cpu_capability()}, and no instructions for bfloat16. Leave it out, or "
+            "use a GPU, or a CPU with AVX512-BF16 or AMX."
+        )
 
 
 class OneDNNLinear(TorchFunctionMode):

@@ -354,3 +354,12 @@ def test_what_was_expected_opens_for_the_pointer_and_for_the_keyboard(opened, pa
         assert token.get_attribute("aria-label").startswith(f"{word}  −")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert not browser.get_log("browser")
+
+
+def test_the_bar_knows_how_many_texts_there_are(model_folder, tmp_path, monkeypatch):
+    totals = []
+    monkeypatch.setattr("spacy_pll.cli.render.progress_bar", lambda docs, total: totals.append(total) or docs)
+    (tmp_path / "in.txt").write_text("One.\nTwo.\nThree.\n")
+    run("render", tmp_path / "in.txt", tmp_path / "out.html", "--model", model_folder("bert"))
+    run("render", "-", tmp_path / "other.html", "--model", model_folder("bert"), input="One.\n")
+    assert totals == [3, None]

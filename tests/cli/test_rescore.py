@@ -124,7 +124,8 @@ def test_an_empty_hypothesis(tmp_path, model):
         assert all(hypothesis["pll"] < 0 for hypothesis in others[:-1])
     run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", "--force", *model)
     assert [entry["hypotheses"][0]["rescored"] for entry in read(tmp_path / "o.jsonl")] == [-1, 5.0]
-    assert "100.00" in run("rescore", write(path, lists[0]), "--weight", "1", *model).stdout
+    shown = run("rescore", write(path, lists[0]), "--weight", "1", *model).stdout
+    assert "100.00" in shown and "1 list, " in shown and "1 list has a reference" in shown
 
 
 def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path, model, monkeypatch):

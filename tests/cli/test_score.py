@@ -5,6 +5,7 @@ import json
 import lzma
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -55,6 +56,14 @@ def test_every_line_has_its_row_with_the_scores_of_the_pipeline(make_nlp, tiny, 
         assert (row["pll_original"] is None) == (row["pppl"] is None) == (not doc._.pll_pieces)
         assert (row["pppl"] or 0) == pytest.approx(doc._.pppl or 0, rel=1e-4)
     assert not (tmp_path / "out.jsonl.parts").exists()
+
+
+def test_it_says_where_it_wrote_and_how_long_it_took(tiny, tmp_path):
+    source, output = write_lines(tmp_path / "in.txt", SENTENCES[:2]), tmp_path / "out.jsonl"
+    result = run("score", source, output, *tiny)
+    assert re.search(rf"Wrote {re.escape(str(output))} in \d\d:\d\d \(minutes:seconds\)", result.unwrapped_stderr)
+    assert "was complete. Nothing was scored" in run("score", source, output, *tiny, "--resume").unwrapped_stderr
+    assert "Wrote" not in run("score", source, "-", *tiny).output
 
 
 def test_a_compressed_table_in_another_encoding(tiny, tmp_path):

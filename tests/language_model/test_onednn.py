@@ -1,9 +1,11 @@
+import warnings
+
 import numpy as np
 import pytest
 import torch
 
 from spacy_pll.language_model import onednn
-from spacy_pll.language_model.onednn import OneDNNLinear, is_faster_here
+from spacy_pll.language_model.onednn import OneDNNLinear, bfloat16_is_emulated, is_faster_here
 
 from ..conftest import SENTENCES, scores
 
@@ -65,3 +67,16 @@ def test_scores_are_the_same(make_nlp, monkeypatch, architecture):
         assert (nlp.get_pipe("pll").model.loaded.forward._onednn is not None) == used
     for with_it, without in zip(found[True], found[False]):
         np.testing.assert_allclose(with_it, without, atol=1e-5)
+
+
+@pytest.mark.parametrize(("mixed_precision", "is_emulated"), [(True, True), (True, False), (False, True)])
+def test_bfloat16_that_is_only_emulated_is_warned_of_once(make_nlp, monkeypatch, mixed_precision, is_emulated):
+    monkeypatch.setattr("spacy_pll.language_model.onednn.bfloat16_is_emulated", lambda: is_emulated)
+    nlp = make_nlp("bert")
+    nlp.get_pipe("pll").model.mixed_precision = mixed_precision
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        list(nlp.pipe(["the cat"] * 3, batch_size=1))
+    shown = [warning for warning in caught if "much slower than float32 on this CPU" in str(warning.message)]
+    assert len(shown) == (mixed_precision and is_emulated) and all(warning.filename == __file__ for warning in shown)
+    assert bfloat16_is_emulated() in (True, False)
