@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..analysis.visualize import VMIN, View, page_parts
+from ..analysis.visualize.scale import check_vmin
 from ..corpus.files import check_output, write_text
 from ..corpus.readers import STANDARD_STREAM, read_records
 from ..corpus.workers import score_docs
@@ -44,6 +45,7 @@ def render_cli(
         if output.suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")
         check_output(output, (output.suffix,), force, input)
+        check_vmin(vmin)
         n = None
         if input != STANDARD_STREAM:
             n = sum(1 for _ in read_records(input, column))  # unreadable input is found before the model is loaded
