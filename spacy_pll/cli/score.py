@@ -95,6 +95,17 @@ def score_cli(
     ] = False,
     batch_size: BatchSizeOption = 256,
     n_process: ProcessesOption = 1,
+    max_length: Annotated[
+        int | None,
+        typer.Option(min=1, help="Characters of the longest text. [default: 1,000,000]", show_default=False),
+    ] = None,
+    skip_errors: Annotated[
+        bool,
+        typer.Option(
+            "--skip-errors",
+            help="Where a text cannot be scored, write a row without scores and go on. The column `error` says why.",
+        ),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     force: ForceOption = False,
     engine: Annotated[
@@ -130,6 +141,7 @@ def score_cli(
         if engine == RAY:
             local = {"--format": file_format, "--encoding": encoding != "utf-8", "--delimiter": delimiter}
             local |= {"--tokens": tokens, "--prodigy": prodigy, "--resume": resume}
+            local |= {"--max-length": max_length, "--skip-errors": skip_errors}
             _check_unset(RAY, {**local, "--n-process": n_process != 1, "--gpu-id": settings.gpu_id != -1})
             from .. import distributed  # needs the extra `[ray]`
 
@@ -166,6 +178,8 @@ def score_cli(
             batch_size,
             n_process,
             progress_with_speed,
+            max_length,
+            skip_errors,
         )
         if output_path == STANDARD_STREAM:
             _print(score_to_stream(run))

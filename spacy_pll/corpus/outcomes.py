@@ -9,9 +9,11 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import ignore_error, raise_error
+from spacy.vocab import Vocab
 
 # Scored after a text has failed. If this fails as well, the fault is not the text's.
 CANARY_TEXT = "A word."
+ERROR = "error"  # the column that says why a row has no scores
 
 
 class TextError(ValueError):
@@ -45,6 +47,13 @@ def score_each(nlp: Language, texts: Iterable[Text], batch_size: int) -> Iterato
                 yield _score_alone(nlp, source.waiting.popleft()[1])
     if source.error:
         raise source.error
+
+
+def unscored(text: Text) -> Doc:
+    """A doc without scores. It has a vocabulary of its own, since what fails may be a very long text."""
+    if isinstance(text, Doc):
+        return Doc(Vocab(), [token.text for token in text], [bool(token.whitespace_) for token in text])
+    return Doc(Vocab(), [text], [False]) if text else Doc(Vocab())
 
 
 class _Source:

@@ -92,7 +92,7 @@ class TokenRows(BaseRows):
         return list(self.types)
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
-        groups, pieces = pieces_by_token(doc, self.names), doc._.get(self.names.data)["pieces"]
+        groups, pieces = pieces_by_token(doc, self.names), (doc._.get(self.names.data) or {"pieces": []})["pieces"]
         for token in doc:
             if token.is_space:
                 continue
@@ -100,7 +100,7 @@ class TokenRows(BaseRows):
             primary = table_value(token, self.names.score, self.names)
             surprisal = None if primary is None else -primary / math.log(2)  # bits
             row = {"doc": number, "token": token.i, self.column: token.text, **record.fields, **scores}
-            of_pieces = {"surprisal": surprisal, "pieces": [pieces[i] for i in groups[token.i]]}
+            of_pieces = {"surprisal": surprisal, "pieces": [pieces[i] for i in groups.get(token.i, [])]}
             yield {**row, **of_pieces, **self._expected(token)}
 
     def _expected(self, token: Token) -> dict[str, Any]:

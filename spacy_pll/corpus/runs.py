@@ -4,6 +4,7 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -23,7 +24,7 @@ from ..language_model.checksums import files_digest
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
 from .files import check_target
 from .formats import Format, Rows, find_format
-from .outcomes import TextError
+from .outcomes import ERROR, TextError, unscored
 from .readers import PARQUET, STANDARD_STREAM, InputError, Record, list_files, read_records, table_columns
 from .resumable import ResumableOutput
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
@@ -59,6 +60,8 @@ class Run:
     batch_size (int): Texts per batch.
     n_process (int): Worker processes.
     progress (Progress): Shows progress.
+    max_length (Optional[int]): Characters of the longest text. None is what the pipeline has.
+    skip_errors (bool): A text that cannot be scored gets a row without scores, with the reason in a column `error`.
     """
 
     input_path: str
@@ -71,6 +74,8 @@ class Run:
     batch_size: int = 256
     n_process: int = 1
     progress: Progress = no_progress
+    max_length: int | None = None
+    skip_errors: bool = False
 
     def read(self, path: str, vocab: Vocab, typed: bool = False, file_format: str | None = None) -> Iterator[Record]:
         """Read the input, or a copy of it: see `read_records`."""
@@ -80,7 +85,18 @@ class Run:
         return ROWS[self.rows].of(get_scorer(nlp), self.column)
 
     def make_pipeline(self) -> Language:
-        return make_pipeline(replace(self.pipeline, keep_pieces=ROWS[self.rows].keep_pieces))
+        nlp = make_pipeline(replace(self.pipeline, keep_pieces=ROWS[self.rows].keep_pieces))
+        nlp.max_length = self.max_length or nlp.max_length
+        return nlp
+
+    def check(self, record: Record, output_format: type[Format], nlp: Language, rows: Rows):
+        """RAISES (InputError): The row of this text could not be written, or the text is too long."""
+        output_format.check(record, rows)
+        if not self.skip_errors and isinstance(record.text, str) and len(record.text) > nlp.max_length:
+            raise InputError(
+                f"{record.location}: the text has {len(record.text):,} characters, and at most {nlp.max_length:,} are "
+                f"read. Give --max-length {len(record.text)}, or --skip-errors to leave its scores out."
+            )
 
 
 class InputSummary(NamedTuple):
@@ -117,7 +133,12 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         summary = summarize_input(run, path, nlp, output_format, typed)
         output = _make_format(output_format, run, nlp, summary)
         input_ = {"column": run.column, "encoding": run.encoding, "delimiter": run.delimiter, **summary.manifest()}
-        settings = {"rows": run.rows, "batch_size": run.batch_size}
+        settings = {
+            "rows": run.rows,
+            "batch_size": run.batch_size,
+            "max_length": nlp.max_length,
+            "errors": run.skip_errors,
+        }
         device = str(get_torch_default_device())
         done = parts.begin(make_manifest(input_, settings, run.pipeline.model, nlp, device))
         if done is not None:
@@ -139,15 +160,16 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     summary = None if is_stream else summarize_input(run, run.input_path, nlp, output_format)
     records = run.read(run.input_path, nlp.vocab, file_format=run.file_format if is_stream else None)
     if is_stream:
-        records = _checked(records, output_format, run.make_rows(nlp))
+        records = _checked(run, records, output_format, nlp)
     output = _make_format(output_format, run, nlp, summary or InputSummary(0, [], ""))
-    with closing(score_records(nlp, records, run.batch_size, run.n_process)) as scored:
+    with closing(score_records(nlp, records, run.batch_size, run.n_process, skip_errors=run.skip_errors)) as scored:
         yield from output.encode([text] for text in run.progress(scored, summary and summary.texts, 0))
 
 
-def _checked(records: Iterable[Record], output_format: type[Format], rows: Rows) -> Iterator[Record]:
+def _checked(run: Run, records: Iterable[Record], output_format: type[Format], nlp: Language) -> Iterator[Record]:
+    rows = run.make_rows(nlp)
     for record in records:
-        output_format.check(record, rows)
+        run.check(record, output_format, nlp, rows)
         yield record
 
 
@@ -165,7 +187,7 @@ def summarize_input(
     for record in run.read(path, nlp.vocab, typed):
         n += 1
         fields.update(dict.fromkeys(record.fields))
-        output_format.check(record, rows)
+        run.check(record, output_format, nlp, rows)
         if columns:
             columns.add(record)
     for file in files:  # a table without a row keeps its columns
@@ -210,16 +232,23 @@ def _version(package: str) -> str | None:
 
 
 def score_records(
-    nlp: Language, records: Iterable[Record], batch_size: int, n_process: int = 1, first: int = 0
+    nlp: Language,
+    records: Iterable[Record],
+    batch_size: int,
+    n_process: int = 1,
+    first: int = 0,
+    skip_errors: bool = False,
 ) -> Generator[ScoredText, None, None]:
     """Score records in their order.
 
     nlp (Language): A pipeline with a `pll` component.
     first (int): The number of the first record.
+    skip_errors (bool): Each record gets a field `error`: None, or why the text cannot be scored.
     RAISES (InputError): A text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
     pieces = get_scorer(nlp).names.pieces
+    failed = 0
     waiting: deque[Record] = deque()  # those that are being scored
 
     def texts() -> Iterator[str | Doc]:
@@ -230,9 +259,21 @@ def score_records(
     with closing(score_texts(nlp, texts(), batch_size, n_process)) as outcomes:
         for number, outcome in enumerate(outcomes, first):
             record = waiting.popleft()
+            error = None
             if isinstance(outcome, TextError):
-                raise InputError(f"{record.location}: this text cannot be scored. {outcome}")
-            yield ScoredText(number, outcome, record._replace(text=""), outcome._.get(pieces) or 0)
+                if not skip_errors:
+                    raise InputError(
+                        f"{record.location}: this text cannot be scored. {outcome}. With --skip-errors, the run goes on."
+                    )
+                error, outcome, failed = str(outcome), unscored(record.text), failed + 1
+            fields = {**record.fields, ERROR: error} if skip_errors else record.fields
+            yield ScoredText(number, outcome, record._replace(text="", fields=fields), outcome._.get(pieces) or 0)
+    if failed:
+        warnings.warn(
+            f"{failed:,} of {number + 1 - first:,} texts could not be scored. Their rows have no scores, and the reason "
+            f"in the column {ERROR!r}.",
+            stacklevel=2,
+        )
 
 
 def _score_to_parts(
@@ -240,8 +281,9 @@ def _score_to_parts(
 ):
     """Score what is not done in parts, and join all parts."""
     first = parts.done
+    rest = islice(records, first, None)
     # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
-    with closing(score_records(nlp, islice(records, first, None), run.batch_size, run.n_process, first)) as scored:
+    with closing(score_records(nlp, rest, run.batch_size, run.n_process, first, run.skip_errors)) as scored:
         batches = minibatch(run.progress(scored, n_texts, first), run.batch_size)
         for batch in batches:
             part = _Part(chain([batch], batches))
@@ -280,8 +322,15 @@ def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: 
     rows = run.make_rows(nlp)
     # A Parquet file names its columns, even if it has no row.
     fields = summary.fields if summary.schema is None else summary.schema.names
-    check_columns(fields if run.rows == "prodigy" else [run.column, *fields], rows.columns, run.input_path)
-    return output_format(rows, summary.fields if summary.schema is None else summary.schema)
+    added = [*rows.columns, ERROR] if run.skip_errors else rows.columns
+    check_columns(fields if run.rows == "prodigy" else [run.column, *fields], added, run.input_path)
+    if summary.schema is None:
+        return output_format(rows, [*fields, ERROR] if run.skip_errors else fields)
+    if run.skip_errors:
+        from .parquet.columns import with_text_column
+
+        return output_format(rows, with_text_column(summary.schema, ERROR))
+    return output_format(rows, summary.schema)
 
 
 @contextmanager

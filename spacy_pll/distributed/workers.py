@@ -10,13 +10,11 @@ from spacy.tokens import Doc
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
-from ..corpus.outcomes import CANARY_TEXT, TextError, score_each
+from ..corpus.outcomes import CANARY_TEXT, ERROR, TextError, score_each
 from ..corpus.parquet.columns import arrow_type
 from ..corpus.readers import Record
 from ..corpus.rows import ListRows, check_columns
 from ..pipelines import get_scorer, setup_gpu
-
-ERROR = "error"  # the column that says why a row has no scores
 
 
 def annotate(

@@ -17,6 +17,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_pll.component import PLLScorer
 from spacy_pll.corpus.readers import FIELDS
 
 from ..conftest import SENTENCES
@@ -369,3 +370,45 @@ def test_columns_of_what_the_model_expected(make_nlp, tiny, tmp_path):
 @pytest.mark.parametrize("command", ["pairs", "ppl", "rescore"])
 def test_commands_that_show_no_tokens_have_no_such_options(command):
     assert "--alternatives" not in run(command, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("ending", "more"),
+    [(".jsonl", ()), (".jsonl", ("--tokens", "--n-process", 2)), (".csv", ()), (".parquet", ()), (".spacy", ())],
+)
+def test_a_text_that_is_too_long_is_named_or_skipped_or_allowed(tiny, tmp_path, ending, more):
+    source, out = tmp_path / "in.jsonl", tmp_path / f"out{ending}"
+    texts = ["A cat.", "x " * 100, "A dog."]
+    source.write_text("".join(json.dumps({"text": text, "n": 1}) + "\n" for text in texts))
+    options = (*tiny, *more, "--batch-size", 2)
+    error = run("score", source, out, *options, "--max-length", 150, fails=True).unwrapped_stderr
+    assert "in.jsonl, line 2: the text has 200 characters, and at most 150 are read" in error
+    assert "Give --max-length 200, or --skip-errors" in error and not out.exists()
+    run("score", source, out, *options, "--max-length", 200)
+    with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):
+        run("score", source, out, *options, "--max-length", 150, "--skip-errors", "--force")
+    if ending == ".spacy":
+        docs = list(DocBin().from_disk(out).get_docs(spacy.blank("en").vocab))
+        errors = [(doc.text, doc.user_data[FIELDS]["error"], doc._.pll) for doc in docs]
+    else:
+        table = pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist() if ending == ".parquet" else None
+        errors = [(row["text"], row["error"], row["pll"]) for row in table or read_rows(out)]
+    failed = [(text, pll) for text, error, pll in errors if error and error.startswith("ValueError: [E088]")]
+    assert failed == [(texts[1], "" if ending == ".csv" else None)]
+    assert len(errors) > 2 and sum(not error for _, error, _ in errors) == len(errors) - 1
+
+
+def test_an_error_of_one_text_names_its_line(tiny, tmp_path, monkeypatch):
+    def fail_on_bad(scorer, docs):
+        if any(doc.text == "bad" for doc in docs):
+            raise RuntimeError("too bad")
+        return collect(scorer, docs)
+
+    collect = PLLScorer.predict
+    monkeypatch.setattr(PLLScorer, "predict", fail_on_bad)
+    monkeypatch.setattr(PLLScorer, "pipe", lambda self, docs, **more: map(self, docs))
+    (tmp_path / "in.txt").write_text("A cat.\nbad\nA dog.\n")
+    error = run("score", tmp_path / "in.txt", "-", *tiny, fails=True).unwrapped_stderr
+    assert "in.txt, line 2: this text cannot be scored. RuntimeError: too bad. With --skip-errors" in error
+    rows = run("score", tmp_path / "in.txt", "-", *tiny, "--skip-errors").stdout.splitlines()
+    assert [json.loads(row)["error"] for row in rows] == [None, "RuntimeError: too bad", None]

@@ -194,3 +194,7 @@ def _feature(type_: Any) -> dict:
     if get_origin(type_) is list:
         return {"feature": _feature(*get_args(type_)), "_type": "Sequence"}
     return {"dtype": FEATURES[type_], "_type": "Value"}
+
+
+def with_text_column(schema: pa.Schema, name: str) -> pa.Schema:
+    return schema.append(pa.field(name, pa.string()))
