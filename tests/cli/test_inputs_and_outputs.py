@@ -71,8 +71,9 @@ def test_an_output_that_is_a_folder_is_found_before_scoring(source, tmp_path):
 
 
 def test_the_parts_of_a_run_that_was_interrupted_are_an_input(tmp_path):
-    part = tmp_path / "out.jsonl.parts" / "000000.jsonl"
+    part = tmp_path / "out.jsonl.parts" / "000000000-000000001.jsonl"
     part.parent.mkdir()
+    (part.parent / "manifest.json").write_text("{}")
     part.write_text(json.dumps(ROWS["score"]) + "\n")
     result = run(*arguments("score", part, tmp_path / "out.jsonl", "--force"), fails=True)
     assert "would be lost" in result.unwrapped_stderr and part.exists()
