@@ -108,4 +108,4 @@ def choose_margin(settings: PipelineSettings, pipeline: SharedPipeline) -> int |
         help="Exact scores read a text once per wordpiece, scores with a margin only once. How close they are to the "
         "exact ones on your texts: `python -m spacy pll agree MODEL FILE --margins 0,1,2,4`.",
     )
-    return None if chosen == EXACT else int(chosen)
+    return None if chosen is None or chosen == EXACT else int(chosen)
