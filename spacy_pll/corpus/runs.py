@@ -263,15 +263,15 @@ def score_records(
             if isinstance(outcome, TextError):
                 if not skip_errors:
                     raise InputError(
-                        f"{record.location}: this text cannot be scored. {outcome}. With --skip-errors, the run goes on."
+                        f"{record.location}: this text cannot be scored. {outcome}. Add --skip-errors to go on."
                     )
                 error, outcome, failed = str(outcome), unscored(record.text), failed + 1
             fields = {**record.fields, ERROR: error} if skip_errors else record.fields
             yield ScoredText(number, outcome, record._replace(text="", fields=fields), outcome._.get(pieces) or 0)
     if failed:
         warnings.warn(
-            f"{failed:,} of {number + 1 - first:,} texts could not be scored. Their rows have no scores, and the reason "
-            f"in the column {ERROR!r}.",
+            f"{failed:,} of {number + 1 - first:,} texts could not be scored. Their rows have no scores. The column "
+            f"{ERROR!r} says why.",
             stacklevel=2,
         )
 

@@ -409,6 +409,6 @@ def test_an_error_of_one_text_names_its_line(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(PLLScorer, "pipe", lambda self, docs, **more: map(self, docs))
     (tmp_path / "in.txt").write_text("A cat.\nbad\nA dog.\n")
     error = run("score", tmp_path / "in.txt", "-", *tiny, fails=True).unwrapped_stderr
-    assert "in.txt, line 2: this text cannot be scored. RuntimeError: too bad. With --skip-errors" in error
+    assert "in.txt, line 2: this text cannot be scored. RuntimeError: too bad. Add --skip-errors" in error
     rows = run("score", tmp_path / "in.txt", "-", *tiny, "--skip-errors").stdout.splitlines()
     assert [json.loads(row)["error"] for row in rows] == [None, "RuntimeError: too bad", None]
