@@ -104,11 +104,10 @@ def agreement_table(nlps: dict[str, Language], texts: Iterator[tuple[str, list[s
     return table
 
 
-def results_table(nlps: dict[str, Language], folder: Path, n_pairs: int, n_items: int) -> tuple[str, Rows]:
-    """What comes out with each setting: accuracy on BLiMP, and the two findings of Kauf & Ivanova (2023).
+def results_table(nlps: dict[str, Language], folder: Path, n_pairs: int, n_items: int) -> Rows:
+    """What comes out with each setting: accuracy on BLiMP in percent, and the two findings of Kauf & Ivanova (2023).
 
     n_items (int): The most sentences and the most words for the findings.
-    RETURNS (tuple[str, Rows]): What was scored, and the table.
     """
     pairs = sample_pairs(read_pairs(str(folder / BLIMP_PATH)), n_pairs)
     pair_sentences = [sentence for pair in pairs for sentence in pair[:2]]
@@ -132,19 +131,16 @@ def results_table(nlps: dict[str, Language], folder: Path, n_pairs: int, n_items
         table.append(
             {
                 "setting": name,
-                "BLiMP": f"{right.mean():.1f}",
+                f"BLiMP, {len(pairs):,} pairs": f"{right.mean():.1f}",
                 "change": "" if is_exact else f"{change.mean():+.1f} ± {half_width(change):.1f}",
                 "*r* within pairs": "1" if is_exact else f"{correlation(within_pairs, exact_within_pairs):.3f}",
-                "length": with_interval([doc._.pll_pieces for doc in scored], [-doc._.pll for doc in scored]),
-                "frequency": with_interval(list(frequency.values()), words),
+                f"length, {len(sentences):,} sentences": with_interval(
+                    [doc._.pll_pieces for doc in scored], [-doc._.pll for doc in scored]
+                ),
+                f"frequency, {len(frequency):,} words": with_interval(list(frequency.values()), words),
             }
         )
-    about = (
-        f"Accuracy on {len(pairs):,} pairs of BLiMP in percent, and the correlation with the exact differences within "
-        f"pairs; correlation of length and negative score, {len(sentences):,} sentences of EventsAdapt; correlation of "
-        f"log frequency and score, {len(frequency):,} words in {CONTEXT.format('_')!r}"
-    )
-    return about, table
+    return table
 
 
 def main():
@@ -173,7 +169,8 @@ def main():
     title = "Agreement with exact scores, `word_l2r` (differences in nats)"
     show("agreement", title, agreement_table(nlps, texts_to_score(args, nlps[EXACT])))
     if args.data.is_dir():
-        show("results", *results_table(nlps, data_sets_folder(args.data), args.pairs, args.items))
+        table = results_table(nlps, data_sets_folder(args.data), args.pairs, args.items)
+        show("results", "Accuracy on BLiMP, its change, and the two findings", table)
 
 
 if __name__ == "__main__":
