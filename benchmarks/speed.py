@@ -42,7 +42,7 @@ from spacy_pll.language_model.memory import free_bytes
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
-from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
@@ -59,6 +59,7 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     """A function that runs the forward passes of some texts, and the number of pieces in them without padding."""
     model = nlp.get_pipe("pll").model
     forward = Forward(model.transformer)
+    forward.narrowing = "before_head"
     contexts = []
     for doc in nlp.tokenizer.pipe(texts):
         pieces = get_wordpieces(doc[:], model.tokenizer, "tokenizer")
@@ -72,7 +73,7 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     def run():
         for ids, lengths, row, position, target in passes:
             mask = (torch.arange(ids.shape[1], device=ids.device)[None] < lengths[:, None]).long()
-            with forward.before_head(row, position):
+            with forward.at(row, position):
                 logits = forward.model(input_ids=ids, attention_mask=mask).logits[0]
             answers = logits.gather(1, target[:, None])[:, 0] - logits.logsumexp(dim=1)
         return answers.cpu()

@@ -253,10 +253,10 @@ class Predictor:
             self.warned.add(kind)
             warn_user(message)
 
-    def _run(self, contexts: list[Context]) -> list[tuple[Plan, PendingLogProbs]]:
+    def _run(self, contexts: list[Context]) -> list[tuple[Plan | GroupPlan, PendingLogProbs]]:
         """Submit the forward passes for some contexts."""
         metrics = [get_metric(name) for name in self.metrics]
-        passes = []
+        passes: list[tuple[Plan | GroupPlan, PendingLogProbs]] = []
         for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing, self.mask_margin):
             limits = self.model.check_groups() if isinstance(plan, GroupPlan) else self.model
             max_tokens = self.max_batch_tokens or limits.max_batch_tokens

@@ -113,7 +113,7 @@ def _split_at(doc: Doc, position: int) -> None:
         retokenizer.split(token, parts, heads=[(token, 0), (token, 1)])
 
 
-def check_apart(span: Span, pieces: Wordpieces, id_to_piece: Callable[[int], str]) -> None:
+def check_apart(span: Span, pieces: Wordpieces, id_to_piece: Callable[[int], str | None]) -> None:
     """Check that the candidate has pieces of its own. Otherwise its score would include other text, or leave some out.
 
     RAISES (ValueError): A piece reaches over an end of the span, or no piece lies in it.

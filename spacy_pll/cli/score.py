@@ -139,7 +139,11 @@ def score_cli(
     """
     with shown_errors():
         if engine == RAY:
-            local = {"--format": file_format, "--encoding": encoding != "utf-8", "--delimiter": delimiter}
+            local: dict[str, object] = {
+                "--format": file_format,
+                "--encoding": encoding != "utf-8",
+                "--delimiter": delimiter,
+            }
             local |= {"--tokens": tokens, "--prodigy": prodigy, "--resume": resume}
             local |= {"--max-length": max_length, "--skip-errors": skip_errors}
             _check_unset(RAY, {**local, "--n-process": n_process != 1, "--gpu-id": settings.gpu_id != -1})

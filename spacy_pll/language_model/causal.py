@@ -13,6 +13,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from ..scoring.groups import GroupBatch
 from ..scoring.plan import Batch
 from .base import TransformerLanguageModel
 from .checks import check_no_masked_model, embeddings_of
@@ -121,7 +122,8 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         self.n_prefix = n_prefix
         self.n_suffix = n_suffix
 
-    def __call__(self, batch: Batch) -> torch.Tensor:
+    def __call__(self, batch: Batch | GroupBatch) -> torch.Tensor:
+        assert isinstance(batch, Batch)  # groups are for metrics of masked models
         before, after = batch.position - 1, batch.position
         # The prediction after one piece is the prediction before the next one: each is computed once.
         positions, which = np.unique(

@@ -15,7 +15,7 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from .group_attention import GroupAttention
-from .onednn import OneDNNLinear, is_faster_here
+from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
 from .true_positions import set_hooks, true_positions
 
 _IMPORTED_IN = os.getpid()
@@ -55,7 +55,6 @@ _targets: ContextVar[_Targets | None] = ContextVar("targets", default=None)
 class Groups(NamedTuple):
     """The layout of a pass with groups, as in `scoring.groups.GroupBatch`."""
 
-    content: int
     true: np.ndarray
     group: np.ndarray
     block: int
@@ -165,12 +164,18 @@ class Forward:
         run = partial(self.run, inputs, lengths_)
         if groups is not None:
             true, group, *rest = rest
-            run = partial(self.run_groups, inputs, lengths_, groups.content, true, group, groups.block)
+            run = partial(self.run_groups, inputs, lengths_, int(lengths.max()), true, group, groups.block)
         if self.narrowing is None:
             return [run()[row_, position_].float(), *rest]
-        token = _targets.set(_Targets(self, row_, position_, []))
-        try:
+        with self.at(row_, position_):
             return [run()[0].float(), *rest]
+
+    @contextmanager
+    def at(self, row: torch.Tensor, position: torch.Tensor) -> Iterator[None]:
+        """Let the hooks keep these positions (int64, shape (positions,)) in the passes of this thread."""
+        token = _targets.set(_Targets(self, row, position, []))
+        try:
+            yield
         finally:
             _targets.reset(token)
 
@@ -215,7 +220,7 @@ class Forward:
     def _run(self, ids: torch.Tensor, arguments: dict[str, Any]) -> torch.Tensor:
         if "use_cache" in self._parameters:
             arguments["use_cache"] = False
-        with self._arithmetic():
+        with self._rounding(), self._arithmetic():
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 
@@ -229,6 +234,10 @@ class Forward:
                 self._onednn = OneDNNLinear(self.model)
             return self._onednn
         return nullcontext()
+
+    def _rounding(self) -> AbstractContextManager:
+        """Keep the kernels few that oneDNN compiles for bfloat16 on a CPU."""
+        return RoundedLinear() if self.mixed_precision and self.device.type == "cpu" else nullcontext()
 
     def before_head(self) -> list[RemovableHandle]:
         """Narrow the head alone."""

@@ -21,26 +21,38 @@ _SOFTMAX = {softmax, torch.softmax, torch.Tensor.softmax}
 class GroupAttention(TorchFunctionMode):
     """While this context lasts, square attention over a pass with groups follows their rules.
 
+    It is computed on the contents of all rows and, behind them, on their slots: so these begin at the same index in all
+    rows, while the rows themselves are padded as little as possible.
+
     lengths (int64 tensor, shape (rows,)): The ids in the content of each row.
-    content (int): Slots of the content.
-    true (int64 tensor, shape (rows, content + slots)): The position that each slot stands for.
-    group (int64 tensor, shape (rows, slots)): The slot's group; -1 for padding.
+    content (int): The largest of them.
+    true (int64 tensor, shape (rows, longest)): The position that each id stands for.
+    group (int64 tensor, shape (rows, slots)): The slot's group; -1 for an empty slot.
     block (int): What a member attends to, apart from the content, lies in its block of so many slots.
     """
 
     def __init__(self, lengths: torch.Tensor, content: int, true: torch.Tensor, group: torch.Tensor, block: int):
         super().__init__()
         self.content, self.block = content, block
-        self.rows, self.width = true.shape
-        self.n_blocks = group.shape[1] // block
-        self.position = true[:, content:]
-        at = torch.arange(content, device=true.device)
-        self.is_content = at < lengths[:, None]  # (rows, content)
+        (self.rows, self.width), slots = true.shape, group.shape[1]
+        self.n_blocks = slots // block
+        begin, row = lengths[:, None], torch.arange(self.rows, device=true.device)[:, None]
+        at, slot, column = (torch.arange(n, device=true.device) for n in (content, slots, self.width))
+        # Where each index of the attention is found in the rows, and the way back. Indices without an id are never
+        # attended to, so it does not matter what is found for them.
+        split = torch.cat([at.expand(self.rows, -1), begin + slot], dim=1).clamp(max=self.width - 1)
+        joined = torch.where(column < begin, column, column - begin + content)
+        self._is_slot = joined < content + slots  # (rows, longest); the rest is padding
+        self._joined = joined.clamp(max=content + slots - 1)
+        self._split = (row * self.width + split).flatten()
+        self._back = (row * (content + slots) + self._joined).flatten()
+        self.position = true.gather(1, split[:, content:])
+        self.is_content = at < begin  # (rows, content)
         blocks = group.view(self.rows, self.n_blocks, block)
         self.same = blocks[..., None] == blocks[..., None, :]  # (rows, blocks, block, block)
         # The positions that the group of each member holds: a sum over the members in its block.
         holds = self.same.float() @ (self.position.view(*blocks.shape, 1) == at).float()
-        # Padding is a group as well, whose members hold some position. They must see something, and themselves they do.
+        # Empty slots are a group as well. They must see something, and themselves they do.
         self.sees = self.is_content[:, None] & (holds.view(self.rows, -1, content) == 0)  # (rows, slots, content)
         self._biases: dict[int, tuple[Any, ...]] = {}
         self._dense: torch.Tensor | None = None
@@ -52,6 +64,12 @@ class GroupAttention(TorchFunctionMode):
         if function in _SOFTMAX and args and args[0].dim() == 4 and args[0].shape[-2:] == (self.width, self.width):
             args = args[0] + self._dense_bias(args[0].dtype), *args[1:]
         return function(*args, **kwargs)
+
+    def _take(self, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        """x (shape (rows, heads, n, size)) at flat indices over rows and n. Shape (rows, heads, m, size)."""
+        rows, heads, _, size = x.shape
+        taken = x.transpose(1, 2).reshape(-1, heads * size).index_select(0, index)
+        return taken.view(rows, -1, heads, size).transpose(1, 2)
 
     def attend(
         self,
@@ -67,6 +85,7 @@ class GroupAttention(TorchFunctionMode):
 
         query, key, value (tensors, shape (rows, heads, width, size)).
         """
+        query, key, value = (self._take(x, self._split) for x in (query, key, value))
         n, block = self.content, self.block
         within, to_content, to_group = self._bias(attn_mask, query.dtype)
         keys, values = key[:, :, :n], value[:, :, :n]
@@ -88,7 +107,7 @@ class GroupAttention(TorchFunctionMode):
             mixed = weights[..., :n] @ values
             mixed_own = weights[..., n:].reshape(*shape, block) @ own_values[:, :, blocks]
             parts.append(mixed + mixed_own.reshape(mixed.shape))
-        return torch.cat(parts, dim=2)
+        return self._take(torch.cat(parts, dim=2), self._back)
 
     def _bias(self, given: torch.Tensor | None, dtype: torch.dtype) -> tuple[Any, ...]:
         """What is added to the scores: content to content, slots to content, slots to their blocks.
@@ -123,12 +142,14 @@ class GroupAttention(TorchFunctionMode):
     def _dense_bias(self, dtype: torch.dtype) -> torch.Tensor:
         """The same for scores of all slots, where the model has computed these. Shape (rows, 1, width, width)."""
         if self._dense is None:
-            sees = torch.zeros(self.rows, self.width, self.width, dtype=torch.bool, device=self.sees.device)
-            n = self.content
+            n, width = self.content, self.content + self.sees.shape[1]
+            sees = torch.zeros(self.rows, width, width, dtype=torch.bool, device=self.sees.device)
             sees[:, :n, :n] = self.is_content[:, None]
             sees[:, n:, :n] = self.sees
             for b in range(self.n_blocks):
                 slots = slice(n + b * self.block, n + (b + 1) * self.block)
                 sees[:, slots, slots] = self.same[:, b]
+            row = torch.arange(self.rows, device=sees.device)[:, None, None]
+            sees = sees[row, self._joined[:, :, None], self._joined[:, None, :]] & self._is_slot[:, None]
             self._dense = torch.where(sees, 0.0, torch.finfo(torch.float32).min)[:, None]
         return self._dense.to(dtype)

@@ -44,7 +44,7 @@ class TargetLogProbs:
 
 def groups_of(batch: Batch | GroupBatch) -> Groups | None:
     """The layout of a pass with groups; None for a plain one."""
-    return Groups(batch.content, batch.true, batch.group, batch.block) if isinstance(batch, GroupBatch) else None
+    return Groups(batch.true, batch.group, batch.block) if isinstance(batch, GroupBatch) else None
 
 
 def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> torch.Tensor:

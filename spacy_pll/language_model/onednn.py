@@ -1,10 +1,12 @@
-"""Float32 matrix products by oneDNN, on processors where the library that PyTorch uses is slow; and who has bfloat16.
+"""Matrix products by oneDNN: in bfloat16 always, in float32 on processors where PyTorch's own choice is slow;
+and who has bfloat16.
 
 PyTorch hands float32 matrix products on x86 to Intel's MKL, which leaves AVX-512 unused on
 processors of other makers. There oneDNN, which is part of PyTorch and which it uses for bfloat16,
 is 1.3 to 1.8 times as fast (benchmarks/README.md). Both add in float32; sums differ in the last digits.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -47,6 +49,25 @@ def warn_if_emulated(device: torch.device) -> None:
         )
 
 
+def in_whole_rows(x: torch.Tensor, product: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """A product of x (shape (..., width)), computed for a number of rows that is a multiple of `ROWS`."""
+    flat = x.reshape(-1, x.shape[-1])
+    y = product(pad(flat, (0, 0, 0, -len(flat) % ROWS)))
+    return y[: len(flat)].view(*x.shape[:-1], -1)
+
+
+class RoundedLinear(TorchFunctionMode):
+    """While this context lasts, linear layers compute a number of rows that is a multiple of `ROWS`.
+
+    For bfloat16, which PyTorch hands to oneDNN on a CPU.
+    """
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is linear and args and args[0].numel():
+            return in_whole_rows(args[0], lambda rows: linear(rows, *args[1:], **(kwargs or {})))
+        return function(*args, **(kwargs or {}))
+
+
 class OneDNNLinear(TorchFunctionMode):
     """While this context lasts, oneDNN computes the products with the weights of a model's linear layers.
 
@@ -64,12 +85,6 @@ class OneDNNLinear(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if function is linear and len(args) == 3 and args[1] in self._copies and args[0].numel():
-            return self._product(args[0], *self._copies[args[1]])
+            copies = self._copies[args[1]]
+            return in_whole_rows(args[0], lambda rows: torch._C._nn.mkldnn_linear(rows.to_mkldnn(), *copies).to_dense())
         return function(*args, **(kwargs or {}))
-
-    @staticmethod
-    def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        flat = x.reshape(-1, x.shape[-1])
-        padded = pad(flat, (0, 0, 0, -len(flat) % ROWS))
-        y = torch._C._nn.mkldnn_linear(padded.to_mkldnn(), weight, bias).to_dense()
-        return y[: len(flat)].view(*x.shape[:-1], -1)

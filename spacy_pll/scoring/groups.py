@@ -32,17 +32,16 @@ SLOTS, GROUP_ROW = 512, 5
 class GroupBatch(NamedTuple):
     """One forward pass with groups, and the targets whose log-probabilities it gives.
 
-    A row has `content` slots for the content, then the slots for the groups. Both are padded.
+    A row has the ids of the content, then slots for the groups, then padding.
     """
 
-    ids: IntArray  # int32, shape (rows, content + slots)
-    lengths: IntArray  # int, shape (rows,): the ids in the content of each row; its other slots are padding
-    content: int
-    true: IntArray  # int, shape (rows, content + slots): the position that each slot stands for
-    group: IntArray  # int, shape (rows, slots): the number of the slot's group in its row; -1 for padding
+    ids: IntArray  # int32, shape (rows, longest)
+    lengths: IntArray  # int, shape (rows,): the ids in the content of each row
+    true: IntArray  # int, shape (rows, longest): the position that each id stands for
+    group: IntArray  # int, shape (rows, slots): the number of the slot's group in its row; -1 for an empty slot
     block: int  # slots in a block; the number of slots is a multiple of it
     row: IntArray  # int, shape (targets,), non-decreasing
-    position: IntArray  # int, shape (targets,): the slot
+    position: IntArray  # int, shape (targets,): where in the row
     target: IntArray  # int32, shape (targets,)
     n_alternatives: int | None = None  # as in `Batch`
 
@@ -57,29 +56,32 @@ class GroupBatch(NamedTuple):
 
     def halves(self) -> tuple["GroupBatch", "GroupBatch"]:
         """The same targets, in the same order, in two passes: half the rows each, or half of one row's groups."""
-        if len(self.ids) == 1:
-            middle = self.group.shape[1] // self.block // 2 * self.block
-            before = self.position < self.content + middle
-            return self._part(slice(0, 1), slice(middle), before), self._part(slice(0, 1), slice(middle, None), ~before)
-        middle = len(self.ids) // 2
-        before = self.row < middle
-        return (
-            self._part(slice(middle), slice(None), before),
-            self._part(slice(middle, None), slice(None), ~before),
+        if len(self.ids) > 1:
+            middle = len(self.ids) // 2
+            before = self.row < middle
+            second = self._with_targets(~before)._with_rows(slice(middle, None))
+            return self._with_targets(before)._with_rows(slice(middle)), second._replace(row=second.row - middle)
+        n, slots = int(self.lengths[0]), self.group.shape[1] // self.block // 2 * self.block
+        before = self.position < n + slots
+        first = self._with_targets(before)._replace(
+            ids=self.ids[:, : n + slots], true=self.true[:, : n + slots], group=self.group[:, :slots]
+        )
+        rest = np.append(np.arange(n), np.arange(n + slots, self.ids.shape[1]))
+        second = self._with_targets(~before)
+        return first, second._replace(
+            ids=self.ids[:, rest],
+            true=self.true[:, rest],
+            group=self.group[:, slots:],
+            position=second.position - slots,
         )
 
-    def _part(self, rows: slice, slots: slice, targets: BoolArray) -> "GroupBatch":
-        keep = np.arange(self.ids.shape[1])
-        keep = np.append(keep[: self.content], keep[self.content :][slots])
+    def _with_rows(self, part: slice) -> "GroupBatch":
         return self._replace(
-            ids=self.ids[rows][:, keep],
-            lengths=self.lengths[rows],
-            true=self.true[rows][:, keep],
-            group=self.group[rows, slots],
-            row=self.row[targets] - (rows.start or 0),
-            position=self.position[targets] - (slots.start or 0),
-            target=self.target[targets],
+            ids=self.ids[part], lengths=self.lengths[part], true=self.true[part], group=self.group[part]
         )
+
+    def _with_targets(self, part: BoolArray) -> "GroupBatch":
+        return self._replace(row=self.row[part], position=self.position[part], target=self.target[part])
 
 
 class _Text(NamedTuple):
@@ -87,6 +89,7 @@ class _Text(NamedTuple):
 
     ids: IntArray
     size: IntArray  # int, shape (groups,): members of each group
+    first: IntArray  # int, shape (groups,): the index of the first one
     position: IntArray  # int, shape (members,): group by group
     member: IntArray  # int32, shape (members,): the ids
     target_group: IntArray  # int, shape (targets,), non-decreasing
@@ -98,8 +101,14 @@ class _Row(NamedTuple):
 
     text: int
     groups: slice
+    targets: slice  # among those of the text
     start: IntArray  # int, shape (groups,): the first slot of each
     n_slots: int
+    length: int  # of content and slots
+
+    @property
+    def n_targets(self) -> int:
+        return int(self.targets.stop - self.targets.start)
 
 
 class GroupPlan:
@@ -149,76 +158,47 @@ class GroupPlan:
         """
         block = max([BLOCK, *(int(text.size.max()) for text in self._texts)])
         rows = [row for t, text in enumerate(self._texts) for row in _rows_of(t, text, block, max_tokens, max_targets)]
-        width = [(len(self._texts[row.text].ids), row.n_slots) for row in rows]
-        rows = [rows[r] for r in sorted(range(len(rows)), key=lambda r: (-sum(width[r]), -width[r][0]))]
+        rows.sort(key=lambda row: (-row.length, -row.n_slots))
         first_target = np.cumsum([0] + [len(text.target_group) for text in self._texts])
-        targets = [self._targets(row) for row in rows]
-        order = [first_target[row.text] + np.arange(part.start, part.stop) for row, part in zip(rows, targets)]
+        order = [first_target[row.text] + np.arange(row.targets.start, row.targets.stop) for row in rows]
         self._order = np.concatenate(order)
         self.n_rows = len(rows)
         begin = 0
         while begin < len(rows):
-            content = slots = n_targets = 0
-            end = begin
-            while end < len(rows):
-                length, n_slots = len(self._texts[rows[end].text].ids), rows[end].n_slots
-                wider = max(content, length) + _padded(max(slots, n_slots), block)
-                more = n_targets + targets[end].stop - targets[end].start
-                if end > begin and (not pad or wider * (end + 1 - begin) > max_tokens or more > max_targets):
-                    break
-                content, slots, n_targets, end = max(content, length), max(slots, n_slots), more, end + 1
-            yield self._batch(rows[begin:end], targets[begin:end], content, slots, block, pad_id, n_alternatives)
+            limit = max(1, max_tokens // rows[begin].length) if pad else 1
+            end, n_targets = begin + 1, rows[begin].n_targets
+            while end < min(len(rows), begin + limit) and n_targets + rows[end].n_targets <= max_targets:
+                n_targets += rows[end].n_targets
+                end += 1
+            yield self._batch(rows[begin:end], block, pad_id, n_alternatives)
             begin = end
 
-    def _targets(self, row: _Row) -> slice:
-        """The targets of a row's groups, among those of its text."""
-        low, high = np.searchsorted(self._texts[row.text].target_group, [row.groups.start, row.groups.stop])
-        return slice(int(low), int(high))
-
-    def _batch(
-        self,
-        rows: list[_Row],
-        targets: list[slice],
-        content: int,
-        slots: int,
-        block: int,
-        pad_id: int,
-        n_alternatives: int | None,
-    ) -> GroupBatch:
-        if slots <= block:
-            block = slots  # one block, as long as it has to be
-        slots = _padded(slots, block)
-        ids = np.full((len(rows), content + slots), pad_id, dtype=np.int32)
+    def _batch(self, rows: list[_Row], block: int, pad_id: int, n_alternatives: int | None) -> GroupBatch:
+        n_slots = max(row.n_slots for row in rows)
+        if n_slots <= block:
+            block = n_slots  # one block, as long as it has to be
+        ids = np.full((len(rows), rows[0].length), pad_id, dtype=np.int32)
         true = np.zeros(ids.shape, dtype=np.int64)
-        group = np.full((len(rows), slots), -1)
-        lengths = np.zeros(len(rows), dtype=np.int64)
-        where, ids_of_targets = [], []
-        for r, (row, part) in enumerate(zip(rows, targets)):
-            text = self._texts[row.text]
-            n = lengths[r] = len(text.ids)
-            ids[r, :n], true[r, :content] = text.ids, np.arange(content)
-            ends = np.cumsum(text.size)
-            members = slice(ends[row.groups.start] - text.size[row.groups.start], ends[row.groups.stop - 1])
+        group = np.full((len(rows), -(-n_slots // block) * block), -1)
+        lengths = np.array([len(self._texts[row.text].ids) for row in rows])
+        positions, targets = [], []
+        for r, (row, n) in enumerate(zip(rows, lengths.tolist())):
+            text, first = self._texts[row.text], row.groups.start
             size = text.size[row.groups]
-            slot = np.arange(members.stop - members.start) + np.repeat(row.start - np.cumsum(size) + size, size)
-            ids[r, content + slot], true[r, content + slot] = text.member[members], text.position[members]
+            ends = np.cumsum(size)
+            slot = np.arange(ends[-1]) + np.repeat(row.start - ends + size, size)
+            members = slice(text.first[first], text.first[first] + ends[-1])
+            ids[r, :n], ids[r, n + slot] = text.ids, text.member[members]
+            true[r, :n], true[r, n + slot] = np.arange(n), text.position[members]
             group[r, slot] = np.repeat(np.arange(len(size)), size)
-            position = content + row.start[text.target_group[part] - row.groups.start] + text.target_member[part]
-            where.append(position)
-            first_member = ends[text.target_group[part]] - text.size[text.target_group[part]]
-            ids_of_targets.append(text.ids[text.position[first_member + text.target_member[part]]])
+            of_target, index = text.target_group[row.targets], text.target_member[row.targets]
+            positions.append(n + row.start[of_target - first] + index)
+            targets.append(text.ids[text.position[text.first[of_target] + index]])
+        row_of_target = np.repeat(np.arange(len(rows)), [row.n_targets for row in rows])
         return GroupBatch(
-            ids,
-            lengths,
-            content,
-            true,
-            group,
-            block,
-            np.repeat(np.arange(len(rows)), [len(position) for position in where]),
-            np.concatenate(where),
-            np.concatenate(ids_of_targets),
+            ids, lengths, true, group, block, row_of_target, np.concatenate(positions), np.concatenate(targets),
             n_alternatives,
-        )
+        )  # fmt: skip
 
     def release_inputs(self) -> None:
         """Free the ids once the batches have been read."""
@@ -249,7 +229,8 @@ def _text_of(
     distinct, answer = np.unique(entry_group * length + entry_position, return_inverse=True)
     target_group, target_position = distinct // length, distinct % length
     index = np.cumsum(near, axis=1)[target_group, target_position] - 1
-    return _Text(context.ids, near.sum(axis=1), position, member, target_group, index), answer
+    size = near.sum(axis=1)
+    return _Text(context.ids, size, np.cumsum(size) - size, position, member, target_group, index), answer
 
 
 def masked_positions(block: MaskBlock, first: int, length: int) -> BoolArray:
@@ -276,24 +257,23 @@ def _rows_of(t: int, text: _Text, block: int, max_tokens: int, max_targets: int)
     """Lay out the groups of a context in rows. A row has at least as many slots as ids in its content, so that reading
     the content again and again costs no more than the groups.
     """
-    sizes = text.size.tolist()
     length = len(text.ids)
     slots = max(block, length, min(max_tokens - length, max(SLOTS, (GROUP_ROW - 1) * length)) // block * block)
-    targets = np.bincount(text.target_group, minlength=len(sizes)).tolist()
-    begin, start, end_of_last, n_targets = 0, [], 0, 0
-    for g, size in enumerate(sizes):
-        slot = end_of_last
+    first_target = np.searchsorted(text.target_group, np.arange(len(text.size) + 1)).tolist()
+
+    def row(begin: int, end: int, start: list[int], n_slots: int) -> _Row:
+        targets = slice(first_target[begin], first_target[end])
+        return _Row(t, slice(begin, end), targets, np.array(start), n_slots, length + n_slots)
+
+    begin, following = 0, 0
+    start: list[int] = []
+    for g, size in enumerate(text.size.tolist()):
+        slot = following
         if slot % block + size > block:
             slot = (slot // block + 1) * block
-        if g > begin and (slot + size > slots or n_targets + targets[g] > max_targets):
-            yield _Row(t, slice(begin, g), np.array(start), end_of_last)
-            begin, start, slot, n_targets = g, [], 0, 0
+        if g > begin and (slot + size > slots or first_target[g + 1] - first_target[begin] > max_targets):
+            yield row(begin, g, start, following)
+            begin, start, slot = g, [], 0
         start.append(slot)
-        end_of_last = slot + size
-        n_targets += targets[g]
-    yield _Row(t, slice(begin, len(sizes)), np.array(start), end_of_last)
-
-
-def _padded(slots: int, block: int) -> int:
-    """The slots of whole blocks, or of one shorter block."""
-    return slots if slots <= block else -(-slots // block) * block
+        following = slot + size
+    yield row(begin, len(text.size), start, following)

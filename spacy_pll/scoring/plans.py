@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from ..metrics import Metric, masks_within_words
+import numpy as np
+
+from ..metrics import BoolArray, Metric, masks_within_words
 from .groups import GroupPlan, masked_positions, near_positions
 from .mask_blocks import MaskBlock, extent, iter_mask_blocks
 from .plan import Plan
@@ -42,7 +44,7 @@ def make_plans(
         if not masks_within_words(metric):  # it does not say, so its rows are checked
             extent(block, context, metric, "mask_margin")
         near = near_positions(masked_positions(block, context.first, len(context)), mask_margin)
-        whole = near.all(axis=1)
+        whole: BoolArray = np.asarray(near.all(axis=1))
         if whole.any():
             yield from rows.add(block.select(whole))
         if not whole.all():

@@ -43,13 +43,13 @@ def answer(batch):
     for row, position, target in zip(batch.row, batch.position, batch.target):
         content = batch.ids[row, : batch.lengths[row]]
         group = batch.group[row]
-        slots = np.flatnonzero(group == group[position - batch.content])
+        slots = np.flatnonzero(group == group[position - batch.lengths[row]])
         # A group lies in one block, in the order of its positions, whole.
         assert len(set((slots // batch.block).tolist())) == 1
-        members = batch.true[row, batch.content + slots]
+        members = batch.true[row, batch.lengths[row] + slots]
         assert (np.diff(members) > 0).all() and (np.diff(slots) == 1).all()
         assert batch.ids[row, position] == MASK and content[batch.true[row, position]] == target
-        said = [*content, *members, *batch.ids[row, batch.content + slots], batch.true[row, position], target]
+        said = [*content, *members, *batch.ids[row, batch.lengths[row] + slots], batch.true[row, position], target]
         out.append(hash(tuple(int(x) for x in said)) % 1_000_003 / 1000)
     return np.array(out)
 
