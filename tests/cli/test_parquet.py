@@ -246,7 +246,9 @@ def test_without_pyarrow_the_error_says_what_to_install(corpus, tiny, tmp_path, 
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "spacy_pll", "score", *map(str, arguments)]
+    """With small parts, of 128 texts."""
+    code = "from spacy_pll.cli import app; from spacy_pll.corpus import runs; runs.TEXTS_PER_PART = 128; app()"
+    return [sys.executable, "-c", code, "score", *map(str, arguments)]
 
 
 @pytest.mark.slow

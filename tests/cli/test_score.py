@@ -18,6 +18,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.component import PLLScorer
+from spacy_pll.corpus import runs
 from spacy_pll.corpus.readers import FIELDS
 
 from ..conftest import SENTENCES
@@ -294,15 +295,20 @@ def test_other_errors_are_messages(tiny, tmp_path):
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "spacy_pll", "score", *map(str, arguments)]
+    """With small parts, of 128 texts."""
+    code = (
+        "import sys; from spacy_pll.cli import app; from spacy_pll.corpus import runs; runs.TEXTS_PER_PART = 128; app()"
+    )
+    return [sys.executable, "-c", code, "score", *map(str, arguments)]
 
 
 @pytest.mark.parametrize(("size", "parts_done"), [(3000, 0), (6000, 10)])
-def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, size, parts_done):
+def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, size, parts_done):
     """No disk is filled: this process may not write a file beyond a size, which the system refuses in the same way.
 
     A part has about 4,000 bytes: the first part is refused, or only the joined file.
     """
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 32)
     texts = (SENTENCES * 320)[:320]
     source = write_lines(tmp_path / "in.txt", texts)
     arguments = (source, tmp_path / "out.jsonl", *tiny, "--batch-size", 8)
@@ -316,7 +322,11 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, size, parts_don
     assert "File too large" in stopped.stderr and "--resume" in stopped.stderr
     assert not (tmp_path / "out.jsonl").exists()
     parts = [part.name for part in (tmp_path / "out.jsonl.parts").iterdir()]
-    assert sorted(parts) == [*(f"{n:06}.jsonl" for n in range(parts_done)), "lock", "manifest.json"]
+    assert sorted(parts) == [
+        *(f"{32 * n:09}-{32 * n + 32:09}.jsonl" for n in range(parts_done)),
+        "lock",
+        "manifest.json",
+    ]
     run("score", *arguments, "--resume")
     assert [row["text"] for row in read_rows(tmp_path / "out.jsonl")] == texts
 

@@ -120,3 +120,40 @@ def test_a_manifest_that_is_damaged_or_missing(output):
     with pytest.raises(ResumeError, match="out.jsonl.manifest.json does not exist, so it is unknown what was scored"):
         ResumableOutput(output, resume=True).begin(MANIFEST)
     assert output.read_text() == "precious"
+
+
+def test_a_folder_that_is_not_of_a_run_is_left_alone(output):
+    """With our manifest and our names it is ours. A folder that the user made is not, nor is what a link points to."""
+    folder = output.with_name("out.jsonl.parts")
+    folder.mkdir()
+    (folder / "notes.txt").write_text("precious")
+    for options in ({}, {"resume": True}, {"force": True}):
+        with pytest.raises(ResumeError, match="out.jsonl.parts contains 'notes.txt', which is not of a run"):
+            ResumableOutput(output, **options)
+    (folder / "notes.txt").rename(folder / "000000000-000000001.jsonl")  # our name, and no manifest
+    with pytest.raises(ResumeError, match="contains '000000000-000000001.jsonl', which is not of a run"):
+        ResumableOutput(output, force=True)
+    (folder / "000000000-000000001.jsonl").rename(output.with_name("elsewhere"))
+    folder.rmdir()
+    elsewhere = output.with_name("theirs.jsonl")
+    folder.symlink_to(interrupted(elsewhere), target_is_directory=True)
+    with pytest.raises(ResumeError, match="out.jsonl.parts is a link"):
+        ResumableOutput(output, force=True)
+    assert ResumableOutput(elsewhere, resume=True).begin(MANIFEST) == 2
+
+
+def test_what_others_put_into_the_folder_stays(output):
+    parts = ResumableOutput(output)
+    parts.begin(MANIFEST)
+    (parts.folder / "notes.txt").write_text("precious")
+    parts.merge(join)
+    assert [path.name for path in parts.folder.iterdir()] == ["notes.txt"] and output.exists()
+
+
+def test_only_what_differs_is_named_and_not_all_of_it(output):
+    interrupted(output)
+    changed = {**MANIFEST, "model": {"hub": "x" * 500, "card": {"a": 1, "b": 2}}, **{f"n{n}": n for n in range(6)}}
+    with pytest.raises(ResumeError) as error:
+        ResumableOutput(output, resume=True).begin(changed)
+    assert "model.card: it was None, and is now {'a': 1, 'b': 2}; " in str(error.value)
+    assert "; and 3 more. Change it back" in str(error.value) and len(str(error.value)) < 500
