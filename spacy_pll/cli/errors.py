@@ -15,9 +15,14 @@ from wasabi import Printer
 from .terminal import show_what_cannot_be_encoded, visible
 
 
-def fail(message: str, code: int = 1) -> NoReturn:
-    """Show a message and end the command. It goes to standard error, since standard output may carry results."""
+def fail(message: str, code: int = 1, command: str | None = None) -> NoReturn:
+    """Show a message and end the command. It goes to standard error, since standard output may carry results.
+
+    command (Optional[str]): What to type next. Its line is not broken, so that it can be copied.
+    """
     print(Printer(no_print=True).fail(visible(message)), file=sys.stderr)
+    if command:
+        print(visible(command), file=sys.stderr)
     raise SystemExit(code)
 
 
@@ -51,11 +56,11 @@ def shown_errors() -> Iterator[None]:
     try:
         yield
     except (ImportError, OSError, ValueError) as error:
-        fail(_with_notes(in_options(str(error)), error))
+        _fail_with_notes(in_options(str(error)), error)
     except KeyboardInterrupt as error:
         number = signal.Signals(error.args[0] if error.args else signal.SIGINT)
         cause = "Ctrl-C" if number == signal.SIGINT else f"the signal {number.name}"
-        fail(_with_notes(f"Stopped by {cause}.", error), 128 + number)
+        _fail_with_notes(f"Stopped by {cause}.", error, 128 + number)
     finally:
         _handle_termination(handler)
         warnings.formatwarning = before
@@ -71,13 +76,13 @@ def _terminate(number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt(number)
 
 
-def _with_notes(message: str, error: BaseException) -> str:
-    """The message, the notes that the error has, and if they are of a run that can be resumed, the command for it."""
-    notes = getattr(error, "__notes__", [])
+def _fail_with_notes(message: str, error: BaseException, code: int = 1) -> NoReturn:
+    """Show the message and the notes that the error has. If they are of a run that can be resumed, also the command."""
+    notes, command = getattr(error, "__notes__", []), None
     if any("--resume" in note for note in notes):
         words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
-        notes = [*notes, shlex.join([*words, "--resume"])]
-    return "\n".join([message, *notes])
+        command = shlex.join([*words, "--resume"])
+    fail("\n".join([message, *notes]), code, command)
 
 
 def _format_warning(message: Warning | str, *where: Any, **more: Any) -> str:

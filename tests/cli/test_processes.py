@@ -82,6 +82,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_its_parts_are_joined_then(
         out = stopped(list(map(str, command)), tmp_path / "out.jsonl.parts", n_parts, number, of_worker)
         assert out.returncode == code and not output.exists()
         assert message in out.stderr and "are kept in" in out.stderr and "Traceback" not in out.stderr
+        assert out.stderr.endswith("--batch-size 4 --n-process 2 --resume")  # the command, without --force
         run("score", texts, output, *options, "--resume")
         assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
         output.unlink()
