@@ -140,5 +140,5 @@ def test_a_scorer_as_a_text():
     ):
         parse_settings("x,spacing=3")
     for wrong in ("mask_spacing=many", "precision=float8", "spans=words"):
-        with pytest.raises(ValueError, match=f"has the value '{wrong.split('=')[1]}'"):
+        with pytest.raises(ValueError, match=f"is '{wrong.split('=')[1]}'. It must be"):
             parse_settings(f"x,{wrong}")

@@ -109,7 +109,7 @@ def test_numbers_of_csv_files(text, value):
     ("name", "contents", "message"),
     [
         ("t.jsonl", b'{"text": "a"}\nno', "^t.jsonl, line 2: not valid JSON"),
-        ("t.csv", b"words\na\n", "^t.csv, line 2: there is no column 'text'.*the field “Column of the texts”"),
+        ("t.csv", b"words\na\n", "^t.csv, line 1: there is no column 'text'.*the field “Column of the texts”"),
         ("../t.docx", b"", "^t.docx: the format '.docx' cannot be read"),
     ],
 )

@@ -105,7 +105,7 @@ def test_what_is_not_there(make_settings, output, settings, error, message):
     [
         (
             dict(metrics=["sentence_l2r"]),
-            "cannot be tuned for the metric 'sentence_l2r'.*original, whole_word",
+            "cannot be tuned for the metric 'sentence_l2r'.*original.*whole_word",
         ),
         (dict(metrics=["word_any_order"]), "cannot be tuned for the metric 'word_any_order'"),
         (dict(metrics=["nonsense"]), "Unknown PLL metric 'nonsense'"),
