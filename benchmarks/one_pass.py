@@ -2,6 +2,7 @@
 
     python benchmarks/one_pass.py [--data FOLDER] [--bert-base [TOKENIZER]] [--margins 0 1 2] [--spacing 16]
         [--texts 134] [--paragraphs 3] [--rounds 3] [--threads 1] [--cpu-time] [--profile MARGIN]
+        [--write FILE.md]
 
 Measures the built-in model on sentences of BLiMP, sentences of Brown, and paragraphs of 400 pieces; a model of the size
 of BERT-base (random weights) on sentences of BLiMP, lines of 33 pieces and paragraphs of 260. Exact and approximate
@@ -12,6 +13,7 @@ of the processor is measured instead of the clock, for a machine that has other 
 import cProfile
 import pstats
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -24,6 +26,9 @@ from transformers import AutoTokenizer
 
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+from markdown_tables import markdown_table, replace_tables  # noqa: E402
 
 
 def cut(texts: list[str], tokenizer, n: int) -> list[str]:
@@ -66,6 +71,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE.md", help="put the table into this page, at the place `times`"
+    )
     parser.add_argument("--profile", type=int, metavar="MARGIN", help="Print where the time of this margin goes")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -76,13 +84,12 @@ def main():
             folder = Path(scratch)
             save_random("bert-base", find_tokenizer(args.data, args.bert_base), folder)
         model = str(folder) if args.bert_base else None
-        tiers = {"exact": {}, **{f"margin {m}": {"mask_margin": m} for m in args.margins}}
+        tiers = {"exact": {}, **{f"`mask_margin = {m}`": {"mask_margin": m} for m in args.margins}}
         if args.spacing:
-            tiers[f"spacing {args.spacing}"] = {"mask_spacing": args.spacing}
+            tiers[f"`mask_spacing = {args.spacing}`"] = {"mask_spacing": args.spacing}
         pipelines = {name: make_pipeline(PipelineSettings(model, **settings)) for name, settings in tiers.items()}
         texts = texts_of(args.data, folder, bool(args.bert_base), args.texts, args.paragraphs)
-    print("| texts | tier | ids per piece | ms per text | times as fast | least and most |")
-    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    table = []
     for kind, own in texts.items():
         for nlp in pipelines.values():
             score(nlp, own[:2], clock)
@@ -94,16 +101,24 @@ def main():
         for name, nlp in pipelines.items():
             counts = get_scorer(nlp).counts
             ratios = [exact / own_time for exact, own_time in zip(times["exact"], times[name])]
-            print(
-                f"| {kind} | {name} | {counts['ids'] / counts['targets']:.1f} "
-                f"| {1000 * statistics.median(times[name]) / len(own):.1f} | {statistics.median(ratios):.1f} "
-                f"| {min(ratios):.1f}-{max(ratios):.1f} |",
-                flush=True,
+            table.append(
+                {
+                    "texts": kind,
+                    "setting": name,
+                    "ids per piece": f"{counts['ids'] / counts['targets']:.1f}",
+                    "ms per text": f"{1000 * statistics.median(times[name]) / len(own):.1f}",
+                    "times as fast": f"{statistics.median(ratios):.1f}",
+                    "least and most": f"{min(ratios):.1f} to {max(ratios):.1f}",
+                }
             )
+            print(*table[-1].values(), sep="\t", flush=True)
         if args.profile is not None:
             profile = cProfile.Profile()
-            profile.runcall(score, pipelines[f"margin {args.profile}"], own, clock)
+            profile.runcall(score, pipelines[f"`mask_margin = {args.profile}`"], own, clock)
             pstats.Stats(profile).sort_stats("tottime").print_stats(22)
+    print(f"\n{markdown_table(table)}")
+    if args.write:
+        replace_tables(args.write, {"times": table})
 
 
 if __name__ == "__main__":
