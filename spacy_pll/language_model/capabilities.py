@@ -132,10 +132,9 @@ class GroupTrial(NamedTuple):
     blocks: list[MaskBlock]
     mask_id: int
 
-    def plan(self, contexts: int, margin: int | None, rows: int = 2) -> Plan | GroupPlan:
-        """Some of the contexts, the last ones, with some of their masked pieces; with groups or, exactly, without."""
-        number = range(len(self.contexts) - contexts, len(self.contexts))
-        blocks = [self.blocks[c].select(np.arange(len(self.blocks[c].masked)) < rows) for c in number]
+    def plan(self, margin: int | None, rows: int = 2) -> Plan | GroupPlan:
+        """The first masked pieces of each context, so many; with groups or, exactly, without."""
+        blocks = [block.select(np.arange(len(block.masked)) < rows) for block in self.blocks]
         if margin is None:
             return Plan(self.contexts, blocks, 1, self.mask_id)
         return GroupPlan(self.contexts, blocks, 1, self.mask_id, margin)
@@ -167,13 +166,13 @@ def rows_share_passes(log_probs: LogProbs, trial: GroupTrial, pad_id: int) -> bo
 
     RETURNS (Optional[bool]): Whether several rows may share a pass; None: the model cannot read such passes.
     """
-    exact = _scores(log_probs, trial.plan(2, None), pad_id, False)
+    exact = _scores(log_probs, trial.plan(None), pad_id, False)
     whole = max(len(context) for context in trial.contexts)
-    alone = _scores(log_probs, trial.plan(2, 0, rows=1), pad_id, False)
+    alone = _scores(log_probs, trial.plan(0, rows=1), pad_id, False)
     assert exact is not None
     for pads in (True, False):
-        found = _scores(log_probs, trial.plan(2, whole), pad_id, pads)
-        beside = _scores(log_probs, trial.plan(2, 0), pad_id, pads)
+        found = _scores(log_probs, trial.plan(whole), pad_id, pads)
+        beside = _scores(log_probs, trial.plan(0), pad_id, pads)
         if found is None or beside is None or alone is None:
             continue
         if np.allclose(found, exact, rtol=1e-4, atol=1e-4) and np.allclose(beside[alone != 0], alone[alone != 0], 1e-4):

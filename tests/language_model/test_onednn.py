@@ -5,7 +5,13 @@ import pytest
 import torch
 
 from spacy_pll.language_model import onednn
-from spacy_pll.language_model.onednn import OneDNNLinear, bfloat16_is_emulated, is_faster_here
+from spacy_pll.language_model.onednn import (
+    OneDNNLinear,
+    RoundedLinear,
+    bfloat16_is_emulated,
+    in_whole_rows,
+    is_faster_here,
+)
 
 from ..conftest import SENTENCES, scores
 
@@ -80,3 +86,18 @@ def test_bfloat16_that_is_only_emulated_is_warned_of_once(make_nlp, monkeypatch,
     shown = [warning for warning in caught if "much slower than float32 on this CPU" in str(warning.message)]
     assert len(shown) == (mixed_precision and is_emulated) and all(warning.filename == __file__ for warning in shown)
     assert bfloat16_is_emulated() in (True, False)
+
+
+def test_linear_layers_are_given_whole_rows_of_kernels(monkeypatch):
+    """Each other number of rows would be another kernel that oneDNN compiles and keeps."""
+    layer, x, seen = torch.nn.Linear(8, 5), torch.randn(3, 17, 8), []
+    expected = layer(x)
+
+    def recorded(x, product):
+        return in_whole_rows(x, lambda rows: (seen.append(len(rows)), product(rows))[1])
+
+    monkeypatch.setattr(onednn, "in_whole_rows", recorded)
+    with RoundedLinear():
+        found = layer(x)
+    torch.testing.assert_close(found, expected)
+    assert seen == [64] and 64 % onednn.ROWS == 0
