@@ -1,7 +1,7 @@
-"""The numbers of docs/experiments.md: what `mask_spacing` costs and saves, and a comparison of the word metrics.
+"""The numbers of docs/mask-spacing.md (costs and savings) and docs/experiments.md (a comparison of the word metrics).
 
     python scripts/evaluate_beyond.py BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--paragraphs 100] [--pairs 100]
-        [--model FOLDER] [--only cost|spacing|metrics|orders] [--output FILE.json] [--write docs/experiments.md]
+        [--model FOLDER] [--only cost|spacing|metrics|orders] [--output FILE.json] [--write docs/PAGE.md]
 
 BROWN.zip is NLTK's archive of the Brown corpus. BLIMP_FOLDER holds BLiMP's 67 data files. EVENTSADAPT.csv is the set of
 sentences of Kauf et al. (2022). Needs the extra `[project]`. Prints Markdown tables; --write also puts them into a page
