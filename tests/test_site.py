@@ -1,12 +1,146 @@
 """The documentation site: its pages are short, and its parts name all that there is. Only .ci/run builds it."""
 
+import importlib
+import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import srsly
+import typer
+
+import spacy_pll
+from spacy_pll.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 MAX_LINES = 250
 
 
+@pytest.fixture
+def pages(monkeypatch):
+    """The hook of MkDocs."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importlib.import_module("site_pages")
+
+
+@pytest.fixture
+def docstrings(monkeypatch):
+    """The extension of Griffe, which is installed only where the site is built."""
+    stand_in = SimpleNamespace(Extension=object, Object=None, Attribute=None)
+    monkeypatch.setitem(sys.modules, "griffe", stand_in)
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importlib.import_module("site_docstrings")
+
+
 def test_no_page_is_too_long():
     lengths = {page.name: len(page.read_text(encoding="utf8").splitlines()) for page in PAGES}
     assert len(PAGES) > 10 and {page: n for page, n in lengths.items() if n > MAX_LINES} == {}
+
+
+def test_every_page_is_in_the_navigation(pages):
+    sections = srsly.read_yaml(ROOT / "mkdocs.yml")["nav"]
+    listed = [name for section in sections for part in section.values() for page in part for name in page.values()]
+    assert sorted(listed) == sorted({page.name for page in PAGES} - {"README.md"} | set(pages.OUTSIDE))
+    assert [*map(list, sections)] == [["Start"], ["Guides"], ["Reference"], ["Background"]]
+
+
+def test_the_list_of_pages_on_github_is_complete():
+    text = (ROOT / "docs" / "README.md").read_text(encoding="utf8")
+    assert [page.name for page in PAGES if f"]({page.name})" not in text] == ["README.md"]
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "target"),
+    [
+        ("settings.md", "speed.md#gpu", "speed.md#gpu"),
+        ("settings.md", "#long-texts", "#long-texts"),
+        ("settings.md", "https://spacy.io", "https://spacy.io"),
+        ("settings.md", "../README.md#extras", "index.md#extras"),
+        ("settings.md", "README.md", "index.md"),
+        ("spacy.md", "../configs/exact.cfg", "URL/blob/HEAD/configs/exact.cfg"),
+        ("index.md", "examples", "URL/tree/HEAD/examples"),
+        ("index.md", "docs/souvenir.svg", "souvenir.svg"),
+        ("index.md", "docs/spacy.md", "spacy.md"),
+        (
+            "built-in-model.md",
+            "../../../docs/experiments.md#six-metrics-compared",
+            "experiments.md#six-metrics-compared",
+        ),
+        ("benchmarks.md", "../docs/mask-spacing.md", "mask-spacing.md"),
+    ],
+)
+def test_where_links_lead_on_the_site(pages, page, link, target):
+    assert pages.target(link, page) == target.replace("URL", pages.repository())
+
+
+def test_links_in_text_are_mended_and_code_stays_as_it_is(pages):
+    page = "See [a\nb](../README.md), ![c](render.png).\n\n```python\nx = f[0](../README.md)\n```\n\n[d](../LICENSE)\n"
+    mended = page.replace("[a\nb](../README.md)", "[a\nb](index.md)")
+    mended = mended.replace("(../LICENSE)", f"({pages.repository()}/blob/HEAD/LICENSE)")
+    assert pages.mend_links(page, "analysis.md") == mended
+
+
+def test_the_page_about_python_names_what_is_public(pages):
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf8")
+    names = [name for part in pages.PYTHON.findall(text) for name in part.split()]
+    assert len(set(names)) == len(names)
+    for name in names:
+        module, _, last = name.rpartition(".")
+        if module != "spacy_pll.distributed":  # needs Ray
+            assert getattr(importlib.import_module(module), last).__doc__, name
+    public = {f"spacy_pll.{name}" for name in spacy_pll.__all__ if name != "visualize"}
+    assert public | {f"spacy_pll.visualize.{name}" for name in spacy_pll.visualize.__all__} <= set(names)
+
+
+def test_the_options_of_all_commands(pages):
+    assert pages.COMMANDS in (ROOT / "docs" / "command-line.md").read_text(encoding="utf8")
+    text = pages.command_options()
+    commands = typer.main.get_command(app).commands
+    assert re.findall(r"^### `pll (\w+)`$", text, re.MULTILINE) == list(commands)
+    rows = re.findall(r"^\| `(.+?)` \| .+ \|$", text, re.MULTILINE)
+    assert len(rows) == sum(len(command.params) + 1 for command in commands.values())  # with --help
+    assert "--words [spacy|tokenizer|whitespace]" in rows and "INPUT <str>" in rows
+
+
+DOCSTRING = """Score texts.
+
+a, b (Union[str, Doc]): The two
+    versions.
+word (int array, shape (pieces,)): The word.
+column: As elsewhere.
+The rest: as there.
+RETURNS (dict): Values: plain ones.
+RAISES (ValueError): None."""
+MARKDOWN = """Score texts.
+
+- `a`, `b` (`Union[str, Doc]`): The two
+    versions.
+- `word` (`int array, shape (pieces,)`): The word.
+- `column`: As elsewhere.
+
+The rest: as there.
+
+- **Returns** (`dict`): Values: plain ones.
+- **Raises** (`ValueError`): None."""
+
+
+def test_docstrings_become_lists(docstrings):
+    assert docstrings.markdown(DOCSTRING, ["a", "b", "word", "column"]) == MARKDOWN
+    assert "- `column`" not in docstrings.markdown(DOCSTRING, [])
+
+
+@pytest.mark.parametrize(
+    ("source", "comment"),
+    [
+        ("start: int  # the character at which it begins", "the character at which it begins"),
+        ("start: int", None),
+        ("start: int = f()  # type: ignore[arg]", None),
+    ],
+)
+def test_the_comment_behind_a_field_says_what_it_is(docstrings, monkeypatch, source, comment):
+    monkeypatch.setattr(docstrings.griffe, "Docstring", lambda text, parent: text, raising=False)
+    field = SimpleNamespace(docstring=None, source=source)
+    docstrings.SpacyStyle().on_attribute_instance(attr=field)
+    assert field.docstring == comment

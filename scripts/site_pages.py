@@ -1,0 +1,101 @@
+"""A hook of MkDocs: it makes the documentation site from the pages as GitHub shows them (see mkdocs.yml).
+
+Some pages of the site are files outside docs. Links to files that are not on the site lead to the repository. Where a
+page has the comment `<!-- python: NAME ... -->`, the site has the docstrings of these names, and in the place of
+`<!-- commands -->` it has the options of all commands.
+"""
+
+import posixpath
+import re
+from configparser import ConfigParser
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# Pages of the site that are not in docs. README.md takes the place of docs/README.md, a list of pages as `nav` is one.
+OUTSIDE = {
+    "index.md": "README.md",
+    "built-in-model.md": "spacy_pll/language_model/builtin/README.md",
+    "benchmarks.md": "benchmarks/README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
+ON_SITE = {"docs/README.md": "index.md", **{path: name for name, path in OUTSIDE.items()}}
+FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"(\[[^]]*\]\()([^)\s]+)(?=\))")
+PYTHON = re.compile(r"<!-- python: (.+?) -->", re.DOTALL)
+COMMANDS = "<!-- commands -->"
+
+
+def repository() -> str:
+    """The address of the repository. setup.cfg is the only place that has it."""
+    config = ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf8")
+    return config["metadata"]["url"]
+
+
+def on_config(config):
+    # Not as `repo_url`: with it, every page asks GitHub for the number of stars.
+    config.extra["social"] = [{"icon": "fontawesome/brands/github", "link": repository(), "name": "The repository"}]
+
+
+def on_files(files, config):
+    from mkdocs.structure.files import File
+
+    for name, path in OUTSIDE.items():
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / path)))
+
+
+def on_page_markdown(markdown: str, page, **_) -> str:
+    if page.file.src_uri == "changelog.md":
+        page.meta["search"] = {"boost": 0.1}  # it has a word on everything
+    markdown = PYTHON.sub(docstrings, mend_links(markdown, page.file.src_uri))
+    return markdown.replace(COMMANDS, command_options()) if COMMANDS in markdown else markdown
+
+
+def mend_links(markdown: str, page: str) -> str:
+    """A page with links that work on the site.
+
+    page (str): Its name on the site.
+    """
+    parts = FENCED.split(markdown)
+    parts[::2] = [LINK.sub(lambda link: link[1] + target(link[2], page), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def target(link: str, page: str) -> str:
+    """Where a relative link of a page leads to: to a page or picture of the site, or else to the repository."""
+    if re.match(r"[a-z]+:|#", link):
+        return link
+    path, hash_, anchor = link.partition("#")
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(OUTSIDE.get(page, f"docs/{page}")), path))
+    if path not in ON_SITE and not re.fullmatch(r"docs/[^/]+\.(md|png|svg)", path):
+        return f"{repository()}/{'tree' if (ROOT / path).is_dir() else 'blob'}/HEAD/{path}{hash_}{anchor}"
+    return ON_SITE.get(path, path.removeprefix("docs/")) + hash_ + anchor
+
+
+def docstrings(names: re.Match) -> str:
+    """What mkdocstrings replaces with the docstrings."""
+    return "\n\n".join(f"::: {name}" for name in names[1].split())
+
+
+def command_options() -> str:
+    """What `--help` says of each command, as tables."""
+    import typer
+
+    from spacy_pll.cli import app
+
+    commands = typer.main.get_command(app).commands
+    return "\n\n".join(
+        options(command.make_context(name, [], resilient_parsing=True)) for name, command in commands.items()
+    )
+
+
+def options(context) -> str:
+    """The help of a command in Markdown.
+
+    context (click.Context): That of the command.
+    """
+    records = [parameter.get_help_record(context) for parameter in context.command.get_params(context)]
+    rows = [f"| `{name}` | {about} |" for name, about in records]
+    table = "\n".join(["| option | meaning |", "| --- | --- |", *rows])
+    return f"### `pll {context.command.name}`\n\n{context.command.help}\n\n{table}"
