@@ -1,6 +1,7 @@
 """The order of the package: imports run one way, modules are short, and no file names a folder outside the project."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,6 +87,18 @@ def python_files(*folders: str) -> list[Path]:
 def test_every_module_has_its_place_in_the_order():
     rooms = {module_name(path, PACKAGE).split(".")[0] for path in python_files("spacy_pll")}
     assert rooms <= {*ORDER, *TOP}
+
+
+def test_the_table_of_modules_has_all_of_them_in_order():
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8"), re.MULTILINE)
+    assert [name for name, _ in rows] == ORDER
+    missing = [
+        f"{name}.{path.stem}"
+        for name, about in rows
+        for path in (PACKAGE / name).glob("[a-z]*.py")
+        if f"`{path.stem}`" not in about
+    ]
+    assert missing == []
 
 
 def test_imports_run_one_way():
