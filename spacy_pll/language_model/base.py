@@ -26,7 +26,7 @@ from .checks import check_direction, check_kind, check_no_remote_code, check_roo
 from .checksums import check_checksums, write_checksums
 from .forward import Forward, one_thread_after_fork
 from .log_probs import PendingLogProbs, TargetLogProbs
-from .memory import batch_limits, is_out_of_memory
+from .memory import MAX_IDS_WITH_GROUPS, batch_limits, is_out_of_memory
 from .onednn import warn_if_emulated
 from .protocol import GroupLimits
 
@@ -250,7 +250,7 @@ class TransformerLanguageModel:
                     "architecture (docs/models.md)."
                 )
             row = GROUP_ROW * loaded.max_length  # attention that is not fused needs memory for the longer row
-            tokens = batch_limits(self.transformer, loaded.device, row)[0]
+            tokens = batch_limits(self.transformer, loaded.device, row, MAX_IDS_WITH_GROUPS)[0]
             self._groups = GroupLimits(pads, min(tokens, loaded.max_batch_tokens))
         return self._groups
 

@@ -6,6 +6,7 @@ over the scores. So one implementation serves all architectures and versions of 
 model is tried (`capabilities.rows_share_passes`).
 """
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,15 +15,15 @@ from torch.overrides import TorchFunctionMode
 
 # The most attention scores that are computed at once, over all heads: 128 MB in float32.
 MAX_SCORES = 2**25
+# In rows of at most so many ids, all scores are computed and most of them masked: that is faster than taking what the
+# groups see apart.
+SHORT = 96
 
 _SOFTMAX = {softmax, torch.softmax, torch.Tensor.softmax}
 
 
 class GroupAttention(TorchFunctionMode):
     """While this context lasts, square attention over a pass with groups follows their rules.
-
-    It is computed on the contents of all rows and, behind them, on their slots: so these begin at the same index in all
-    rows, while the rows themselves are padded as little as possible.
 
     lengths (int64 tensor, shape (rows,)): The ids in the content of each row.
     content (int): The largest of them.
@@ -33,43 +34,18 @@ class GroupAttention(TorchFunctionMode):
 
     def __init__(self, lengths: torch.Tensor, content: int, true: torch.Tensor, group: torch.Tensor, block: int):
         super().__init__()
-        self.content, self.block = content, block
-        (self.rows, self.width), slots = true.shape, group.shape[1]
-        self.n_blocks = slots // block
-        begin, row = lengths[:, None], torch.arange(self.rows, device=true.device)[:, None]
-        at, slot, column = (torch.arange(n, device=true.device) for n in (content, slots, self.width))
-        # Where each index of the attention is found in the rows, and the way back. Indices without an id are never
-        # attended to, so it does not matter what is found for them.
-        split = torch.cat([at.expand(self.rows, -1), begin + slot], dim=1).clamp(max=self.width - 1)
-        joined = torch.where(column < begin, column, column - begin + content)
-        self._is_slot = joined < content + slots  # (rows, longest); the rest is padding
-        self._joined = joined.clamp(max=content + slots - 1)
-        self._split = (row * self.width + split).flatten()
-        self._back = (row * (content + slots) + self._joined).flatten()
-        self.position = true.gather(1, split[:, content:])
-        self.is_content = at < begin  # (rows, content)
-        blocks = group.view(self.rows, self.n_blocks, block)
-        self.same = blocks[..., None] == blocks[..., None, :]  # (rows, blocks, block, block)
-        # The positions that the group of each member holds: a sum over the members in its block.
-        holds = self.same.float() @ (self.position.view(*blocks.shape, 1) == at).float()
-        # Empty slots are a group as well. They must see something, and themselves they do.
-        self.sees = self.is_content[:, None] & (holds.view(self.rows, -1, content) == 0)  # (rows, slots, content)
-        self._biases: dict[int, tuple[Any, ...]] = {}
-        self._dense: torch.Tensor | None = None
+        self.lengths, self.content, self.true, self.group, self.block = lengths, content, true, group, block
+        self.width = true.shape[1]
+        # By the address of the model's own mask, with that mask, so that no other one gets its address meanwhile.
+        self._biases: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if function is scaled_dot_product_attention:
             return self.attend(*args, **kwargs)
         if function in _SOFTMAX and args and args[0].dim() == 4 and args[0].shape[-2:] == (self.width, self.width):
-            args = args[0] + self._dense_bias(args[0].dtype), *args[1:]
+            args = args[0] + self._bias(None, args[0].dtype), *args[1:]
         return function(*args, **kwargs)
-
-    def _take(self, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-        """x (shape (rows, heads, n, size)) at flat indices over rows and n. Shape (rows, heads, m, size)."""
-        rows, heads, _, size = x.shape
-        taken = x.transpose(1, 2).reshape(-1, heads * size).index_select(0, index)
-        return taken.view(rows, -1, heads, size).transpose(1, 2)
 
     def attend(
         self,
@@ -84,7 +60,92 @@ class GroupAttention(TorchFunctionMode):
         """What `scaled_dot_product_attention` gives under the rules, without dropout.
 
         query, key, value (tensors, shape (rows, heads, width, size)).
+        attn_mask (Optional[Tensor]): The mask of the model itself, such as that of local attention. It is read at the
+            positions that the ids stand for.
         """
+        if self.width <= SHORT:
+            # For a CPU, the kernels of `scaled_dot_product_attention` are slower here: rows are short, and have a mask.
+            query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
+            scores = (query @ key.transpose(-1, -2)).add_(self._bias(attn_mask, query.dtype))
+            return softmax(scores, dim=-1).to(value.dtype) @ value
+        return self._blocks.attend(query, key, value, attn_mask, scale)
+
+    @cached_property
+    def _blocks(self) -> "_Blocks":
+        return _Blocks(self.lengths, self.content, self.true, self.group, self.block)
+
+    def _bias(self, given: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
+        """What is added to all scores. Shape (rows, 1 or heads, width, width)."""
+        if id(given) not in self._biases:
+            bias = as_bias(self._sees, dtype)[:, None]
+            if given is not None:
+                given_here = as_bias(given, dtype).expand(len(bias), -1, -1, -1)
+                given_here = given_here.take_along_dim(self.true[:, None, :, None], dim=2)
+                given_here = given_here.take_along_dim(self.true[:, None, None, :], dim=3)
+                bias = (bias + given_here).clamp(min=torch.finfo(dtype).min)
+            self._biases[id(given)] = bias, given
+        return self._biases[id(given)][0]
+
+    @cached_property
+    def _sees(self) -> torch.Tensor:
+        """Who attends to whom. bool, shape (rows, width, width)."""
+        column = torch.arange(self.width, device=self.true.device)
+        slot = column - self.lengths[:, None]
+        slots = self.group.shape[1]
+        group = self.group.gather(1, slot.clamp(0, slots - 1)).masked_fill((slot < 0) | (slot >= slots), -1)
+        same = (group[:, :, None] == group[:, None, :]) & (group >= 0)[:, :, None]
+        # The positions that the group of each member holds: a sum over its members.
+        holds = same.float() @ (self.true[:, :, None] == column[: self.content]).float()
+        is_content = slot < 0
+        seen = (holds == 0).take_along_dim(self.true[:, None].clamp(max=self.content - 1), dim=2)
+        # Padding attends to the content, as it must see something.
+        return (seen & is_content[:, None]) | same
+
+
+class _Blocks:
+    """Attention in long rows: each member's scores with the content and with its own block, and no others.
+
+    It is computed on the contents of all rows and, behind them, on their slots: so these begin at the same index in all
+    rows, while the rows themselves are padded as little as possible. The arguments are those of `GroupAttention`.
+    """
+
+    def __init__(self, lengths: torch.Tensor, content: int, true: torch.Tensor, group: torch.Tensor, block: int):
+        self.content, self.block = content, block
+        (self.rows, width), slots = true.shape, group.shape[1]
+        self.n_blocks = slots // block
+        begin, row = lengths[:, None], torch.arange(self.rows, device=true.device)[:, None]
+        at, slot, column = (torch.arange(n, device=true.device) for n in (content, slots, width))
+        # Where each index of the attention is found in the rows, and the way back. Indices without an id are never
+        # attended to, so it does not matter what is found for them.
+        split = torch.cat([at.expand(self.rows, -1), begin + slot], dim=1).clamp(max=width - 1)
+        joined = torch.where(column < begin, column, column - begin + content).clamp(max=content + slots - 1)
+        self._split = (row * width + split).flatten()
+        self._back = (row * (content + slots) + joined).flatten()
+        self.position = true.gather(1, split[:, content:])
+        self.is_content = at < begin  # (rows, content)
+        blocks = group.view(self.rows, self.n_blocks, block)
+        self.same = blocks[..., None] == blocks[..., None, :]  # (rows, blocks, block, block)
+        # The positions that the group of each member holds: a sum over the members in its block.
+        holds = self.same.float() @ (self.position.view(*blocks.shape, 1) == at).float()
+        # Empty slots are a group as well. They must see something, and themselves they do.
+        self.sees = self.is_content[:, None] & (holds.view(self.rows, -1, content) == 0)  # (rows, slots, content)
+        self._biases: dict[int, tuple[Any, ...]] = {}
+
+    def _take(self, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        """x (shape (rows, heads, n, size)) at flat indices over rows and n. Shape (rows, heads, m, size)."""
+        rows, heads, _, size = x.shape
+        taken = x.transpose(1, 2).reshape(-1, heads * size).index_select(0, index)
+        return taken.view(rows, -1, heads, size).transpose(1, 2)
+
+    def attend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None,
+        scale: float | None,
+    ) -> torch.Tensor:
+        """As `GroupAttention.attend`."""
         query, key, value = (self._take(x, self._split) for x in (query, key, value))
         n, block = self.content, self.block
         within, to_content, to_group = self._bias(attn_mask, query.dtype)
@@ -110,24 +171,16 @@ class GroupAttention(TorchFunctionMode):
         return self._take(torch.cat(parts, dim=2), self._back)
 
     def _bias(self, given: torch.Tensor | None, dtype: torch.dtype) -> tuple[Any, ...]:
-        """What is added to the scores: content to content, slots to content, slots to their blocks.
-
-        given (Optional[Tensor]): The mask of the model itself, such as that of local attention. In the content, it is
-            as in a pass without groups; for slots, it is read at the positions that they stand for.
-        """
+        """What is added to the scores: content to content, slots to content, slots to their blocks."""
         if id(given) in self._biases:
             return self._biases[id(given)][:3]
         lowest = torch.finfo(dtype).min
-        nothing = torch.zeros((), dtype=dtype, device=self.sees.device)
         within: torch.Tensor | None = None
         if not bool(self.is_content.all()):
-            within = torch.where(self.is_content, nothing, lowest)[:, None, None]
-        to_content = torch.where(self.sees, nothing, lowest)[:, None]
-        to_group = torch.where(self.same, nothing, lowest)[:, None]
+            within = as_bias(self.is_content, dtype)[:, None, None]
+        to_content, to_group = (as_bias(seen, dtype)[:, None] for seen in (self.sees, self.same))
         if given is not None:
-            if given.dtype == torch.bool:
-                given = torch.where(given, nothing, lowest)
-            inner = given[..., : self.content, : self.content].to(dtype)
+            inner = as_bias(given[..., : self.content, : self.content], dtype)
             inner = inner.expand(self.rows, -1, self.content, self.content)
             within = inner if within is None else (inner + within).clamp(min=lowest)
             of_slots = inner.take_along_dim(self.position[:, None, :, None], dim=2)
@@ -139,17 +192,9 @@ class GroupAttention(TorchFunctionMode):
         self._biases[id(given)] = within, to_content, to_group, given
         return within, to_content, to_group
 
-    def _dense_bias(self, dtype: torch.dtype) -> torch.Tensor:
-        """The same for scores of all slots, where the model has computed these. Shape (rows, 1, width, width)."""
-        if self._dense is None:
-            n, width = self.content, self.content + self.sees.shape[1]
-            sees = torch.zeros(self.rows, width, width, dtype=torch.bool, device=self.sees.device)
-            sees[:, :n, :n] = self.is_content[:, None]
-            sees[:, n:, :n] = self.sees
-            for b in range(self.n_blocks):
-                slots = slice(n + b * self.block, n + (b + 1) * self.block)
-                sees[:, slots, slots] = self.same[:, b]
-            row = torch.arange(self.rows, device=sees.device)[:, None, None]
-            sees = sees[row, self._joined[:, :, None], self._joined[:, None, :]] & self._is_slot[:, None]
-            self._dense = torch.where(sees, 0.0, torch.finfo(torch.float32).min)[:, None]
-        return self._dense.to(dtype)
+
+def as_bias(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """What is added to scores: 0 where a mask is true. A mask of numbers is added as it is."""
+    if mask.dtype != torch.bool:
+        return mask.to(dtype)
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)

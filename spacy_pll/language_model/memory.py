@@ -9,6 +9,8 @@ from .checks import embeddings_of
 
 # The most ids in one forward pass. More brings no gain: measured on CPUs (benchmarks/README.md), not yet on GPUs.
 MAX_IDS = {"cpu": 2048, "cuda": 65_536}
+# The same with groups (`mask_margin`). Their rows differ more in length, so a smaller pass has less padding.
+MAX_IDS_WITH_GROUPS = {**MAX_IDS, "cpu": 1024}
 # The most logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
 MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
 # The shares of the free memory that a pass may use. They are below 1 because allocators leave gaps.
@@ -16,14 +18,17 @@ SHARE_OF_IDS, SHARE_OF_TARGETS = 0.5, 0.25
 FLOAT32 = 4
 
 
-def batch_limits(model: PreTrainedModel, device: torch.device, max_length: int) -> tuple[int, int]:
+def batch_limits(
+    model: PreTrainedModel, device: torch.device, max_length: int, max_ids: dict[str, int] = MAX_IDS
+) -> tuple[int, int]:
     """The most ids, and the most targets, in one forward pass of a model on its device.
 
     max_length (int): The most ids in one row.
+    max_ids (dict[str, int]): The most ids of a pass by the type of the device, whatever the memory.
     RETURNS (tuple[int, int]): Both at least 1, so that a row can always be tried.
     """
     vocabulary = embeddings_of(model).num_embeddings
-    ids = MAX_IDS.get(device.type, MAX_IDS["cpu"])
+    ids = max_ids.get(device.type, max_ids["cpu"])
     targets = MAX_LOGITS.get(device.type, MAX_LOGITS["cpu"]) // vocabulary
     free = free_bytes(device)
     if free is not None:

@@ -76,15 +76,16 @@ class OneDNNLinear(TorchFunctionMode):
 
     def __init__(self, model: torch.nn.Module):
         super().__init__()
-        self._copies = {}
         with torch.no_grad():
-            for module in model.modules():
-                if isinstance(module, torch.nn.Linear) and module.weight.dtype == torch.float32:
-                    bias = None if module.bias is None else module.bias.detach().to_mkldnn()
-                    self._copies[module.weight] = module.weight.detach().to_mkldnn(), bias
+            linear_layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
+            weights = [layer.weight for layer in linear_layers if layer.weight.dtype == torch.float32]
+            self._copies = {weight: weight.detach().to_mkldnn() for weight in weights}
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if function is linear and len(args) == 3 and args[1] in self._copies and args[0].numel():
-            copies = self._copies[args[1]]
-            return in_whole_rows(args[0], lambda rows: torch._C._nn.mkldnn_linear(rows.to_mkldnn(), *copies).to_dense())
+            weight, bias = self._copies[args[1]], args[2]
+            # Unlike `mkldnn_linear`, it needs no copies of the rows into oneDNN's layout and back.
+            return in_whole_rows(
+                args[0], lambda rows: torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+            )
         return function(*args, **(kwargs or {}))

@@ -7,6 +7,8 @@ import pytest
 import spacy
 import torch
 
+from spacy_pll.language_model import group_attention
+
 from .. import reference
 from ..architectures import TEXTS, worst_difference
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, get_tokenizer, scores
@@ -35,6 +37,17 @@ def test_local_attention_is_by_the_positions_that_are_stood_for(model_folder, ma
     scorer = nlp.add_pipe("pll", config=config)
     scorer.model.load()
     assert worst_difference(scorer.model, ["word_l2r"]) <= 1e-5
+
+
+@pytest.mark.parametrize("short", [0, 10**6])
+@pytest.mark.parametrize("local", [False, True])
+def test_attention_in_short_and_in_long_rows(model_folder, monkeypatch, local, short):
+    """Whole rows, or contents and blocks: both ways give the exact scores for all lengths, also with a local mask."""
+    monkeypatch.setattr(group_attention, "SHORT", short)
+    settings = {"global_attn_every_n_layers": 2, "local_attention": 8} if local else {}
+    folder = model_folder("modernbert", **settings)
+    scorer = spacy.blank("en").add_pipe("pll", config={"model": {"name": str(folder)}})
+    assert worst_difference(scorer.model, ["word_l2r", "sentence_l2r"]) <= 1e-5
 
 
 @pytest.mark.parametrize("architecture", sorted(UNABLE))
