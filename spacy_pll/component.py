@@ -15,7 +15,10 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
-from .extensions import Names, assigned, check_apart, exp_or_inf, install, store, table_value
+from .attributes.names import Names, check_apart
+from .attributes.registration import assigned, install
+from .attributes.stored import store
+from .attributes.values import exp_or_inf, table_value
 from .language_model.protocol import LanguageModel
 from .prediction import DocScores, PendingBatch, Predictor, TokenDistributions
 from .scoring.wordpieces import Words

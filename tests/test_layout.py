@@ -20,7 +20,7 @@ ORDER = [
     "analysis",
     "pipelines",
     "component",
-    "extensions",
+    "attributes",
     "prediction",
     "span_getters",
     "language_model",
@@ -149,7 +149,7 @@ def test_no_file_names_a_folder_outside_the_project():
         ("metrics", "import spacy_pll.component", ["metrics imports component"]),
         ("metrics", "import spacy_pll", ["metrics imports the package itself"]),
         ("metrics", "from spacy_pll import compare", ["metrics imports compare"]),
-        ("pipelines", "from . import component, extensions", []),
+        ("pipelines", "from . import component, attributes", []),
         ("pipelines", "from . import visualize", ["pipelines imports visualize"]),
         ("component", "from .analysis.continuations import Continuation", []),
         (
@@ -157,7 +157,7 @@ def test_no_file_names_a_folder_outside_the_project():
             "from .analysis.dataframe import to_dataframe",
             ["component imports analysis.dataframe.to_dataframe"],
         ),
-        ("extensions", "from .component import PLLScorer", ["extensions imports component.PLLScorer"]),
+        ("attributes", "from .component import PLLScorer", ["attributes imports component.PLLScorer"]),
         ("__init__", "from .cli import app", []),
     ],
 )

@@ -23,9 +23,10 @@ from typing import NamedTuple
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from spacy_pll.attributes.names import Names
+from spacy_pll.attributes.registration import install
 from spacy_pll.cli.errors import shown_errors
 from spacy_pll.evaluation.published_texts import BLIMP_PATH
-from spacy_pll.extensions import Names, install
 from spacy_pll.pipelines import describe_model
 
 from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset

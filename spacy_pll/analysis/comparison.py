@@ -8,7 +8,8 @@ from typing import Literal
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..extensions import Names, find_names, select_columns
+from ..attributes.names import Names, select_columns
+from ..attributes.registration import find_names
 
 
 @dataclass(frozen=True)

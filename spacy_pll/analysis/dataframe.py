@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
 
-from ..extensions import find_names, select_columns
+from ..attributes.names import select_columns
+from ..attributes.registration import find_names
 from ..requirements import install_command
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Token
 
-from ..extensions import Names, table_value
+from ..attributes.names import Names
+from ..attributes.values import table_value
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .dataframe import import_pandas, to_dataframe
 

@@ -8,7 +8,9 @@ from spacy.tokens import Doc, Token
 from wasabi import table
 
 from ..analysis.visualize.expected import format_percent, readable_alternatives
-from ..extensions import Names, pieces_by_token, table_value
+from ..attributes.names import Names
+from ..attributes.records import pieces_by_token
+from ..attributes.values import table_value
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
 from .options import pipeline_options

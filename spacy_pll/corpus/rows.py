@@ -7,8 +7,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from spacy.tokens import Doc, Token
 
+from ..attributes.names import Names
+from ..attributes.records import pieces_by_token
+from ..attributes.values import table_value
 from ..component import PLLScorer
-from ..extensions import Names, pieces_by_token, table_value
 from .readers import InputError, Record
 
 

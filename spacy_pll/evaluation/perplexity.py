@@ -9,9 +9,9 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..attributes.values import exp_or_inf
 from ..component import PLLScorer
 from ..corpus.workers import score_docs
-from ..extensions import exp_or_inf
 from ..pipelines import get_scorer
 from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
 

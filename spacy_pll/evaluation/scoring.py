@@ -8,8 +8,8 @@ from typing import NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..attributes.names import Names
 from ..corpus.workers import score_docs
-from ..extensions import Names
 
 
 class TextScore(NamedTuple):

@@ -9,8 +9,9 @@ from typing import Any
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from ..attributes.registration import find_names
+from ..attributes.values import table_value
 from ..corpus.readers import InputError, Record, read_records
-from ..extensions import find_names, table_value
 
 SLOT = re.compile(r"_{2,}")
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from spacy.tokens import Doc, Token
 
 from ..analysis.visualize.expected import format_percent, readable_alternatives
-from ..extensions import find_names, pieces_by_token, table_value
+from ..attributes.records import pieces_by_token
+from ..attributes.registration import find_names
+from ..attributes.values import table_value
 
 if TYPE_CHECKING:
     from ..analysis.comparison import Comparison

@@ -113,7 +113,7 @@ def test_reranked_lists_are_strict_json(tmp_path, model_folder):
 
 
 def test_a_perplexity_that_no_float_holds_is_null(tmp_path, model_folder, monkeypatch):
-    monkeypatch.setattr("spacy_pll.extensions.exp_or_inf", lambda x: float("inf"))
+    monkeypatch.setattr("spacy_pll.attributes.values.exp_or_inf", lambda x: float("inf"))
     (tmp_path / "in.txt").write_text("A word.\n")
     run("score", tmp_path / "in.txt", tmp_path / "out.jsonl", "--model", model_folder("bert"))
     assert strict((tmp_path / "out.jsonl").read_text())["pppl"] is None

@@ -8,6 +8,8 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_pll.attributes.names import Names
+from spacy_pll.attributes.registration import install
 from spacy_pll.corpus.formats import (
     FORMATS,
     CsvTable,
@@ -19,7 +21,6 @@ from spacy_pll.corpus.formats import (
 )
 from spacy_pll.corpus.readers import FIELDS, InputError, Record
 from spacy_pll.corpus.rows import ProdigyRows, ScoredText, TextRows, TokenRows
-from spacy_pll.extensions import Names, install
 
 NAMES = Names("pll", ["word_l2r"])
 

@@ -2,7 +2,8 @@ import pytest
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from spacy_pll.extensions import Names, install
+from spacy_pll.attributes.names import Names
+from spacy_pll.attributes.registration import install
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from html import escape
 
 from spacy.tokens import Doc, Span, Token
 
-from ...extensions import Names
+from ...attributes.names import Names
 from .text import format_number, visible_text
 
 

@@ -15,7 +15,9 @@ from spacy import displacy
 from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
 
-from ...extensions import Names, exp_or_inf, find_names, select_columns, table_value
+from ...attributes.names import Names, select_columns
+from ...attributes.registration import find_names
+from ...attributes.values import exp_or_inf, table_value
 from .expected import expected_html, expected_text, has_expected
 from .pieces import Piece, get_pieces
 from .scale import VMIN, check_vmin, colour_step, step_starts

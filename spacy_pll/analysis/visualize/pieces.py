@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc, Span, Token
 
-from ...extensions import Names, piece_columns, pieces_by_token
+from ...attributes.names import Names
+from ...attributes.records import piece_columns, pieces_by_token
 
 
 class Piece(NamedTuple):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from spacy.tokens import Doc, Span
 
-from ...extensions import Names, find_names, select_columns
+from ...attributes.names import Names, select_columns
+from ...attributes.registration import find_names
 from ...requirements import install_command
 from .pieces import get_pieces
 from .text import format_number, visible_text

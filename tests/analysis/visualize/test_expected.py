@@ -8,7 +8,7 @@ from spacy.tokens import DocBin
 
 from spacy_pll import compare, score_continuations
 from spacy_pll.analysis.visualize.expected import format_percent, readable_alternatives
-from spacy_pll.extensions import Names
+from spacy_pll.attributes.names import Names
 from spacy_pll.visualize import render, render_comparison, render_continuations
 
 from ...conftest import get_tokenizer

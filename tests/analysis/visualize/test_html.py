@@ -15,7 +15,7 @@ from spacy.tokens import DocBin
 from spacy_pll import compare
 from spacy_pll.analysis.visualize import VMIN, View, page_parts
 from spacy_pll.analysis.visualize.scale import N_STEPS
-from spacy_pll.extensions import find_names
+from spacy_pll.attributes.registration import find_names
 from spacy_pll.visualize import render, render_comparison, render_continuations
 
 from ...conftest import odd_text

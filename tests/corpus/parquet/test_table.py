@@ -7,13 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 import spacy
 
+from spacy_pll.attributes.names import Names
+from spacy_pll.attributes.registration import install
 from spacy_pll.corpus.formats import find_format
 from spacy_pll.corpus.parquet import table
 from spacy_pll.corpus.parquet.reader import read_records
 from spacy_pll.corpus.parquet.table import ParquetTable
 from spacy_pll.corpus.readers import Record
 from spacy_pll.corpus.rows import ScoredText, TextRows, TokenRows
-from spacy_pll.extensions import Names, install
 
 NAMES = Names("pll", ["word_l2r"])
 MOMENT = datetime.datetime(2020, 2, 29, 12, 30)

@@ -10,9 +10,11 @@ from spacy.tokens import Doc, DocBin, Span, Token
 from spacy.util import filter_spans
 
 from spacy_pll import to_dataframe
-from spacy_pll.extensions import Names, install, pieces_by_token
+from spacy_pll.attributes.names import Names
+from spacy_pll.attributes.records import pieces_by_token
+from spacy_pll.attributes.registration import install
 
-from .conftest import SENTENCES
+from ..conftest import SENTENCES
 
 TEXT = SENTENCES[1]
 METRICS = ["word_l2r", "original"]

@@ -1,0 +1,86 @@
+"""The names of a component's attributes."""
+
+from collections.abc import Sequence
+
+from spacy.tokens.underscore import Underscore
+
+
+class Names:
+    """The names of one component's attributes, from its setting `attr` and its metrics.
+
+    RAISES (ValueError): Two attributes would have the same name, or one the name of something of spaCy's.
+    """
+
+    def __init__(self, attr: str, metrics: Sequence[str]):
+        self.score = attr
+        self.pieces = f"{attr}_pieces"
+        self.perplexity = "pppl" if attr == "pll" else f"{attr}_pppl"
+        self.data = f"{attr}_data"
+        self.rank = f"{attr}_rank"
+        self.entropy = f"{attr}_entropy"
+        self.first_choices = f"{attr}_first_choices"
+        self.top1 = f"{attr}_top1"
+        self.alternatives = f"{attr}_alternatives"
+        # The first metric has the plain name. If there are several, each has a name of its own as well.
+        self.metrics = {metric: f"{attr}_{metric}" for metric in metrics} if len(metrics) > 1 else {}
+        # `doc._.get` and the like are spaCy's, and so is what begins with an underscore, such as `doc._._obj`.
+        spacys = {name for name in self.all if name.startswith("_") or hasattr(Underscore, name)}
+        clash = {name for name in self.all if self.all.count(name) > 1} | spacys
+        if clash:
+            raise ValueError(
+                f"The attribute name {sorted(clash)[0]!r} would have two meanings. Choose another `attr`, or metric."
+            )
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """For tables: the heading of each score column, and the attribute that holds it."""
+        return self.metrics or {self.score: self.score}
+
+    @property
+    def stored(self) -> list[str]:
+        """The attributes that hold a value on each token, and on a Doc or Span the sum of these."""
+        return [self.score, *self.metrics.values(), self.pieces]
+
+    @property
+    def expected(self) -> list[str]:
+        """The same, for what the model expected (`distribution`)."""
+        return [self.entropy, self.first_choices]
+
+    @property
+    def combine(self) -> dict[str, str]:
+        """All attributes that hold a value on each token, and how values are combined: a key of `values.COMBINE`."""
+        sums = dict.fromkeys([*self.stored, *self.expected], "sum")
+        return {**sums, self.rank: "largest", self.alternatives: "first"}
+
+    @property
+    def all(self) -> list[str]:
+        """Every attribute."""
+        return [*self.stored, self.perplexity, self.data, *self.expected, self.top1, self.rank, self.alternatives]
+
+
+def check_apart(name: str, names: Names, other: Names, advice: str) -> None:
+    """Check that two components of a pipeline write no attribute of the same name.
+
+    name (str): The name of the component whose attributes are `names`.
+    advice (str): The end of the message.
+    RAISES (ValueError): They do.
+    """
+    shared = sorted(set(names.all) & set(other.all))
+    if shared:
+        raise ValueError(f"The component {name!r} already writes the attribute _.{shared[0]}. {advice}")
+
+
+def select_columns(names: Names, metrics: Sequence[str] | None = None) -> dict[str, str]:
+    """`names.columns`, or the columns of some metrics, in their order.
+
+    RAISES (ValueError): There are no scores under one of the metrics.
+    """
+    if metrics is None:
+        return names.columns
+    missing = [metric for metric in metrics if metric not in names.columns]
+    if missing or not metrics:
+        raise ValueError(
+            f"There are no scores under {', '.join(map(repr, missing)) or 'an empty list of metrics'}. "
+            f"Set `metrics` to some of these: {', '.join(names.columns)}."
+        )
+    return {metric: names.columns[metric] for metric in metrics}

@@ -1,0 +1,89 @@
+"""The attributes made known to spaCy."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from spacy.tokens import Doc, Span, Token
+
+from .names import Names
+from .records import piece_record, set_piece_record
+from .stored import stored_metrics, stored_names
+from .values import pseudo_perplexity, set_token_value, share, sum_tokens, token_value
+
+
+def install(names: Names) -> None:
+    """Register the attributes.
+
+    RAISES (ValueError): Another package registered an attribute of the same name. Then none is registered.
+    """
+    wanted = list(_extensions(names))
+    for cls, name, extension in wanted:
+        if cls.has_extension(name) and not _is_same(cls.get_extension(name), extension):
+            raise ValueError(
+                f"The attribute {cls.__name__}._.{name} is already registered, by another package or with other "
+                f'contents. Choose another name: nlp.add_pipe("pll", config={{"attr": "my_{names.score}"}}).'
+            )
+    for cls, name, extension in wanted:
+        cls.set_extension(name, **extension, force=True)
+
+
+def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
+    """The names of the attributes of scored docs, from the values stored on their tokens. Registers them.
+
+    So docs from a DocBin can be read in a process that has not made a pipeline with the component.
+
+    attr (str): The component's setting of that name.
+    RAISES (ValueError): There are tokens, but none has such an attribute.
+    """
+    whole: list[Doc] = list({id(item.doc): item.doc for item in docs}.values())
+    names, stored = Names(attr, stored_metrics(whole, attr)), stored_names(whole)
+    if any(map(len, whole)) and not any(name in stored for name in names.stored[:-1]):
+        raise ValueError(
+            f"No token has the attribute _.{attr}. Score the docs first, with a pipeline that has the component `pll`, "
+            f"or name its `attr`. Attributes that tokens have: {', '.join(stored) or 'none'}."
+        )
+    install(names)
+    return names
+
+
+def assigned(names: Names, keep_pieces: bool, alternatives: bool, distribution: bool) -> list[str]:
+    """The attributes that a component sets, as spaCy's `analyze_pipes` names them, such as "token._.pll"."""
+    left_out = set() if keep_pieces else {names.data}
+    left_out |= set() if alternatives else {names.alternatives}
+    left_out |= set() if distribution else {*names.expected, names.rank, names.top1}
+    return [f"{cls.__name__.lower()}._.{name}" for cls, name, _ in _extensions(names) if name not in left_out]
+
+
+def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
+    """Class, name and contents of each attribute."""
+    for name, combine in names.combine.items():
+        getter = partial(token_value, name=name, combine=combine)
+        yield Token, name, {"getter": getter, "setter": partial(set_token_value, name=name)}
+        for cls in (Doc, Span) if combine == "sum" else ():
+            yield cls, name, {"getter": partial(sum_tokens, name=name)}
+    for cls in (Doc, Span):
+        yield cls, names.perplexity, {"getter": partial(pseudo_perplexity, score=names.score, pieces=names.pieces)}
+        yield cls, names.top1, {"getter": partial(share, part=names.first_choices, whole=names.pieces)}
+    attr = names.score
+    yield Doc, names.data, {"getter": partial(piece_record, attr=attr), "setter": partial(set_piece_record, attr=attr)}
+
+
+def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
+    """Whether an attribute is registered like this, or, where values are stored, as a program without this package does
+    it to read them: with `default=None`.
+    """
+    default, method, getter, setter = registered
+    if default is not None or method is not None:
+        return False
+    same = all(_signature(f) == _signature(extension.get(kind)) for f, kind in ((getter, "getter"), (setter, "setter")))
+    return same or (getter is None and "setter" in extension)
+
+
+def _signature(function: Any) -> Any:
+    """What tells whether two getters are the same: equal partials do not compare as equal, nor do functions after their
+    module was reloaded.
+    """
+    if not isinstance(function, partial):
+        return function
+    return function.func.__module__, function.func.__qualname__, function.keywords

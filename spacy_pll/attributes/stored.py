@@ -1,0 +1,69 @@
+"""What is stored in a Doc: a value per token, under the character at which the token began when it was scored."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from spacy.tokens import Doc, Token
+
+from ..metrics import pll_metrics
+from .names import Names
+
+
+def key(name: str, start: int | None = None) -> Any:
+    """Where spaCy stores an attribute of the token that begins at a character, or of the doc."""
+    return ("._.", name, start, None)
+
+
+def keys(doc: Doc) -> list[Any]:
+    """The keys of all attributes in `doc.user_data`."""
+    found: Iterable[Any] = doc.user_data
+    return [key for key in found if isinstance(key, tuple) and len(key) == 4 and key[0] == "._."]
+
+
+def store(doc: Doc, names: Names, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Store the values of all tokens of a doc, and take away what an earlier scoring left, under any metric.
+
+    columns (Mapping[str, Sequence[Any]]): For each token attribute, one value per token; None where not scored.
+    """
+    replaced = {*names.combine, *(f"{names.score}_{metric}" for metric in stored_metrics([doc], names.score))}
+    for old in keys(doc):
+        if old[1] in replaced:
+            del doc.user_data[old]
+    starts = [token.idx for token in doc]
+    for name, values in columns.items():
+        doc.user_data.update(zip([key(name, start) for start in starts], values))
+
+
+def stored_values(first: Token, last: Token, name: str) -> list[Any]:
+    """What is stored for the tokens that began in the characters of a run of tokens."""
+    user_data: dict[Any, Any] = first.doc.user_data
+    places = range(first.idx, last.idx + len(last)) if user_data else ()
+    return [user_data.get(("._.", name, i, None)) for i in places]  # `key`, without a call for each character
+
+
+def stored_names(docs: Iterable[Doc]) -> list[str]:
+    """The attributes that tokens have values of, in the order in which they were stored."""
+    # Only those of tokens have a start.
+    return list(dict.fromkeys(name for doc in docs for _, name, start, _ in keys(doc) if start is not None))
+
+
+def stored_metrics(docs: Iterable[Doc], attr: str) -> list[str]:
+    """The metrics that tokens have scores of under an `attr`, in the order of the component's metrics.
+
+    Other attributes may have such a name: those of a component with `attr="pll_original"`, which also stores numbers of
+    pieces, or one that a user registered.
+    """
+    stored, reserved, prefix = stored_names(docs), Names(attr, []).all, f"{attr}_"
+    names = [name for name in stored if name.startswith(prefix) and name not in reserved]
+    own = [name for name in names if Names(name, []).pieces not in stored and not _is_read_otherwise(name, attr)]
+    return [metric for name in own if (metric := name.removeprefix(prefix)) in pll_metrics]
+
+
+def _is_read_otherwise(name: str, other: str) -> bool:
+    """Whether two token attributes are registered, and not by the same package."""
+    if not (Token.has_extension(name) and Token.has_extension(other)):
+        return False
+    getters = Token.get_extension(name)[2], Token.get_extension(other)[2]
+    first, second = (getter.func.__qualname__ if isinstance(getter, partial) else getter for getter in getters)
+    return first != second

@@ -1,0 +1,98 @@
+"""The values of the attributes: those of a token from what is stored, those of a Doc or Span from its tokens."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from spacy.tokens import Doc, Span, Token
+
+from .names import Names
+from .retokenized import is_cut, piece_values
+from .stored import key, stored_values
+
+
+def sum_tokens(tokens: Doc | Span, name: str) -> Any:
+    """The sum of a token attribute over a Doc or Span; None if no token was scored.
+
+    RAISES (ValueError): The span begins or ends inside a token that was split after it was scored: see `token_value`.
+    """
+    if not len(tokens):
+        return None
+    first, last = tokens[0], tokens[-1]
+    if is_cut(first, last, name):
+        return _sum(token_value(token, name) for token in tokens)
+    return _sum(stored_values(first, last, name))
+
+
+def token_value(token: Token, name: str, combine: str = "sum") -> Any:
+    """The value of a token attribute, for a merged token made from those of its parts; None if it was not scored.
+
+    combine (str): How the value of several pieces or parts is made: a key of `COMBINE`.
+    RAISES (ValueError): The token is a part of a token that was scored and then split, and the doc has no record of
+        wordpieces. Then only the score of the whole is known.
+    """
+    values = piece_values(token, name) if is_cut(token, token, name) else stored_values(token, token, name)
+    return COMBINE[combine](values)
+
+
+def set_token_value(token: Token, value: Any, name: str) -> None:
+    """Set a token attribute by hand."""
+    user_data = token.doc.user_data
+    for start in range(token.idx + 1, token.idx + len(token)):
+        user_data.pop(key(name, start), None)
+    user_data[key(name, token.idx)] = value
+    # Tokens without an entry would be taken for parts of this one.
+    if token.i + 1 < len(token.doc) and key(name, token.nbor().idx) not in user_data:
+        for other in token.doc:
+            user_data.setdefault(key(name, other.idx), None)
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    """The sum of the values that are not None; None if there is none."""
+    found = [value for value in values if value is not None]
+    if len(found) == 1:
+        return found[0]  # as it was stored
+    return sum(found) if found else None
+
+
+def _largest(values: Iterable[Any]) -> Any:
+    """The largest of the values that are not None; None if there is none, or nothing but 0."""
+    return max((value for value in values if value is not None), default=None) or None
+
+
+def _first(values: Iterable[Any]) -> Any:
+    """The first of the lists that is not empty; None if there is no list."""
+    found = [value for value in values if value is not None]
+    return next(filter(None, found), []) if found else None
+
+
+# How the value of a token is made from those of several pieces, or of the tokens that were merged.
+COMBINE: dict[str, Callable[[Iterable[Any]], Any]] = {"sum": _sum, "largest": _largest, "first": _first}
+
+
+def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | None:
+    """exp(-PLL / number of wordpieces) (Salazar et al. 2020, section 2.3); None if no wordpiece was scored."""
+    n = sum_tokens(tokens, pieces)
+    return exp_or_inf(-sum_tokens(tokens, score) / n) if n else None
+
+
+def share(tokens: Doc | Span, part: str, whole: str) -> float | None:
+    """The sum of one token attribute divided by that of another; None if there is nothing to divide."""
+    sums = sum_tokens(tokens, part), sum_tokens(tokens, whole)
+    return sums[0] / sums[1] if sums[0] is not None and sums[1] else None
+
+
+def exp_or_inf(x: float) -> float:
+    """e to the power of x; infinity where that is more than a float holds."""
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
+
+
+def table_value(tokens: Doc | Span | Token, name: str, names: Names) -> Any:
+    """An attribute as tables have it: None where there is no wordpiece, so no score.
+
+    The attribute itself is then the empty sum 0.0, which in a table would be the best score there is.
+    """
+    return tokens._.get(name) if name == names.pieces or tokens._.get(names.pieces) != 0 else None

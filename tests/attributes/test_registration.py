@@ -1,0 +1,85 @@
+"""What is registered with spaCy, and what is found in docs of a pipeline that is not here."""
+
+import importlib
+import sys
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span, Token
+
+import spacy_pll
+from spacy_pll.attributes.names import Names
+from spacy_pll.attributes.registration import find_names, install
+
+from .conftest import scored
+
+pytestmark = pytest.mark.core
+
+nlp = spacy.blank("en")
+
+
+def test_installing_twice_is_no_conflict(attr):
+    install(Names(attr, ["word_l2r", "original"]))
+    install(Names(attr, ["word_l2r", "original"]))
+    install(Names(attr, ["original"]))
+    for cls in (Doc, Span, Token):
+        assert cls.has_extension("by_hand_word_l2r")
+
+
+def test_a_module_that_was_reloaded_is_no_other_package(attr, monkeypatch):
+    doc = scored(Names(attr, ["word_l2r", "original"]))
+    monkeypatch.setattr(spacy_pll, "attributes", spacy_pll.attributes)  # the other tests keep their modules
+    for name in [name for name in sys.modules if name.startswith("spacy_pll.attributes")]:
+        monkeypatch.delitem(sys.modules, name)
+    reloaded = importlib.import_module("spacy_pll.attributes.registration")
+    assert reloaded.install is not install
+    reloaded.install(reloaded.Names(attr, ["word_l2r", "original"]))
+    assert Token.get_extension("by_hand")[2].func is reloaded.token_value
+    assert doc._.by_hand == -5.75
+
+
+@pytest.mark.parametrize("cls", [Doc, Span, Token])
+def test_an_attribute_of_another_package_is_left_alone(attr, cls):
+    cls.set_extension("by_hand", method=len)
+    with pytest.raises(ValueError, match=rf"{cls.__name__}._.by_hand is already registered.*\"attr\": \"my_by_hand\""):
+        install(Names(attr, []))
+    assert cls.get_extension("by_hand")[1] is len
+    # All or nothing.
+    assert not any(other.has_extension("by_hand_pieces") for other in (Doc, Span, Token))
+
+
+def test_the_names_are_found_in_docs_of_a_pipeline_that_is_not_here(attr, unregistered):
+    doc = scored(Names(attr, ["original", "word_l2r"]))
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    unregistered(attr)
+    docs = list(DocBin().from_bytes(data).get_docs(nlp.vocab))
+    assert not Doc.has_extension("by_hand")
+    names = find_names(docs, attr)
+    assert list(names.metrics) == ["original", "word_l2r"]
+    assert docs[0]._.by_hand_original == -5.75 and docs[0][:2]._.by_hand_pieces == 3
+    # A span's doc is looked at.
+    assert find_names([docs[0][:1]], attr).all == names.all
+
+
+def test_an_attribute_of_another_component_is_no_metric(attr, unregistered):
+    """Such as one with `attr="by_hand_original"`, whether its pipeline is in this process or not."""
+    doc = scored(Names(attr, ["word_l2r", "whole_word"]))
+    doc.user_data |= scored(Names(f"{attr}_original", [])).user_data
+    doc.user_data |= scored(Names(f"{attr}_sentence_l2r", [])).user_data
+    for _ in range(2):
+        assert list(find_names([doc], attr).metrics) == ["word_l2r", "whole_word"]
+        assert find_names([doc], f"{attr}_original").columns == {f"{attr}_original": f"{attr}_original"}
+        unregistered(attr)
+
+
+def test_an_attribute_of_a_user_is_no_metric(attr):
+    doc = scored(Names(attr, ["word_l2r", "whole_word"]))
+    Token.set_extension(f"{attr}_original", default=None)
+    doc[0]._.by_hand_original = "mine"
+    assert list(find_names([doc], attr).metrics) == ["word_l2r", "whole_word"]
+
+
+def test_docs_that_were_not_scored():
+    with pytest.raises(ValueError, match=r"_\.nonesuch.*Score the docs first.*none"):
+        find_names([nlp("No scores here.")], "nonesuch")
+    assert find_names([]).score == "pll"
