@@ -13,7 +13,6 @@ def MaskedLM(
     tokenizer_config: dict = SimpleFrozenDict(),  # noqa: B008
     transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
     mixed_precision: bool = False,
-    compile: bool = False,
 ) -> "MaskedLanguageModel":
     """A masked language model of Hugging Face transformers.
 
@@ -24,11 +23,9 @@ def MaskedLM(
     transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
     mixed_precision (bool): Run the forward passes under autocast, in bfloat16 (float16 on
         GPUs without bfloat16). Log-probabilities are computed in float32 all the same.
-    compile (bool): Compile the layers (`torch.compile`). The first passes are slow, so it
-        is for long runs. On a CPU it needs a C++ compiler.
     RETURNS (MaskedLanguageModel): Not loaded yet.
     """
-    return MaskedLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision, compile)
+    return MaskedLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision)
 
 
 @registry.architectures("spacy-pll.CausalLM.v1")
@@ -39,7 +36,6 @@ def CausalLM(
     transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
     mixed_precision: bool = False,
     leading_space: LeadingSpace = "word",
-    compile: bool = False,
 ) -> "CausalLanguageModel":
     """A left-to-right language model, for the metric `causal`: compares PLL with log-likelihood.
 
@@ -51,6 +47,4 @@ def CausalLM(
     RAISES (ValueError): `leading_space` is neither. When the model is loaded: it is
         "previous" and the tokenizer does not mark leading spaces.
     """
-    return CausalLanguageModel(
-        name, revision, tokenizer_config, transformer_config, mixed_precision, leading_space, compile
-    )
+    return CausalLanguageModel(name, revision, tokenizer_config, transformer_config, mixed_precision, leading_space)

@@ -86,14 +86,12 @@ class TransformerLanguageModel:
         tokenizer_config: Mapping | None = None,
         transformer_config: Mapping | None = None,
         mixed_precision: bool = False,
-        compile: bool = False,
     ):
         self.name = name
         self.revision = revision
         self.tokenizer_config = dict(tokenizer_config or {})
         self.transformer_config = dict(transformer_config or {})
         self.mixed_precision = mixed_precision
-        self.compile = compile
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
         self.languages: frozenset[str] = frozenset()  # that the model's card names; empty until it is loaded
@@ -216,7 +214,7 @@ class TransformerLanguageModel:
         forward.narrowing = found.narrowing
         if self.mixed_precision:
             warn_if_emulated(transformer.device)
-        forward.set_arithmetic(self.mixed_precision, self.compile)
+        forward.set_arithmetic(self.mixed_precision)
         if found.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = min(max_tokens, max_positions)
         return LoadedModel(

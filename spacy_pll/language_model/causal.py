@@ -47,9 +47,8 @@ class CausalLanguageModel(TransformerLanguageModel):
         transformer_config: Any = None,
         mixed_precision: bool = False,
         leading_space: LeadingSpace = "word",
-        compile: bool = False,
     ):
-        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, compile)
+        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision)
         if leading_space not in get_args(LeadingSpace):
             raise ValueError(
                 f"`leading_space` must be one of {', '.join(get_args(LeadingSpace))}. It is {leading_space!r}."

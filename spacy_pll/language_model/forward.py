@@ -101,18 +101,13 @@ class Forward:
             self._hooks = getattr(self, name)()
             self._narrowing = name
 
-    def set_arithmetic(self, mixed_precision: bool = False, compile: bool = False) -> None:
+    def set_arithmetic(self, mixed_precision: bool = False) -> None:
         """Set how the model's matrix products are computed. By default: in float32, by the fastest library here.
 
         mixed_precision (bool): Under autocast, in bfloat16 (float16 on GPUs without bfloat16).
-        compile (bool): Compile the layers during the first passes, except the last layer, which has the hooks.
         """
         self.mixed_precision = mixed_precision
-        self.compiled = compile
         self._onednn: OneDNNLinear | None = None
-        if compile:
-            for layer in self._layers()[:-1]:
-                layer.compile(dynamic=True)
 
     @contextmanager
     def in_float32(self) -> Iterator[None]:
@@ -229,7 +224,7 @@ class Forward:
         if self.mixed_precision:
             half = self.device.type == "cuda" and not torch.cuda.is_bf16_supported()
             return torch.autocast(self.device.type, torch.float16 if half else torch.bfloat16)
-        if self.device.type == "cpu" and not self.compiled and is_faster_here():
+        if self.device.type == "cpu" and is_faster_here():
             if self._onednn is None:
                 self._onednn = OneDNNLinear(self.model)
             return self._onednn

@@ -4,14 +4,12 @@ import logging
 import multiprocessing
 import os
 import pickle
-import shutil
 import threading
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import spacy
 import torch
 
 from spacy_pll.language_model.forward import Forward
@@ -208,21 +206,6 @@ def test_an_encoder_without_layers_is_an_error_that_the_trial_understands():
     forward.model.base_model = forward.model
     with pytest.raises(AttributeError, match="Sequential has no list of layers"):
         forward._layers()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler on a CPU")
-@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-def test_compiled_layers_give_the_same_scores(make_nlp, model_folder, architecture, tmp_path):
-    expected = [scores(doc) for doc in make_nlp(architecture).pipe(TEXTS)]
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(model_folder(architecture)), "compile": True}
-    nlp.add_pipe("pll", config={"model": model})
-    for doc, values in zip(nlp.pipe(TEXTS), expected):
-        np.testing.assert_allclose(scores(doc), values, atol=1e-4)
-    nlp.to_disk(tmp_path)
-    for doc, values in zip(spacy.load(tmp_path).pipe(TEXTS[:2]), expected):
-        np.testing.assert_allclose(scores(doc), values, atol=1e-4)
 
 
 def test_attention_is_fused(model_folder, monkeypatch):
