@@ -17,6 +17,8 @@ ORDER = [
     "tuning",
     "evaluation",
     "corpus",
+    "workers",
+    "outcomes",
     "analysis",
     "pipelines",
     "component",

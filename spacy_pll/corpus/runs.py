@@ -21,14 +21,14 @@ from spacy.vocab import Vocab
 from thinc.api import get_torch_default_device
 
 from ..language_model.checksums import files_digest
+from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
+from ..workers import score_texts
 from .files import check_target
 from .formats import Format, Rows, find_format
-from .outcomes import ERROR, TextError, unscored
 from .readers import PARQUET, STANDARD_STREAM, InputError, Record, list_files, read_records, table_columns
 from .resumable import ResumableOutput
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
-from .workers import score_texts
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time.

@@ -10,10 +10,10 @@ from spacy.tokens import Doc
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
-from ..corpus.outcomes import CANARY_TEXT, ERROR, TextError, score_each
 from ..corpus.parquet.columns import arrow_type
 from ..corpus.readers import Record
 from ..corpus.rows import ListRows, check_columns
+from ..outcomes import CANARY_TEXT, ERROR, TextError, score_each
 from ..pipelines import get_scorer, setup_gpu
 
 

@@ -11,9 +11,9 @@ from spacy.tokens import Doc
 
 from ..attributes.values import exp_or_inf
 from ..component import PLLScorer
-from ..corpus.workers import score_docs
 from ..pipelines import get_scorer
 from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
+from ..workers import score_docs
 
 
 @dataclass

@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..attributes.names import Names
-from ..corpus.workers import score_docs
+from ..workers import score_docs
 
 
 class TextScore(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_pll.corpus import workers
+from spacy_pll import workers
 
 from ..conftest import SENTENCES
 from .conftest import run

@@ -9,10 +9,10 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_pll.corpus.outcomes import TextError
-from spacy_pll.corpus.workers import score_docs, score_texts
+from spacy_pll.outcomes import TextError
+from spacy_pll.workers import score_docs, score_texts
 
-from ..conftest import SENTENCES
+from .conftest import SENTENCES
 
 
 @Language.component("kills_its_process")
