@@ -94,7 +94,7 @@ class _Source:
             yield doc, number
 
 
-def _until_it_fails(docs: Iterator) -> Iterator:
+def _until_it_fails(docs: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from docs
     except Exception:
@@ -113,7 +113,7 @@ def _score_alone(nlp: Language, text: Text) -> Outcome:
 
 
 @contextmanager
-def _error_handler(nlp: Language, handler: Callable) -> Iterator[None]:
+def _error_handler(nlp: Language, handler: Callable[..., Any]) -> Iterator[None]:
     """Give a pipeline and its components another error handler for a while."""
     before = nlp.default_error_handler
     pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "get_error_handler")]

@@ -161,7 +161,7 @@ def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
     return PipelineSettings(**values)
 
 
-def setup_gpu(gpu_id: int):
+def setup_gpu(gpu_id: int) -> None:
     """Use a GPU; with -1 change nothing. (spaCy's function of that name belongs to its command line.)
 
     RAISES (ValueError): There is no GPU, or CuPy is not installed.
@@ -175,7 +175,7 @@ def is_spacy_pipeline(model: str) -> bool:
     return is_package(model) or (Path(model) / "config.cfg").is_file()
 
 
-def _load_saved(pipeline: str, component: str | None, overrides: dict, precision: str | None) -> Language:
+def _load_saved(pipeline: str, component: str | None, overrides: dict[str, Any], precision: str | None) -> Language:
     """A saved pipeline with one `pll` component, some settings of which are replaced."""
     folder = get_package_path(pipeline) if is_package(pipeline) else Path(pipeline)
     config_path = next(path for pattern in ("config.cfg", "*/config.cfg") for path in folder.glob(pattern))

@@ -3,6 +3,7 @@
 import json
 import shlex
 from importlib.metadata import PackageNotFoundError, distribution
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -23,7 +24,7 @@ def install_command(extra: str) -> str:
     return f"pip install {editable}{shlex.quote(target)}"
 
 
-def _read_origin() -> dict:
+def _read_origin() -> dict[str, Any]:
     """What pip notes about a package that comes from no index (PEP 610); empty for one that does."""
     try:
         return json.loads(distribution(NAME).read_text("direct_url.json") or "{}")

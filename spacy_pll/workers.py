@@ -76,7 +76,7 @@ def _started(nlp: Language, batch_size: int, n_process: int) -> Iterator[Workers
             connection.close()
 
 
-def _in_order(batches: Iterator[list], workers: Workers) -> Iterator[bytes | TextError]:
+def _in_order(batches: Iterator[list[Any]], workers: Workers) -> Iterator[bytes | TextError]:
     """Hand out batches, and give the answers to each text in the order of the texts.
 
     A worker has one batch at a time, so neither side ever waits for the other to read. As many batches as there are
@@ -84,7 +84,7 @@ def _in_order(batches: Iterator[list], workers: Workers) -> Iterator[bytes | Tex
     """
     numbered, turn = enumerate(batches), 0
     idle, busy = list(workers), dict[Connection, int]()
-    answers: dict[int, deque] = {}  # by the number of the batch
+    answers: dict[int, deque[Any]] = {}  # by the number of the batch
     while True:
         while idle and len(busy) + len(answers) < 2 * len(workers) and (batch := next(numbered, None)):
             busy[worker := idle.pop()] = batch[0]
@@ -121,7 +121,7 @@ def _noticing_death(process: Process) -> Iterator[None]:
         ) from error
 
 
-def _work(connection: Connection, nlp: Language, batch_size: int, underscore: tuple) -> None:
+def _work(connection: Connection, nlp: Language, batch_size: int, underscore: tuple[Any, ...]) -> None:
     """What a worker does: for each batch, it answers with a list, or with the text of an error that is not a text's."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes. The parent decides.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

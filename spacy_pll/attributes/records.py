@@ -36,7 +36,7 @@ def set_piece_record(doc: Doc, value: Any, attr: str) -> None:
     doc.user_data[key(Names(attr, []).data)] = value
 
 
-def piece_columns(record: Mapping[str, Any], names: Names) -> dict[str, list]:
+def piece_columns(record: Mapping[str, Any], names: Names) -> dict[str, list[Any]]:
     """The values of the record `_.pll_data`, by the names of the token attributes that are made from them."""
     columns = {names.score: next(iter(record["scores"].values())), names.pieces: [1] * len(record["token"])}
     columns |= {names.metrics[m]: values for m, values in record["scores"].items() if m in names.metrics}

@@ -6,7 +6,7 @@ spaCy imports this module whenever its command line starts, so a command's modul
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from spacy.cli._util import app as spacy_cli
@@ -30,7 +30,7 @@ COMMANDS = {
 class CommandWithMetrics(TyperCommand):
     """A command whose help ends with what can be given as a metric, if it takes metrics."""
 
-    def format_epilog(self, ctx, formatter):
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
         if {"metrics", "metric"}.intersection(parameter.name for parameter in self.params):
             from ..metrics import pll_metrics
 
@@ -41,10 +41,10 @@ class CommandWithMetrics(TyperCommand):
                 formatter.write_dl(sorted(about.items()))
 
 
-class LazyCommands(Mapping):
+class LazyCommands(Mapping[str, Any]):
     """The commands by name. A command's module is imported when the command is looked up."""
 
-    def __getitem__(self, name: str):
+    def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:
             raise KeyError(name)
         function = getattr(import_module(f".{name}", __name__), f"{name}_cli")
@@ -64,10 +64,10 @@ class LazyCommands(Mapping):
 class LazyGroup(TyperGroup):
     """A group of commands that are listed without importing them."""
 
-    def __init__(self, **settings):
+    def __init__(self, **settings: Any):
         super().__init__(**{**settings, "commands": LazyCommands(), "rich_markup_mode": None})
 
-    def format_commands(self, ctx, formatter):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -75,7 +75,7 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(name="pll", cls=LazyGroup, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 
-def _print_version(wanted: bool):
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"spacy-pll {version('spacy-pll')}")
         raise typer.Exit()
@@ -86,7 +86,7 @@ def pll(
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-):
+) -> None:
     """Typer makes a group of an app that has a callback."""
 
 

@@ -80,7 +80,7 @@ def agree_cli(
     ] = None,
     force: ForceOption = False,
     batch_size: BatchSizeOption = 64,
-):
+) -> None:
     """Compare the scores of two scorers on the same texts, or choose a margin.
 
     The scorers are any two pipelines: an exact one and an approximate one, two models, or two precisions. The results
@@ -99,7 +99,7 @@ def agree_cli(
         settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, keep_pieces=True) for scorer in scorers]
         nlps = [make_pipeline(one) for one in settings]
 
-        def texts() -> Iterator:
+        def texts() -> Iterator[Any]:
             for record in islice(read_records(corpus, column, nlps[0].vocab), limit):
                 yield record.text
 
@@ -120,7 +120,7 @@ def agree_cli(
                 write_text(file, [as_page(result)])
 
 
-def _check_number(scorers: list[str], tried: bool, at_least: float | None):
+def _check_number(scorers: list[str], tried: bool, at_least: float | None) -> None:
     """RAISES (ValueError): There are too few or too many scorers, or an option has no use."""
     if tried and len(scorers) != 1:
         raise ValueError(

@@ -35,7 +35,7 @@ def explore_cli(
         typer.Option(min=1, max=65535, help="The port of the page. [default: 8501, or the next free one]"),
     ] = None,
     headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser.")] = False,
-):
+) -> None:
     """Open a local page to try out texts, models and metrics.
 
     The page shows what the model expected in the place of each word, compares two versions of a text, ranks candidates

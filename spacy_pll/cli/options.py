@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Collection
 from functools import wraps
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,8 +11,10 @@ from ..corpus.readers import READERS
 from ..pipelines import PRECISIONS, SPAN_GETTERS, PipelineSettings
 from ..scoring.wordpieces import WORDS
 
+Command = Callable[..., Any]
 
-def one_of(*choices: str) -> dict:
+
+def one_of(*choices: str) -> dict[str, Any]:
     """For `typer.Option`: only these values are valid. (An Enum would put its members into configs, not the values.)"""
 
     def check(value: str | None) -> str | None:
@@ -177,14 +179,14 @@ def make_settings(
     )
 
 
-def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Callable], Callable]:
+def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
     """Give a command the options of `make_settings` in place of its parameter `settings`.
 
     without (Collection[str]): Options that the command does not have.
     """
     shared = [option for option in inspect.signature(make_settings).parameters.values() if option.name not in without]
 
-    def decorate(command: Callable) -> Callable:
+    def decorate(command: Command) -> Command:
         parameters = []
         for parameter in inspect.signature(command).parameters.values():
             parameters += shared if parameter.name == "settings" else [parameter]
@@ -192,7 +194,7 @@ def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Callable], C
         parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
 
         @wraps(command)
-        def with_settings(**values):
+        def with_settings(**values: Any) -> Any:
             settings = make_settings(**{option.name: values.pop(option.name) for option in shared})
             return command(settings=settings, **values)
 

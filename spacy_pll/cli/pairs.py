@@ -61,7 +61,7 @@ def pairs_cli(
     force: ForceOption = False,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,
-):
+) -> None:
     """Measure the accuracy on minimal pairs.
 
     The accuracy is the share of pairs in which the better sentence has the higher score. Ties count as half.

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from wasabi import table
@@ -42,7 +42,7 @@ def ppl_cli(
     force: ForceOption = False,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,
-):
+) -> None:
     """Measure the pseudo-perplexity of a corpus.
 
     The result is given per wordpiece and per word (Salazar et al. 2020, section 2.3). --words says what counts as a
@@ -68,7 +68,7 @@ def ppl_cli(
             write_json(file, {"settings": used, **result})
 
 
-def summary_tables(result: dict, unit: str) -> str:
+def summary_tables(result: dict[str, Any], unit: str) -> str:
     """The counts, and the perplexities by metric."""
     counts = [
         ("texts", f"{result['texts']:,}"),

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from tqdm import tqdm
 
 from ..corpus.rows import ScoredText
 
 
-def progress_bar(items: Iterable, total: int | None = None) -> Iterable:
+def progress_bar(items: Iterable[Any], total: int | None = None) -> Iterable[Any]:
     """Show how many texts were scored.
 
     total (Optional[int]): How many there are, if known.

@@ -34,7 +34,7 @@ def render_cli(
     batch_size: BatchSizeOption = 128,
     n_process: ProcessesOption = 1,
     force: ForceOption = False,
-):
+) -> None:
     """Write a web page with the tokens of a corpus coloured by score.
 
     Texts can be searched and sorted. The page is one file that loads nothing else. So you can mail it and open it

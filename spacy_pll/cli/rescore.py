@@ -92,7 +92,7 @@ def rescore_cli(
     force: ForceOption = False,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,
-):
+) -> None:
     """Rerank n-best lists with the PLL.
 
     Hypotheses are ranked by first-pass score + weight * PLL (Salazar et al. 2020, section 3). The first-pass score is

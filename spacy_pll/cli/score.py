@@ -126,7 +126,7 @@ def score_cli(
             "texts are numbered. [default: id]"
         ),
     ] = None,
-):
+) -> None:
     """Score the texts of a file or folder, and write the scores to a file.
 
     Scores are natural logarithms. In .txt files each line is a text. Other columns of .jsonl, .csv, .tsv and
@@ -195,7 +195,7 @@ def score_cli(
                 report(f"{output_path} was complete. Nothing was scored.")
 
 
-def _check_unset(engine: str, options: dict[str, object]):
+def _check_unset(engine: str, options: dict[str, object]) -> None:
     """RAISES (InputError): An option was given that the engine does not have."""
     given = [name for name, value in options.items() if value]
     if given:
@@ -203,7 +203,7 @@ def _check_unset(engine: str, options: dict[str, object]):
         raise InputError(f"{given[0]} cannot be combined with --engine {engine}. {others[engine]}.")
 
 
-def _print(blocks: Iterable[bytes]):
+def _print(blocks: Iterable[bytes]) -> None:
     with until_closed():
         for block in blocks:
             sys.stdout.buffer.write(block)

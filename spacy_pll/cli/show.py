@@ -21,7 +21,7 @@ from .terminal import say
 def show_cli(
     texts: Annotated[list[str], typer.Argument(help="Texts, each in quotes.", show_default=False)],
     settings: PipelineSettings,
-):
+) -> None:
     """Print the tokens of some texts with their wordpieces and scores.
 
     Scores are natural logarithms. The last row has the sums. With --alternatives, the last column shows what the model

@@ -62,7 +62,7 @@ def tune_cli(
         str, typer.Option(**one_of(*PRECISIONS), help="Data type of the forward passes. bfloat16 uses autocast.")
     ] = TuningSettings.precision,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-):
+) -> None:
     """Make a masked model's scores in one forward pass nearer to its exact ones.
 
     The model is trained on TEXTS, so that its scores with --mask-margin are those that it has without. Its exact scores

@@ -27,7 +27,7 @@ def _open_zstd(file: Any, mode: Any) -> Any:
     return zstd.open(file, mode, options=options)
 
 
-COMPRESSED: dict[str, Callable] = {".gz": _open_gzip, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zstd}
+COMPRESSED: dict[str, Callable[..., Any]] = {".gz": _open_gzip, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zstd}
 # What reading damaged or incomplete data raises.
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, zstd.ZstdError)
 

@@ -9,7 +9,7 @@ MAX_DEPTH = 100  # of lists and objects within each other
 SPACY_INTEGERS = range(-(2**63), 2**64)  # what msgpack, the format of .spacy files, can hold
 
 
-def check_fields(fields: dict[str, Any], location: str, for_spacy: bool = False):
+def check_fields(fields: dict[str, Any], location: str, for_spacy: bool = False) -> None:
     """Check that the other columns of a text can be written.
 
     location (str): Where the text is, for the message.
@@ -20,7 +20,7 @@ def check_fields(fields: dict[str, Any], location: str, for_spacy: bool = False)
         _check(value, name, location, for_spacy)
 
 
-def _check(value: Any, name: str, location: str, for_spacy: bool, depth: int = 0):
+def _check(value: Any, name: str, location: str, for_spacy: bool, depth: int = 0) -> None:
     check_utf8(name, location, name)
     if depth > MAX_DEPTH:
         raise InputError(f"{location}: {name!r} has more than {MAX_DEPTH} lists or objects in each other. Flatten it.")

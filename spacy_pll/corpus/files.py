@@ -79,7 +79,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _sync_folder(folder: Path):
+def _sync_folder(folder: Path) -> None:
     """Also write the new file name to the disk, on systems that can do this."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
@@ -114,7 +114,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *in
     return paths
 
 
-def check_target(path: Path, *inputs: str | None, folder: bool = False):
+def check_target(path: Path, *inputs: str | None, folder: bool = False) -> None:
     """Check, before anything is opened, that an output can be written and that no input is lost by it.
 
     path (Path): The output.
@@ -151,7 +151,7 @@ def _is_within(path: Path, other: Path) -> bool:
     return other.exists() and any(one.exists() and one.samefile(other) for one in (real, *real.parents))
 
 
-def write_text(path: Path, parts: Iterable[str]):
+def write_text(path: Path, parts: Iterable[str]) -> None:
     """Write a UTF-8 text file atomically, and make its folder if needed.
 
     parts (Iterable[str]): The parts of the text, in order.
@@ -162,7 +162,7 @@ def write_text(path: Path, parts: Iterable[str]):
             file.write(part.encode("utf8"))
 
 
-def write_json(path: Path, value: Any):
+def write_json(path: Path, value: Any) -> None:
     """Write indented JSON: see `to_json`."""
     write_text(path, [to_json(value, indent=2), "\n"])
 
@@ -175,7 +175,7 @@ def to_json(value: Any, indent: int | None = None) -> str:
         return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def _finite(value):
+def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -183,7 +183,7 @@ def _finite(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write_csv(path: Path, rows: list[dict]):
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write a table with a header. All rows have the same keys as the first row."""
     text = io.StringIO()
     writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")

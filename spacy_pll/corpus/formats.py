@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from spacy.tokens import DocBin
@@ -34,7 +34,7 @@ class JsonLines:
         self.rows = rows
 
     @staticmethod
-    def check(record: Record, rows: Rows):
+    def check(record: Record, rows: Rows) -> None:
         """RAISES (InputError): The row of this text could not be written, or would lose a value of the input."""
         check_fields(record.fields, record.location)
 
@@ -52,7 +52,7 @@ class JsonLines:
         yield from parts
 
 
-def _json_line(row: dict) -> bytes:
+def _json_line(row: dict[str, Any]) -> bytes:
     return to_json(row).encode("utf8") + b"\n"
 
 
@@ -60,7 +60,7 @@ class ProdigyTasks(JsonLines):
     """Tasks for Prodigy. Scores become ranks when all of them are known, so the parts are read twice."""
 
     @staticmethod
-    def check(record: Record, rows: Rows):
+    def check(record: Record, rows: Rows) -> None:
         JsonLines.check(record, rows)
         if isinstance(rows, ProdigyRows) and isinstance(meta := record.fields.get("meta"), dict):
             check_columns(list(meta), rows.meta_columns, f"{record.location}: 'meta'")
@@ -75,11 +75,11 @@ class ProdigyTasks(JsonLines):
                 yield _json_line(task)
 
 
-def _tasks(part: bytes) -> Iterator[dict]:
+def _tasks(part: bytes) -> Iterator[dict[str, Any]]:
     return map(json.loads, part.splitlines())
 
 
-def _score(task: dict) -> float:
+def _score(task: dict[str, Any]) -> float:
     score = task["meta"]["score"]
     return math.nan if score is None else score
 
@@ -113,7 +113,7 @@ class CsvTable(JsonLines):
             rows = self.rows(text.number, text.doc, text.record)
             yield self._encoded({name: _cell(value) for name, value in row.items()} for row in rows)
 
-    def _encoded(self, rows: Iterable[dict]) -> bytes:
+    def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
         buffer = io.StringIO()
         csv.DictWriter(buffer, self.header, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
         return buffer.getvalue().encode("utf8")
@@ -129,7 +129,7 @@ class TsvTable(CsvTable):
     delimiter = "\t"
 
 
-def _cell(value):
+def _cell(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(x, str) for x in value):
         return " ".join(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -144,7 +144,7 @@ class SpacyDocs:
         pass
 
     @staticmethod
-    def check(record: Record, rows: Rows):
+    def check(record: Record, rows: Rows) -> None:
         """As for the other formats."""
         check_fields(record.fields, record.location, for_spacy=True)
 

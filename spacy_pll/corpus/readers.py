@@ -32,7 +32,7 @@ class Record(NamedTuple):
 
     location: str  # "corpus.jsonl, line 12": for messages
     text: str | Doc
-    fields: dict  # the other columns, or keys, in their order
+    fields: dict[str, Any]  # the other columns, or keys, in their order
 
 
 def read_records(
@@ -109,7 +109,7 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def _check_name(file: Path):
+def _check_name(file: Path) -> None:
     """RAISES (InputError): The name is not UTF-8, so no output could hold it."""
     try:
         str(file).encode("utf8")
@@ -139,7 +139,7 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
             raise InputError(message) from None
 
 
-def _reader(file_format: str, path: str, typed: bool, encoding: str, delimiter: str | None) -> Callable:
+def _reader(file_format: str, path: str, typed: bool, encoding: str, delimiter: str | None) -> Callable[..., Any]:
     if file_format not in READERS:
         known = ", ".join(READERS)
         raise InputError(f"{path}: the format {file_format!r} cannot be read. The known formats are: {known}.")
@@ -188,17 +188,21 @@ def _decoded_from(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[i
         ) from None
 
 
-def _read_txt(file: IO[bytes], name: str, column: str, vocab, encoding: str = "utf-8") -> Iterator[Record]:
+def _read_txt(
+    file: IO[bytes], name: str, column: str, vocab: Vocab | None, encoding: str = "utf-8"
+) -> Iterator[Record]:
     for number, line in _decoded(file, name, encoding):
         yield Record(f"{name}, line {number}", line.rstrip("\r\n"), {})
 
 
-def _read_jsonl(file: IO[bytes], name: str, column: str, vocab, encoding: str = "utf-8") -> Iterator[Record]:
+def _read_jsonl(
+    file: IO[bytes], name: str, column: str, vocab: Vocab | None, encoding: str = "utf-8"
+) -> Iterator[Record]:
     for location, row in read_json_rows(file, name, encoding):
         yield _from_row(row, location, column)
 
 
-def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[str, dict]]:
+def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a JSON-lines file, each with its location. Blank lines are skipped."""
     for number, line in _decoded(file, name, encoding):
         if not line.strip():
@@ -218,7 +222,7 @@ def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Itera
 
 
 def _read_table(
-    file: IO[bytes], name: str, column: str, vocab, encoding: str = "utf-8", delimiter: str = ","
+    file: IO[bytes], name: str, column: str, vocab: Vocab | None, encoding: str = "utf-8", delimiter: str = ","
 ) -> Iterator[Record]:
     for location, row in read_csv_rows(file, name, delimiter, encoding, column):
         yield _from_row(row, location, column)
@@ -226,7 +230,7 @@ def _read_table(
 
 def read_csv_rows(
     file: IO[bytes], name: str, delimiter: str, encoding: str = "utf-8", column: str | None = None
-) -> Iterator[tuple[str, dict]]:
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a table with a header, each with its location. Blank lines are skipped.
 
     column (Optional[str]): A column that the header must have, even if there is no row.
@@ -250,13 +254,13 @@ def read_csv_rows(
         raise InputError(f"{name}, line {rows.line_num}: {error}.") from None
 
 
-def _from_row(row: dict, location: str, column: str) -> Record:
+def _from_row(row: dict[str, Any], location: str, column: str) -> Record:
     text = get_text(row, location, column)
     del row[column]
     return Record(location, text, row)
 
 
-def get_text(row: dict, location: str, column: str, option: str | None = "--column") -> str:
+def get_text(row: dict[str, Any], location: str, column: str, option: str | None = "--column") -> str:
     """The text in a column of a row.
 
     option (Optional[str]): The option that names another column, for messages. None for a key with a fixed name.
@@ -277,7 +281,7 @@ def get_text(row: dict, location: str, column: str, option: str | None = "--colu
     return text
 
 
-def check_utf8(text: str, location: str, column: str):
+def check_utf8(text: str, location: str, column: str) -> None:
     """RAISES (InputError): The text has a lone surrogate, so it cannot be encoded."""
     try:
         text.encode("utf8")
@@ -285,7 +289,7 @@ def check_utf8(text: str, location: str, column: str):
         raise InputError(f"{location}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
 
 
-def read_rows(path: Path) -> Iterator[tuple[str, dict]]:
+def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a .jsonl, .csv, .tsv or .parquet file with all their columns, each with its location."""
     with open_file(path) as file:
         if format_of(path) == ".jsonl":
@@ -322,13 +326,15 @@ def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) ->
         yield Record(f"{name}, doc {number}", doc, dict(fields))
 
 
-def _read_parquet(file: IO[bytes], name: str, column: str, vocab, typed: bool = False) -> Iterator[Record]:
+def _read_parquet(
+    file: IO[bytes], name: str, column: str, vocab: Vocab | None, typed: bool = False
+) -> Iterator[Record]:
     from .parquet import reader  # needs the extra `[parquet]`
 
     yield from reader.read_records(file, name, column, typed)
 
 
-READERS: dict[str, Callable] = {
+READERS: dict[str, Callable[..., Any]] = {
     ".txt": _read_txt,
     ".jsonl": _read_jsonl,
     ".csv": _read_table,

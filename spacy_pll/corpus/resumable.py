@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .compression import through_compression
 from .files import atomic_write, write_json
@@ -48,7 +48,7 @@ class ResumableOutput:
         self.folder = output.with_name(output.name + ".parts")
         self.final_manifest = output.with_name(output.name + "." + MANIFEST)
         self.resume = resume
-        self.lock: IO | None = None
+        self.lock: IO[str] | None = None
         if self.folder.exists():
             self._check_ours()
             self._lock()
@@ -59,7 +59,7 @@ class ResumableOutput:
         if output.exists() and not (resume or force):
             raise ResumeError(f"{output} exists. Replace it with --force, or choose another name.")
 
-    def _check_ours(self):
+    def _check_ours(self) -> None:
         names = {path.name for path in self.folder.iterdir()}
         foreign = sorted(name for name in names if not OURS.fullmatch(name))
         if MANIFEST not in names:
@@ -71,7 +71,7 @@ class ResumableOutput:
                 "OUTPUT another name, or move that folder."
             )
 
-    def begin(self, manifest: dict) -> int | None:
+    def begin(self, manifest: dict[str, Any]) -> int | None:
         """Make the folder ready for parts.
 
         manifest (dict): What the results depend on: input, settings, versions. Plain JSON values.
@@ -94,7 +94,7 @@ class ResumableOutput:
             write_json(path, self.manifest)
         return self.done
 
-    def _lock(self):
+    def _lock(self) -> None:
         """Lock the folder until all parts are joined or this process ends, for whatever reason.
 
         Worker processes do not inherit the lock, so one that outlives a killed parent does not hold it.
@@ -113,7 +113,7 @@ class ResumableOutput:
         self.lock.write(f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M}")
         self.lock.flush()
 
-    def _empty(self):
+    def _empty(self) -> None:
         for path in self.folder.iterdir():
             if path.name != LOCK and OURS.fullmatch(path.name):
                 path.unlink()
@@ -132,7 +132,7 @@ class ResumableOutput:
                 found.append((path, int(match[2])))
         return found
 
-    def _check_same(self, earlier: dict):
+    def _check_same(self, earlier: dict[str, Any]) -> None:
         changed = list(_differences(earlier, self.manifest))
         if changed:
             more = f"; and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
@@ -141,7 +141,7 @@ class ResumableOutput:
                 f"{'; '.join(changed[:MAX_NAMED])}{more}. Change it back, or start again with --force."
             )
 
-    def write(self, blocks: Iterable[bytes], count: Callable[[], int]):
+    def write(self, blocks: Iterable[bytes], count: Callable[[], int]) -> None:
         """Write the next part.
 
         count (Callable[[], int]): How many texts it has. Called when all blocks are written.
@@ -165,7 +165,7 @@ class ResumableOutput:
             vars(error).setdefault("__notes__", []).append(note)  # the `add_note` of Python 3.11
             raise
 
-    def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]):
+    def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]) -> None:
         """Join the parts to the output file, write its manifest, and delete the parts.
 
         join (Callable[[Iterable[bytes]], Iterable[bytes]]): Joins the parts, as the output format needs it. It may
@@ -180,7 +180,7 @@ class ResumableOutput:
         with suppress(OSError):  # it contains what others have put there
             self.folder.rmdir()
 
-    def _write(self, path: Path, blocks: Iterable[bytes]):
+    def _write(self, path: Path, blocks: Iterable[bytes]) -> None:
         with atomic_write(path) as file, through_compression(file, path, "wb") as contents:
             for block in blocks:
                 contents.write(block)
@@ -196,7 +196,7 @@ class _Files:
         return (path.read_bytes() for path in self.paths)
 
 
-def _read(path: Path) -> dict:
+def _read(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf8"))
     except FileNotFoundError:

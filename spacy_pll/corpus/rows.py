@@ -66,7 +66,7 @@ class TextRows(BaseRows):
         """The columns that scoring adds."""
         return list(self.types)
 
-    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
+    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         scores = {name: table_value(doc, name, self.names) for name in self.columns}
         yield {self.column: doc.text, **record.fields, **scores}
 
@@ -93,7 +93,7 @@ class TokenRows(BaseRows):
     def columns(self) -> list[str]:
         return list(self.types)
 
-    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
+    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         groups, pieces = pieces_by_token(doc, self.names), (doc._.get(self.names.data) or {"pieces": []})["pieces"]
         for token in doc:
             if token.is_space:
@@ -138,7 +138,7 @@ class ListRows(TextRows):
         lists = {name: GenericAlias(list, (of_tokens[key],)) for name, key in self.token_columns.items()}
         return {**super().types, **lists}
 
-    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
+    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         tokens = list(self._of_tokens(number, doc, record._replace(fields={})))
         lists = {name: [token[key] for token in tokens] for name, key in self.token_columns.items()}
         scores = {name: table_value(doc, name, self.names) for name in super().types}
@@ -159,7 +159,7 @@ class ProdigyRows(BaseRows):
         """What scoring adds to `meta`."""
         return ["score", *self.names.columns.values(), *self.expected_of_text]
 
-    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict]:
+    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         meta = record.fields.get("meta", {})
         if not isinstance(meta, dict):
             meta = {"meta": meta}
@@ -183,7 +183,7 @@ def column_order(rows: TextRows | TokenRows, fields: list[str]) -> list[str]:
     return [*first, *(name for name in rows.columns if name not in first)]
 
 
-def check_columns(fields: list[str], added: list[str], source: str):
+def check_columns(fields: list[str], added: list[str], source: str) -> None:
     """Check that scoring overwrites no column of the input.
 
     fields (list[str]): The columns of the input, that of the texts included where the rows have it.

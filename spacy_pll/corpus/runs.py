@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -29,6 +29,9 @@ from .formats import Format, Rows, find_format
 from .readers import PARQUET, STANDARD_STREAM, InputError, Record, list_files, read_records, table_columns
 from .resumable import ResumableOutput
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
+
+if TYPE_CHECKING:
+    from .parquet.columns import InputColumns
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time.
@@ -89,7 +92,7 @@ class Run:
         nlp.max_length = self.max_length or nlp.max_length
         return nlp
 
-    def check(self, record: Record, output_format: type[Format], nlp: Language, rows: Rows):
+    def check(self, record: Record, output_format: type[Format], nlp: Language, rows: Rows) -> None:
         """RAISES (InputError): The row of this text could not be written, or the text is too long."""
         output_format.check(record, rows)
         if not self.skip_errors and isinstance(record.text, str) and len(record.text) > nlp.max_length:
@@ -107,12 +110,12 @@ class InputSummary(NamedTuple):
     digest: str
     schema: Any = None  # pyarrow.Schema: the types of all columns, if the output is Parquet
 
-    def manifest(self) -> dict:
+    def manifest(self) -> dict[str, Any]:
         """What the manifest says about it."""
         return {"texts": self.texts, "fields": self.fields, "digest": self.digest}
 
 
-def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False):
+def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> bool:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
     output_path (str): A file that ends in one of `FORMATS`.
@@ -196,14 +199,16 @@ def summarize_input(
     return InputSummary(n, list(fields), files_digest(files), columns and columns.schema(list(fields)))
 
 
-def _input_columns(files: list[Path], column: str):
+def _input_columns(files: list[Path], column: str) -> "InputColumns":
     from .parquet import columns, reader  # needs the extra `[parquet]`
 
     schemas = {str(f): reader.read_schema(f, str(f), column) if f.suffix.lower() == PARQUET else None for f in files}
     return columns.InputColumns(column, schemas)
 
 
-def make_manifest(input_: dict, settings: dict, model: str | None, nlp: Language, device: str) -> dict:
+def make_manifest(
+    input_: dict[str, Any], settings: dict[str, Any], model: str | None, nlp: Language, device: str
+) -> dict[str, Any]:
     """What the results of a run depend on.
 
     input_ (dict): Describes the input.
@@ -278,7 +283,7 @@ def score_records(
 
 def _score_to_parts(
     nlp: Language, records: Iterable[Record], n_texts: int, parts: ResumableOutput, output: Format, run: Run
-):
+) -> None:
     """Score what is not done in parts, and join all parts."""
     first = parts.done
     rest = islice(records, first, None)

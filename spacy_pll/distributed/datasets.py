@@ -127,7 +127,7 @@ def _summarize_records(
     return files, n, pa.schema({column: pa.string(), **{name: _type(own) for name, own in types.items()}}.items())
 
 
-def _add(types: dict[str, ColumnType | None], name: str, value, location: str):
+def _add(types: dict[str, ColumnType | None], name: str, value: object, location: str) -> None:
     try:
         if own := types.setdefault(name, ColumnType(name)):
             own.add(value, location)
@@ -184,5 +184,5 @@ def _tables(file: TextFile, corpus: CorpusFiles) -> Iterator[pa.Table]:
         yield pa.Table.from_pylist(rows, schema)
 
 
-def _as_text(value) -> str | None:
+def _as_text(value: object) -> str | None:
     return value if value is None or isinstance(value, str) else to_json(value)

@@ -35,7 +35,7 @@ def score_to_parquet(
     gpus_per_worker: float = 0,
     batch_size: int = 256,
     force: bool = False,
-):
+) -> None:
     """Score a corpus with a pool of workers, and write a folder of Parquet files with its manifest.
 
     input_path (str): See `summarize_files`.
@@ -96,7 +96,7 @@ def cluster(workers: int) -> Iterator[None]:
         ray.shutdown()
 
 
-def write_parquet(dataset: ray.data.Dataset, folder: Path):
+def write_parquet(dataset: ray.data.Dataset, folder: Path) -> None:
     """Write a dataset as a folder of Parquet files. The order of their names is the order of the rows.
 
     folder (Path): A folder in which all machines can write. It appears when it is complete. An existing folder is

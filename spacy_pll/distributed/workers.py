@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import ray.data
@@ -73,7 +74,7 @@ def annotate(
     )
 
 
-def _check_dataset(dataset: ray.data.Dataset, nlp: Language, column: str, id_column: str):
+def _check_dataset(dataset: ray.data.Dataset, nlp: Language, column: str, id_column: str) -> None:
     names = dataset.columns() or []
     for name in (column, id_column):
         if name not in names:
@@ -126,7 +127,7 @@ class Worker:
             batch = batch.append_column(pa.field(name, type_), pa.array([row.get(name) for row in rows], type_))
         return batch
 
-    def _row(self, outcome: Doc | TextError) -> dict:
+    def _row(self, outcome: Doc | TextError) -> dict[str, Any]:
         if isinstance(outcome, TextError):
             return {ERROR: str(outcome)}
         return next(self.rows(0, outcome, Record("", "", {})))

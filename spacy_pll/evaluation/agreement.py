@@ -60,7 +60,7 @@ def compare_scorers(
     batch_size: int = 64,
     bootstrap: int = 1000,
     seed: int = 0,
-    progress: Callable[[Iterable], Iterable] = lambda texts: texts,
+    progress: Callable[[Iterable[Any]], Iterable[Any]] = lambda texts: texts,
 ) -> dict[str, Any]:
     """Score texts with two pipelines, and compare their primary metrics.
 
@@ -88,7 +88,7 @@ def compare_scorers(
     return agreement.result(labels, seconds, bootstrap, seed)
 
 
-def batches(items: Iterable, size: int) -> Iterator[list]:
+def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     """Lists of so many items."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):

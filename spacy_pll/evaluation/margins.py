@@ -26,7 +26,7 @@ def compare_margins(
     batch_size: int = 64,
     bootstrap: int = 1000,
     seed: int = 0,
-    progress: Callable[[Iterable], Iterable] = lambda texts: texts,
+    progress: Callable[[Iterable[Any]], Iterable[Any]] = lambda texts: texts,
 ) -> dict[str, Any]:
     """Score texts exactly, and with each margin and spacing, and compare the primary metric. One model serves all.
 

@@ -11,7 +11,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def read_pairs(path: str, columns: Mapping[str, str | None] = BLIMP) -> list[Pai
     return pairs
 
 
-def _pair(row: dict, place: str, file_name: str, columns: Mapping[str, str | None]) -> Pair:
+def _pair(row: dict[str, Any], place: str, file_name: str, columns: Mapping[str, str | None]) -> Pair:
     return Pair(
         _sentence(row, place, columns, "good"),
         _sentence(row, place, columns, "bad"),
@@ -76,7 +76,7 @@ def _pair(row: dict, place: str, file_name: str, columns: Mapping[str, str | Non
     )
 
 
-def _sentence(row: dict, place: str, columns: Mapping[str, str | None], side: str) -> str:
+def _sentence(row: dict[str, Any], place: str, columns: Mapping[str, str | None], side: str) -> str:
     column = columns[side] or BLIMP[side]
     sentence = get_text(row, place, column, f"--{side}")
     if not sentence.strip():
@@ -84,7 +84,7 @@ def _sentence(row: dict, place: str, columns: Mapping[str, str | None], side: st
     return sentence
 
 
-def _group(row: dict, place: str, columns: Mapping[str, str | None], kind: str, default: str) -> str:
+def _group(row: dict[str, Any], place: str, columns: Mapping[str, str | None], kind: str, default: str) -> str:
     if columns[kind] is None and BLIMP[kind] not in row:
         return default
     return get_text(row, place, columns[kind] or BLIMP[kind], f"--{kind}")

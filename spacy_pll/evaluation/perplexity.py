@@ -36,7 +36,7 @@ class Corpus:
         unknown_id: int | None,
         windowed: bool,
         scores: dict[str, float],
-    ):
+    ) -> None:
         """Add the counts of one text. A text without a wordpiece is only counted as such.
 
         pieces_per_word (int array, shape (words,)): Number of wordpieces of each word.
@@ -105,7 +105,7 @@ def corpus_perplexity(
     batch_size: int = 512,
     n_process: int = 1,
     progress: Callable[[Iterable[Doc]], Iterable[Doc]] = iter,
-) -> dict:
+) -> dict[str, Any]:
     """The pseudo-perplexity of a corpus per wordpiece and per word, under each metric, and what was counted.
 
     nlp (Language): A pipeline with a `pll` component that has `keep_pieces` set.
@@ -144,7 +144,7 @@ def corpus_perplexity(
     }
 
 
-def _add_doc(corpus: Corpus, doc: Doc, scorer: PLLScorer):
+def _add_doc(corpus: Corpus, doc: Doc, scorer: PLLScorer) -> None:
     """Add the counts of a scored doc."""
     record = doc._.get(scorer.names.data)
     tokenizer = scorer.model.tokenizer

@@ -11,7 +11,7 @@ The weight is the one with the best word error rate, or BLEU, on a development s
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Measure(NamedTuple):
 
 def read_nbest(
     path: str, several_references: bool = False, added: Sequence[str] = ()
-) -> tuple[list[dict], list[NBest]]:
+) -> tuple[list[dict[str, Any]], list[NBest]]:
     """Read n-best lists from a .jsonl file.
 
     several_references (bool): Whether a list may have more than one reference.
@@ -71,7 +71,7 @@ def read_nbest(
     return rows, lists
 
 
-def _nbest(row: dict, place: str, several_references: bool) -> NBest:
+def _nbest(row: dict[str, Any], place: str, several_references: bool) -> NBest:
     hypotheses = row.get("hypotheses")
     if not isinstance(hypotheses, list) or not hypotheses:
         raise InputError(f"{place}: 'hypotheses' must be a list that is not empty. It is {hypotheses!r:.100}. {FORMAT}")
@@ -85,7 +85,7 @@ def _nbest(row: dict, place: str, several_references: bool) -> NBest:
     return NBest(texts, np.array(scores), _references(row, place, several_references))
 
 
-def _score(hypothesis: dict, where: str) -> float:
+def _score(hypothesis: dict[str, Any], where: str) -> float:
     score = hypothesis.get("score")
     try:
         finite = not isinstance(score, bool) and isinstance(score, int | float) and math.isfinite(score)
@@ -98,7 +98,7 @@ def _score(hypothesis: dict, where: str) -> float:
     return float(score)  # type: ignore[arg-type]
 
 
-def _references(row: dict, place: str, several: bool) -> list[str]:
+def _references(row: dict[str, Any], place: str, several: bool) -> list[str]:
     """The texts of `reference` (one text) or `references` (a list). None where both are absent or null."""
     if row.get("reference") is not None and row.get("references") is not None:
         raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
@@ -270,12 +270,12 @@ class ReferencedLists(NamedTuple):
 
 
 def rescored_rows(
-    rows: Sequence[dict],
+    rows: Sequence[dict[str, Any]],
     lists: Sequence[NBest],
     plls: Sequence[np.ndarray],
     scores: dict[str, TextScore],
     weight: float,
-) -> Iterator[dict]:
+) -> Iterator[dict[str, Any]]:
     """The rows with their hypotheses reranked. Each hypothesis also gets its `pll`, `pieces` and total, `rescored`."""
     for row, nbest, pll in zip(rows, lists, plls, strict=True):
         total = interpolate(nbest.first_pass, pll, weight)

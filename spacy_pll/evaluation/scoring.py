@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -28,7 +28,7 @@ def score_distinct(
     names: Names,
     texts: Iterable[str],
     batch_size: int = 512,
-    progress: Callable[[Iterator, int], Iterable] = lambda scores, total: scores,
+    progress: Callable[[Iterator[Any], int], Iterable[Any]] = lambda scores, total: scores,
     n_process: int = 1,
 ) -> dict[str, TextScore]:
     """Score each distinct text once.

@@ -1,5 +1,7 @@
 """The registered architectures: what the `model` block of a pipeline's config names."""
 
+from typing import Any
+
 from spacy.util import SimpleFrozenDict, registry
 
 from .causal import CausalLanguageModel, LeadingSpace
@@ -10,8 +12,8 @@ from .masked import MaskedLanguageModel
 def MaskedLM(
     name: str | None = None,
     revision: str = "main",
-    tokenizer_config: dict = SimpleFrozenDict(),  # noqa: B008
-    transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
+    tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+    transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
     mixed_precision: bool = False,
 ) -> "MaskedLanguageModel":
     """A masked language model of Hugging Face transformers.
@@ -32,8 +34,8 @@ def MaskedLM(
 def CausalLM(
     name: str,
     revision: str = "main",
-    tokenizer_config: dict = SimpleFrozenDict(),  # noqa: B008
-    transformer_config: dict = SimpleFrozenDict(),  # noqa: B008
+    tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+    transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
     mixed_precision: bool = False,
     leading_space: LeadingSpace = "word",
 ) -> "CausalLanguageModel":

@@ -74,7 +74,7 @@ class TransformerLanguageModel:
 
     kind: str  # what a metric's `model_kind` must be
     auto_class: Any  # the class of transformers that loads it
-    configs: Mapping  # the configurations for which there is such a class
+    configs: Mapping[Any, Any]  # the configurations for which there is such a class
     shift: int  # how many positions before a piece the model predicts it
     sees_both_sides: bool  # whether that prediction depends on the pieces that follow
     example: str  # a well-known model of this kind, for messages
@@ -83,8 +83,8 @@ class TransformerLanguageModel:
         self,
         name: str | None,
         revision: str = "main",
-        tokenizer_config: Mapping | None = None,
-        transformer_config: Mapping | None = None,
+        tokenizer_config: Mapping[str, Any] | None = None,
+        transformer_config: Mapping[str, Any] | None = None,
         mixed_precision: bool = False,
     ):
         self.name = name
@@ -175,7 +175,9 @@ class TransformerLanguageModel:
         assert self.loaded is not None
         return self.loaded
 
-    def _load(self, source: str, revision: str | None, tokenizer_config: dict, transformer_config: dict) -> None:
+    def _load(
+        self, source: str, revision: str | None, tokenizer_config: dict[str, Any], transformer_config: dict[str, Any]
+    ) -> None:
         self.languages = card_languages(source, revision)
         one_thread_after_fork()
         checkpoint = read_checkpoint(

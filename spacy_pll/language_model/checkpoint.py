@@ -49,8 +49,8 @@ def read_checkpoint(
     check: Callable[[Any, PreTrainedTokenizerBase, str], None],
     *,
     revision: str | None,
-    tokenizer_config: dict,
-    transformer_config: dict,
+    tokenizer_config: dict[str, Any],
+    transformer_config: dict[str, Any],
 ) -> Checkpoint:
     """Read tokenizer and model, and check that they are whole, trained and of the right kind.
 
@@ -135,7 +135,7 @@ def _dtype_of(config: Any) -> torch.dtype:
 
 def _in_dtype(weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
     """Tensors in a dtype, those excepted that it cannot represent exactly. Tensors that are tied stay so."""
-    cast: dict[tuple, torch.Tensor] = {}
+    cast: dict[tuple[Any, ...], torch.Tensor] = {}
 
     def in_dtype(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.dtype != torch.float32:

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from transformers import MODEL_FOR_MASKED_LM_MAPPING, PreTrainedModel, PreTrainedTokenizerBase
 
 
-def check_no_remote_code(**settings: dict | None) -> None:
+def check_no_remote_code(**settings: dict[str, Any] | None) -> None:
     """RAISES (ValueError): A setting asks to run code that comes with a model."""
     for setting, config in settings.items():
         if "trust_remote_code" in (config or {}):

@@ -118,7 +118,7 @@ class Forward:
         finally:
             self.mixed_precision = mixed_precision
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_onednn": None}
 
     @property
@@ -219,7 +219,7 @@ class Forward:
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 
-    def _arithmetic(self) -> AbstractContextManager:
+    def _arithmetic(self) -> AbstractContextManager[None]:
         """The context in which the model's matrix products are computed."""
         if self.mixed_precision:
             half = self.device.type == "cuda" and not torch.cuda.is_bf16_supported()
@@ -230,7 +230,7 @@ class Forward:
             return self._onednn
         return nullcontext()
 
-    def _rounding(self) -> AbstractContextManager:
+    def _rounding(self) -> AbstractContextManager[None]:
         """Keep the kernels few that oneDNN compiles for bfloat16 on a CPU."""
         return RoundedLinear() if self.mixed_precision and self.device.type == "cpu" else nullcontext()
 
@@ -258,20 +258,20 @@ class Forward:
         targets = _targets.get()
         return targets if targets is not None and targets.forward is self else None
 
-    def _narrow_input(self, module: Any, args: tuple) -> tuple | None:
+    def _narrow_input(self, module: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if (targets := self._own_targets()) is None:
             return None
         targets.shape[:] = args[0].shape
         return args[0][targets.row, targets.position][None], *args[1:]
 
-    def _widen_output(self, module: Any, args: tuple, output: torch.Tensor) -> torch.Tensor | None:
+    def _widen_output(self, module: Any, args: tuple[Any, ...], output: torch.Tensor) -> torch.Tensor | None:
         if (targets := self._own_targets()) is None:
             return None
         full = output.new_zeros(*targets.shape[:-1], output.shape[-1])
         full[targets.row, targets.position] = output[0]
         return full
 
-    def _narrow_output(self, module: Any, args: tuple, output: Any) -> Any:
+    def _narrow_output(self, module: Any, args: tuple[Any, ...], output: Any) -> Any:
         """Keep a module's hidden states, its first output, at the targets only."""
         if (targets := self._own_targets()) is None:
             return None

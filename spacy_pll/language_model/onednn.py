@@ -9,6 +9,7 @@ is 1.3 to 1.8 times as fast (benchmarks/README.md). Both add in float32; sums di
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.nn.functional import linear, pad
@@ -62,7 +63,7 @@ class RoundedLinear(TorchFunctionMode):
     For bfloat16, which PyTorch hands to oneDNN on a CPU.
     """
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function is linear and args and args[0].numel():
             return in_whole_rows(args[0], lambda rows: linear(rows, *args[1:], **(kwargs or {})))
         return function(*args, **(kwargs or {}))
@@ -81,7 +82,7 @@ class OneDNNLinear(TorchFunctionMode):
             weights = [layer.weight for layer in linear_layers if layer.weight.dtype == torch.float32]
             self._copies = {weight: weight.detach().to_mkldnn() for weight in weights}
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function is linear and len(args) == 3 and args[1] in self._copies and args[0].numel():
             weight, bias = self._copies[args[1]], args[2]
             # Unlike `mkldnn_linear`, it needs no copies of the rows into oneDNN's layout and back.

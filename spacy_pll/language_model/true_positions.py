@@ -56,23 +56,23 @@ def set_hooks(model: PreTrainedModel) -> None:
             module.compute_position_bias = partial(_position_bias, module)
 
 
-def _absolute(first: int, module: torch.nn.Module, args: tuple) -> tuple | None:
+def _absolute(first: int, module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     true = _true.get()
     return None if true is None else (true + first,)
 
 
-def _one_position(module: torch.nn.Module, args: tuple) -> tuple | None:
+def _one_position(module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """A pass with groups may have more ids than the table has positions."""
     return None if _true.get() is None else (torch.Size([1, 1]), *args[1:])
 
 
-def _sinusoidal(module: Any, args: tuple, output: torch.Tensor) -> torch.Tensor | None:
+def _sinusoidal(module: Any, args: tuple[Any, ...], output: torch.Tensor) -> torch.Tensor | None:
     true = _true.get()
     # The model takes one list of positions for all rows.
     return None if true is None else module.weight[true[0] if len(true) == 1 else true]
 
 
-def _rotary(module: Any, args: tuple, output: tuple) -> tuple | None:
+def _rotary(module: Any, args: tuple[Any, ...], output: tuple[Any, ...]) -> tuple[Any, ...] | None:
     true = _true.get()
     if true is None:
         return None

@@ -51,7 +51,7 @@ class Progress:
 class TunedForward(Forward):
     """Forward passes with gradients, which oneDNN's products do not have."""
 
-    def _arithmetic(self) -> AbstractContextManager:
+    def _arithmetic(self) -> AbstractContextManager[None]:
         return super()._arithmetic() if self.mixed_precision else nullcontext()
 
 

@@ -150,7 +150,7 @@ def _fragment(articles: Iterable[str], view: View) -> str:
     return f'<div class="pll-viz tex2jax_ignore mathjax_ignore">{style}{_legend(view)}{"".join(articles)}</div>'
 
 
-def _page(title: str, articles: Iterable[str], view: View, **details) -> Iterator[str]:
+def _page(title: str, articles: Iterable[str], view: View, **details: object) -> Iterator[str]:
     """The parts of a whole page.
 
     details: More of what `page.html` asks for.

@@ -8,7 +8,7 @@ VMIN = -20.0
 N_STEPS = 10
 
 
-def check_vmin(vmin: float):
+def check_vmin(vmin: float) -> None:
     """RAISES (ValueError): No scale ends at this score."""
     if not (math.isfinite(vmin) and vmin < 0):
         raise ValueError(

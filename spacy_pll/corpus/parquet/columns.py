@@ -50,12 +50,12 @@ class ColumnType:
         self.keys: tuple[dict[str, ColumnType], str] | None = None  # of objects
         self.exact = True  # all whole numbers can be held by a float64
 
-    def add_type(self, type_: pa.DataType, where: str):
+    def add_type(self, type_: pa.DataType, where: str) -> None:
         """Note the type of a Parquet column."""
         self.found.setdefault(type_, where)
         self.exact &= not is_.is_integer(type_)
 
-    def add(self, value: Any, where: str):
+    def add(self, value: Any, where: str) -> None:
         """Note a value of JSON.
 
         RAISES (InputError): Arrow has no type for it.
@@ -79,7 +79,7 @@ class ColumnType:
             elif isinstance(value, str):
                 check_utf8(value, where, self.name)
 
-    def _check_whole_number(self, value: int, where: str):
+    def _check_whole_number(self, value: int, where: str) -> None:
         self.exact &= abs(value) <= EXACT_IN_FLOAT64
         if not -(2**63) <= value < 2**63:
             raise InputError(
@@ -137,7 +137,7 @@ class InputColumns:
     def _of(self, name: str) -> ColumnType:
         return self.types.setdefault(name, ColumnType(name))
 
-    def add(self, record: Record):
+    def add(self, record: Record) -> None:
         """Note the fields of a record. Those of a Parquet file are Arrow's scalars, whose types are known."""
         for name, value in record.fields.items():
             if not isinstance(value, pa.Scalar):
@@ -179,7 +179,7 @@ def output_schema(names: Iterable[str], schema: pa.Schema, added: dict[str, Any]
     return pa.schema(fields, metadata)
 
 
-def _output_features(names: Iterable[str], metadata: bytes | None, added: dict[str, Any]) -> dict | None:
+def _output_features(names: Iterable[str], metadata: bytes | None, added: dict[str, Any]) -> dict[str, Any] | None:
     """The features that the package `datasets` keeps in the metadata, such as the names of labels, with those of the
     columns that are added. None if not all are known: then it takes them from the types of the columns."""
     try:
@@ -189,7 +189,7 @@ def _output_features(names: Iterable[str], metadata: bytes | None, added: dict[s
         return None
 
 
-def _feature(type_: Any) -> dict:
+def _feature(type_: Any) -> dict[str, Any]:
     """A Python type as a feature of `datasets`. All of its versions read "Sequence"."""
     if get_origin(type_) is list:
         return {"feature": _feature(*get_args(type_)), "_type": "Sequence"}

@@ -46,7 +46,7 @@ def read_schema(file: Any, name: str, column: str) -> pa.Schema:
         return parquet.schema_arrow
 
 
-def check_text_column(schema: pa.Schema, name: str, column: str):
+def check_text_column(schema: pa.Schema, name: str, column: str) -> None:
     """RAISES (InputError): There is no such column, or it holds no text."""
     if column not in schema.names:
         raise InputError(
@@ -79,7 +79,7 @@ def read_records(file: IO[bytes], name: str, column: str, typed: bool = False) -
                 yield Record(location, get_text({column: text}, location, column), dict(zip(values, row)))
 
 
-def read_rows(file: IO[bytes], name: str) -> Iterator[tuple[str, dict]]:
+def read_rows(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows with all their columns, as values that JSON has, each with its location."""
     with open_parquet(file, name) as parquet:
         for first, batch in read_batches(parquet):
@@ -98,7 +98,7 @@ def read_batches(parquet: pq.ParquetFile) -> Iterator[tuple[int, pa.RecordBatch]
             first += len(batch)
 
 
-def _decoded(array: pa.Array, name: str, first: int, column: str) -> list:
+def _decoded(array: pa.Array, name: str, first: int, column: str) -> list[Any]:
     """The values of a column as JSON has them.
 
     RAISES (InputError): A string is not valid UTF-8; the message gives its row.
@@ -117,7 +117,7 @@ def _decoded(array: pa.Array, name: str, first: int, column: str) -> list:
         raise
 
 
-def json_values(array: pa.Array) -> list:
+def json_values(array: pa.Array) -> list[Any]:
     """The values of an array as JSON has them.
 
     Dates, times and decimals become strings (ISO 8601), durations whole numbers of their unit, bytes Base64, NaN and

@@ -30,7 +30,7 @@ class ParquetTable:
         self.schema = output_schema(column_order(rows, self.fields), schema, rows.types)
 
     @staticmethod
-    def check(record: Record, rows: Any):
+    def check(record: Record, rows: Any) -> None:
         """As for the other formats. Arrow's scalars come from a Parquet file, so they can be written to one."""
         check_fields({k: v for k, v in record.fields.items() if not isinstance(v, pa.Scalar)}, record.location)
 
@@ -48,7 +48,7 @@ class ParquetTable:
         yield from sink.take()
 
     def _table(self, batch: list[ScoredText]) -> pa.Table:
-        made: dict[str, list] = {name: [] for name in self.schema.names if name not in self.fields}
+        made: dict[str, list[Any]] = {name: [] for name in self.schema.names if name not in self.fields}
         copied: dict[str, list[pa.Array]] = {name: [] for name in self.fields}
         for text in batch:
             rows = list(self.rows(text.number, text.doc, text.record))
