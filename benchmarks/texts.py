@@ -6,10 +6,13 @@ Texts are short (sentences of BLiMP), medium (sentences of Brown) or long (sente
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
-from spacy_pll.evaluation import published_texts
 from spacy_pll.evaluation.minimal_pairs import first_pairs, read_pairs
+
+sys.path.append(str(Path(__file__).parents[1]))  # of the project's scripts
+from scripts.paper import published_texts  # noqa: E402
 
 VARIABLE = "SPACY_PLL_DATA"
 PARADIGMS = 67

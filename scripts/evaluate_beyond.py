@@ -22,13 +22,13 @@ import spacy
 from markdown_tables import print_table, replace_tables
 from paper.correlation import pearson
 from paper.data import CONTEXTS, lower_case_words
+from paper.published_texts import brown_paragraphs, read_brown, read_eventsadapt
 from scipy.stats import bootstrap
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import registry
 
 from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
-from spacy_pll.evaluation.published_texts import brown_paragraphs, read_brown, read_eventsadapt
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, some_orders
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 from spacy_pll.scoring.plans import make_plans

@@ -28,12 +28,7 @@ from evaluate_beyond import (
     with_interval,
 )
 from markdown_tables import Rows, print_table, replace_tables
-from spacy.language import Language
-from spacy.tokens import Doc
-from training_data import is_held_out, read_lines
-
-from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
-from spacy_pll.evaluation.published_texts import (
+from paper.published_texts import (
     BLIMP_PATH,
     BROWN_PATH,
     EVENTSADAPT_PATH,
@@ -43,6 +38,11 @@ from spacy_pll.evaluation.published_texts import (
     read_brown,
     read_eventsadapt,
 )
+from spacy.language import Language
+from spacy.tokens import Doc
+from training_data import is_held_out, read_lines
+
+from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 
 EXACT = "exact"

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 from markdown_tables import print_table, replace_tables
+from paper.published_texts import kauf_ivanova_sentences, read_brown
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_pll.evaluation.published_texts import kauf_ivanova_sentences, read_brown
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 N_NEIGHBOURS = 50  # words that stand nearest to a word when all are sorted by frequency

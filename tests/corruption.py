@@ -4,7 +4,7 @@ import json
 import random
 from pathlib import Path
 
-from spacy_pll.evaluation.published_texts import join_words, read_brown
+from scripts.paper.published_texts import join_words, read_brown
 
 
 def brown_sentences(archive: Path, n: int, seed: int = 0, words: tuple[int, int] = (6, 14)) -> list[str]:

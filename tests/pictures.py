@@ -15,8 +15,8 @@ import numpy as np
 import spacy
 from PIL import Image
 
+from scripts.paper.published_texts import kauf_ivanova_sentences, read_brown
 from spacy_pll import compare, visualize
-from spacy_pll.evaluation.published_texts import kauf_ivanova_sentences, read_brown
 from spacy_pll.scoring.groups import near_positions
 
 from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from spacy_pll.cli.errors import shown_errors
 from spacy_pll.evaluation.minimal_pairs import ENDINGS
-from spacy_pll.evaluation.published_texts import BLIMP_PATH, data_sets_folder
 
 from .files import sha256, write_whole
+from .published_texts import BLIMP_PATH, data_sets_folder
 
 SUMS = Path(__file__).parent / "assets.sha256"
 

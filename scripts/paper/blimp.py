@@ -8,11 +8,11 @@ from pathlib import Path
 
 from spacy_pll.cli.errors import shown_errors
 from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, outcomes
-from spacy_pll.evaluation.published_texts import BLIMP_PATH
 
 from .data import BLIMP, PHENOMENA, read_blimp
 from .names import METRIC_COLOURS, METRIC_TITLES, published, score_name
 from .output import analysis
+from .published_texts import BLIMP_PATH
 from .scores import Scores
 
 ABOUT = """BLiMP (Warstadt et al. 2020) has 67 paradigms of 1,000 pairs, each a grammatical sentence and one that

@@ -5,7 +5,8 @@ from pathlib import Path
 from spacy_pll.corpus.readers import InputError
 from spacy_pll.evaluation.minimal_pairs import BLIMP as BLIMP_COLUMNS
 from spacy_pll.evaluation.minimal_pairs import Pair, read_pairs, sample_pairs
-from spacy_pll.evaluation.published_texts import (
+
+from .published_texts import (
     BROWN_PATH,
     EVENTSADAPT_PATH,
     LIBRISPEECH_PATH,

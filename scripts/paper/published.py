@@ -26,7 +26,6 @@ from spacy.language import Language
 from spacy_pll.cli.errors import fail, shown_errors
 from spacy_pll.corpus.readers import InputError
 from spacy_pll.evaluation.minimal_pairs import Pair, group_by_paradigm
-from spacy_pll.evaluation.published_texts import BLIMP_PATH
 from spacy_pll.evaluation.scoring import score_distinct
 from spacy_pll.metrics import sentence_l2r
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
@@ -36,6 +35,7 @@ from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from .data import read_blimp
 from .names import MASKED_METRICS, split_list
+from .published_texts import BLIMP_PATH
 
 HERE = Path(__file__).parent
 SENTENCES = "eventsadapt_published.csv"

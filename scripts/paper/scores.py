@@ -26,12 +26,12 @@ from spacy.vocab import Vocab
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
 from spacy_pll.cli.errors import shown_errors
-from spacy_pll.evaluation.published_texts import BLIMP_PATH
 from spacy_pll.pipelines import describe_model
 
 from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, METRICS, file_name, model_title, split_list
+from .published_texts import BLIMP_PATH
 
 INDEX = "index.json"
 # To be raised when what is stored with the docs changes.

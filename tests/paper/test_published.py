@@ -17,7 +17,7 @@ from scripts.paper import published
 from scripts.paper.data import read_blimp, read_dataset
 from scripts.paper.names import MASKED_METRICS
 from scripts.paper.names import published as published_table
-from spacy_pll.evaluation.published_texts import data_sets_folder
+from scripts.paper.published_texts import data_sets_folder
 
 from ..conftest import data_folder, get_tokenizer
 from ..reference import load_model, log_probabilities, read, score

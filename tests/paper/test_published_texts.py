@@ -3,8 +3,7 @@ import zipfile
 
 import pytest
 
-from spacy_pll.corpus.readers import InputError
-from spacy_pll.evaluation.published_texts import (
+from scripts.paper.published_texts import (
     BROWN_PATH,
     EVENTSADAPT_PATH,
     brown_paragraphs,
@@ -15,6 +14,7 @@ from spacy_pll.evaluation.published_texts import (
     read_eventsadapt,
     read_librispeech,
 )
+from spacy_pll.corpus.readers import InputError
 
 from ..conftest import data_folder, get_tokenizer
 
