@@ -8,6 +8,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 # The models are tiny, and each core has a process of tests: a second thread would cost more than it brings.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import catalogue  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import spacy  # noqa: E402
@@ -183,6 +184,12 @@ def make_nlp(model_folder):
 def scores(doc, name="pll"):
     """The attribute `name` of each token; NaN where it is None."""
     return np.array([token._.get(name) for token in doc], dtype=float)
+
+
+@pytest.fixture
+def add_metric(monkeypatch):
+    """add_metric(name, function): register a metric for one test. Others list all there is."""
+    return lambda name, function: monkeypatch.setitem(catalogue.REGISTRY, ("spacy", "pll_metrics", name), function)
 
 
 @pytest.fixture

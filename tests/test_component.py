@@ -187,18 +187,18 @@ def test_a_model_of_another_package(make_nlp):
         spacy.blank("en").add_pipe("pll", config={"model": model})
 
 
-def test_a_metric_that_the_model_cannot_serve(make_nlp):
+def test_a_metric_that_the_model_cannot_serve(make_nlp, add_metric):
     def left_to_right(word):
         raise AssertionError("never asked")
 
     left_to_right.model_kind = "causal"
-    spacy.registry.pll_metrics.register("left_to_right", func=left_to_right)
+    add_metric("left_to_right", left_to_right)
     with pytest.raises(ValueError, match="'left_to_right' needs a causal language model.*is a masked one.*word_l2r"):
         make_nlp(metrics=["left_to_right"])
 
 
-def test_a_metric_whose_attribute_would_be_another_ones(make_nlp):
-    spacy.registry.pll_metrics.register("pieces", func=get_metric("original"))
+def test_a_metric_whose_attribute_would_be_another_ones(make_nlp, add_metric):
+    add_metric("pieces", get_metric("original"))
     with pytest.raises(ValueError, match="'pll_pieces' would have two meanings"):
         make_nlp(metrics=["word_l2r", "pieces"])
 

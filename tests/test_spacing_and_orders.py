@@ -5,7 +5,6 @@ import random
 import numpy as np
 import pytest
 import spacy
-from spacy.util import registry
 
 from spacy_pll.metrics import MAX_EXACT, MaskRows
 from spacy_pll.scoring.wordpieces import WORDS
@@ -105,12 +104,12 @@ def test_settings_that_cannot_be(make_nlp):
         make_nlp(mask_spacing=8, metrics=["word_l2r", "sentence_l2r"])
 
 
-def test_a_metric_of_another_package_that_masks_across_words_is_refused_with_the_first_text(make_nlp):
+def test_a_metric_of_another_package_that_masks_across_words_is_refused_with_the_first_text(make_nlp, add_metric):
     def blocks(word):
         n = len(word)
         return MaskRows(np.arange(n), np.arange(n)[:, None] // 3 == np.arange(n) // 3, np.ones(n))
 
-    registry.pll_metrics.register("blocks_for_test", func=blocks)
+    add_metric("blocks_for_test", blocks)
     nlp = make_nlp(mask_spacing=8, metrics=["blocks_for_test"])
     with pytest.raises(ValueError, match="'blocks' does not mask each scored piece.*Set `mask_spacing` to null"):
         nlp(SENTENCES[0])
