@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ..analysis.visualize.agreement import agreement_page, agreement_tables
+from ..analysis.visualize.margins import margin_tables, margins_page
 from ..corpus.files import check_output, write_json, write_text
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
 from ..evaluation.agreement import compare_scorers
-from ..evaluation.agreement_page import agreement_page, agreement_tables
 from ..evaluation.margins import AT_LEAST, compare_margins
-from ..evaluation.margins_page import margin_tables, margins_page
 from ..pipelines import FROM_TEXT, make_pipeline, parse_settings
 from .errors import shown_errors
 from .options import BatchSizeOption, ColumnOption, ForceOption, parse_numbers

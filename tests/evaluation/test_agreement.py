@@ -6,8 +6,8 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_pll.analysis.visualize.agreement import agreement_page, agreement_tables
 from spacy_pll.evaluation.agreement import compare_scorers, deciles, histogram, level_agreement
-from spacy_pll.evaluation.agreement_page import agreement_page, agreement_tables
 from spacy_pll.pipelines import PipelineSettings, parse_settings
 
 from ..conftest import PARAGRAPH, SENTENCES

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from spacy_pll.analysis.visualize.margins import margin_tables, margins_page
 from spacy_pll.evaluation.agreement import compare_scorers
 from spacy_pll.evaluation.margins import compare_margins
-from spacy_pll.evaluation.margins_page import margin_tables, margins_page
 from spacy_pll.pipelines import get_scorer, vary_scorer
 
 from ..conftest import PARAGRAPH, SENTENCES

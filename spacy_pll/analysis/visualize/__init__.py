@@ -3,6 +3,7 @@
 Scores are natural logarithms throughout; surprisal, -log2 of the probability, is in bits.
 
 `style.css` has the colours and the layout of scored text; `page.html`, `page_frame.css` and `page.js` make whole pages.
+`agreement` and `margins` are the pages and tables of `pll agree`.
 """
 
 from .html import View, page_parts, render, render_comparison, render_continuations

@@ -5,12 +5,9 @@ Whatever comes from a text, a model or a caller is escaped: here by `escape`, in
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from jinja2 import Environment, Template
 from spacy import displacy
 from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
@@ -19,6 +16,7 @@ from ...attributes.names import Names, select_columns
 from ...attributes.registration import find_names
 from ...attributes.values import exp_or_inf, table_value
 from .expected import expected_html, expected_text, has_expected
+from .page_files import page_template, read_file
 from .pieces import Piece, get_pieces
 from .scale import VMIN, check_vmin, colour_step, step_starts
 from .text import (
@@ -156,25 +154,14 @@ def _page(title: str, articles: Iterable[str], view: View, **details: object) ->
     details: More of what `page.html` asks for.
     """
     check_vmin(view.vmin)
-    style = _style(view) + _read("page_frame.css")
-    return _page_template().generate(
-        title=title, articles=articles, style=style, script=_read("page.js"), legend=_legend(view), **details
+    style = _style(view) + read_file("page_frame.css")
+    return page_template("page.html").generate(
+        title=title, articles=articles, style=style, script=read_file("page.js"), legend=_legend(view), **details
     )
 
 
 def _style(view: View) -> str:
-    return _read("style.css") + (_read("expected.css") if view.expected else "")
-
-
-@cache
-def _page_template() -> Template:
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    return environment.from_string(_read("page.html"))
-
-
-@cache
-def _read(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf8")
+    return read_file("style.css") + (read_file("expected.css") if view.expected else "")
 
 
 def _display(html: str, jupyter: bool | None) -> str | None:

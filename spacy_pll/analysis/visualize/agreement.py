@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any, Literal
 
-from jinja2 import Environment
 from wasabi import table
+
+from .page_files import page_template, read_file
 
 LEVEL_COLUMNS = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
 # The corner of the plots' lower left, and their width, in the units of the page's drawings.
@@ -125,12 +125,11 @@ def render_page(
     results (Sequence[dict[str, Any]]): What `compare_scorers` returns.
     overview (Optional[dict[str, Any]]): The `header`, `rows` and `conclusions` that stand above several comparisons.
     """
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    template = environment.from_string(files(__package__).joinpath("agreement.html").read_text(encoding="utf8"))
-    styles = files("spacy_pll.analysis.visualize")
-    style = "".join(styles.joinpath(name).read_text(encoding="utf8") for name in ("style.css", "page_frame.css"))
+    style = read_file("style.css") + read_file("page_frame.css")
     comparisons = [_page_parts(result) for result in results]
-    return template.render(title=title, about=about, style=style, overview=overview, comparisons=comparisons)
+    return page_template("agreement.html").render(
+        title=title, about=about, style=style, overview=overview, comparisons=comparisons
+    )
 
 
 def _page_parts(result: dict[str, Any]) -> dict[str, Any]:

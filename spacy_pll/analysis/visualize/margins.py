@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .agreement_page import interval, render_page, shown, text_table
+from .agreement import interval, render_page, shown, text_table
 
 HEADER = (
     "scores",
