@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 
@@ -185,8 +186,14 @@ def _finite(value: Any) -> Any:
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write a table with a header. All rows have the same keys as the first row."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
-    writer.writeheader()
+    columns = list(rows[0])
+    write_text(path, [to_csv([dict(zip(columns, columns)), *rows], columns)])
+
+
+def to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str = ",") -> str:
+    """Rows of a table as every command writes them, one per line, without a header."""
+    lines: list[str] = []
+    # Python quotes a carriage return only if its own lines end in one, and does not read it back unquoted.
+    writer = csv.DictWriter(SimpleNamespace(write=lines.append), columns, delimiter=delimiter, lineterminator="\r\n")
     writer.writerows(rows)
-    write_text(path, [text.getvalue()])
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)

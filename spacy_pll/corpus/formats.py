@@ -1,7 +1,5 @@
 """The formats of output files: from scored texts to the bytes of each part, and from parts to the whole file."""
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -13,7 +11,7 @@ import numpy as np
 from spacy.tokens import DocBin
 
 from .fields import check_fields
-from .files import to_json
+from .files import to_csv, to_json
 from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, Record, format_of
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns, column_order
 
@@ -114,9 +112,7 @@ class CsvTable(JsonLines):
             yield self._encoded({name: _cell(value) for name, value in row.items()} for row in rows)
 
     def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
-        buffer = io.StringIO()
-        csv.DictWriter(buffer, self.header, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
-        return buffer.getvalue().encode("utf8")
+        return to_csv(rows, self.header, self.delimiter).encode("utf8")
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         yield self._encoded([dict(zip(self.header, self.header))])

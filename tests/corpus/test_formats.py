@@ -2,11 +2,15 @@ import csv
 import io
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from hypothesis import example, given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
@@ -16,13 +20,16 @@ from spacy_pll.corpus.formats import (
     JsonLines,
     ProdigyTasks,
     SpacyDocs,
+    TsvTable,
     find_format,
     relative_ranks,
 )
-from spacy_pll.corpus.readers import FIELDS, InputError, Record
+from spacy_pll.corpus.readers import FIELDS, InputError, Record, read_csv_rows
 from spacy_pll.corpus.rows import ProdigyRows, ScoredText, TextRows, TokenRows
 
 NAMES = Names("pll", ["word_l2r"])
+# Python 3.10 reads no table with a null character.
+any_text = st.text(st.characters(codec="utf-8", exclude_characters="\0" if sys.version_info < (3, 11) else ""))
 
 
 @pytest.fixture
@@ -58,6 +65,23 @@ def test_a_csv_table_has_one_header_and_a_column_for_each_field(scored):
     rows = list(csv.reader(io.StringIO(table)))
     assert rows[0] == ["text", "n", "pll", "pll_pieces", "pppl"]
     assert [row[:4] for row in rows[1:]] == [["A cat", "1", "-3.0", "2"], ["A dog", "", "-6.0", "2"], ["", "", "", ""]]
+
+
+@pytest.mark.parametrize("table", [CsvTable, TsvTable])
+@given(
+    text=any_text,
+    other=any_text,
+    name=any_text.filter(lambda name: name not in ("text", *TextRows("text", NAMES).columns)),
+)
+@example(text="a\rb", other="\r", name="\r")
+def test_any_text_in_a_table_is_read_back(table, text, other, name):
+    rows, vocab = TextRows("text", NAMES), Vocab()
+    texts = [text, other, text + "\r\n", "\r" + other]
+    docs = [Doc(vocab, words=[text] * bool(text), spaces=[False] * bool(text)) for text in texts]
+    scored = [ScoredText(i, doc, Record("", "", {name: other}), 0) for i, doc in enumerate(docs)]
+    data = whole_file(table(rows, [name]), scored)
+    read = [row for _, row in read_csv_rows(io.BytesIO(data), "out", table.delimiter)]
+    assert [(row["text"], row[name]) for row in read] == [(text, other) for text in texts]
 
 
 def test_docs_keep_scores_and_fields(scored):
