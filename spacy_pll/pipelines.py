@@ -177,9 +177,7 @@ def is_spacy_pipeline(model: str) -> bool:
 
 def _load_saved(pipeline: str, component: str | None, overrides: dict[str, Any], precision: str | None) -> Language:
     """A saved pipeline with one `pll` component, some settings of which are replaced."""
-    folder = get_package_path(pipeline) if is_package(pipeline) else Path(pipeline)
-    config_path = next(path for pattern in ("config.cfg", "*/config.cfg") for path in folder.glob(pattern))
-    saved = load_config(config_path)
+    saved = load_config(_config_path(pipeline))
     components = saved["components"]
     names = [name for name, block in components.items() if block.get("factory") == "pll"]
     if not names:
@@ -201,6 +199,26 @@ def _load_saved(pipeline: str, component: str | None, overrides: dict[str, Any],
     if chosen in nlp.disabled:
         nlp.enable_pipe(chosen)
     return nlp
+
+
+def _config_path(pipeline: str) -> Path:
+    """The config of a saved pipeline.
+
+    RAISES (ValueError): The name is that of an installed package which is no pipeline.
+    """
+    try:
+        folder = get_package_path(pipeline) if is_package(pipeline) else Path(pipeline)
+        found = [path for pattern in ("config.cfg", "*/config.cfg") for path in folder.glob(pattern)]
+    except ModuleNotFoundError as error:
+        if error.name != pipeline:
+            raise
+        found = []  # the package's module has another name, which a pipeline's never has
+    if not found:
+        raise ValueError(
+            f"{pipeline!r} is an installed Python package, version {get_package_version(pipeline)}, that has no spaCy "
+            f"pipeline. If you mean a folder, type ./{pipeline}; a model on the hub, its whole name, OWNER/{pipeline}."
+        )
+    return found[0]
 
 
 def get_scorer(nlp: Language) -> PLLScorer:

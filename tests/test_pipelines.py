@@ -14,6 +14,7 @@ from spacy.tokens import DocBin, Token
 from typer.testing import CliRunner
 
 from spacy_pll import compare, to_dataframe
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.visualize import render
 
 from .conftest import PARAGRAPH, SENTENCES, scores
@@ -246,3 +247,10 @@ def test_a_package_installs_and_loads_in_a_fresh_environment(model_folder, tmp_p
         [python, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path, env={"HF_HUB_OFFLINE": "1"}
     )
     assert float(out.stdout) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("package", ["numpy", "prompt-toolkit", "PyYAML"])
+def test_an_installed_package_that_is_no_pipeline_is_called_by_what_it_is(package):
+    pytest.importorskip({"PyYAML": "yaml"}.get(package, package.replace("-", "_")))
+    with pytest.raises(ValueError, match=rf"{package}' is an installed Python package, version .*type \./{package}"):
+        make_pipeline(PipelineSettings(model=package))
