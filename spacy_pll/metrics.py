@@ -205,6 +205,31 @@ def _repeat_at(rows: MaskRows, starts: IntArray, n: int) -> MaskRows:
     return MaskRows(target.ravel(), masked.reshape(target.size, n), np.tile(rows.weight, len(starts)))
 
 
+def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
+    """RAISES (ValueError): These are no mask rows for a context of n pieces. The message names the metric."""
+    target, masked, weight = rows
+    found = [f"{np.asarray(x).dtype}{np.shape(x)}" for x in rows]
+    shapes = np.shape(target) == np.shape(weight) == (len(masked),) and np.shape(masked) == (len(masked), n)
+    kinds = "".join(np.asarray(x).dtype.kind for x in rows)
+    if not shapes or kinds not in ("ibf", "ubf"):
+        raise ValueError(
+            f"The metric {name!r} must return the int array `target` (rows,), the bool array `masked` (rows, {n}) and "
+            f"the float array `weight` (rows,). They are {', '.join(found)}."
+        )
+    outside = target[(target < 0) | (target >= n)]
+    if len(outside):
+        raise ValueError(f"The metric {name!r} has a row for piece {outside[0]} of a context of {n}. Count from 0.")
+    total = np.bincount(target, weights=weight, minlength=n)
+    wrong = np.flatnonzero(~(np.abs(total - 1) < 1e-6))  # NaN is wrong, too
+    if len(wrong):
+        piece = int(wrong[0])
+        problem = f"weights that sum to {total[piece]:g}" if (target == piece).any() else "no row"
+        raise ValueError(
+            f"The metric {name!r} has {problem} for piece {piece} of a context of {n}. Return at least one row for "
+            "each piece, with weights that sum to 1."
+        )
+
+
 def masks_within_words(metric: Metric) -> bool | None:
     """Whether a metric declares that each row masks its target, and otherwise only pieces of the target's word.
 

@@ -183,3 +183,23 @@ def test_a_metric_that_masks_nothing_is_one_row_as_its_function_says():
         np.testing.assert_array_equal(*(np.concatenate([getattr(b, name) for b in own]) for own in (found, expected)))
     assert len(found) == len(expected) > 1
     assert all(block.masked.shape == (1, n) and not block.masked.any() and not block.row.any() for block in found)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda rows: MaskRows(*(column[:-1] for column in rows)), "'broken' has no row for piece 2 of a context of 3"),
+        (lambda rows: rows._replace(weight=rows.weight / 2), "weights that sum to 0.5 for piece 0"),
+        (lambda rows: rows._replace(weight=rows.weight * np.nan), "weights that sum to nan for piece 0"),
+        (lambda rows: rows._replace(target=rows.target + 1), "a row for piece 3 of a context of 3"),
+        (lambda rows: rows._replace(masked=rows.masked[:, 1:]), r"bool array `masked` \(rows, 3\).*bool\(3, 2\)"),
+        (lambda rows: rows._replace(masked=rows.masked.astype(int)), r"bool array `masked`.*int64\(3, 3\)"),
+        (lambda rows: rows._replace(target=rows.target + 0.0), r"int array `target`.*float64\(3,\)"),
+    ],
+)
+def test_mask_rows_of_another_package_are_checked(change, problem):
+    def broken(word):
+        return change(get_metric("original")(word))
+
+    with pytest.raises(ValueError, match=problem):
+        list(make_plans([make_context([5, 6, 7], [0, 0, 1])], [broken], MASK))
