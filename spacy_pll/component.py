@@ -1,13 +1,12 @@
 """The pipeline component: docs in, attributes out."""
 
 import logging
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
@@ -23,9 +22,6 @@ from .language_model.protocol import LanguageModel
 from .prediction import DocScores, PendingBatch, Predictor, TokenDistributions
 from .scoring.wordpieces import Words
 from .span_getters import SpanGetter
-
-if TYPE_CHECKING:
-    from .analysis.continuations import Continuation
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +89,6 @@ def make_pll(
         mask_margin=mask_margin,
         alternatives=alternatives,
         distribution=distribution,
-        make_doc=_DocMaker(nlp),
     )
     # `add_pipe` gives the component the factory's meta of this moment. So `analyze_pipes` shows its own attributes.
     meta = Language.get_factory_meta("pll")
@@ -101,24 +96,6 @@ def make_pll(
         "pll", replace(meta, assigns=assigned(names, keep_pieces, bool(alternatives), distribution))
     )
     return scorer
-
-
-class _DocMaker:
-    """`nlp.make_doc` with a weak reference to the pipeline.
-
-    A strong one would be a cycle, and the model's memory would stay in use until the garbage collector finds it.
-    Pickling or copying gives None.
-    """
-
-    def __init__(self, nlp: Language):
-        self._nlp, self._tokenizer = weakref.ref(nlp), nlp.tokenizer
-
-    def __call__(self, text: str) -> Doc:
-        nlp = self._nlp()
-        return self._tokenizer(text) if nlp is None else nlp.make_doc(text)
-
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return type(None), ()
 
 
 class PLLScorer(Predictor, Pipe):
@@ -149,7 +126,6 @@ class PLLScorer(Predictor, Pipe):
         pieces in the place of the token's first piece, under the primary metric.
     distribution (bool): Also keep the rank of each token and the entropy of the model's
         prediction, under the primary metric.
-    make_doc (Optional[Callable[[str], Doc]]): Makes a doc from a text, for `score_continuations`.
     RAISES (ValueError): A setting has a value that is not allowed.
     """
 
@@ -169,7 +145,6 @@ class PLLScorer(Predictor, Pipe):
         mask_margin: int | None = None,
         alternatives: int = 0,
         distribution: bool = False,
-        make_doc: Callable[[str], Doc] | None = None,
     ):
         if not attr.isidentifier() or iskeyword(attr):
             raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
@@ -188,7 +163,6 @@ class PLLScorer(Predictor, Pipe):
         )
         self.name = name
         self.attr = attr
-        self.make_doc = make_doc
         self.names = Names(attr, self.metrics)
         install(self.names)
 
@@ -266,31 +240,6 @@ class PLLScorer(Predictor, Pipe):
                 error_handler(self.name, self, [doc], error)
             else:
                 yield doc
-
-    def score_continuations(
-        self,
-        prefix: str,
-        candidates: Sequence[str],
-        suffix: str = "",
-        *,
-        separator: str = " ",
-        make_doc: Callable[[str], Doc] | None = None,
-    ) -> "list[Continuation]":
-        """Score candidates that stand between a prefix and a suffix: `spacy_pll.score_continuations` says how.
-
-        make_doc (Optional[Callable[[str], Doc]]): Makes a doc from a text. None: as the pipeline does to which the
-            component was added.
-        RAISES (ValueError): As there; or nothing says how a text becomes a doc.
-        """
-        from .analysis.continuations import score_with
-
-        make_doc = make_doc or self.make_doc
-        if make_doc is None:
-            raise ValueError(
-                "This component was copied, or made without a pipeline, so it does not know how a text is tokenized. "
-                "Give make_doc=nlp.make_doc, or call spacy_pll.score_continuations(nlp, ...)."
-            )
-        return score_with(self, make_doc, prefix, candidates, suffix, separator)
 
     def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:
         """Write scores to the docs' attributes, as Python floats and ints."""

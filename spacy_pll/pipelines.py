@@ -221,15 +221,16 @@ def _config_path(pipeline: str) -> Path:
     return found[0]
 
 
-def get_scorer(nlp: Language) -> PLLScorer:
-    """The first `pll` component of a pipeline.
+def get_scorer(nlp: Language, name: str | None = None) -> PLLScorer:
+    """A `pll` component of a pipeline, by its name, or the first.
 
     RAISES (ValueError): There is none.
     """
-    for _, component in nlp.components:
-        if isinstance(component, PLLScorer):
+    for own, component in nlp.components:
+        if isinstance(component, PLLScorer) and name in (None, own):
             return component
-    raise ValueError(f'The pipeline has no `pll` component, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')
+    kind = "`pll` component" if name is None else f"`pll` component {name!r}"
+    raise ValueError(f'The pipeline has no {kind}, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')
 
 
 def scorer_config(nlp: Language) -> dict[str, Any]:

@@ -33,10 +33,6 @@ ORDER = [
 ]
 # The entry points, and the name under which people import pictures: nothing below imports them.
 TOP = ["__init__", "__main__", "visualize"]
-# (importing module, imported module): why it may.
-EXCEPTIONS = {
-    ("component", "analysis.continuations"): "the method `PLLScorer.score_continuations` is a shortcut to the function",
-}
 MAX_LINES = 450
 # What scripts/ may use of the command line: how it shows errors, and the commands, whose help is on the site.
 FOR_SCRIPTS = ("spacy_pll.cli.errors.", "spacy_pll.cli.app.")
@@ -72,8 +68,7 @@ def wrong_way(source: str, module: str) -> list[str]:
         target = name.removeprefix("spacy_pll").strip(".")
         room = target.split(".")[0]
         allowed = room == own or (room in ORDER and ORDER.index(room) > ORDER.index(own))
-        excepted = any(module == a and (target + ".").startswith(b + ".") for a, b in EXCEPTIONS)
-        if not (allowed or excepted):
+        if not allowed:
             wrong.append(f"{module} imports {target or 'the package itself'}")
     return wrong
 
@@ -153,7 +148,6 @@ def test_no_file_names_a_folder_outside_the_project():
         ("metrics", "from spacy_pll import compare", ["metrics imports compare"]),
         ("pipelines", "from . import component, attributes", []),
         ("pipelines", "from . import visualize", ["pipelines imports visualize"]),
-        ("component", "from .analysis.continuations import Continuation", []),
         (
             "component",
             "from .analysis.dataframe import to_dataframe",
@@ -165,11 +159,3 @@ def test_no_file_names_a_folder_outside_the_project():
 )
 def test_an_import_against_the_order_is_found(module, source, wrong):
     assert wrong_way(source, module) == wrong
-
-
-def test_an_exception_is_still_needed():
-    for importing, imported in EXCEPTIONS:
-        source = (PACKAGE / f"{importing.replace('.', '/')}.py").read_text(encoding="utf8")
-        assert any(
-            (name + ".").startswith(f"spacy_pll.{imported}.") for name in imports(source, f"spacy_pll.{importing}")
-        )

@@ -8,7 +8,6 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..component import PLLScorer
 from ..pipelines import get_scorer
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
 
@@ -31,7 +30,13 @@ class Continuation:
 
 
 def score_continuations(
-    nlp: Language, prefix: str, candidates: Sequence[str], suffix: str = "", *, separator: str = " "
+    nlp: Language,
+    prefix: str,
+    candidates: Sequence[str],
+    suffix: str = "",
+    *,
+    separator: str = " ",
+    component: str | None = None,
 ) -> list[Continuation]:
     """Score candidates that stand between a prefix and a suffix, for cloze tests and multiple choice.
 
@@ -44,25 +49,15 @@ def score_continuations(
     candidates (Sequence[str]): The candidates, in any order.
     suffix (str): The text after them, as it is: begin it with a space if there should be one.
     separator (str): Put between prefix and candidate, unless one of them has white space there.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RETURNS (list[Continuation]): One per candidate, in their order.
-    RAISES (ValueError): There is no candidate, a candidate is blank, or the tokenizer makes one piece of the end of a
-        candidate and the text beside it.
+    RAISES (ValueError): There is no such component or no candidate, a candidate is blank, or the tokenizer makes one
+        piece of the end of a candidate and the text beside it.
     """
-    return score_with(get_scorer(nlp), nlp.make_doc, prefix, candidates, suffix, separator)
-
-
-def score_with(
-    scorer: PLLScorer,
-    make_doc: Callable[[str], Doc],
-    prefix: str,
-    candidates: Sequence[str],
-    suffix: str,
-    separator: str,
-) -> list[Continuation]:
-    """`score_continuations`, with the component and what makes a doc from a text."""
+    scorer = get_scorer(nlp, component)
     if isinstance(candidates, str) or not len(candidates):
         raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
-    spans = [candidate_span(make_doc, prefix, candidate, suffix, separator) for candidate in candidates]
+    spans = [candidate_span(nlp, prefix, candidate, suffix, separator) for candidate in candidates]
     scorer.model.load()
     targets = []
     for span in spans:
@@ -81,7 +76,7 @@ def score_with(
     ]
 
 
-def candidate_span(make_doc: Callable[[str], Doc], prefix: str, candidate: str, suffix: str, separator: str) -> Span:
+def candidate_span(nlp: Language, prefix: str, candidate: str, suffix: str, separator: str) -> Span:
     """The candidate as a span of whole tokens, in a doc with the prefix before it and the suffix after it.
 
     A token that reaches over an end of the candidate is split there.
@@ -95,7 +90,7 @@ def candidate_span(make_doc: Callable[[str], Doc], prefix: str, candidate: str, 
         prefix += separator
     start = len(prefix) + len(candidate) - len(candidate.lstrip())
     end = start + len(candidate.strip())
-    doc = make_doc(prefix + candidate + suffix)
+    doc = nlp.make_doc(prefix + candidate + suffix)
     for position in (start, end):
         _split_at(doc, position)
     span = doc.char_span(start, end)

@@ -51,17 +51,13 @@ def candidates_code(
 ) -> str:
     """Score candidates in a slot."""
     # Of several components, the function would take the first.
-    call = (
-        f"nlp.get_pipe({literal(component)}).score_continuations("
-        if settings.component
-        else "score_continuations(nlp, "
-    )
+    chosen = f", component={literal(component)}" if settings.component else ""
     return (
         "from spacy_pll import score_continuations, visualize\n\n"
         + pipeline_code(settings, component)
         + f"candidates = {literal(list(candidates), len('candidates = '))}\n"
         + f"prefix = {literal(prefix)}\nsuffix = {literal(suffix)}\n"
-        + f'ranked = {call}prefix, candidates, suffix, separator="")\n'
+        + f'ranked = score_continuations(nlp, prefix, candidates, suffix, separator=""{chosen})\n'
         + f"visualize.render_continuations(ranked{_attr(attr)})  # in a notebook\n"
     )
 

@@ -14,6 +14,7 @@ from transformers import (
 )
 
 from ..scoring.groups import GroupBatch
+from ..scoring.piece_texts import DECODERS, space_marker
 from ..scoring.plan import Batch
 from .base import TransformerLanguageModel
 from .checks import check_no_masked_model, embeddings_of
@@ -21,8 +22,6 @@ from .forward import Forward
 from .log_probs import TargetLogProbs, describe
 
 LeadingSpace = Literal["word", "previous"]
-# How tokenizers write the space before a word: byte-level ones, SentencePiece.
-SPACE_MARKERS = ("Ġ", "▁")
 
 
 class CausalLanguageModel(TransformerLanguageModel):
@@ -160,12 +159,11 @@ def pieces_that_begin_a_word(tokenizer: PreTrainedTokenizerBase, n_embeddings: i
 
     RAISES (ValueError): The tokenizer does not mark leading spaces.
     """
-    tokens = tokenizer.backend_tokenizer.encode("a a", add_special_tokens=False).tokens
-    marker = next((token[0] for token in tokens[1:] if token[:1] in SPACE_MARKERS), None)
+    marker, pieces = space_marker(tokenizer.backend_tokenizer)
     if marker is None:
         raise ValueError(
-            f"The tokenizer of {source!r} marks no leading spaces ({' or '.join(map(repr, SPACE_MARKERS))}): it cuts "
-            f"'a a' into {tokens}. leading_space='previous' has no meaning there: leave it at 'word'."
+            f"The tokenizer of {source!r} marks no leading spaces ({' or '.join(map(repr, DECODERS))}): it cuts "
+            f"'a a' into {pieces}. leading_space='previous' has no meaning there: leave it at 'word'."
         )
     marked = np.zeros(n_embeddings, dtype=bool)
     added = tokenizer.get_added_vocab()

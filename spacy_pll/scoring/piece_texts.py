@@ -9,6 +9,12 @@ if TYPE_CHECKING:
 DECODERS = {"Ġ": "ByteLevel", "▁": "Metaspace"}
 
 
+def space_marker(tokenizer: "Tokenizer") -> tuple[str | None, list[str]]:
+    """How a tokenizer writes the space before a word: a key of `DECODERS`, or None; and the pieces of "a a"."""
+    pieces = tokenizer.encode("a a", add_special_tokens=False).tokens
+    return next((piece[:1] for piece in pieces[1:] if piece[:1] in DECODERS), None), pieces
+
+
 class PieceText(NamedTuple):
     """A piece of the vocabulary, for people."""
 
@@ -34,8 +40,7 @@ class PieceTexts(dict[int, PieceText]):
         self.continues: str = getattr(tokenizer.model, "continuing_subword_prefix", None) or ""
         self.ends: str = getattr(tokenizer.model, "end_of_word_suffix", None) or ""
         self.special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-        two_words = tokenizer.encode("a a", add_special_tokens=False).tokens
-        marker = next((piece[0] for piece in two_words[1:] if piece[0] in DECODERS), None)
+        marker, two_words = space_marker(tokenizer)
         self.decoder: Any = marker and (tokenizer.decoder or getattr(decoders, DECODERS[marker])())
         self.before = two_words[-1:]  # stands before a piece, so that the decoder shows whether it begins a word
 

@@ -1,17 +1,15 @@
 """`score_continuations`, against the plainest implementation and against `targets`."""
 
 import copy
-import gc
 import math
 import pickle
-import weakref
 
 import numpy as np
 import pytest
 import spacy
 from spacy.tokenizer import Tokenizer
 
-import spacy_pll
+from spacy_pll import score_continuations
 
 from .. import reference
 from ..conftest import get_tokenizer, scores
@@ -29,7 +27,7 @@ def parts(nlp):
 @pytest.mark.parametrize("architecture, tokenizer", MODELS)
 def test_scores_are_those_of_brute_force(make_nlp, architecture, tokenizer, metric):
     nlp = make_nlp(architecture, tokenizer, metrics=[metric])
-    found = nlp.get_pipe("pll").score_continuations(PREFIX, CANDIDATES, SUFFIX)
+    found = score_continuations(nlp, PREFIX, CANDIDATES, SUFFIX)
     assert [one.text for one in found] == CANDIDATES
     assert [one.span.text for one in found] == [candidate.strip() for candidate in CANDIDATES]
     for one in found:
@@ -49,7 +47,7 @@ def test_scores_are_those_of_targets(make_nlp, model_folder, setting):
         model = {"@architectures": "spacy-pll.CausalLM.v1", "name": causal_folder(model_folder)}
         setting = {**setting, "model": model}
     nlp = make_nlp(targets="candidate", **setting)
-    found = nlp.get_pipe("pll").score_continuations(PREFIX, CANDIDATES, SUFFIX)
+    found = score_continuations(nlp, PREFIX, CANDIDATES, SUFFIX)
     docs = [nlp.make_doc(one.span.doc.text) for one in found]
     for one, doc in zip(found, docs):
         doc.spans["candidate"] = [doc[one.span.start : one.span.end]]
@@ -73,7 +71,7 @@ def causal_folder(model_folder):
 
 
 def test_probabilities_are_normalised_scores(make_nlp):
-    found = make_nlp().get_pipe("pll").score_continuations(PREFIX, CANDIDATES)
+    found = score_continuations(make_nlp(), PREFIX, CANDIDATES)
     assert sum(one.probability for one in found) == pytest.approx(1)
     for one in found[1:]:
         ratio = math.log(one.probability) - math.log(found[0].probability)
@@ -94,7 +92,7 @@ def test_probabilities_are_normalised_scores(make_nlp):
 )
 def test_text_is_put_together(make_nlp, prefix, candidate, suffix, separator, text):
     nlp = make_nlp("roberta")
-    (found,) = nlp.get_pipe("pll").score_continuations(prefix, [candidate], suffix, separator=separator)
+    (found,) = score_continuations(nlp, prefix, [candidate], suffix, separator=separator)
     assert found.span.doc.text == text and found.span.text == candidate.strip()
     assert found.span.start_char == text.index(candidate.strip(), len(prefix))
     assert found.pieces > 0 and found.probability == 1
@@ -108,90 +106,85 @@ def test_a_candidate_inside_a_word_is_scored_by_its_own_pieces(make_nlp):
     pieces = tokenizer.tokenize("travelers")
     assert len(pieces) > 1
     head = pieces[0]
-    (found,) = nlp.get_pipe("pll").score_continuations(f"The {head}", ["travelers"[len(head) :]], separator="")
+    (found,) = score_continuations(nlp, f"The {head}", ["travelers"[len(head) :]], separator="")
     assert [token.text for token in found.span.doc] == ["The", head, "travelers"[len(head) :]]
     assert found.pieces == len(pieces) - 1
 
 
 def test_a_candidate_that_is_no_pieces_of_its_own_is_refused(make_nlp):
-    pll = make_nlp().get_pipe("pll")
+    nlp = make_nlp()
     with pytest.raises(ValueError, match="'aveler' cannot be scored apart.*makes one piece, .*, of both"):
-        pll.score_continuations("The tr", ["aveler"], separator="")
+        score_continuations(nlp, "The tr", ["aveler"], separator="")
     with pytest.raises(ValueError, match="'travele' cannot be scored apart"):
-        pll.score_continuations("The", ["travele"], "r lost it.")
+        score_continuations(nlp, "The", ["travele"], "r lost it.")
     with pytest.raises(ValueError, match="drops the candidate '\\\\u200b'"):
-        pll.score_continuations("The", ["\u200b"])
+        score_continuations(nlp, "The", ["\u200b"])
 
 
 @pytest.mark.parametrize("candidates", [[], "the cat", ()])
 def test_candidates_must_be_a_list(make_nlp, candidates):
     with pytest.raises(ValueError, match="`candidates` must be a list of texts"):
-        make_nlp().get_pipe("pll").score_continuations("The", candidates)
+        score_continuations(make_nlp(), "The", candidates)
 
 
 @pytest.mark.parametrize("candidate", ["", " \n", None, 3])
 def test_a_blank_candidate_is_refused(make_nlp, candidate):
     with pytest.raises(ValueError, match="must be a text that is not blank. It is"):
-        make_nlp().get_pipe("pll").score_continuations("The", ["cat", candidate])
+        score_continuations(make_nlp(), "The", ["cat", candidate])
 
 
 def test_equal_contexts_are_computed_once_and_other_settings_do_not_matter(make_nlp):
     """The whole text is the context, even where the pipeline reads sentences or scores some spans only."""
     nlp = make_nlp()
     pll = nlp.get_pipe("pll")
-    once = pll.score_continuations("She left. The traveler lost", ["it", "the souvenir"], ".")
+    once = score_continuations(nlp, "She left. The traveler lost", ["it", "the souvenir"], ".")
     rows = pll.counts["rows"]
-    pll.score_continuations("She left. The traveler lost", ["it", "the souvenir"] * 3, ".")
+    score_continuations(nlp, "She left. The traveler lost", ["it", "the souvenir"] * 3, ".")
     assert pll.counts["rows"] == 2 * rows == 2 * sum(one.pieces for one in once)
     other = make_nlp(get_spans={"@span_getters": "spacy-pll.sent_spans.v1"}, targets="none")
-    again = other.get_pipe("pll").score_continuations("She left. The traveler lost", ["it", "the souvenir"], ".")
+    again = score_continuations(other, "She left. The traveler lost", ["it", "the souvenir"], ".")
     assert [one.score for one in again] == pytest.approx([one.score for one in once], abs=1e-5)
 
 
-def test_a_copy_asks_for_make_doc(make_nlp):
+def test_one_of_several_components_is_chosen_by_its_name(make_nlp):
     nlp = make_nlp()
-    expected = nlp.get_pipe("pll").score_continuations("The", ["cat"])[0].score
-    for pll in (pickle.loads(pickle.dumps(nlp.get_pipe("pll"))), copy.deepcopy(nlp.get_pipe("pll"))):
-        with pytest.raises(ValueError, match="Give make_doc=nlp.make_doc"):
-            pll.score_continuations("The", ["cat"])
-        assert pll.score_continuations("The", ["cat"], make_doc=nlp.make_doc)[0].score == pytest.approx(expected)
+    nlp.add_pipe("pll", "second", config={"attr": "second", "model": nlp.get_pipe_config("pll")["model"]})
+    first, second = (score_continuations(nlp, "The", ["cat"], component=name)[0].span for name in (None, "second"))
+    assert (first[0]._.pll, first[0]._.second) == (second[0]._.second, second[0]._.pll) != (None, None)
+    with pytest.raises(ValueError, match="no `pll` component 'third', only \\['pll', 'second'\\]"):
+        score_continuations(nlp, "The", ["cat"], component="third")
 
 
-def test_the_pipelines_tokenizer_is_used_but_the_pipeline_is_not_kept(make_nlp):
+def test_the_pipelines_tokenizer_is_used(make_nlp):
     nlp = make_nlp()
-    pll, alive = nlp.get_pipe("pll"), weakref.ref(nlp)
-    assert len(pll.score_continuations("The", ["well-known"])[0].span) == 3
+    assert len(score_continuations(nlp, "The", ["well-known"])[0].span) == 3
     nlp.tokenizer = Tokenizer(nlp.vocab)
-    assert len(pll.score_continuations("The", ["well-known"])[0].span) == 1
-    del nlp
-    gc.collect()  # some versions of spaCy hold a pipeline in a cycle of their own
-    assert alive() is None
-    assert pll.score_continuations("The", ["well-known"])[0].span.text == "well-known"
+    assert len(score_continuations(nlp, "The", ["well-known"])[0].span) == 1
 
 
 def test_the_function_takes_the_pipeline_as_it_is(make_nlp):
     """A copied pipeline and a sourced component are tokenized by the pipeline that is given."""
     nlp = make_nlp()
-    expected = [one.score for one in nlp.get_pipe("pll").score_continuations("The", ["well-known", "cat"], ".")]
+    expected = [one.score for one in score_continuations(nlp, "The", ["well-known", "cat"], ".")]
     sourced = spacy.blank("en")
     sourced.tokenizer = Tokenizer(sourced.vocab)
     sourced.add_pipe("pll", source=nlp)
     for other in (nlp, copy.deepcopy(nlp), pickle.loads(pickle.dumps(nlp))):
-        found = spacy_pll.score_continuations(other, "The", ["well-known", "cat"], ".")
+        found = score_continuations(other, "The", ["well-known", "cat"], ".")
         assert [one.score for one in found] == expected
         assert len(found[0].span) == 3 and found[0].span.doc.vocab is other.vocab
-    found = spacy_pll.score_continuations(sourced, "The", ["well-known", "cat"])
+    found = score_continuations(sourced, "The", ["well-known", "cat"])
     assert len(found[0].span) == 1 and found[0].span.doc.vocab is sourced.vocab
 
 
 def test_a_pipeline_without_the_component_is_refused():
     with pytest.raises(ValueError, match="no `pll` component"):
-        spacy_pll.score_continuations(spacy.blank("en"), "The", ["cat"])
+        score_continuations(spacy.blank("en"), "The", ["cat"])
 
 
 def test_after_loading_from_disk(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
-    one, other = (n.get_pipe("pll").score_continuations("The", ["cat", "souvenir"], ".") for n in (nlp, loaded))
+    one, other = (score_continuations(n, "The", ["cat", "souvenir"], ".") for n in (nlp, loaded))
     assert [c.score for c in one] == [c.score for c in other]

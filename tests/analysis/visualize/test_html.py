@@ -12,7 +12,7 @@ from hypothesis import example, given
 from spacy import displacy
 from spacy.tokens import DocBin
 
-from spacy_pll import compare
+from spacy_pll import compare, score_continuations
 from spacy_pll.analysis.visualize import VMIN, View, page_parts
 from spacy_pll.analysis.visualize.scale import N_STEPS
 from spacy_pll.attributes.registration import find_names
@@ -300,7 +300,7 @@ def tiny(make_nlp):
 @pytest.mark.parametrize("page", [False, True])
 def test_continuations_are_shown_best_first_with_their_scores(tiny, page):
     candidates = ["the souvenir", "it", "<b>&", "carnivore"]
-    found = tiny.get_pipe("pll").score_continuations('The "traveler" lost', candidates, " & left.")
+    found = score_continuations(tiny, 'The "traveler" lost', candidates, " & left.")
     html = render_continuations(found, attr="two", page=page, jupyter=False)
     markup = Markup(html)
     ranked = sorted(found, key=lambda one: -one.score)
