@@ -106,7 +106,8 @@ class PLLScorer(Predictor, Pipe):
     name (str): The name of the component in the pipeline.
     get_spans (SpanGetter): Which spans are read as one context: a span getter such as
         `spacy-pll.doc_spans.v1`. Where spans overlap, a token is scored in the span that
-        gives it the most context on the side that has less.
+        gives it the most context on the side that has less, or before it if no metric
+        shows the model what follows.
     metrics (list[str]): Names in `registry.pll_metrics`; the first is the primary one.
     words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
     targets (Optional[str]): Key into `doc.spans`: score only the tokens in those spans.

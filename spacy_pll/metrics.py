@@ -249,6 +249,20 @@ def check_within_words(metric_name: str, setting: str) -> None:
         )
 
 
+def shows_what_follows(metric_name: str) -> bool:
+    """Whether the model sees any of the pieces that follow a piece while it is scored. The metric is tried on words."""
+    metric = get_metric(metric_name)
+    if getattr(metric, "model_kind", "masked") == "causal":
+        return False
+    if getattr(metric, "masks_nothing", False):
+        return True
+    word = np.repeat(np.arange(30), np.tile([1, 2, 5, 1, 3], 6))
+    rows = metric(word)
+    check_mask_rows(rows, len(word), metric_name)
+    follows: BoolArray = np.arange(len(word)) > rows.target[:, None]
+    return not rows.masked[follows].all()
+
+
 def get_metric(name: str) -> Metric:
     """The metric registered under a name.
 

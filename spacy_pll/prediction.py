@@ -10,7 +10,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from .language_model.protocol import LanguageModel, PendingLogProbs
-from .metrics import BoolArray, FloatArray, IntArray, check_within_words, get_metric
+from .metrics import BoolArray, FloatArray, IntArray, check_within_words, get_metric, shows_what_follows
 from .scoring.distributions import Distributions, n_rows
 from .scoring.groups import GroupBatch, GroupPlan
 from .scoring.piece_texts import PieceTexts
@@ -139,6 +139,13 @@ class Predictor:
         """How many values there are for each piece."""
         return len(self.metrics) + n_rows(self.n_alternatives)
 
+    @property
+    def _lookahead(self) -> int | None:
+        """How many of the pieces that follow a piece its score depends on; None: all of them. The metrics share their
+        contexts, so all of them, if any metric shows them to the model.
+        """
+        return None if any(map(shows_what_follows, self.metrics)) else getattr(self.model, "lookahead", 0)
+
     def prepare(self) -> None:
         """Load the model, unless that is done.
 
@@ -168,10 +175,11 @@ class Predictor:
     ) -> PendingBatch:
         """The same, with each doc read in the given spans. Of its tokens the targets are scored, or all."""
         self.prepare()
+        lookahead = self._lookahead
         pending = []
         for doc, spans, targets in zip(docs, spans_of, targets_of, strict=True):
             wordpieces = [get_wordpieces(span, self.model.tokenizer, self.words) for span in spans]
-            contexts, scored = get_contexts(spans, wordpieces, targets, self.model.max_length)
+            contexts, scored = get_contexts(spans, wordpieces, targets, self.model.max_length, lookahead)
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
             pending.append(PendingDoc(doc, wordpieces, scored, contexts))

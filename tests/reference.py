@@ -117,6 +117,35 @@ def _log_probabilities(transformer, masked, ids):
     return [distributions[i, id].item() for i, id in enumerate(ids)]
 
 
+def windows(word, size):
+    """Where a long text is cut: each window has the whole words that fit, and the next one begins half a window on, or
+    where the word after this one fits in.
+    """
+    begins = [i for i in range(len(word)) if i == 0 or word[i] != word[i - 1]]
+    ends = [*begins[1:], len(word)]
+    out, start = [], 0
+    while True:
+        end = max(end for end in ends if end <= start + size)
+        out.append((start, end))
+        if end == len(word):
+            return out
+        next_end = min(e for e in ends if e > end)
+        start = min(b for b in begins if (b >= start + size // 2 or b == end) and next_end - b <= size)
+
+
+def window_of(target, word, size, lookahead):
+    """The window that scores a piece: with the most context on the poorer side of its word; where a score depends on no
+    more than `lookahead` of the pieces that follow, with those and the most context before it.
+    """
+    mine = [i for i in range(len(word)) if word[i] == word[target]]
+
+    def context(window):
+        left, right = mine[0] - window[0], window[1] - 1 - mine[-1]
+        return sorted((left, right)) if lookahead is None else (min(right, lookahead), left)
+
+    return max((w for w in windows(word, size) if w[0] <= mine[0] and mine[-1] < w[1]), key=context)
+
+
 @torch.inference_mode()
 def predict(transformer, ids):
     """The natural-log probability of every id of the vocabulary at every position."""

@@ -11,11 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_pll.scoring.windows import split_long_words, window_bounds
+from spacy_pll.scoring.windows import split_long_words
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from .conftest import PARAGRAPH, SENTENCES, odd_text
-from .reference import is_masked, load_model
+from .reference import is_masked, load_model, window_of
 from .test_metrics import METRICS
 
 texts_strategy = st.lists(st.one_of(st.sampled_from(SENTENCES), odd_text), min_size=1, max_size=6)
@@ -110,19 +110,13 @@ def test_windows_change_nothing_where_the_text_fits(make_nlp):
         assert (piece_scores(narrow(text)) != piece_scores(expected)).any()
 
 
-def brute_force_in_windows(ids, word, size, model, metric):
-    """One forward pass a piece, in the window that gives its word the most context on its poorer side."""
+def brute_force_in_windows(ids, word, size, model, metric, lookahead=None):
+    """One forward pass a piece, in the window that is stated."""
     out = []
     transformer, tokenizer = load_model(model.name)
     prefix, suffix = tokenizer.cls_token_id, tokenizer.sep_token_id
-    bounds = [tuple(map(int, bound)) for bound in window_bounds(word, size)]
     for target in range(len(ids)):
-        mine = [i for i in range(len(ids)) if word[i] == word[target]]
-        inside = [(start, end) for start, end in bounds if start <= mine[0] and mine[-1] < end]
-        start, end = max(
-            inside,
-            key=lambda bound: sorted((mine[0] - bound[0], bound[1] - 1 - mine[-1])),
-        )
+        start, end = window_of(target, word.tolist(), size, lookahead)
         masked = [model.mask_id if is_masked(metric, i, target, word) else ids[i] for i in range(start, end)]
         with torch.inference_mode():
             logits = transformer(input_ids=torch.tensor([[prefix, *masked, suffix]])).logits
@@ -139,6 +133,19 @@ def test_a_long_text_is_scored_in_the_windows_that_are_stated(windowed, metric):
     word = get_wordpieces(doc[:], model.tokenizer, "spacy").word
     expected = brute_force_in_windows(data["ids"], word, 18, model, metric)
     np.testing.assert_allclose(data["scores"][metric], expected, atol=1e-5)
+
+
+def test_a_metric_that_never_shows_what_follows_has_the_windows_with_the_most_before_it(make_nlp, windowed):
+    nlp = make_nlp("bert", metrics=["sentence_l2r"], keep_pieces=True)
+    nlp.initialize()
+    model = nlp.get_pipe("pll").model
+    shorten(model, 20)
+    data = nlp(PARAGRAPH)._.pll_data
+    word = get_wordpieces(nlp.make_doc(PARAGRAPH)[:], model.tokenizer, "spacy").word
+    expected = brute_force_in_windows(data["ids"], word, 18, model, "sentence_l2r", lookahead=0)
+    np.testing.assert_allclose(data["scores"]["sentence_l2r"], expected, atol=1e-5)
+    # With other metrics, it is read in their windows.
+    assert not np.allclose(windowed(PARAGRAPH)._.pll_data["scores"]["sentence_l2r"], expected, atol=1e-2)
 
 
 @pytest.mark.parametrize("metric", METRICS)

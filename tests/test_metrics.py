@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.util import registry
 
-from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, any_order, check_within_words, get_metric
+from spacy_pll.metrics import (
+    MAX_EXACT,
+    ORDER_PAIRS,
+    any_order,
+    check_within_words,
+    get_metric,
+    mask_nothing,
+    one_row_per_piece,
+    shows_what_follows,
+)
 
 from .reference import is_masked
 
@@ -96,6 +105,19 @@ def test_metrics_that_share_passes_or_do_not_say(add_metric):
         check_within_words(name, "mask_spacing")
     add_metric("silent", lambda word: get_metric("original")(word))
     check_within_words("silent", "mask_spacing")
+
+
+def test_which_metrics_show_what_follows(add_metric):
+    for name, masked_of in [
+        ("all_in_reach", lambda i, t: (i >= t) & (i < t + 20)),
+        ("all_but_next", lambda i, t: (i >= t) & (i != t + 1)),
+        ("none_before", lambda i, t: i <= t),
+        ("all", lambda i, t: i == i + 0 * t),
+    ]:
+        add_metric(name, lambda word, f=masked_of: one_row_per_piece(f(*np.indices((len(word),) * 2)[::-1])))
+    add_metric("nothing", mask_nothing)
+    shown = {name: shows_what_follows(name) for name in registry.pll_metrics.get_all()}
+    assert {name for name in shown if not shown[name]} == {"sentence_l2r", "causal", "all"}
 
 
 @pytest.mark.parametrize("name", [*METRICS, "word_r2l", "word_any_order"])

@@ -78,6 +78,7 @@ class TransformerLanguageModel:
     shift: int  # how many positions before a piece the model predicts it
     sees_both_sides: bool  # whether that prediction depends on the pieces that follow
     example: str  # a well-known model of this kind, for messages
+    lookahead = 0  # as `LanguageModel` describes it
 
     def __init__(
         self,

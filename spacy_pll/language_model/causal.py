@@ -53,6 +53,7 @@ class CausalLanguageModel(TransformerLanguageModel):
                 f"`leading_space` must be one of {', '.join(get_args(LeadingSpace))}. It is {leading_space!r}."
             )
         self.leading_space = leading_space
+        self.lookahead = 1 if leading_space == "previous" else 0  # whether a space follows
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         super()._check(config, tokenizer, source)
@@ -106,7 +107,8 @@ class LeadingSpaceLogProbs(TargetLogProbs):
     of a text gives up nothing, because no word ends there. The last piece receives log B of the end.
     So the scores of a text sum to the plain log-likelihood plus the log-probability that its last
     word has ended. Where no space separates two words (before a full stop), the plain sums stay. In
-    a text that is longer than the model takes, the end of a window counts as the end of the text.
+    a text that is longer than the model takes, a piece is scored where the next one can be seen
+    (`lookahead`). Where no window has both, the end of the window counts as the end of the text.
 
     begins_word (bool array, shape (n_embeddings,)): The pieces with the marker, and the end of text.
     n_prefix, n_suffix (int): How many special tokens stand before and after the pieces.

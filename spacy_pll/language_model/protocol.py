@@ -69,6 +69,12 @@ class LanguageModel(Protocol):
         """The id for text that the tokenizer does not know; None if it knows everything."""
 
     @property
+    def lookahead(self) -> int:
+        """How many of the pieces that follow a piece its score depends on, where a metric masks them all, or the model
+        reads from left to right.
+        """
+
+    @property
     def languages(self) -> frozenset[str]:
         """The languages that the model is said to be for, as spaCy's codes; empty if that is not known."""
 

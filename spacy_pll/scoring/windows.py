@@ -9,9 +9,9 @@ from ..metrics import BoolArray, IntArray
 from ..user_warnings import warn_user
 from .wordpieces import Wordpieces, connected_runs, segment_of, word_begins
 
-# Margins are compared by the smaller side first. The larger side breaks ties, so it is added with this factor between
-# them: more pieces than any window has.
-_LARGER_SIDE = 2**32
+# Margins are compared by one number of pieces first, and another one breaks ties. The first has this factor, which is
+# more than any window has pieces, so that a margin is one number.
+_FIRST = 2**32
 # Added to the margin in a span that holds all tokens that share pieces, so that it wins over spans that hold only some
 # of them. Larger than any margin.
 _WHOLE_GROUP = 2**61
@@ -33,12 +33,17 @@ class Context:
 
 
 def get_contexts(
-    spans: list[Span], wordpieces: list[Wordpieces], targets: BoolArray | None, max_length: int
+    spans: list[Span],
+    wordpieces: list[Wordpieces],
+    targets: BoolArray | None,
+    max_length: int,
+    lookahead: int | None = None,
 ) -> tuple[list[Context], BoolArray]:
     """Cut the spans of one doc into contexts so that every token is scored once.
 
     A token that lies in several spans is scored in the span that gives it the largest margin:
-    the number of pieces on the side of it that has fewer. A tie goes to the earlier span.
+    the number of pieces on the side of it that has fewer, or, with `lookahead`, before it (`choose_windows`).
+    A tie goes to the earlier span.
     Tokens that share a piece in some span ("ca" and "n't" share "can") are scored in the same
     span, if there is one that holds them all. Otherwise a character of theirs could be scored
     twice, or never.
@@ -47,6 +52,7 @@ def get_contexts(
     wordpieces (list[Wordpieces]): The pieces of each span.
     targets (Optional[bool array, shape (tokens of the doc,)]): The tokens to score; None: all.
     max_length (int): The most ids that the model reads at once, special tokens included.
+    lookahead (Optional[int]): How many of the pieces that follow a piece its score depends on; None: all of them.
     RETURNS: The contexts, and the tokens that are scored, bool, shape (tokens of the doc,).
     """
     if not spans:
@@ -61,7 +67,7 @@ def get_contexts(
     owner = np.full(len(doc), -1, dtype=np.int64)
     group = _tokens_sharing_pieces(wordpieces, doc)
     group_sizes = np.bincount(group)
-    cuts = [_cut(span, pieces, max_length) for span, pieces in zip(spans, wordpieces)]
+    cuts = [_cut(span, pieces, max_length, lookahead) for span, pieces in zip(spans, wordpieces)]
     for i, (span, pieces, cut) in enumerate(zip(spans, wordpieces, cuts)):
         margin: IntArray = np.zeros(len(span), dtype=np.int64)
         if cut is not None:
@@ -108,7 +114,7 @@ class _Cut:
     margin: IntArray  # how much context the piece's word has there, as `choose_windows` compares it
 
 
-def _cut(span: Span, pieces: Wordpieces, max_length: int) -> _Cut | None:
+def _cut(span: Span, pieces: Wordpieces, max_length: int, lookahead: int | None) -> _Cut | None:
     """The windows of a span; None for a span without pieces."""
     if not len(pieces):
         return None
@@ -118,7 +124,7 @@ def _cut(span: Span, pieces: Wordpieces, max_length: int) -> _Cut | None:
         _warn_long_word(span, pieces, size)
         word = split_long_words(word, size)
     bounds = window_bounds(word, size)
-    return _Cut(word, bounds, *choose_windows(word, bounds))
+    return _Cut(word, bounds, *choose_windows(word, bounds, lookahead))
 
 
 def split_long_words(word: IntArray, size: int) -> IntArray:
@@ -150,10 +156,12 @@ def window_bounds(word: IntArray, size: int) -> IntArray:
         start = starts[np.searchsorted(starts, earliest)]
 
 
-def choose_windows(word: IntArray, bounds: IntArray) -> tuple[IntArray, IntArray]:
-    """For each piece, the window that gives its word the most context on the side that has less.
+def choose_windows(word: IntArray, bounds: IntArray, lookahead: int | None = None) -> tuple[IntArray, IntArray]:
+    """For each piece, the window that gives its word the most context.
 
-    A tie goes to the window with more context on the other side, then to the earlier window.
+    That is the most pieces on the side of the word that has fewer, then on the other side. With `lookahead`, it is the
+    most pieces before the word, among the windows that have so many after it, or as many as any has. A tie goes to
+    the earlier window.
 
     RETURNS: The window's index, and the margin there as a number that compares in this order.
         int arrays of shape (pieces,).
@@ -166,7 +174,10 @@ def choose_windows(word: IntArray, bounds: IntArray) -> tuple[IntArray, IntArray
     for w, (start, end) in enumerate(bounds):
         inside = slice(np.searchsorted(starts, start), np.searchsorted(ends, end, side="right"))
         left, right = starts[inside] - start, end - ends[inside]
-        here = np.minimum(left, right) * _LARGER_SIDE + np.maximum(left, right)
+        if lookahead is None:
+            here = np.minimum(left, right) * _FIRST + np.maximum(left, right)
+        else:
+            here = np.minimum(right, lookahead) * _FIRST + left
         better = here > margin[inside]
         margin[inside][better] = here[better]
         window[inside][better] = w

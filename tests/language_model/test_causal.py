@@ -1,5 +1,7 @@
 """Left-to-right models: log-likelihood with the beginning-of-sequence token prepended (K&I appendix B)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import spacy
@@ -9,8 +11,10 @@ import transformers as hf
 from spacy_pll.explorer.snippets import pipeline_code
 from spacy_pll.language_model.architectures import CausalLM
 from spacy_pll.pipelines import PipelineSettings, get_scorer, is_causal, make_pipeline, parse_settings
+from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
+from ..reference import window_of
 from ..test_minicons import sentences
 
 SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, max_position_embeddings=140)
@@ -87,6 +91,34 @@ def test_a_long_text_is_scored_whole(causal_folder):
     doc = nlp(PARAGRAPH * 5)
     tokenizer = nlp.get_pipe("pll").model.tokenizer
     assert doc._.pll_data["pieces"] == tokenizer.encode(doc.text).tokens[1:] and doc._.pll_pieces > 256
+
+
+@pytest.mark.parametrize("leading_space", ["word", "previous"])
+def test_a_long_text_is_scored_in_the_windows_with_the_most_before_each_piece(causal_folder, leading_space):
+    folder = causal_folder("gpt2")
+    nlp = make_nlp(folder, leading_space)
+    nlp.initialize()
+    model = nlp.get_pipe("pll").model
+    model.loaded = replace(model.loaded, max_length=20)
+    doc = nlp(PARAGRAPH)
+    data, transformer = doc._.pll_data, hf.AutoModelForCausalLM.from_pretrained(folder).eval()
+    ids, bos = data["ids"], get_tokenizer("causal-gpt2").bos_token_id
+    word = get_wordpieces(doc[:], model.tokenizer, "spacy").word.tolist()
+    marked = [*(piece.startswith("Ġ") for piece in data["pieces"]), True]
+    begins = [i for piece, i in get_tokenizer("causal-gpt2").get_vocab().items() if piece.startswith("Ġ")]
+    begins.append(get_tokenizer("causal-gpt2").eos_token_id)
+    expected = []
+    for i, target in enumerate(ids):
+        start, end = window_of(i, word, 19, lookahead=1 if leading_space == "previous" else 0)
+        with torch.inference_mode():
+            logits = transformer(input_ids=torch.tensor([[bos, *ids[start : i + 1]]])).logits[0, -2:].double()
+        before, after = logits.log_softmax(-1)
+        expected.append(before[target].item())
+        if leading_space == "previous":
+            given = before[begins].logsumexp(-1).item() if marked[i] and i > start else 0
+            received = after[begins].logsumexp(-1).item() if marked[i + 1] else 0
+            expected[-1] += received - given
+    np.testing.assert_allclose(data["scores"]["causal"], expected, atol=1e-5)
 
 
 def test_round_trip(causal_folder, tmp_path):
@@ -214,7 +246,8 @@ def test_the_leading_space_is_moved_in_long_texts_and_survives_saving(causal_fol
     marked = np.array([piece.startswith("Ġ") for piece in doc._.pll_data["pieces"]])
     following = np.append(marked[1:], True)
     assert (difference[marked & ~following] > 0).all() and (difference[~marked & following] < 0).all()
-    assert (difference[~marked & ~following] == 0).mean() > 0.99
+    # The last word of a window is scored in the next one, so that its next piece is known.
+    assert (difference[~marked & ~following] == 0).mean() > 0.95
     nlp.to_disk(tmp_path)
     assert (scores(spacy.load(tmp_path)(PARAGRAPH * 5)) == scores(doc)).all()
 

@@ -11,6 +11,7 @@ from spacy_pll.scoring.windows import choose_windows, get_contexts, split_long_w
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 
 from ..conftest import SENTENCES, get_tokenizer, odd_text
+from ..reference import window_of, windows
 
 nlp = spacy.blank("en")
 words = st.lists(st.integers(1, 6), min_size=1, max_size=40).map(lambda sizes: np.repeat(np.arange(len(sizes)), sizes))
@@ -40,15 +41,35 @@ def test_windows_hold_every_word_whole(word, size):
 
 
 @given(word=words, size=st.integers(6, 30))
-def test_the_chosen_window_has_the_most_context_on_its_poorer_side(word, size):
+@pytest.mark.parametrize("lookahead", [None, 0, 1, 3])
+def test_the_chosen_window_has_the_most_context(word, size, lookahead):
     bounds = window_bounds(word, size)
-    window, room = choose_windows(word, bounds)
+    assert list(map(tuple, bounds.tolist())) == windows(word.tolist(), size)
+    window, room = choose_windows(word, bounds, lookahead)
     for i, (w, r) in enumerate(zip(window, room)):
+        start, end = bounds[w].tolist()
+        assert (start, end) == window_of(i, word.tolist(), size, lookahead)
         first, last = np.flatnonzero(word == word[i])[[0, -1]]
-        sides = [sorted((first - start, end - last - 1)) for start, end in bounds]
-        best = max(sides)
-        assert sides[w] == best and w == sides.index(best) and best[0] >= 0
-        assert r == best[0] * 2**32 + best[1]
+        left, right = first - start, end - last - 1
+        one, other = sorted((left, right)) if lookahead is None else (min(right, lookahead), left)
+        assert r == one * 2**32 + other
+
+
+@pytest.mark.parametrize(("lookahead", "expected"), [(None, 64), (0, 127), (1, 126)])
+def test_what_never_sees_what_follows_has_half_a_window_before_it(lookahead, expected):
+    word = np.arange(1000)
+    bounds = window_bounds(word, 254)
+    left = word - bounds[choose_windows(word, bounds, lookahead)[0], 0]
+    assert left[:127].tolist() == list(range(127)) and left[127:].min() == expected
+
+
+def test_overlapping_spans_score_a_token_once_where_it_has_most_before_it():
+    doc = Doc(nlp.vocab, words=["The"] * 12)
+    spans = [doc[4:], doc[:8]]
+    pieces = [get_wordpieces(span, get_tokenizer("wordpiece").backend_tokenizer, "spacy") for span in spans]
+    for lookahead, n in [(0, 8), (1, 7)]:
+        contexts, covered = get_contexts(spans, pieces, None, 20, lookahead)
+        assert [c.scored.sum() for c in contexts] == [12 - n, n] and covered.all()
 
 
 @given(word=words, size=st.integers(6, 200))
