@@ -111,6 +111,8 @@ def test_a_metric_of_another_package_that_masks_across_words_is_refused_with_the
 
     add_metric("blocks_for_test", blocks)
     nlp = make_nlp(mask_spacing=8, metrics=["blocks_for_test"])
-    with pytest.raises(ValueError, match="'blocks' does not mask each scored piece.*Set `mask_spacing` to null"):
+    with pytest.raises(
+        ValueError, match="'blocks_for_test' does not mask each scored piece.*Set `mask_spacing` to null"
+    ):
         nlp(SENTENCES[0])
     assert make_nlp(metrics=["blocks_for_test"])(SENTENCES[0])._.pll < 0
