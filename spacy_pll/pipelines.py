@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 import spacy
 from spacy.language import Language
-from spacy.util import get_package_path, get_package_version, is_package, load_config
+from spacy.util import get_package_version, is_package, load_config
 
 from .component import PLLScorer
 from .language_model import BUILTIN, DOCUMENTS
@@ -206,13 +207,12 @@ def _config_path(pipeline: str) -> Path:
 
     RAISES (ValueError): The name is that of an installed package which is no pipeline.
     """
-    try:
-        folder = get_package_path(pipeline) if is_package(pipeline) else Path(pipeline)
-        found = [path for pattern in ("config.cfg", "*/config.cfg") for path in folder.glob(pattern)]
-    except ModuleNotFoundError as error:
-        if error.name != pipeline:
-            raise
-        found = []  # the package's module has another name, which a pipeline's never has
+    folders = [pipeline]
+    if is_package(pipeline):
+        # Without an import, which may do or raise anything. A dotted name, which no pipeline has, would be imported.
+        spec = None if "." in pipeline else find_spec(pipeline)
+        folders = list(spec.submodule_search_locations or []) if spec else []
+    found = [path for folder in folders for p in ("config.cfg", "*/config.cfg") for path in Path(folder).glob(p)]
     if not found:
         raise ValueError(
             f"{pipeline!r} is an installed Python package, version {get_package_version(pipeline)}, that has no spaCy "

@@ -254,3 +254,16 @@ def test_an_installed_package_that_is_no_pipeline_is_called_by_what_it_is(packag
     pytest.importorskip({"PyYAML": "yaml"}.get(package, package.replace("-", "_")))
     with pytest.raises(ValueError, match=rf"{package}' is an installed Python package, version .*type \./{package}"):
         make_pipeline(PipelineSettings(model=package))
+
+
+@pytest.mark.parametrize("module", ["odd_package/data.txt", "odd_package.py", "odd_package/__init__.py", "other.py"])
+def test_a_package_that_may_be_no_pipeline_is_not_imported(module, tmp_path, monkeypatch):
+    (tmp_path / "odd_package-1.5.dist-info").mkdir()
+    (tmp_path / "odd_package-1.5.dist-info" / "METADATA").write_text("Name: odd_package\nVersion: 1.5\n")
+    (tmp_path / module).parent.mkdir(exist_ok=True)
+    (tmp_path / module).write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"'odd_package' is an installed Python package, version 1.5, .*\./odd_package"
+    ):
+        make_pipeline(PipelineSettings(model="odd_package"))
