@@ -69,8 +69,9 @@ def read_checkpoint(
         try:
             config = AutoConfig.from_pretrained(source, **{**hub_settings, **transformer_config})
             tokenizer = AutoTokenizer.from_pretrained(source, **{**hub_settings, **tokenizer_config})
-        except OSError as error:
-            raise OSError(_not_found(source, no_connection)) from error
+        except OSError:
+            # Without its cause, which the message sums up: commands of spaCy show the whole traceback.
+            raise OSError(_not_found(source, no_connection)) from None
         except Exception as error:  # an unknown architecture, one that needs its own code, a damaged file
             raise ValueError(_unreadable(source, error)) from error
         check_fast(tokenizer, source)
