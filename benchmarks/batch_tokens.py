@@ -9,6 +9,7 @@ weights, on which the time does not depend.
 
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from models import add_size_option, save_random
@@ -38,12 +39,13 @@ def main():
     seconds = {size: [] for size in args.sizes}
     for _ in range(args.rounds):  # in turns: a slow minute of the machine affects all sizes
         for size in args.sizes:
-            scorer.max_batch_tokens = size
-            scorer.counts.clear()
+            scorer.predictor.settings = replace(scorer.settings, max_batch_tokens=size)
+            scorer.predictor.counts.clear()
             began = time.perf_counter()
             list(nlp.pipe(texts))
             seconds[size].append(time.perf_counter() - began)
-    print(f"{len(texts)} sentences, {scorer.counts['targets']} targets, {scorer.counts['rows']} forward rows")
+    counts = scorer.predictor.counts
+    print(f"{len(texts)} sentences, {counts['targets']} targets, {counts['rows']} forward rows")
     print("| max_batch_tokens | sentences/s, median | slowest | fastest |\n| ---: | ---: | ---: | ---: |")
     for size, times in seconds.items():
         rates = sorted(len(texts) / t for t in times)

@@ -96,13 +96,13 @@ def main():
     for kind, own in texts.items():
         for nlp in pipelines.values():
             score(nlp, own[:2], clock)
-            get_scorer(nlp).counts.clear()
+            get_scorer(nlp).predictor.counts.clear()
         times = {name: [] for name in pipelines}
         for _ in range(args.rounds):
             for name, nlp in pipelines.items():
                 times[name].append(score(nlp, own, clock))
         for name, nlp in pipelines.items():
-            counts = get_scorer(nlp).counts
+            counts = get_scorer(nlp).predictor.counts
             ratios = [exact / own_time for exact, own_time in zip(times["exact"], times[name])]
             table.append(
                 {

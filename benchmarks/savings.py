@@ -21,9 +21,9 @@ from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 
 
 def count(scorer, run) -> dict:
-    scorer.counts.clear()
+    scorer.predictor.counts.clear()
     run()
-    return dict(scorer.counts)
+    return dict(scorer.predictor.counts)
 
 
 def padding_unsorted(lengths: list[int], max_tokens: int) -> float:

@@ -151,9 +151,9 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
         for contestant, run in contestants.items():
             times[contestant].append(seconds(run))
     scorer = nlp.get_pipe("pll")
-    scorer.counts.clear()
+    scorer.predictor.counts.clear()
     exact = [doc._.pll for doc in nlp.pipe(texts)]
-    counts = dict(scorer.counts)
+    counts = dict(scorer.predictor.counts)
     rough = [doc._.pll for doc in rounded.pipe(texts)]
     with FlopCounterMode(display=False) as flops:
         bare()
@@ -184,7 +184,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
 
 def count_rows(nlp: Language, texts: list[str]) -> int:
     """The number of rows in the forward passes."""
-    counts = nlp.get_pipe("pll").counts
+    counts = nlp.get_pipe("pll").predictor.counts
     counts.clear()
     list(nlp.pipe(texts))
     return counts["rows"]

@@ -93,10 +93,10 @@ def half_width(values: np.ndarray) -> float:
 def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
     """The scored docs, the seconds of CPU time that this took, and the number of pieces in the forward passes."""
     scorer = get_scorer(nlp)
-    scorer.counts.clear()
+    scorer.predictor.counts.clear()
     began = time.process_time()  # of this process only
     docs = list(nlp.pipe(texts, batch_size=64))
-    return docs, time.process_time() - began, scorer.counts["ids"]
+    return docs, time.process_time() - began, scorer.predictor.counts["ids"]
 
 
 def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | None) -> int:

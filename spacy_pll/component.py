@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +21,7 @@ from .attributes.values import exp_or_inf, table_value
 from .language_model.protocol import LanguageModel
 from .prediction import DocScores, PendingBatch, Predictor, TokenDistributions
 from .scoring.wordpieces import Words
+from .settings import ScoringSettings
 from .span_getters import SpanGetter
 
 logger = logging.getLogger(__name__)
@@ -28,16 +29,8 @@ logger = logging.getLogger(__name__)
 DEFAULT_CONFIG: dict[str, Any] = {
     "model": {"@architectures": "spacy-pll.MaskedLM.v1"},
     "get_spans": {"@span_getters": "spacy-pll.doc_spans.v1"},
-    "metrics": ["word_l2r"],
-    "words": "spacy",
-    "targets": None,
     "attr": "pll",
-    "keep_pieces": False,
-    "max_batch_tokens": None,
-    "mask_spacing": None,
-    "mask_margin": None,
-    "alternatives": 0,
-    "distribution": False,
+    **asdict(ScoringSettings()),
 }
 
 
@@ -65,7 +58,9 @@ def make_pll(
 ) -> "PLLScorer":
     """Make a component that gives every token, span and doc its pseudo-log-likelihood.
 
-    The settings are described at `PLLScorer`.
+    The settings are described at `ScoringSettings`; `get_spans` says which spans are read as one context. Where spans
+    overlap, a token is scored in the span that gives it the most context on the side that has less, or before it if no
+    metric shows the model what follows.
     """
     names = Names(attr, metrics)
     advice = (
@@ -75,14 +70,10 @@ def make_pll(
     for other_name, other in nlp.components:
         if isinstance(other, PLLScorer) and other_name != name:
             check_apart(other_name, other.names, names, advice)
-    scorer = PLLScorer(
-        cast(LanguageModel, model),
-        name,
-        get_spans=get_spans,
+    settings = ScoringSettings(
         metrics=metrics,
         words=words,
         targets=targets,
-        attr=attr,
         keep_pieces=keep_pieces,
         max_batch_tokens=max_batch_tokens,
         mask_spacing=mask_spacing,
@@ -90,6 +81,8 @@ def make_pll(
         alternatives=alternatives,
         distribution=distribution,
     )
+    predictor = Predictor(cast(LanguageModel, model), get_spans, settings)
+    scorer = PLLScorer(predictor, name, attr=attr)
     # `add_pipe` gives the component the factory's meta of this moment. So `analyze_pipes` shows its own attributes.
     meta = Language.get_factory_meta("pll")
     Language.set_factory_meta(
@@ -98,74 +91,48 @@ def make_pll(
     return scorer
 
 
-class PLLScorer(Predictor, Pipe):
+class PLLScorer(Pipe):
     """Pseudo-log-likelihood scores under a language model (Kauf & Ivanova 2023).
 
-    model (LanguageModel): What an architecture such as `spacy-pll.MaskedLM.v1` returns.
-        It is loaded on first use, on `initialize` or from disk.
+    predictor (Predictor): Computes the scores: a model, what it reads, and the `ScoringSettings`. The model is loaded
+        on first use, on `initialize` or from disk.
     name (str): The name of the component in the pipeline.
-    get_spans (SpanGetter): Which spans are read as one context: a span getter such as
-        `spacy-pll.doc_spans.v1`. Where spans overlap, a token is scored in the span that
-        gives it the most context on the side that has less, or before it if no metric
-        shows the model what follows.
-    metrics (list[str]): Names in `registry.pll_metrics`; the first is the primary one.
-    words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
-    targets (Optional[str]): Key into `doc.spans`: score only the tokens in those spans.
     attr (str): The name of the attributes.
-    keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
-    max_batch_tokens (Optional[int]): Wordpieces in one forward pass, padding included.
-        None: what suits the device.
-    mask_spacing (Optional[int]): Mask several words of a context in the same forward pass
-        if their masked pieces are at least this many pieces apart. A context then takes about
-        `mask_spacing` passes, whatever its length, and the scores are nearly the same. For
-        metrics that mask within words. None: each word by itself, the exact scores.
-    mask_margin (Optional[int]): Read all masks of a context in one forward pass: the context once, and beside it, for
-        each masked set, a group of the masked pieces and this many pieces on each side. 0 is the fastest; the wider
-        the margin, the closer are the scores to the exact ones (docs/one-pass.md). For metrics that mask within
-        words, and not together with `mask_spacing`. None: the exact scores.
-    alternatives (int): How many alternatives to each token to keep: the model's most probable
-        pieces in the place of the token's first piece, under the primary metric.
-    distribution (bool): Also keep the rank of each token and the entropy of the model's
-        prediction, under the primary metric.
-    RAISES (ValueError): A setting has a value that is not allowed.
+    RAISES (ValueError): `attr` is no name, or is taken.
     """
 
     def __init__(
         self,
-        model: LanguageModel,
+        predictor: Predictor,
         name: str = "pll",
         *,
-        get_spans: SpanGetter,
-        metrics: list[str],
-        words: Words = "spacy",
-        targets: str | None = None,
         attr: str = "pll",
-        keep_pieces: bool = False,
-        max_batch_tokens: int | None = None,
-        mask_spacing: int | None = None,
-        mask_margin: int | None = None,
-        alternatives: int = 0,
-        distribution: bool = False,
     ):
         if not attr.isidentifier() or iskeyword(attr):
             raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
-        super().__init__(
-            model,
-            get_spans=get_spans,
-            metrics=metrics,
-            words=words,
-            targets=targets,
-            keep_pieces=keep_pieces,
-            max_batch_tokens=max_batch_tokens,
-            mask_spacing=mask_spacing,
-            mask_margin=mask_margin,
-            alternatives=alternatives,
-            distribution=distribution,
-        )
+        self.predictor = predictor
         self.name = name
         self.attr = attr
-        self.names = Names(attr, self.metrics)
+        self.names = Names(attr, list(self.settings.metrics))
         install(self.names)
+
+    @property
+    def settings(self) -> ScoringSettings:
+        """What is scored, and how."""
+        return self.predictor.settings
+
+    @property
+    def model(self) -> LanguageModel:
+        """The language model. It may be shared with other components."""
+        return self.predictor.model
+
+    @model.setter
+    def model(self, model: LanguageModel) -> None:
+        self.predictor.model = model
+
+    def predict(self, docs: list[Doc]) -> list[DocScores]:
+        """Score docs without changing them."""
+        return self.predictor.predict(docs)
 
     # spaCy's protocol `ListenedToComponent`: whenever a pipeline changes, each component that has these is shown those
     # behind it. It is the only notice of a component that was taken from another pipeline.
@@ -206,7 +173,7 @@ class PLLScorer(Predictor, Pipe):
         YIELDS (Doc): The docs, in order. A doc that fails goes to the error handler
             and is not yielded, as in spaCy's own components. The others are.
         """
-        self.prepare()  # if that fails, it is not the fault of a doc
+        self.predictor.prepare()  # if that fails, it is not the fault of a doc
         pending: deque[tuple[list[Doc], PendingBatch | None]] = deque()
         for docs in minibatch(stream, batch_size):
             pending.append((docs, self._try_to_submit(docs)))
@@ -218,7 +185,7 @@ class PLLScorer(Predictor, Pipe):
 
     def _try_to_submit(self, docs: list[Doc]) -> PendingBatch | None:
         try:
-            return self._submit(docs)
+            return self.predictor.submit(docs)
         except Exception:  # scoring the docs one by one will show which of them it was
             logger.debug("A batch of %d docs failed. Its docs are scored one by one.", len(docs), exc_info=True)
             return None
@@ -227,7 +194,7 @@ class PLLScorer(Predictor, Pipe):
         """The docs with their scores. If the batch fails, each is scored by itself; those that fail are left out."""
         if pending is not None:
             try:
-                self.set_annotations(docs, self._gather(pending))
+                self.set_annotations(docs, self.predictor.gather(pending))
             except Exception:  # as above
                 logger.debug("A batch of %d docs failed. Its docs are scored one by one.", len(docs), exc_info=True)
             else:
@@ -260,11 +227,11 @@ class PLLScorer(Predictor, Pipe):
 
     def _expected_rows(self, expected: TokenDistributions) -> dict[str, list[Any]]:
         rows: dict[str, list[Any]] = {}
-        if self.distribution:
+        if self.settings.distribution:
             rows[self.names.rank] = [rank or None for rank in expected.rank.tolist()]  # None without a piece
             rows[self.names.entropy] = expected.entropy.tolist()
             rows[self.names.first_choices] = expected.first_choices.tolist()
-        if self.alternatives:
+        if self.settings.alternatives:
             rows[self.names.alternatives] = expected.alternatives
         return rows
 
@@ -286,7 +253,7 @@ class PLLScorer(Predictor, Pipe):
 
     def initialize(self, get_examples: Callable[..., Any] | None = None, *, nlp: Language | None = None) -> None:
         """Load the language model, so that the first doc does not have to wait for it."""
-        self.prepare()
+        self.predictor.prepare()
 
     def to_bytes(self, *, exclude: Iterable[str] = SimpleFrozenList()) -> bytes:
         """Serialize the language model. exclude (Iterable[str]): "model" leaves it out."""

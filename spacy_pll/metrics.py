@@ -50,7 +50,7 @@ class MaskRows(NamedTuple):
     """The masked contexts whose log-probabilities make up the scores of a context's pieces.
 
     The score of piece t is the sum, over the rows r with `target[r] == t`, of
-    `weight[r]` times the log-probability of piece t with `masked[r]` masked. These weights sum to 1.
+    `weight[r]` times the log-probability of piece t with `masked[r]` masked.
     """
 
     target: IntArray  # int, shape (rows,): the piece that is scored
@@ -205,37 +205,29 @@ def _repeat_at(rows: MaskRows, starts: IntArray, n: int) -> MaskRows:
     return MaskRows(target.ravel(), masked.reshape(target.size, n), np.tile(rows.weight, len(starts)))
 
 
-def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
+def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
     """RAISES (ValueError): These are no mask rows for a context of n pieces. The message names the metric."""
     target, masked, weight = rows
     found = [f"{np.asarray(x).dtype}{np.shape(x)}" for x in rows]
     shapes = np.shape(target) == np.shape(weight) == (len(masked),) and np.shape(masked) == (len(masked), n)
     kinds = "".join(np.asarray(x).dtype.kind for x in rows)
-    if not shapes or kinds[:2] not in ("ib", "ub") or kinds[2] not in "fiu":
+    if not shapes or kinds not in ("ibf", "ubf"):
         raise ValueError(
-            f"The metric {metric_name(metric)!r} must return the int array `target` (rows,), the bool array `masked` "
-            f"(rows, {n}) and the float array `weight` (rows,). They are {', '.join(found)}."
+            f"The metric {name!r} must return the int array `target` (rows,), the bool array `masked` (rows, {n}) and "
+            f"the float array `weight` (rows,). They are {', '.join(found)}."
         )
     outside = target[(target < 0) | (target >= n)]
     if len(outside):
-        raise ValueError(
-            f"The metric {metric_name(metric)!r} has a row for piece {outside[0]} of a context of {n}. Count from 0."
-        )
+        raise ValueError(f"The metric {name!r} has a row for piece {outside[0]} of a context of {n}. Count from 0.")
     total = np.bincount(target, weights=weight, minlength=n)
     wrong = np.flatnonzero(~(np.abs(total - 1) < 1e-6))  # NaN is wrong, too
     if len(wrong):
         piece = int(wrong[0])
         problem = f"weights that sum to {total[piece]:g}" if (target == piece).any() else "no row"
         raise ValueError(
-            f"The metric {metric_name(metric)!r} has {problem} for piece {piece} of a context of {n}. Return at least "
-            "one row for each piece, with weights that sum to 1."
+            f"The metric {name!r} has {problem} for piece {piece} of a context of {n}. Return at least one row for "
+            "each piece, with weights that sum to 1."
         )
-
-
-def metric_name(metric: Metric) -> str:
-    """The name under which a function is registered as a metric, or else its own."""
-    own = getattr(metric, "__name__", repr(metric))
-    return next((name for name, known in pll_metrics.get_all().items() if known is metric), own)
 
 
 def masks_within_words(metric: Metric) -> bool | None:
@@ -257,16 +249,16 @@ def check_within_words(metric_name: str, setting: str) -> None:
         )
 
 
-def shows_what_follows(name: str) -> bool:
+def shows_what_follows(metric_name: str) -> bool:
     """Whether the model sees any of the pieces that follow a piece while it is scored. The metric is tried on words."""
-    metric = get_metric(name)
+    metric = get_metric(metric_name)
     if getattr(metric, "model_kind", "masked") == "causal":
         return False
     if getattr(metric, "masks_nothing", False):
         return True
     word = np.repeat(np.arange(30), np.tile([1, 2, 5, 1, 3], 6))
     rows = metric(word)
-    check_mask_rows(rows, len(word), metric)
+    check_mask_rows(rows, len(word), metric_name)
     follows: BoolArray = np.arange(len(word)) > rows.target[:, None]
     return not rows.masked[follows].all()
 

@@ -1,7 +1,7 @@
 """From a few settings to a pipeline that scores, and what identifies the model in it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +14,7 @@ from .component import PLLScorer
 from .language_model import BUILTIN, DOCUMENTS
 from .language_model.checksums import files_digest
 from .scoring.wordpieces import WORDS
+from .settings import ScoringSettings
 
 SPAN_GETTERS = {
     "doc": {"@span_getters": "spacy-pll.doc_spans.v1"},
@@ -81,17 +82,7 @@ def make_pipeline(settings: PipelineSettings) -> Language:
     RAISES (ValueError): A setting is not valid, or the model cannot score text; the message says why.
     """
     setup_gpu(settings.gpu_id)
-    overrides: dict[str, Any] = {
-        "metrics": None if settings.metrics is None else list(settings.metrics),
-        "words": settings.words,
-        "get_spans": SPAN_GETTERS.get(settings.spans) if settings.spans else None,
-        "mask_spacing": settings.mask_spacing,
-        "mask_margin": settings.mask_margin,
-        "alternatives": settings.alternatives,
-        "distribution": settings.distribution,
-        "keep_pieces": settings.keep_pieces or None,
-    }
-    overrides = {name: value for name, value in overrides.items() if value is not None}
+    overrides = component_config(settings)
     if settings.model and is_spacy_pipeline(settings.model):
         nlp = _load_saved(settings.model, settings.component, overrides, settings.precision)
         if settings.causal:
@@ -112,6 +103,16 @@ def make_pipeline(settings: PipelineSettings) -> Language:
         nlp.add_pipe("pll", config={**overrides, "model": architecture(settings)})
     get_scorer(nlp).initialize()
     return nlp
+
+
+def component_config(settings: PipelineSettings) -> dict[str, Any]:
+    """What the settings change in the component's config. `architecture` gives the block `model`."""
+    names = [field.name for field in fields(ScoringSettings) if hasattr(settings, field.name)]
+    chosen = {name: getattr(settings, name) for name in names}
+    chosen |= {"metrics": settings.metrics and list(settings.metrics), "keep_pieces": settings.keep_pieces or None}
+    if settings.spans:
+        chosen["get_spans"] = SPAN_GETTERS[settings.spans]
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def is_causal(settings: PipelineSettings) -> bool:

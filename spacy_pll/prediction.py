@@ -10,7 +10,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from .language_model.protocol import LanguageModel, PendingLogProbs
-from .metrics import BoolArray, FloatArray, IntArray, check_within_words, get_metric, shows_what_follows
+from .metrics import BoolArray, FloatArray, IntArray, get_metric, shows_what_follows
 from .scoring.distributions import Distributions, n_rows
 from .scoring.groups import GroupBatch, GroupPlan
 from .scoring.piece_texts import PieceTexts
@@ -18,7 +18,8 @@ from .scoring.plan import Batch, Plan
 from .scoring.plans import make_plans
 from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
-from .scoring.wordpieces import WORDS, Wordpieces, Words, get_wordpieces
+from .scoring.wordpieces import Wordpieces, get_wordpieces
+from .settings import ScoringSettings
 from .user_warnings import warn_user
 
 # Text, natural-log probability, and whether it begins a word (None: the tokenizer does not say).
@@ -65,86 +66,36 @@ class PendingBatch:
 
 
 class Predictor:
-    """Scores docs without changing them. `PLLScorer` describes the settings.
+    """Scores docs without changing them.
 
-    RAISES (ValueError): A setting has a value that is not allowed.
+    model (LanguageModel): What an architecture such as `spacy-pll.MaskedLM.v1` returns. It is loaded on first use.
+    get_spans (Callable): Which spans are read as one context: a span getter such as `spacy-pll.doc_spans.v1`.
+    settings (ScoringSettings): May be replaced at any time, but for the metrics.
+    RAISES (ValueError): The model cannot compute the metrics.
     """
 
     def __init__(
-        self,
-        model: LanguageModel,
-        *,
-        get_spans: Callable[[list[Doc]], list[list[Span]]],
-        metrics: list[str],
-        words: Words,
-        targets: str | None,
-        keep_pieces: bool,
-        max_batch_tokens: int | None,
-        mask_spacing: int | None,
-        mask_margin: int | None,
-        alternatives: int,
-        distribution: bool,
+        self, model: LanguageModel, get_spans: Callable[[list[Doc]], list[list[Span]]], settings: ScoringSettings
     ):
-        if not metrics or len(set(metrics)) < len(metrics):
-            raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {metrics!r}.")
-        if words not in WORDS:
-            raise ValueError(f"Unknown unit of words {words!r}. Set `words` to one of these: {', '.join(WORDS)}.")
-        if max_batch_tokens is not None and max_batch_tokens < 1:
-            raise ValueError(f"`max_batch_tokens` must be 1 or more, or null. It is {max_batch_tokens}.")
-        if mask_spacing is not None and mask_spacing < 1:
-            raise ValueError(
-                f"`mask_spacing` must be 1 or more pieces, or null for exact scores. It is {mask_spacing}. The "
-                "wider the spacing, the closer are the scores to exact ones (docs/metrics.md)."
-            )
-        if mask_margin is not None and mask_margin < 0:
-            raise ValueError(
-                "`mask_margin` must be 0 or more pieces, or null for exact scores. The wider the margin, the closer "
-                f"are the scores to exact ones (docs/one-pass.md). It is {mask_margin}."
-            )
-        if mask_margin is not None and mask_spacing is not None:
-            raise ValueError(
-                f"`mask_margin` ({mask_margin}) and `mask_spacing` ({mask_spacing}) are two ways to save passes. "
-                "Set one of them to null."
-            )
-        if alternatives < 0:
-            raise ValueError(f"`alternatives` must be 0 or more. It is {alternatives}.")
         if not hasattr(model, "submit"):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
-        self.model = model
-        self.get_spans = get_spans
-        self.metrics = list(metrics)
-        self.words = words
-        self.targets = targets
-        self.keep_pieces = keep_pieces
-        self.max_batch_tokens = max_batch_tokens
-        self.mask_spacing = mask_spacing
-        self.mask_margin = mask_margin
-        self.alternatives = alternatives
-        self.distribution = distribution
+        self.model, self.get_spans, self.settings = model, get_spans, settings
         self.counts: Counter[str] = Counter()  # the work so far: forward "rows", "ids" in them, "padding" and "targets"
         self.warned: set[str] = set()  # what has been warned of
-        for metric in metrics:
+        for metric in settings.metrics:
             model.check_serves(metric, get_metric(metric))
-            for setting, value in (("mask_spacing", mask_spacing), ("mask_margin", mask_margin)):
-                if value is not None:
-                    check_within_words(metric, setting)
-
-    @property
-    def n_alternatives(self) -> int | None:
-        """How many alternatives the model has to give at each target; None if nothing but the log-probability."""
-        return self.alternatives if self.alternatives or self.distribution else None
 
     @property
     def _n_rows(self) -> int:
         """How many values there are for each piece."""
-        return len(self.metrics) + n_rows(self.n_alternatives)
+        return len(self.settings.metrics) + n_rows(self.settings.n_alternatives)
 
     @property
     def _lookahead(self) -> int | None:
         """How many of the pieces that follow a piece its score depends on; None: all of them. The metrics share their
         contexts, so all of them, if any metric shows them to the model.
         """
-        return None if any(map(shows_what_follows, self.metrics)) else getattr(self.model, "lookahead", 0)
+        return None if any(map(shows_what_follows, self.settings.metrics)) else getattr(self.model, "lookahead", 0)
 
     def prepare(self) -> None:
         """Load the model, unless that is done.
@@ -152,21 +103,21 @@ class Predictor:
         RAISES (ValueError): The model cannot be used, or not with these settings.
         """
         self.model.load()
-        if self.mask_margin is not None:
+        if self.settings.mask_margin is not None:
             self.model.check_groups()
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:
         """Score docs without changing them."""
-        return self._gather(self._submit(docs))
+        return self.gather(self.submit(docs))
 
     def predict_tokens(self, docs: list[Doc], targets: Sequence[BoolArray]) -> list[DocScores]:
         """Score some tokens of docs, each doc read as one context, whatever `get_spans` and `targets` say.
 
         targets (Sequence[bool array, shape (tokens,)]): For each doc, the tokens to score.
         """
-        return self._gather(self._submit_spans(docs, [[doc[:]] for doc in docs], targets))
+        return self.gather(self._submit_spans(docs, [[doc[:]] for doc in docs], targets))
 
-    def _submit(self, docs: list[Doc]) -> PendingBatch:
+    def submit(self, docs: list[Doc]) -> PendingBatch:
         """Plan the forward passes and start them. A GPU may still be working on them when this returns."""
         return self._submit_spans(docs, self._spans_of(docs), [self._targets_of(doc) for doc in docs])
 
@@ -178,7 +129,7 @@ class Predictor:
         lookahead = self._lookahead
         pending = []
         for doc, spans, targets in zip(docs, spans_of, targets_of, strict=True):
-            wordpieces = [get_wordpieces(span, self.model.tokenizer, self.words) for span in spans]
+            wordpieces = [get_wordpieces(span, self.model.tokenizer, self.settings.words) for span in spans]
             contexts, scored = get_contexts(spans, wordpieces, targets, self.model.max_length, lookahead)
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
@@ -187,14 +138,14 @@ class Predictor:
         self._warn_of_unknown(pending)
         return PendingBatch(pending, self._run([context for doc in pending for context in doc.contexts]))
 
-    def _gather(self, pending: PendingBatch) -> list[DocScores]:
+    def gather(self, pending: PendingBatch) -> list[DocScores]:
         """Wait for the log-probabilities, and sum them up by token."""
         values = [np.zeros((self._n_rows, len(context.word))) for doc in pending.docs for context in doc.contexts]
         for plan, answers in pending.passes:
             for total, part in zip(values, plan.scores(answers.result()), strict=True):
                 total += part  # each target is in one plan
         of_context = iter(values)
-        texts = None if self.n_alternatives is None else PieceTexts(self.model.tokenizer)
+        texts = None if self.settings.n_alternatives is None else PieceTexts(self.model.tokenizer)
         return [self._collect(doc, [next(of_context) for _ in doc.contexts], texts) for doc in pending.docs]
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
@@ -210,16 +161,17 @@ class Predictor:
 
     def _targets_of(self, doc: Doc) -> BoolArray | None:
         """The tokens that the setting `targets` names. bool, shape (tokens,); None: all."""
-        if self.targets is None:
+        key = self.settings.targets
+        if key is None:
             return None
         targets = np.zeros(len(doc), dtype=bool)
-        if self.targets not in doc.spans:
+        if key not in doc.spans:
             warn_user(
-                f"A doc has no spans under `targets`, doc.spans[{self.targets!r}], so nothing in it is scored. "
+                f"A doc has no spans under `targets`, doc.spans[{key!r}], so nothing in it is scored. "
                 f"It has spans under these keys: {list(doc.spans)}."
             )
             return targets
-        for span in doc.spans[self.targets]:
+        for span in doc.spans[key]:
             targets[span.start : span.end] = True
         return targets
 
@@ -263,13 +215,14 @@ class Predictor:
 
     def _run(self, contexts: list[Context]) -> list[tuple[Plan | GroupPlan, PendingLogProbs]]:
         """Submit the forward passes for some contexts."""
-        metrics = [get_metric(name) for name in self.metrics]
+        settings = self.settings
+        metrics = [get_metric(name) for name in settings.metrics]
         passes: list[tuple[Plan | GroupPlan, PendingLogProbs]] = []
-        for plan in make_plans(contexts, metrics, self.model.mask_id, self.mask_spacing, self.mask_margin):
+        for plan in make_plans(contexts, metrics, self.model.mask_id, settings.mask_spacing, settings.mask_margin):
             limits = self.model.check_groups() if isinstance(plan, GroupPlan) else self.model
-            max_tokens = self.max_batch_tokens or limits.max_batch_tokens
+            max_tokens = settings.max_batch_tokens or limits.max_batch_tokens
             batches = plan.batches(
-                max_tokens, self.model.max_batch_targets, self.model.pad_id, limits.pads, self.n_alternatives
+                max_tokens, self.model.max_batch_targets, self.model.pad_id, limits.pads, settings.n_alternatives
             )
             passes.append((plan, self.model.submit(map(self._counted, batches))))
             plan.release_inputs()
@@ -290,7 +243,7 @@ class Predictor:
         """
         doc = pending.doc
         pieces = ScoredPieces.gather(
-            pending.wordpieces, pending.contexts, context_values, len(self.metrics), self._n_rows
+            pending.wordpieces, pending.contexts, context_values, len(self.settings.metrics), self._n_rows
         )
         if not np.isfinite(pieces.scores).all():
             raise ValueError(
@@ -303,7 +256,7 @@ class Predictor:
             pending.scored,
             pieces.count_by_token(len(doc)),
             pieces.sum_by_token(len(doc)),
-            self._piece_record(pieces, alternatives) if self.keep_pieces else None,
+            self._piece_record(pieces, alternatives) if self.settings.keep_pieces else None,
             self._expected(pieces, distributions, alternatives, len(doc)) if distributions else None,
         )
 
@@ -324,9 +277,9 @@ class Predictor:
         """The value of `_.pll_data`: parallel lists, one entry per scored piece."""
         ids = pieces.ids.tolist()
         more: dict[str, Any] = {}
-        if self.distribution and pieces.distributions:
+        if self.settings.distribution and pieces.distributions:
             more |= {"rank": pieces.distributions.rank.tolist(), "entropy": pieces.distributions.entropy.tolist()}
-        if self.alternatives:
+        if self.settings.alternatives:
             more["alternatives"] = alternatives
         return {
             "pieces": [self.model.tokenizer.id_to_token(i) for i in ids],
@@ -334,9 +287,9 @@ class Predictor:
             "start": pieces.start.tolist(),
             "end": pieces.end.tolist(),
             "token": pieces.token.tolist(),
-            "mask_spacing": self.mask_spacing,
-            "mask_margin": self.mask_margin,
-            "scores": {metric: row.tolist() for metric, row in zip(self.metrics, pieces.scores)},
+            "mask_spacing": self.settings.mask_spacing,
+            "mask_margin": self.settings.mask_margin,
+            "scores": {metric: row.tolist() for metric, row in zip(self.settings.metrics, pieces.scores)},
             **more,
         }
 

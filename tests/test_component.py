@@ -12,10 +12,10 @@ import torch
 from hypothesis import given
 from spacy.tokens import Doc, Span, Token
 
-from spacy_pll import PLLScorer
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.plan import Batch
+from spacy_pll.settings import ScoringSettings
 
 from .conftest import PARAGRAPH, SENTENCES, odd_text, scores
 from .test_metrics import METRICS
@@ -172,11 +172,11 @@ def test_bad_settings(make_nlp, setting, value, message):
         make_nlp(**{setting: value})
 
 
-def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp, language_model):
+def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp):
     with pytest.raises(ValueError, match="(?s)words.*(is not|permitted).*'spacy', 'tokenizer', 'whitespace'"):
         make_nlp(words="letters")
     with pytest.raises(ValueError, match="Unknown unit of words 'letters'.*spacy, tokenizer, whitespace"):
-        PLLScorer(language_model("bert"), get_spans=list, metrics=["original"], words="letters")
+        ScoringSettings(words="letters")
     with pytest.raises(ValueError, match="wordz"):
         make_nlp(wordz="spacy")
 
@@ -212,7 +212,7 @@ def test_a_metric_of_one_component_under_the_name_of_another(make_nlp):
 @pytest.mark.parametrize("get_spans", [lambda docs: [[doc[:]] for doc in docs[1:]], lambda docs: [[docs[0][:]]] * 2])
 def test_a_span_getter_that_loses_or_mixes_docs(make_nlp, get_spans):
     nlp = make_nlp()
-    nlp.get_pipe("pll").get_spans = get_spans
+    nlp.get_pipe("pll").predictor.get_spans = get_spans
     with pytest.raises(ValueError, match="`get_spans` must give one list of spans for each doc"):
         nlp.get_pipe("pll").predict([nlp.make_doc(text) for text in SENTENCES[:2]])
 
@@ -261,14 +261,14 @@ def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeyp
     nlp = make_nlp()
     expected = [doc._.pll for doc in nlp.pipe(SENTENCES)]
     scorer = nlp.get_pipe("pll")
-    get_spans = scorer.get_spans
+    get_spans = scorer.predictor.get_spans
 
     def failing(docs):
         if any("hooligans" in doc.text for doc in docs):
             raise RuntimeError("no such luck")
         return get_spans(docs)
 
-    monkeypatch.setattr(scorer, "get_spans", failing)
+    monkeypatch.setattr(scorer.predictor, "get_spans", failing)
     handled = []
     nlp.set_error_handler(lambda name, proc, docs, error: handled.append((name, [d.text for d in docs], str(error))))
     with caplog.at_level("DEBUG", logger="spacy_pll.component"):
@@ -313,7 +313,7 @@ def test_several_metrics_share_forward_rows(make_nlp):
     def rows(metrics, text):
         nlp = make_nlp("bert", metrics=metrics)
         nlp(text)
-        return nlp.get_pipe("pll").counts["rows"]
+        return nlp.get_pipe("pll").predictor.counts["rows"]
 
     three = ["word_l2r", "original", "whole_word"]
     assert rows(three, "I a .") == rows(["word_l2r"], "I a .") == 3  # words of one piece: the three coincide
@@ -324,13 +324,13 @@ def test_equal_texts_of_a_batch_are_computed_once(make_nlp):
     nlp = make_nlp("bert")
     scorer = nlp.get_pipe("pll")
     docs = list(nlp.pipe([SENTENCES[0]] * 5))
-    assert scorer.counts["targets"] == scorer.counts["rows"] == docs[0]._.pll_pieces
-    assert scorer.counts["padding"] == 0
+    assert scorer.predictor.counts["targets"] == scorer.predictor.counts["rows"] == docs[0]._.pll_pieces
+    assert scorer.predictor.counts["padding"] == 0
 
 
 def test_counts_of_a_padded_pass(make_nlp):
     nlp = make_nlp("bert", max_batch_tokens=10_000)
-    counts = nlp.get_pipe("pll").counts
+    counts = nlp.get_pipe("pll").predictor.counts
     short, long = nlp.pipe(["I a.", SENTENCES[0]])
     n, m = short._.pll_pieces, long._.pll_pieces
     assert counts["rows"] == counts["targets"] == n + m

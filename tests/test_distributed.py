@@ -24,7 +24,6 @@ import ray.data  # noqa: E402
 from ray.data.exceptions import ExecutionTimeoutError  # noqa: E402
 
 from spacy_pll import distributed  # noqa: E402
-from spacy_pll.component import PLLScorer  # noqa: E402
 from spacy_pll.corpus.parquet import reader  # noqa: E402
 from spacy_pll.corpus.readers import InputError  # noqa: E402
 from spacy_pll.distributed import datasets  # noqa: E402
@@ -32,6 +31,7 @@ from spacy_pll.distributed.datasets import read_text_files, summarize_files  # n
 from spacy_pll.distributed.runs import write_parquet  # noqa: E402
 from spacy_pll.distributed.workers import Worker, added_columns, serialize_pipeline  # noqa: E402
 from spacy_pll.pipelines import PipelineSettings, make_pipeline  # noqa: E402
+from spacy_pll.prediction import Predictor  # noqa: E402
 from spacy_pll.requirements import install_command  # noqa: E402
 
 from .cli.conftest import run  # noqa: E402
@@ -107,7 +107,7 @@ def test_a_fault_of_the_worker_is_no_texts_fault(make_nlp, monkeypatch):
     def broken(self, *args):
         raise RuntimeError("device lost")
 
-    monkeypatch.setattr(PLLScorer, "_collect", broken)
+    monkeypatch.setattr(Predictor, "_collect", broken)
     with pytest.raises(RuntimeError, match="device lost"):
         worker(table(SENTENCES))
     with pytest.raises(RuntimeError, match="device lost"):

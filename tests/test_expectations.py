@@ -1,5 +1,7 @@
 """Rank, entropy and alternatives: equal to a plain reference, exact at ties, and what the texts of pieces are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -67,7 +69,7 @@ def test_with_several_contexts_a_piece_the_first_counts(make_nlp):
         other = make_nlp(metrics=["original"], **settings)
         scorer = nlp.get_pipe("pll")
         for max_batch_tokens in (None, 30):
-            scorer.max_batch_tokens = max_batch_tokens
+            scorer.predictor.settings = replace(scorer.settings, max_batch_tokens=max_batch_tokens)
             record, expected = nlp("The souvenir.")._.pll_data, other("The souvenir.")._.pll_data
             if spacing is None:
                 assert record["rank"] == expected["rank"]

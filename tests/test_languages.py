@@ -20,7 +20,9 @@ import torch
 
 from spacy_pll import PLLScorer
 from spacy_pll.language_model.log_probs import PendingLogProbs
+from spacy_pll.prediction import Predictor
 from spacy_pll.scoring.wordpieces import WORDS
+from spacy_pll.settings import ScoringSettings
 from spacy_pll.span_getters import get_doc_spans
 
 from .conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer
@@ -126,9 +128,8 @@ class Recorder:
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_every_piece_is_scored_once_and_nothing_is_said_of_length(name, max_length, docs):
     tokenizer = get_tokenizer(name)
-    scorer = PLLScorer(
-        Recorder(tokenizer, max_length), get_spans=get_doc_spans, metrics=["original"], attr="heard", keep_pieces=True
-    )
+    settings = ScoringSettings(["original"], keep_pieces=True)
+    scorer = PLLScorer(Predictor(Recorder(tokenizer, max_length), get_doc_spans, settings), attr="heard")
     said = []
     handler = SimpleNamespace(level=0, handle=said.append)
     logging.getLogger("transformers").addHandler(handler)

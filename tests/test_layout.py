@@ -25,6 +25,7 @@ ORDER = [
     "attributes",
     "prediction",
     "span_getters",
+    "settings",
     "language_model",
     "scoring",
     "metrics",

@@ -6,6 +6,7 @@ import spacy
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.checksums import files_digest
 from spacy_pll.pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline, setup_gpu
+from spacy_pll.settings import ScoringSettings
 
 from .conftest import SENTENCES
 
@@ -24,17 +25,17 @@ def test_the_settings_reach_the_component(model_folder):
     nlp = make_pipeline(settings)
     scorer = get_scorer(nlp)
     assert nlp.lang == "de" and nlp.pipe_names == ["sentencizer", "pll"]
-    assert (scorer.metrics, scorer.words, scorer.mask_spacing) == (["original", "word_l2r"], "whitespace", 3)
-    assert scorer.keep_pieces and scorer.model.mixed_precision and scorer.model.loaded
-    assert len(scorer.get_spans([nlp("Ein Satz. Noch einer.")])[0]) == 2
+    assert scorer.settings == ScoringSettings(["original", "word_l2r"], "whitespace", keep_pieces=True, mask_spacing=3)
+    assert scorer.model.mixed_precision and scorer.model.loaded
+    assert len(scorer.predictor.get_spans([nlp("Ein Satz. Noch einer.")])[0]) == 2
 
 
 def test_settings_that_are_none_stay_as_a_saved_pipeline_has_them(make_nlp, tmp_path):
     make_nlp("bert", metrics=["original"], words="whitespace", keep_pieces=True).to_disk(tmp_path)
     kept = get_scorer(make_pipeline(PipelineSettings(str(tmp_path))))
-    assert (kept.metrics, kept.words, kept.keep_pieces) == (["original"], "whitespace", True)
+    assert (kept.settings.metrics, kept.settings.words, kept.settings.keep_pieces) == (["original"], "whitespace", True)
     changed = get_scorer(make_pipeline(PipelineSettings(str(tmp_path), metrics=["word_l2r"])))
-    assert (changed.metrics, changed.words) == (["word_l2r"], "whitespace")
+    assert (changed.settings.metrics, changed.settings.words) == (["word_l2r"], "whitespace")
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_one_of_several_components_is_chosen_and_the_others_do_not_run(two):
             make_pipeline(settings)
     for name, attr in (("pll", "pll"), ("second", "other")):
         nlp = make_pipeline(PipelineSettings(two, component=name, words="whitespace"))
-        assert nlp.component_names == [name] and get_scorer(nlp).words == "whitespace"
+        assert nlp.component_names == [name] and get_scorer(nlp).settings.words == "whitespace"
         assert [token._.get(attr) for token in nlp("A word.")] and list(nlp.config["components"]) == [name]
     with pytest.raises(ValueError, match="`component` names a component of a spaCy pipeline, and 'builtin' is a lang"):
         make_pipeline(PipelineSettings(component="pll"))
@@ -110,9 +111,9 @@ def test_scores_are_those_of_a_pipeline_made_by_hand(model_folder, make_nlp):
 def test_what_the_model_expected_is_kept_as_the_settings_or_the_saved_pipeline_say(model_folder, make_nlp, tmp_path):
     model = str(model_folder("bert"))
     new = get_scorer(make_pipeline(PipelineSettings(model, alternatives=2, distribution=True)))
-    assert (new.alternatives, new.distribution) == (2, True)
+    assert (new.settings.alternatives, new.settings.distribution) == (2, True)
     make_nlp("bert", alternatives=3, distribution=True).to_disk(tmp_path)
     kept = get_scorer(make_pipeline(PipelineSettings(str(tmp_path))))
-    assert (kept.alternatives, kept.distribution) == (3, True)
+    assert (kept.settings.alternatives, kept.settings.distribution) == (3, True)
     changed = get_scorer(make_pipeline(PipelineSettings(str(tmp_path), alternatives=0, distribution=False)))
-    assert (changed.alternatives, changed.distribution) == (0, False)
+    assert (changed.settings.alternatives, changed.settings.distribution) == (0, False)

@@ -115,7 +115,7 @@ def modules(prefix):
     for kind, settings in kinds.items():
         getter = {"@span_getters": f"{prefix}.{kind}_spans.v1", **settings}
         scorer = nlp.add_pipe("pll", name=kind, config={"get_spans": getter, "attr": kind})
-        function = getattr(scorer.get_spans, "func", scorer.get_spans)
+        function = getattr(scorer.predictor.get_spans, "func", scorer.predictor.get_spans)
         found.add(function.__module__)
     return sorted(found)
 

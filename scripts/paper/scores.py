@@ -15,6 +15,7 @@ import json
 import platform
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -143,7 +144,9 @@ class Scorer:
         from tqdm import tqdm
 
         component = self.nlp.get_pipe("pll")
-        component.keep_pieces, component.targets = keep_pieces, "word" if context else None
+        component.predictor.settings = replace(
+            component.settings, keep_pieces=keep_pieces, targets="word" if context else None
+        )
         make_doc = partial(_doc_of_word, self.nlp.vocab, context) if context else self.nlp.make_doc
         docs = [make_doc(text) for text in texts]
         kept = DocBin(attrs=["ORTH"], store_user_data=True)

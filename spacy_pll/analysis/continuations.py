@@ -61,11 +61,11 @@ def score_continuations(
     scorer.model.load()
     targets = []
     for span in spans:
-        pieces = get_wordpieces(span.doc[:], scorer.model.tokenizer, scorer.words)
+        pieces = get_wordpieces(span.doc[:], scorer.model.tokenizer, scorer.settings.words)
         check_apart(span, pieces, scorer.model.tokenizer.id_to_token)
         targets.append(np.isin(np.arange(len(span.doc)), np.arange(span.start, span.end)))
     docs = [span.doc for span in spans]
-    results = scorer.predict_tokens(docs, targets)
+    results = scorer.predictor.predict_tokens(docs, targets)
     scorer.set_annotations(docs, results)
     totals = [float(result.scores[0].sum()) for result in results]
     return [

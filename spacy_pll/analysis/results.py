@@ -100,4 +100,4 @@ def score(
     nlp = make_pipeline(PipelineSettings(model, [metrics] if isinstance(metrics, str) else metrics, **settings))
     scorer = get_scorer(nlp)
     docs = nlp.pipe([texts] if isinstance(texts, str) else texts, batch_size=batch_size, n_process=n_process)
-    return Scores(iter(docs), scorer.names, scorer.metrics)
+    return Scores(iter(docs), scorer.names, scorer.settings.metrics)

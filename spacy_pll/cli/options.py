@@ -161,22 +161,9 @@ def make_settings(
     ] = None,
 ) -> PipelineSettings:
     """The settings of a pipeline from the options of a command."""
+    values = locals()  # of the parameters
     names = None if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
-    return PipelineSettings(
-        model=model,
-        component=component,
-        metrics=names,
-        words=words,
-        spans=spans,
-        lang=lang,
-        precision=precision,
-        mask_spacing=mask_spacing,
-        mask_margin=mask_margin,
-        alternatives=alternatives,
-        distribution=distribution,
-        gpu_id=gpu_id,
-        causal=causal,
-    )
+    return PipelineSettings(**{**values, "metrics": names})
 
 
 def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:

@@ -82,15 +82,14 @@ def pairs_cli(
         if per_piece:
             scores = {text: score.per_piece() for text, score in scores.items()}
         results = {
-            metric: accuracies(pairs, won, bootstrap, seed) for metric, won in wins(pairs, scores, scorer.metrics)
+            metric: accuracies(pairs, won, bootstrap, seed)
+            for metric, won in wins(pairs, scores, scorer.settings.metrics)
         }
         say(accuracy_table(results))
         used = {
             "path": path,
             "model": settings.model or "builtin",
-            "words": scorer.words,
-            "mask_spacing": scorer.mask_spacing,
-            "mask_margin": scorer.mask_margin,
+            **scorer.settings.record,
             "per_piece": per_piece,
             "sample": sample,
             "bootstrap": bootstrap,

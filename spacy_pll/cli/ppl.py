@@ -56,13 +56,11 @@ def ppl_cli(
         if not result["pieces"]:
             raise InputError(f"Nothing was scored. None of the {result['texts']} texts in {path!r} has a wordpiece.")
         scorer = get_scorer(nlp)
-        say(summary_tables(result, scorer.words))
+        say(summary_tables(result, scorer.settings.words))
         used = {
             "path": path,
             "model": settings.model or "builtin",
-            "words": scorer.words,
-            "mask_spacing": scorer.mask_spacing,
-            "mask_margin": scorer.mask_margin,
+            **scorer.settings.record,
         }
         for file in files:
             write_json(file, {"settings": used, **result})

@@ -34,7 +34,7 @@ def show_cli(
         # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
         clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]
         for doc in nlp.pipe(clean):
-            say(score_table(doc, scorer.names, scorer.alternatives > 0, scorer.distribution))
+            say(score_table(doc, scorer.names, scorer.settings.alternatives > 0, scorer.settings.distribution))
 
 
 def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution: bool = False) -> str:

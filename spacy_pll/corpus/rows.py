@@ -43,7 +43,7 @@ class BaseRows:
     @classmethod
     def of(cls: type[AnyRows], scorer: PLLScorer, column: str) -> AnyRows:
         """The rows of the docs that a component scores."""
-        return cls(column, scorer.names, scorer.alternatives > 0, scorer.distribution)
+        return cls(column, scorer.names, scorer.settings.alternatives > 0, scorer.settings.distribution)
 
     @property
     def expected_of_text(self) -> list[str]:

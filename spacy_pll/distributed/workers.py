@@ -1,6 +1,7 @@
 """The work of each worker: with its own pipeline, it adds scores to the tables of texts that it gets from Ray Data."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -115,7 +116,7 @@ class Worker:
         setup_gpu(0 if gpu else -1)
         self.nlp = make_nlp()
         scorer = get_scorer(self.nlp)
-        scorer.keep_pieces = ListRows.keep_pieces
+        scorer.predictor.settings = replace(scorer.settings, keep_pieces=ListRows.keep_pieces)
         self.column, self.rows = column, ListRows.of(scorer, column)
         self.types = {name: arrow_type(type_) for name, type_ in (self.rows.types | {ERROR: str}).items()}
         self.nlp(CANARY_TEXT)  # fails before Ray has given it a text

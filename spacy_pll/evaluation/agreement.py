@@ -75,7 +75,7 @@ def compare_scorers(
     """
     nlps, scorers = (first, second), (get_scorer(first), get_scorer(second))
     for scorer in scorers:
-        scorer.counts.clear()
+        scorer.predictor.counts.clear()
     agreement, seconds = Agreement(scorers), [0.0, 0.0]
     for batch in batches(progress(texts), batch_size):
         docs: list[list[Doc]] = []
@@ -139,14 +139,12 @@ class Agreement:
 def _describe(label: str, scorer: PLLScorer, seconds: float) -> dict[str, Any]:
     return {
         "label": label,
-        "metric": scorer.metrics[0],
-        "words": scorer.words,
-        "mask_spacing": scorer.mask_spacing,
-        "mask_margin": scorer.mask_margin,
+        "metric": scorer.settings.metrics[0],
+        **scorer.settings.record,
         "seconds": seconds,
-        "forward_pieces": scorer.counts["ids"],
-        "forward_passes": scorer.counts["rows"],
-        "scored_pieces": scorer.counts["targets"],
+        "forward_pieces": scorer.predictor.counts["ids"],
+        "forward_passes": scorer.predictor.counts["rows"],
+        "scored_pieces": scorer.predictor.counts["targets"],
     }
 
 
@@ -163,7 +161,7 @@ def _add(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer], pair
     pairs["word"].add(number, [one[2] for one in words], [one[3] for one in words])
     same = all(records[0][key] == records[1][key] for key in ("pieces", "start", "end"))
     if same:
-        values = [record["scores"][scorer.metrics[0]] for record, scorer in zip(records, scorers)]
+        values = [record["scores"][scorer.settings.metrics[0]] for record, scorer in zip(records, scorers)]
         pairs["piece"].add(number, *values)
     return same
 

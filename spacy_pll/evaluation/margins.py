@@ -69,7 +69,7 @@ class _Timed:
     """A scorer, and how long it took."""
 
     def __init__(self, scorer: PLLScorer):
-        scorer.prepare()  # not timed
+        scorer.predictor.prepare()  # not timed
         self.scorer, self.seconds = scorer, 0.0
 
     def score(self, docs: list[Doc]) -> list[Doc]:

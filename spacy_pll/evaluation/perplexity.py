@@ -115,10 +115,10 @@ def corpus_perplexity(
     RAISES (ChildProcessError): A worker process was killed.
     """
     scorer = get_scorer(nlp)
-    if scorer.targets is not None:
+    if scorer.settings.targets is not None:
         raise ValueError(
-            f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.targets!r}), but "
-            "perplexity needs whole texts. Use a pipeline without `targets`."
+            f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.settings.targets!r}), "
+            "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
     corpus = Corpus()
     with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
@@ -148,9 +148,9 @@ def _add_doc(corpus: Corpus, doc: Doc, scorer: PLLScorer) -> None:
     """Add the counts of a scored doc."""
     record = doc._.get(scorer.names.data)
     tokenizer = scorer.model.tokenizer
-    per_word = pieces_per_word(record["start"], word_starts(doc, scorer.words, tokenizer))
+    per_word = pieces_per_word(record["start"], word_starts(doc, scorer.settings.words, tokenizer))
     # The model reads a span together with the special tokens around it.
     max_pieces = scorer.model.max_length - len(tokenizer.encode("").ids)
-    windowed = any((span._.get(scorer.names.pieces) or 0) > max_pieces for span in scorer.get_spans([doc])[0])
+    windowed = any((span._.get(scorer.names.pieces) or 0) > max_pieces for span in scorer.predictor.get_spans([doc])[0])
     scores = {metric: sum(values) for metric, values in record["scores"].items()}
     corpus.add(per_word, np.array(record["ids"]), scorer.model.unknown_id, windowed, scores)

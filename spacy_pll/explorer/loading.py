@@ -38,9 +38,10 @@ class SharedPipeline:
         self._nlp = make_pipeline(settings)
         self._lock = RLock()
         scorer = get_scorer(self._nlp)
-        self.metrics, self.words, self.attr, self.name = list(scorer.metrics), scorer.words, scorer.attr, scorer.name
+        used = scorer.settings
+        self.metrics, self.words, self.attr, self.name = list(used.metrics), used.words, scorer.attr, scorer.name
         self.title = scorer.model.title
-        self.mask_spacing, self.mask_margin = scorer.mask_spacing, scorer.mask_margin
+        self.mask_spacing, self.mask_margin = used.mask_spacing, used.mask_margin
         self._config = self._used = scorer_config(self._nlp)
 
     def list_metrics(self) -> list[str]:
@@ -88,7 +89,7 @@ class SharedPipeline:
         chosen = settings.metrics, settings.words, settings.mask_margin
         with self.use(*chosen) as nlp, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            get_scorer(nlp).warned.clear()  # an earlier text may have had the same warning
+            get_scorer(nlp).predictor.warned.clear()  # an earlier text may have had the same warning
             result = function(nlp)
         shown = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
         return result, list(dict.fromkeys(shown))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..pipelines import SPAN_GETTERS, PipelineSettings, architecture, is_spacy_pipeline
+from ..pipelines import PipelineSettings, architecture, component_config, is_spacy_pipeline
 
 INDENT = "    "
 WIDTH = 88
@@ -74,17 +74,7 @@ def docs_code(file: str, attr: str = "pll") -> str:
 
 def pipeline_code(settings: PipelineSettings, component: str = "pll") -> str:
     """Make the pipeline."""
-    changes: dict[str, Any] = {
-        "metrics": list(settings.metrics) if settings.metrics else None,
-        "words": settings.words,
-        "get_spans": SPAN_GETTERS[settings.spans] if settings.spans else None,
-        "mask_spacing": settings.mask_spacing,
-        "mask_margin": settings.mask_margin,
-        "alternatives": settings.alternatives,
-        "distribution": settings.distribution,
-        "keep_pieces": settings.keep_pieces or None,
-    }
-    changes = {name: value for name, value in changes.items() if value is not None}
+    changes = component_config(settings)
     lines = ["import spacy", ""]
     if settings.gpu_id >= 0:
         lines.append(f"spacy.require_gpu({settings.gpu_id})")

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..metrics import BoolArray, FloatArray, IntArray, Metric, check_mask_rows, masks_within_words, metric_name
+from ..metrics import BoolArray, FloatArray, IntArray, Metric, check_mask_rows, masks_within_words
 from .windows import Context
 
 Item = TypeVar("Item", bound=np.generic)
@@ -115,7 +115,7 @@ def _block_of_slice(c: int, context: Context, m: int, metric: Metric, part: slic
     # A metric that masks within words needs no more than these words.
     start, seen = (part.start, part) if masks_within_words(metric) else (0, slice(None))
     rows = metric(context.word[seen])
-    check_mask_rows(rows, len(context.word[seen]), metric)
+    check_mask_rows(rows, len(context.word[seen]), getattr(metric, "__name__", repr(metric)))
     piece = rows.target + start
     keep = context.scored[piece] & (part.start <= piece) & (piece < part.stop)
     masked, row = distinct_rows(rows.masked[keep])
@@ -155,7 +155,7 @@ def extent(block: MaskBlock, context: Context, metric: Metric, setting: str) -> 
     target_is_masked = block.masked[block.row, block.piece - block.start].all()
     if not target_is_masked or (word != context.word[last]).any():
         raise ValueError(
-            f"The metric {metric_name(metric)!r} does not mask each scored piece together with pieces "
+            f"The metric {getattr(metric, '__name__', metric)!r} does not mask each scored piece together with pieces "
             f"of its own word alone, so its forward passes cannot be shared. Set `{setting}` to null."
         )
     return first, last, word

@@ -46,13 +46,16 @@ def test_the_smallest_margin_that_is_close_enough(result, make_nlp):
     for at_least, smallest in ((small["r"] - 1e-6, 0), ((small["r"] + wide["r"]) / 2, WIDE), (1.1, None)):
         found = compare_margins(nlp, TEXTS, (0, WIDE), at_least=at_least, bootstrap=1)
         assert found["smallest"] == {"mask_margin": smallest}
-    assert get_scorer(nlp).mask_margin == 3 and nlp.pipe_names == ["pll"]  # the pipeline is as it was
+    assert get_scorer(nlp).settings.mask_margin == 3 and nlp.pipe_names == ["pll"]  # the pipeline is as it was
 
 
 def test_exact_scores_are_computed_once_and_the_model_is_loaded_once(make_nlp):
     nlp = make_nlp("bert", mask_spacing=2)
     scorer = vary_scorer(nlp, mask_spacing=None)
-    assert scorer.model is get_scorer(nlp).model and (scorer.mask_spacing, get_scorer(nlp).mask_spacing) == (None, 2)
+    assert scorer.model is get_scorer(nlp).model and (
+        scorer.settings.mask_spacing,
+        get_scorer(nlp).settings.mask_spacing,
+    ) == (None, 2)
     models, submit = [], type(scorer.model).submit
 
     def counted(model, batches):

@@ -30,7 +30,7 @@ def test_the_model_is_loaded_once(shared):
         model = get_scorer(nlp).model
     with shared.use(["original"], "whitespace") as nlp:
         assert get_scorer(nlp).model is model
-        assert get_scorer(nlp).mask_spacing == 8  # other settings stay
+        assert get_scorer(nlp).settings.mask_spacing == 8  # other settings stay
         first = get_scorer(nlp)
     with shared.use(["original"], "whitespace") as nlp:
         assert get_scorer(nlp) is first  # nothing changed
@@ -41,7 +41,7 @@ def test_a_margin_for_as_long_as_it_is_used(model_folder, make_nlp):
     assert shared.mask_margin == 1
     for margin in (0, None, 1):
         with shared.use(None, None, margin) as nlp:
-            assert get_scorer(nlp).mask_margin == margin
+            assert get_scorer(nlp).settings.mask_margin == margin
             assert nlp(TEXT)._.pll == pytest.approx(make_nlp(mask_margin=margin)(TEXT)._.pll)
 
 

@@ -97,7 +97,7 @@ def test_docs_of_a_file(make_nlp, tmp_path, monkeypatch):
 )
 def test_settings_of_the_command_line(model_folder, changes, attribute, value):
     settings = PipelineSettings(str(model_folder("bert")), **changes)
-    assert getattr(get_scorer(run(pipeline_code(settings))["nlp"]), attribute) == value
+    assert getattr(get_scorer(run(pipeline_code(settings))["nlp"]).settings, attribute) == value
 
 
 def test_the_builtin_model_and_sentences():

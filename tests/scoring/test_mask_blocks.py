@@ -185,21 +185,6 @@ def test_a_metric_that_masks_nothing_is_one_row_as_its_function_says():
     assert all(block.masked.shape == (1, n) and not block.masked.any() and not block.row.any() for block in found)
 
 
-def test_an_error_about_a_metric_has_the_name_under_which_it_is_registered(add_metric):
-    add_metric("no_weight", lambda word: get_metric("original")(word)._replace(weight=np.zeros(len(word))))
-    with pytest.raises(ValueError, match="The metric 'no_weight' has weights that sum to 0 for piece 0"):
-        list(make_plans([make_context([5, 6, 7], [0, 0, 1])], [get_metric("no_weight")], MASK))
-
-
-def test_weights_may_be_whole_numbers():
-    def original(word):
-        return get_metric("original")(word)._replace(weight=np.ones(len(word), dtype=int))
-
-    context = make_context([5, 6, 7], [0, 0, 1])
-    found, expected = (plan_of([context], [metric]) for metric in (original, get_metric("original")))
-    np.testing.assert_array_equal(*(scores_of([plan], [context], 1, **LIMITS)[0] for plan in (found, expected)))
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
