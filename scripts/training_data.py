@@ -1,9 +1,14 @@
 """The training text of the built-in model: lines, vocabulary, held-out lines, batches and prediction targets.
 
+    python scripts/training_data.py CORPUS OUTPUT
+
+writes the lines that are not held out to the file OUTPUT/train.txt.
+
 Needs torch, transformers, tokenizers and numpy, but not spaCy: it runs where only those are installed.
 """
 
 import lzma
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -130,3 +135,14 @@ def choose_targets(ids: torch.Tensor, n_special: int, rate: float, seed: int) ->
     """A mask of the pieces to predict: a random share `rate` of those that are not special."""
     generator = torch.Generator().manual_seed(seed)
     return (torch.rand(ids.shape, generator=generator) < rate) & (ids >= n_special)
+
+
+def main():
+    output = Path(sys.argv[2])
+    output.mkdir(parents=True, exist_ok=True)
+    with open(output / "train.txt", "w", encoding="utf8") as file:
+        file.writelines(f"{line}\n" for line in read_lines(Path(sys.argv[1])) if not is_held_out(line))
+
+
+if __name__ == "__main__":
+    main()

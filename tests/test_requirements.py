@@ -114,8 +114,7 @@ def test_the_oldest_constraints_are_the_lower_bounds(bounds):
     for package, allowed in bounds.items():
         (pin,) = pinned[package].specifier
         (lower,) = [bound for bound in allowed if bound.operator == ">="]
-        # constraints-oldest.txt says why another torch is tried.
-        assert package == "torch" or Version(lower.version) == Version(pin.version), package
+        assert Version(lower.version) == Version(pin.version), package
 
 
 def test_the_tested_spacy_transformers_is_the_oldest_that_is_allowed(config):
