@@ -143,7 +143,7 @@ def test_a_left_to_right_model_is_recognised_by_its_config(causal_folder, model_
     expected = scores(make_nlp(folder)(SENTENCES[0]))
     for settings in (PipelineSettings(str(folder)), parse_settings(f"{folder},causal")):
         nlp = make_pipeline(settings)
-        assert get_scorer(nlp).metrics == ["causal"] and (scores(nlp(SENTENCES[0])) == expected).all()
+        assert get_scorer(nlp).settings.metrics == ["causal"] and (scores(nlp(SENTENCES[0])) == expected).all()
     assert not is_causal(PipelineSettings()) and not is_causal(PipelineSettings(str(model_folder("bert"))))
     assert "spacy-pll.CausalLM.v1" in pipeline_code(PipelineSettings(str(folder)))
 
