@@ -44,7 +44,9 @@ def texts_of(data: Path, folder: Path, bert_base: bool, n: int, paragraphs: int)
     long = brown_paragraphs(data, paragraphs, tokenizer.backend_tokenizer)
     if not bert_base:
         return {
-            "BLiMP": blimp_sentences(data, max(n, 134)),
+            # As many as in a few batches of a corpus: short texts that share no pass with texts of their length are
+            # mostly padding.
+            "BLiMP": blimp_sentences(data, 8 * n),
             "Brown sentences": brown_sentences(data, n),
             "paragraphs of 400": long,
         }
