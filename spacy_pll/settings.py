@@ -42,7 +42,7 @@ class ScoringSettings:
     distribution: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "metrics", list(self.metrics))
+        object.__setattr__(self, "metrics", list(self.metrics))  # as a config has them
         if not self.metrics or len(set(self.metrics)) < len(self.metrics):
             raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {self.metrics!r}.")
         if self.words not in WORDS:

@@ -36,8 +36,9 @@ class GroupAttention(TorchFunctionMode):
         super().__init__()
         self.lengths, self.content, self.true, self.group, self.block = lengths, content, true, group, block
         self.width = true.shape[1]
-        # By the address of the model's own mask, with that mask, so that no other one gets its address meanwhile.
-        self._biases: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
+        # By the address of the model's own mask, and the data type. With the mask itself, so that no other one gets its
+        # address while this lives.
+        self._biases: dict[tuple[int, torch.dtype], tuple[torch.Tensor, torch.Tensor | None]] = {}
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -76,15 +77,16 @@ class GroupAttention(TorchFunctionMode):
 
     def _bias(self, given: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
         """What is added to all scores. Shape (rows, 1 or heads, width, width)."""
-        if id(given) not in self._biases:
+        key = id(given), dtype
+        if key not in self._biases:
             bias = as_bias(self._sees, dtype)[:, None]
             if given is not None:
                 given_here = as_bias(given, dtype).expand(len(bias), -1, -1, -1)
                 given_here = given_here.take_along_dim(self.true[:, None, :, None], dim=2)
                 given_here = given_here.take_along_dim(self.true[:, None, None, :], dim=3)
                 bias = (bias + given_here).clamp(min=torch.finfo(dtype).min)
-            self._biases[id(given)] = bias, given
-        return self._biases[id(given)][0]
+            self._biases[key] = bias, given
+        return self._biases[key][0]
 
     @cached_property
     def _sees(self) -> torch.Tensor:

@@ -70,8 +70,8 @@ class LanguageModel(Protocol):
 
     @property
     def lookahead(self) -> int:
-        """How many of the pieces that follow a piece its score depends on, where a metric masks them all, or the model
-        reads from left to right.
+        """How many following pieces the score of a piece depends on, under a left-to-right model or a metric that masks
+        all following pieces: 0, or 1 if the space before a word counts for the word before it.
         """
 
     @property
