@@ -1,6 +1,6 @@
 """The examples of the documentation pages: find them, run them, compare them with what the pages print.
 
-    python -m tests.test_docs --write  # run them all, and write what came out into the pages
+    python -m tests.project.test_docs --write  # run them all, and write what came out into the pages
 
 A fenced block of a page is one of these:
 

@@ -14,8 +14,8 @@ from spacy_pll.pipelines import PipelineSettings, get_scorer, is_causal, make_pi
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
+from ..models.test_minicons import sentences
 from ..reference import window_of
-from ..test_minicons import sentences
 
 SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, max_position_embeddings=140)
 CAUSAL = {

@@ -14,8 +14,8 @@ from spacy_pll.language_model.log_probs import CPU_ROWS, describe, largest
 from spacy_pll.scoring.distributions import Distributions, n_rows
 from spacy_pll.scoring.piece_texts import PieceTexts
 
-from .conftest import PARAGRAPH, SENTENCES, get_tokenizer
-from .reference import expect, load_model
+from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer
+from ..reference import expect, load_model
 
 K = 5
 NEAR = 1e-5

@@ -7,9 +7,9 @@ from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
-from .conftest import data_folder, get_tokenizer
-from .corruption import brown_sentences
-from .test_minicons import sentences
+from ..conftest import data_folder, get_tokenizer
+from ..corruption import brown_sentences
+from ..models.test_minicons import sentences
 
 
 def test_three_metrics_cost_a_quarter_more_than_one():

@@ -11,9 +11,9 @@ from spacy.cli._util import app
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
-from .conftest import PARAGRAPH, SENTENCES, scores
+from ..conftest import PARAGRAPH, SENTENCES, scores
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
 # The categories of spaCy Universe (website/meta/universe.json in the repository of spaCy), and its fields.
 CATEGORIES = {"pipeline", "training", "conversational", "research", "scientific", "visualizers", "apis", "nonpython"}

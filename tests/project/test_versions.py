@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import transformers
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 # Public names that both transformers 4.48 and 5 have: each was looked up in the sources of the wheel of 5.23.0, where
 # `PreTrainedTokenizerFast` is an alias of `TokenizersBackend`. The others below are no longer in its common modules

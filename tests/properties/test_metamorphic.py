@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from spacy_pll.scoring.windows import split_long_words
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
-from .conftest import PARAGRAPH, SENTENCES, odd_text
-from .reference import is_masked, load_model, window_of
-from .test_metrics import METRICS
+from ..conftest import PARAGRAPH, SENTENCES, odd_text
+from ..reference import is_masked, load_model, window_of
+from ..test_metrics import METRICS
 
 texts_strategy = st.lists(st.one_of(st.sampled_from(SENTENCES), odd_text), min_size=1, max_size=6)
 

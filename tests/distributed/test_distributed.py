@@ -34,8 +34,8 @@ from spacy_pll.pipelines import PipelineSettings, make_pipeline  # noqa: E402
 from spacy_pll.prediction import Predictor  # noqa: E402
 from spacy_pll.requirements import install_command  # noqa: E402
 
-from .cli.conftest import run  # noqa: E402
-from .conftest import SENTENCES  # noqa: E402
+from ..cli.conftest import run  # noqa: E402
+from ..conftest import SENTENCES  # noqa: E402
 
 
 @Language.component("fails_on_bad")

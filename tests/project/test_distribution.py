@@ -16,7 +16,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDERS = ["spacy_pll", "tests", "scripts", "benchmarks", "configs", "docs", "examples", ".ci", ".github"]
 ENDINGS = (".cfg", ".cff", ".in", ".md", ".py", ".toml", ".txt", ".yml")
 

@@ -9,8 +9,8 @@ import spacy
 from spacy_pll.metrics import MAX_EXACT, MaskRows
 from spacy_pll.scoring.wordpieces import WORDS
 
-from . import reference
-from .conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
+from .. import reference
+from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
 
 MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("modernbert", "byte-level"), ("xlm-roberta", "unigram")]
 TEXT = "The carnivore lost the souvenir, and Smith's travelers can't believe it."

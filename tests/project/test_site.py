@@ -13,7 +13,7 @@ import typer
 import spacy_pll
 from spacy_pll.cli import app
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 MAX_LINES = 250
 

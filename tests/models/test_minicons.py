@@ -6,7 +6,7 @@ import spacy
 
 from spacy_pll.evaluation.minimal_pairs import first_pairs, read_pairs
 
-from .conftest import data_folder
+from ..conftest import data_folder
 
 EQUIVALENT = {"original": "original", "word_l2r": "within_word_l2r"}
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from . import fuzzing
-from .conftest import odd_text
+from .. import fuzzing
+from ..conftest import odd_text
 
-CORPUS = Path(__file__).parent / "fuzz_corpus.txt"
+CORPUS = Path(__file__).parents[1] / "fuzz_corpus.txt"
 
 
 @settings(max_examples=150, derandomize=True)

@@ -1,6 +1,6 @@
 """A pipeline that was saved by spacy-pll 0.2.0 under transformers 4.53.2 gives the scores that it gave there.
 
-tests/saved_pipeline is that pipeline: a random BERT of one layer. Its config names a span getter of spacy-transformers.
+saved_pipeline holds that pipeline, a random one-layer BERT. Its config names a span getter from spacy-transformers.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 import spacy
 import srsly
 
-from .conftest import SENTENCES
+from ..conftest import SENTENCES
 
 SAVED = Path(__file__).parent / "saved_pipeline"
 # On the machine where it was saved, the scores were equal bit for bit under transformers 4.53.2 and 5.23.0. Another

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import srsly
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_workflow_runs_every_lane():

@@ -14,7 +14,7 @@ from spacy_pll.language_model.checksums import NAME
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.masked import MaskedLanguageModel
 
-from .conftest import SENTENCES, build_transformer, get_tokenizer, scores
+from ..conftest import SENTENCES, build_transformer, get_tokenizer, scores
 
 TEXTS = [*SENTENCES, "I a.", "", "The souvenir travels."]
 

@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM
 
-from .conftest import SENTENCES
+from ..conftest import SENTENCES
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "train_builtin.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "train_builtin.py"
 TINY = "--vocab-size 200 --layers 1 --width 64 --mlp 64 --batch-pieces 200 --warmup 2 --save-every 3 --device cpu"
 
 

@@ -25,8 +25,8 @@ from spacy_pll.scoring.wordpieces import WORDS
 from spacy_pll.settings import ScoringSettings
 from spacy_pll.span_getters import get_doc_spans
 
-from .conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer
-from .scoring.test_wordpieces import check_alignment
+from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer
+from ..scoring.test_wordpieces import check_alignment
 
 # "Hello, world" or the like.
 GREETINGS = [

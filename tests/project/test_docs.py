@@ -1,6 +1,6 @@
 """Every example of the documentation is run, and every name that it uses is there.
 
-    python -m tests.test_docs --write
+    python -m tests.project.test_docs --write
 
 runs all examples, that of docs/universe.json too, and writes what came out into the pages, for new weights or a new
 format: look at `git diff` then.
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import srsly
 
-from .doc_commands import (
+from ..doc_commands import (
     ONLY_CHECKED,
     PYTHON_ONLY_CHECKED,
     SLOW,
@@ -33,7 +33,7 @@ from .doc_commands import (
     reason_not_run,
     slow_part,
 )
-from .doc_examples import (
+from ..doc_examples import (
     PAGES,
     ROOT,
     Block,
@@ -70,7 +70,9 @@ def stand_ins(tmp_path_factory):
 
 def assert_shown(results: list[Result]):
     for result in results:
-        assert result.text == result.block.text, f"{result.block.where}; python -m tests.test_docs --write mends it"
+        assert result.text == result.block.text, (
+            f"{result.block.where}; mend: python -m tests.project.test_docs --write"
+        )
 
 
 @PAGE
@@ -97,7 +99,7 @@ def run_universe(folder: Path) -> list[tuple[str, str]]:
 
 def test_the_example_in_spacy_universe(tmp_path):
     lines = run_universe(tmp_path)
-    assert all(line == expected for line, expected in lines), "python -m tests.test_docs --write mends it"
+    assert all(line == expected for line, expected in lines), "python -m tests.project.test_docs --write mends it"
     assert sum("  # -" in line for line, _ in lines) == 2
 
 

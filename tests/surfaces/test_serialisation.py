@@ -19,7 +19,7 @@ from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.checksums import NAME
 from spacy_pll.language_model.masked import MaskedLanguageModel
 
-from .conftest import PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, scores
+from ..conftest import PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, scores
 
 
 @pytest.fixture

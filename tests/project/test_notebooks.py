@@ -1,6 +1,6 @@
 """The notebooks of examples/ are run from top to bottom, and their outputs compared with those that they show.
 
-    python -m tests.test_notebooks --write
+    python -m tests.project.test_notebooks --write
 
 runs them and writes what came out into them: look at `git diff` then.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .doc_examples import ROOT, reconcile
+from ..doc_examples import ROOT, reconcile
 
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 # Streams of the libraries, such as progress bars, and what names the machine.

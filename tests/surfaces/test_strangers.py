@@ -13,7 +13,7 @@ from spacy.util import load_config
 
 from spacy_pll.language_model.checksums import NAME
 
-from .conftest import SENTENCES
+from ..conftest import SENTENCES
 
 
 @pytest.fixture

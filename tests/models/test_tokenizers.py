@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import SENTENCES, get_tokenizer
-from .tokenizers.make import make_all
+from ..conftest import SENTENCES, get_tokenizer
+from ..tokenizers.make import make_all
 
 pytestmark = pytest.mark.core
 
@@ -20,7 +20,7 @@ def parts(tokenizer):
 
 def test_the_files_are_what_the_script_makes():
     made = make_all(SENTENCES)
-    assert set(made) == {path.parent.name for path in Path(__file__).parent.glob("tokenizers/*/tokenizer.json")}
+    assert set(made) == {path.parent.name for path in Path(__file__).parents[1].glob("tokenizers/*/tokenizer.json")}
     for name, tokenizer in made.items():
         frozen = get_tokenizer(name)
         assert parts(frozen) == parts(tokenizer)
