@@ -21,7 +21,6 @@ from spacy.language import Language
 from training_data import is_held_out, read_lines
 
 from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, read_pairs, sample_pairs, wins
-from spacy_pll.evaluation.perplexity import perplexity
 from spacy_pll.evaluation.scoring import score_distinct
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 
@@ -99,7 +98,7 @@ def main():
     held_out = [line for line in read_lines(args.corpus) if is_held_out(line)]
     docs = list(make_pipeline(PipelineSettings(args.model, ["original"])).pipe(held_out, batch_size=128))
     pieces = sum(doc._.pll_pieces for doc in docs)
-    pppl = perplexity(sum(doc._.pll for doc in docs), pieces)
+    pppl = math.exp(-sum(doc._.pll for doc in docs) / pieces)
     tables["held-out"] = [
         {"held-out lines": f"{len(docs):,}", "pieces": f"{pieces:,}", "pseudo-perplexity": f"{pppl:.1f}"}
     ]

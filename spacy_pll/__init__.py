@@ -8,7 +8,23 @@ from .analysis.continuations import score_continuations
 from .analysis.dataframe import to_dataframe
 from .analysis.results import score
 from .component import PLLScorer
+from .evaluation.agreement import agree
+from .evaluation.margins import compare_margins
+from .evaluation.perplexity import perplexity
+from .pipelines import PipelineSettings, make_pipeline
 
 __version__ = version("spacy-pll")  # setup.cfg has it
 
-__all__ = ["PLLScorer", "compare", "score", "score_continuations", "to_dataframe", "visualize"]
+__all__ = [
+    "PLLScorer",
+    "PipelineSettings",
+    "agree",
+    "compare",
+    "compare_margins",
+    "make_pipeline",
+    "perplexity",
+    "score",
+    "score_continuations",
+    "to_dataframe",
+    "visualize",
+]

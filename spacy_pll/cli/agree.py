@@ -2,17 +2,19 @@
 close the scores with margins are to the exact ones."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..analysis.agreement import Agreement, MarginAgreement
 from ..analysis.visualize.agreement import agreement_page, agreement_tables
 from ..analysis.visualize.margins import margin_tables, margins_page
 from ..corpus.files import check_output, write_json, write_text
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
-from ..evaluation.agreement import compare_scorers
+from ..evaluation.agreement import agree
 from ..evaluation.margins import AT_LEAST, compare_margins
 from ..pipelines import FROM_TEXT, make_pipeline, parse_settings
 from .errors import shown_errors
@@ -105,19 +107,20 @@ def agree_cli(
 
         more: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed}
         shared = {**more, "batch_size": batch_size, "progress": progress_bar}
+        result: Agreement | MarginAgreement
         if any(tried):
             goal = AT_LEAST if at_least is None else at_least
             result = compare_margins(nlps[0], texts(), *tried, at_least=goal, **shared)
-            as_text, as_page = margin_tables, margins_page
+            table, page = margin_tables(result), margins_page(result)
         else:
-            result = compare_scorers(nlps[0], nlps[1], texts(), labels=(scorers[0], scorers[1]), **shared)
-            as_text, as_page = agreement_tables, agreement_page
-        say(as_text(result))
+            result = agree(nlps[0], nlps[1], texts(), labels=(scorers[0], scorers[1]), **shared)
+            table, page = agreement_tables(result), agreement_page(result)
+        say(table)
         for file in files:
             if file.suffix == ".json":
-                write_json(file, {"corpus": corpus, **more, **result})
+                write_json(file, {"corpus": corpus, **more, **asdict(result)})
             else:
-                write_text(file, [as_page(result)])
+                write_text(file, [page])
 
 
 def _check_number(scorers: list[str], tried: bool, at_least: float | None) -> None:

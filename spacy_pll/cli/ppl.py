@@ -1,15 +1,15 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from wasabi import table
 
 from ..corpus.files import check_output, write_json
 from ..corpus.readers import InputError, read_records
-from ..evaluation.perplexity import corpus_perplexity
+from ..evaluation.perplexity import Perplexity, perplexity
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
 from .options import EXPECTED, INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
@@ -52,9 +52,9 @@ def ppl_cli(
         files = check_output(output, (".json",), force, path)
         nlp = make_pipeline(replace(settings, keep_pieces=True))
         texts = (record.text for record in read_records(path, column, nlp.vocab))
-        result = corpus_perplexity(nlp, texts, batch_size, n_process, progress_bar)
-        if not result["pieces"]:
-            raise InputError(f"Nothing was scored. None of the {result['texts']} texts in {path!r} has a wordpiece.")
+        result = perplexity(nlp, texts, batch_size, n_process, progress_bar)
+        if not result.pieces:
+            raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
         scorer = get_scorer(nlp)
         say(summary_tables(result, scorer.settings.words))
         used = {
@@ -63,24 +63,30 @@ def ppl_cli(
             **scorer.settings.record,
         }
         for file in files:
-            write_json(file, {"settings": used, **result})
+            figures = {
+                metric: {
+                    "log_likelihood": total,
+                    "pppl_per_piece": result.per_piece[metric],
+                    "pppl_per_word": result.per_word.get(metric),
+                }
+                for metric, total in result.log_likelihood.items()
+            }
+            counts = {key: value for key, value in asdict(result).items() if key != "log_likelihood"}
+            write_json(file, {"settings": used, **counts, "split_share": result.split_share, "metrics": figures})
 
 
-def summary_tables(result: dict[str, Any], unit: str) -> str:
+def summary_tables(result: Perplexity, unit: str) -> str:
     """The counts, and the perplexities by metric."""
     counts = [
-        ("texts", f"{result['texts']:,}"),
-        ("  without a piece", f"{result['empty_texts']:,}"),
-        ("  read in windows", f"{result['windowed_texts']:,}"),
-        (f"words ({UNITS[unit]})", f"{result['words']:,}"),
-        ("  split into several pieces", f"{result['split_words']:,} ({100 * result['split_share']:.1f} %)"),
-        ("wordpieces", f"{result['pieces']:,}"),
-        ("  unknown to the tokenizer", f"{result['unknown_pieces']:,}"),
+        ("texts", f"{result.texts:,}"),
+        ("  without a piece", f"{result.empty_texts:,}"),
+        ("  read in windows", f"{result.windowed_texts:,}"),
+        (f"words ({UNITS[unit]})", f"{result.words:,}"),
+        ("  split into several pieces", f"{result.split_words:,} ({100 * result.split_share:.1f} %)"),
+        ("wordpieces", f"{result.pieces:,}"),
+        ("  unknown to the tokenizer", f"{result.unknown_pieces:,}"),
     ]
-    rows = [
-        (metric, *(_shown(figures[f"pppl_per_{n}"]) for n in ("piece", "word")))
-        for metric, figures in result["metrics"].items()
-    ]
+    rows = [(metric, _shown(value), _shown(result.per_word.get(metric))) for metric, value in result.per_piece.items()]
     header = ("pseudo-perplexity", "per piece", "per word")
     aligns: list[Literal["l", "r"]] = ["l", "r", "r"]
     return table(counts, aligns=aligns[:2]) + table(rows, header=header, divider=True, aligns=aligns)

@@ -16,6 +16,7 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..analysis.agreement import Agreement, Decile, Histogram, Interval, LevelAgreement, ScorerRun, TokenDifference
 from ..component import PLLScorer
 from ..metrics import FloatArray, IntArray
 from ..pipelines import get_scorer
@@ -27,7 +28,7 @@ DECILES = 10
 BINS = 48
 # Bootstrap samples that are in memory at once.
 CHUNK = 50
-LEVELS = ("piece", "word", "text", "text mean per piece")
+LEVELS = ("piece", "word", "text", "text_mean")
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Pairs:
         return np.concatenate(none + self.a), np.concatenate(none + self.b), text
 
 
-def compare_scorers(
+def agree(
     first: Language,
     second: Language,
     texts: Iterable[str | Doc],
@@ -61,7 +62,7 @@ def compare_scorers(
     bootstrap: int = 1000,
     seed: int = 0,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = lambda texts: texts,
-) -> dict[str, Any]:
+) -> Agreement:
     """Score texts with two pipelines, and compare their primary metrics.
 
     first, second (Language): Pipelines with a `pll` component that has `keep_pieces`.
@@ -69,14 +70,12 @@ def compare_scorers(
     bootstrap (int): Bootstrap samples for the intervals.
     seed (int): Of the bootstrap.
     progress (Callable[[Iterable], Iterable]): Wraps the texts, to show progress.
-    RETURNS (dict[str, Any]): Plain JSON values: `scorers`, `levels` (see `LEVELS`; None for "piece" if the two have
-        different pieces), `calibration`, `tokens` and `histogram`.
     RAISES (ValueError): No text was scored by both.
     """
     nlps, scorers = (first, second), (get_scorer(first), get_scorer(second))
     for scorer in scorers:
         scorer.predictor.counts.clear()
-    agreement, seconds = Agreement(scorers), [0.0, 0.0]
+    collected, seconds = AgreementCounts(scorers), [0.0, 0.0]
     for batch in batches(progress(texts), batch_size):
         docs: list[list[Doc]] = []
         for side, nlp in enumerate(nlps):
@@ -84,8 +83,8 @@ def compare_scorers(
             began = time.perf_counter()
             docs.append(list(nlp.pipe(inputs, batch_size=batch_size)))
             seconds[side] += time.perf_counter() - began
-        agreement.add(*docs)
-    return agreement.result(labels, seconds, bootstrap, seed)
+        collected.add(*docs)
+    return collected.result(labels, seconds, bootstrap, seed)
 
 
 def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
@@ -95,7 +94,7 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
-class Agreement:
+class AgreementCounts:
     """The scores of two scorers on the same texts.
 
     scorers (tuple[PLLScorer, PLLScorer]): Both with `keep_pieces`.
@@ -105,47 +104,45 @@ class Agreement:
         self.scorers = scorers
         self.pairs = {level: Pairs() for level in LEVELS}
         self.same_pieces, self.n = True, 0
-        self.tokens: list[dict[str, Any]] = []
+        self.tokens: list[TokenDifference] = []
 
     def add(self, first: Iterable[Doc], second: Iterable[Doc]) -> None:
         """Add some texts, each scored by both."""
         for a, b in zip(first, second, strict=True):
             self.same_pieces &= _add(self.n, a, b, self.scorers, self.pairs)
             tokens = [*self.tokens, *_tokens(self.n, a, b, self.scorers)]
-            self.tokens = heapq.nlargest(TOKENS, tokens, key=lambda token: abs(token["difference"]))
+            self.tokens = heapq.nlargest(TOKENS, tokens, key=lambda token: abs(token.difference))
             self.n += 1
 
-    def result(self, labels: Sequence[str], seconds: Sequence[float], bootstrap: int, seed: int) -> dict[str, Any]:
-        """What `compare_scorers` returns. seconds (Sequence[float]): How long each scorer took."""
+    def result(self, labels: Sequence[str], seconds: Sequence[float], bootstrap: int, seed: int) -> Agreement:
+        """What `agree` returns. seconds (Sequence[float]): How long each scorer took."""
         if not self.pairs["text"].a:
             raise ValueError(f"Of the {self.n} texts, none was scored by both scorers, so there is nothing to compare.")
         unit = "piece" if self.same_pieces else "word"
         rng = np.random.default_rng(seed)
-        return {
-            "texts": self.n,
-            "scorers": [_describe(*one) for one in zip(labels, self.scorers, seconds, strict=True)],
-            "levels": {
-                level: None
-                if level == "piece" and not self.same_pieces
-                else level_agreement(*own.arrays(), bootstrap, rng)
-                for level, own in self.pairs.items()
-            },
-            "calibration": {"unit": unit, "deciles": deciles(*self.pairs[unit].arrays()[:2])},
-            "tokens": self.tokens,
-            "histogram": {"unit": unit, **histogram(*self.pairs[unit].arrays()[:2])},
-        }
+        first, second = (_describe(*one) for one in zip(labels, self.scorers, seconds, strict=True))
+        known = {level: own.arrays() for level, own in self.pairs.items() if level != "piece" or self.same_pieces}
+        found = {level: level_agreement(*arrays, bootstrap, rng) for level, arrays in known.items()}
+        a, b, _ = known[unit]
+        return Agreement(
+            self.n,
+            (first, second),
+            found.get("piece"),
+            found["word"],
+            found["text"],
+            found["text_mean"],
+            unit,
+            deciles(a, b),
+            histogram(a, b),
+            self.tokens,
+        )
 
 
-def _describe(label: str, scorer: PLLScorer, seconds: float) -> dict[str, Any]:
-    return {
-        "label": label,
-        "metric": scorer.settings.metrics[0],
-        **scorer.settings.record,
-        "seconds": seconds,
-        "forward_pieces": scorer.predictor.counts["ids"],
-        "forward_passes": scorer.predictor.counts["rows"],
-        "scored_pieces": scorer.predictor.counts["targets"],
-    }
+def _describe(label: str, scorer: PLLScorer, seconds: float) -> ScorerRun:
+    settings, counts = scorer.settings, scorer.predictor.counts
+    return ScorerRun(
+        label, settings.metrics[0], settings.record, seconds, counts["ids"], counts["rows"], counts["targets"]
+    )
 
 
 def _add(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer], pairs: dict[str, Pairs]) -> bool:
@@ -156,7 +153,7 @@ def _add(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer], pair
     if all(pieces):
         sums = [doc._.get(own.score) for doc, own in zip((a, b), names)]
         pairs["text"].add(number, sums[:1], sums[1:])
-        pairs["text mean per piece"].add(number, [sums[0] / pieces[0]], [sums[1] / pieces[1]])
+        pairs["text_mean"].add(number, [sums[0] / pieces[0]], [sums[1] / pieces[1]])
     words = list(_words(a, b, scorers))
     pairs["word"].add(number, [one[2] for one in words], [one[3] for one in words])
     same = all(records[0][key] == records[1][key] for key in ("pieces", "start", "end"))
@@ -181,27 +178,20 @@ def _words(a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer]) -> Iterator[tup
         )
 
 
-def _tokens(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer]) -> Iterator[dict[str, Any]]:
+def _tokens(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer]) -> Iterator[TokenDifference]:
     text = a.text
     for start, end, score_a, score_b in _words(a, b, scorers):
-        yield {
-            "text": number,
-            "before": text[max(0, start - CONTEXT) : start],
-            "token": text[start:end],
-            "after": text[end : end + CONTEXT],
-            "scores": [score_a, score_b],
-            "difference": score_b - score_a,
-        }
+        before, after = text[max(0, start - CONTEXT) : start], text[end : end + CONTEXT]
+        yield TokenDifference(number, before, text[start:end], after, (score_a, score_b), score_b - score_a)
 
 
 def level_agreement(
     a: FloatArray, b: FloatArray, text: IntArray, bootstrap: int, rng: np.random.Generator
-) -> dict[str, Any]:
+) -> LevelAgreement:
     """The correlation of two scorers, and their difference.
 
     a, b (float arrays, shape (things,)): Scores.
     text (int array, shape (things,)): The number of the text of each.
-    RETURNS (dict[str, Any]): The interval of a value is a list of two numbers; None where it cannot be computed.
     """
     difference = b - a
     # Means are taken off first, so that no digits are lost in the sums of squares.
@@ -211,17 +201,17 @@ def level_agreement(
     sums = np.stack([np.bincount(number, weights=column).astype(np.float64) for column in columns], axis=1)
     r, mean, absolute = _statistics(sums.sum(axis=0)[None])
     samples = _resampled(sums, bootstrap, rng) if len(sums) > 1 else np.zeros((0, sums.shape[1]))
-    intervals = [_interval(values) for values in _statistics(samples)]
-    return {
-        "n": len(a),
-        "r": _number(r[0]),
-        "r_interval": intervals[0],
-        "mean_difference": _number(mean[0]),
-        "mean_difference_interval": intervals[1],
-        "mean_absolute_difference": _number(absolute[0]),
-        "mean_absolute_difference_interval": intervals[2],
-        "standard_deviation_of_difference": _number(difference.std()),
-    }
+    of_r, of_mean, of_absolute = (_interval(values) for values in _statistics(samples))
+    return LevelAgreement(
+        len(a),
+        _number(r[0]),
+        of_r,
+        _number(mean[0]),
+        of_mean,
+        _number(absolute[0]),
+        of_absolute,
+        _number(difference.std()),
+    )
 
 
 def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -242,36 +232,29 @@ def _resampled(sums: FloatArray, bootstrap: int, rng: np.random.Generator) -> Fl
     return np.concatenate(parts)
 
 
-def _interval(values: FloatArray) -> list[float] | None:
+def _interval(values: FloatArray) -> Interval | None:
     known = values[np.isfinite(values)]
-    return np.quantile(known, [0.025, 0.975]).tolist() if len(known) else None
+    return tuple(np.quantile(known, [0.025, 0.975]).tolist()) if len(known) else None
 
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def deciles(a: FloatArray, b: FloatArray) -> list[dict[str, float]]:
-    """The mean scores of ten equally large groups, ordered by the first scorer's score, the lowest first."""
+def deciles(a: FloatArray, b: FloatArray) -> list[Decile]:
+    """Ten equally large groups, ordered by the first scorer's score, the lowest first."""
     order = np.argsort(a, kind="stable")
     return [
-        {
-            "n": len(part),
-            "low": float(a[part[0]]),
-            "high": float(a[part[-1]]),
-            "mean_first": float(a[part].mean()),
-            "mean_second": float(b[part].mean()),
-            "mean_difference": float((b[part] - a[part]).mean()),
-        }
+        Decile(len(part), *map(float, (a[part[0]], a[part[-1]], a[part].mean(), b[part].mean(), (b - a)[part].mean())))
         for part in np.array_split(order, DECILES)
         if len(part)
     ]
 
 
-def histogram(a: FloatArray, b: FloatArray) -> dict[str, Any]:
-    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
+def histogram(a: FloatArray, b: FloatArray) -> Histogram:
+    """How many things have which two scores."""
     both = np.concatenate([a, b])
     low, high = np.quantile(both, 0.001), both.max()
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
     counts, _, _ = np.histogram2d(np.clip(a, low, None), np.clip(b, low, None), bins=(edges, edges))
-    return {"edges": edges.tolist(), "counts": counts.astype(int).tolist()}
+    return Histogram(edges.tolist(), counts.astype(int).tolist())

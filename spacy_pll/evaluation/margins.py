@@ -7,9 +7,10 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..analysis.agreement import Agreement, MarginAgreement
 from ..component import PLLScorer
 from ..pipelines import vary_scorer
-from .agreement import Agreement, batches
+from .agreement import AgreementCounts, batches
 
 MARGINS = (0, 1, 2, 4)
 AT_LEAST = 0.99
@@ -27,16 +28,13 @@ def compare_margins(
     bootstrap: int = 1000,
     seed: int = 0,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = lambda texts: texts,
-) -> dict[str, Any]:
+) -> MarginAgreement:
     """Score texts exactly, and with each margin and spacing, and compare the primary metric. One model serves all.
 
     nlp (Language): A pipeline with a `pll` component. It stays as it is, and its own margin or spacing is not used.
     margins, spacings (Sequence[int]): Values of `mask_margin` and `mask_spacing`.
     at_least (float): How large the correlation by word should be.
-    batch_size, bootstrap, seed, progress: As for `compare_scorers`.
-    RETURNS (dict[str, Any]): Plain JSON values: `model`, `texts`, `at_least`, `smallest` (for each of the two settings
-        that was tried, its smallest value with so large a correlation, or None), and `comparisons`, which has what
-        `compare_scorers` returns for each margin and spacing, the exact scores first.
+    batch_size, bootstrap, seed, progress: As for `agree`.
     RAISES (ValueError): A value is not valid, the model or the metric cannot be scored so, or no text was scored.
     """
     tried = {"mask_margin": sorted(set(margins)), "mask_spacing": sorted(set(spacings))}
@@ -44,7 +42,7 @@ def compare_margins(
     if not changes:
         raise ValueError("There is nothing to compare with the exact scores. Give `margins`, such as (0, 1, 2, 4).")
     exact, *others = [_Timed(vary_scorer(nlp, **{**EXACT, **change}, keep_pieces=True)) for change in [{}, *changes]]
-    agreements = [Agreement((exact.scorer, other.scorer)) for other in others]
+    agreements = [AgreementCounts((exact.scorer, other.scorer)) for other in others]
     with nlp.select_pipes(disable=[exact.scorer.name]):
         for batch in batches(progress(texts), batch_size):
             docs = list(nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in batch))
@@ -56,13 +54,8 @@ def compare_margins(
         for other, agreement, change in zip(others, agreements, changes)
         for setting, value in change.items()
     ]
-    return {
-        "model": exact.scorer.model.title,
-        "texts": comparisons[0]["texts"],
-        "at_least": at_least,
-        "smallest": {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values},
-        "comparisons": comparisons,
-    }
+    smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
+    return MarginAgreement(exact.scorer.model.title, comparisons[0].texts, at_least, smallest, comparisons)
 
 
 class _Timed:
@@ -80,13 +73,11 @@ class _Timed:
         return scored
 
 
-def _smallest(comparisons: list[dict[str, Any]], setting: str, at_least: float) -> int | None:
+def _smallest(comparisons: Sequence[Agreement], setting: str, at_least: float) -> int | None:
     """The smallest value of a setting with which the correlation by word is large enough."""
-    reached = [
-        one["scorers"][1][setting]
-        for one in comparisons
-        if one["scorers"][1][setting] is not None
-        and one["levels"]["word"]["r"] is not None
-        and one["levels"]["word"]["r"] >= at_least
-    ]
+    reached = []
+    for one in comparisons:
+        value, r = one.scorers[1].settings[setting], one.word.r
+        if value is not None and r is not None and r >= at_least:
+            reached.append(value)
     return min(reached, default=None)

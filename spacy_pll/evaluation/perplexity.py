@@ -17,17 +17,36 @@ from ..workers import score_docs
 
 
 @dataclass
-class Corpus:
-    """Counts over a corpus, added text by text. The texts themselves are not kept."""
+class Perplexity:
+    """The pseudo-perplexity of a corpus under each metric, and the counts that it is made from."""
 
     texts: int = 0
-    empty: int = 0  # texts without a wordpiece
-    windowed: int = 0  # texts with a context that was too long for the model and was read in windows
+    empty_texts: int = 0  # without a wordpiece
+    windowed_texts: int = 0  # with a context that was too long for the model and was read in windows
     words: int = 0
-    split: int = 0  # words of several wordpieces
+    split_words: int = 0  # of several wordpieces
     pieces: int = 0
-    unknown: int = 0  # pieces that stand for text that the tokenizer does not know
+    unknown_pieces: int = 0  # that stand for text that the tokenizer does not know
     log_likelihood: dict[str, float] = field(default_factory=dict)  # by metric, natural log
+
+    @property
+    def split_share(self) -> float:
+        """The share of the words that have several wordpieces, 0 to 1."""
+        return self.split_words / max(1, self.words)
+
+    @property
+    def per_piece(self) -> dict[str, float]:
+        """exp(-log-likelihood / wordpieces) by metric: PPPL (Salazar et al. 2020, section 2.3). Infinite where it is
+        more than a float can hold; no metric where nothing was scored.
+        """
+        return {metric: exp_or_inf(-total / self.pieces) for metric, total in self.log_likelihood.items()}
+
+    @property
+    def per_word(self) -> dict[str, float]:
+        """The same per word: less dependent on the tokenizer."""
+        if not self.words:
+            return {}
+        return {metric: exp_or_inf(-total / self.words) for metric, total in self.log_likelihood.items()}
 
     def add(
         self,
@@ -47,29 +66,15 @@ class Corpus:
         """
         self.texts += 1
         if not len(ids):
-            self.empty += 1
+            self.empty_texts += 1
             return
-        self.windowed += bool(windowed)
+        self.windowed_texts += bool(windowed)
         self.words += len(pieces_per_word)
-        self.split += int((pieces_per_word > 1).sum())
+        self.split_words += int((pieces_per_word > 1).sum())
         self.pieces += len(ids)
-        self.unknown += int(np.sum(np.asarray(ids) == unknown_id)) if unknown_id is not None else 0
+        self.unknown_pieces += int(np.sum(np.asarray(ids) == unknown_id)) if unknown_id is not None else 0
         for metric, score in scores.items():
             self.log_likelihood[metric] = self.log_likelihood.get(metric, 0.0) + score
-
-
-def perplexity(log_likelihood: float, n: int) -> float:
-    """exp(-log-likelihood / n): PPPL = exp(-1/N sum PLL(W)) (Salazar et al. 2020, section 2.3).
-
-    log_likelihood (float): Sum over the corpus, natural log.
-    n (int): The number of its wordpieces, as in Salazar et al.; or of its words, to compare models whose tokenizers
-        differ.
-    RETURNS (float): Infinite where it is more than a float can hold.
-    RAISES (ValueError): `n` is below 1.
-    """
-    if n < 1:
-        raise ValueError("Nothing was scored, so there is no perplexity.")
-    return exp_or_inf(-log_likelihood / n)
 
 
 def word_starts(doc: Doc, words: Words, tokenizer: Any) -> np.ndarray:
@@ -99,18 +104,17 @@ def pieces_per_word(piece_starts: np.ndarray, word_starts: np.ndarray) -> np.nda
     return np.bincount(segment_of(np.asarray(piece_starts, dtype=np.int64), word_starts), minlength=len(word_starts))
 
 
-def corpus_perplexity(
+def perplexity(
     nlp: Language,
     texts: Iterable[str | Doc],
     batch_size: int = 512,
     n_process: int = 1,
     progress: Callable[[Iterable[Doc]], Iterable[Doc]] = iter,
-) -> dict[str, Any]:
-    """The pseudo-perplexity of a corpus per wordpiece and per word, under each metric, and what was counted.
+) -> Perplexity:
+    """Score texts, and measure their pseudo-perplexity.
 
     nlp (Language): A pipeline with a `pll` component that has `keep_pieces` set.
     progress (Callable): Wraps the stream of scored docs.
-    RETURNS (dict): Counts, and under "metrics" the figures by metric. Shares are 0 to 1.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
@@ -120,31 +124,14 @@ def corpus_perplexity(
             f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.settings.targets!r}), "
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
-    corpus = Corpus()
+    corpus = Perplexity()
     with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
         for doc in progress(docs):
             _add_doc(corpus, doc, scorer)
-    return {
-        "texts": corpus.texts,
-        "empty_texts": corpus.empty,
-        "windowed_texts": corpus.windowed,
-        "words": corpus.words,
-        "split_words": corpus.split,
-        "split_share": corpus.split / max(1, corpus.words),
-        "pieces": corpus.pieces,
-        "unknown_pieces": corpus.unknown,
-        "metrics": {
-            metric: {
-                "log_likelihood": total,
-                "pppl_per_piece": perplexity(total, corpus.pieces) if corpus.pieces else None,
-                "pppl_per_word": perplexity(total, corpus.words) if corpus.words else None,
-            }
-            for metric, total in corpus.log_likelihood.items()
-        },
-    }
+    return corpus
 
 
-def _add_doc(corpus: Corpus, doc: Doc, scorer: PLLScorer) -> None:
+def _add_doc(corpus: Perplexity, doc: Doc, scorer: PLLScorer) -> None:
     """Add the counts of a scored doc."""
     record = doc._.get(scorer.names.data)
     tokenizer = scorer.model.tokenizer

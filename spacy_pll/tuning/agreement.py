@@ -1,6 +1,7 @@
 """How near the scores of a model in one forward pass are to its exact ones, before and after it was tuned."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def measure_agreement(
         exact = {model: scores(model, contexts, metric, None) for model in (before, after)}
 
         def compare(a: FloatArray, b: FloatArray, text: IntArray = text) -> dict[str, Any]:
-            return level_agreement(a, b, text, BOOTSTRAP, np.random.default_rng(0))
+            return asdict(level_agreement(a, b, text, BOOTSTRAP, np.random.default_rng(0)))
 
         for margin in margins:
             for name, model in (("before", before), ("after", after)):

@@ -22,7 +22,7 @@ def test_two_pairs_of_scorers(tmp_path, model_folder, corpus):
         content = json.loads((tmp_path / "out.json").read_text())
         first, second = content["scorers"]
         assert content["texts"] == 4 and (first["label"], second["label"]) == (bert, other)
-        assert content["levels"]["piece"]["r"] < 1
+        assert content["piece"]["r"] < 1
         assert (second["forward_passes"] < first["forward_passes"]) == saves_passes
         assert (tmp_path / "out.html").read_text().startswith("<!DOCTYPE html>")
 
@@ -34,7 +34,7 @@ def test_saved_pipelines_and_a_part_of_the_corpus(tmp_path, make_nlp, corpus):
     run("agree", tmp_path / "pipeline", tmp_path / "other", corpus, "--column", "line", "--limit", "2", "-o", output)
     content = json.loads(output.read_text())
     assert content["texts"] == 2 and [one["metric"] for one in content["scorers"]] == ["original", "word_l2r"]
-    assert content["levels"]["piece"] is None
+    assert content["piece"] is None
 
 
 def test_margins_of_one_scorer(tmp_path, model_folder, corpus):

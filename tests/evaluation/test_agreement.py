@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.analysis.visualize.agreement import agreement_page, agreement_tables
-from spacy_pll.evaluation.agreement import compare_scorers, deciles, histogram, level_agreement
+from spacy_pll.evaluation.agreement import agree, deciles, histogram, level_agreement
 from spacy_pll.pipelines import PipelineSettings, parse_settings
 
 from ..conftest import PARAGRAPH, SENTENCES
@@ -27,10 +28,10 @@ def test_values_of_a_level_are_those_of_numpy(n, texts, seed):
     a = rng.normal(-500, 3, n)
     b = 0.8 * a + rng.normal(0, 1, n)
     found = level_agreement(a, b, rng.integers(0, texts, n), 100, rng)
-    assert found["n"] == n and found["r"] == pytest.approx(np.corrcoef(a, b)[0, 1], abs=1e-9)
-    assert found["mean_difference"] == pytest.approx((b - a).mean())
-    assert found["mean_absolute_difference"] == pytest.approx(np.abs(b - a).mean())
-    assert found["standard_deviation_of_difference"] == pytest.approx((b - a).std())
+    assert found.n == n and found.r == pytest.approx(np.corrcoef(a, b)[0, 1], abs=1e-9)
+    assert found.mean_difference == pytest.approx((b - a).mean())
+    assert found.mean_absolute_difference == pytest.approx(np.abs(b - a).mean())
+    assert found.standard_deviation_of_difference == pytest.approx((b - a).std())
 
 
 @pytest.mark.core
@@ -40,16 +41,16 @@ def test_intervals_are_about_other_texts():
     a = rng.normal(size=2000)
     shift = rng.normal(size=200)[text]  # the pieces of a text err together
     found = level_agreement(a, a + shift, text, 1000, np.random.default_rng(1))
-    low, high = found["mean_difference_interval"]
+    low, high = found.mean_difference_interval
     # The standard error of a mean of 200 shifts, not of 2,000.
-    assert low < found["mean_difference"] < high and (high - low) / 4 == pytest.approx(shift.std() / 200**0.5, rel=0.15)
-    assert found["r_interval"][0] < found["r"] < found["r_interval"][1]
+    assert low < found.mean_difference < high and (high - low) / 4 == pytest.approx(shift.std() / 200**0.5, rel=0.15)
+    assert found.r_interval[0] < found.r < found.r_interval[1]
     again = level_agreement(a, a + shift, text, 1000, np.random.default_rng(1))
     assert again == found
     one = level_agreement(a[:10], a[:10] + 1, text[:10], 1000, rng)
-    assert one["r"] == pytest.approx(1) and one["r_interval"] is None
+    assert one.r == pytest.approx(1) and one.r_interval is None
     constant = level_agreement(np.ones(5), np.ones(5), np.arange(5), 100, rng)
-    assert constant["r"] is None and constant["mean_difference_interval"] == [0, 0]
+    assert constant.r is None and constant.mean_difference_interval == (0, 0)
 
 
 @pytest.mark.core
@@ -58,65 +59,65 @@ def test_deciles_and_histogram_hold_everything():
     a = -rng.exponential(3, 1003)
     b = a + 0.5
     groups = deciles(a, b)
-    assert [group["n"] for group in groups] == [101] * 3 + [100] * 7
-    assert all(group["mean_difference"] == pytest.approx(0.5) for group in groups)
-    assert all(before["high"] <= after["low"] for before, after in zip(groups, groups[1:]))
-    counts = np.array(histogram(a, b)["counts"])
+    assert [group.n for group in groups] == [101] * 3 + [100] * 7
+    assert all(group.mean_difference == pytest.approx(0.5) for group in groups)
+    assert all(before.high <= after.low for before, after in zip(groups, groups[1:]))
+    counts = np.array(histogram(a, b).counts)
     assert counts.sum() == 1003 and np.triu(counts).sum() == 1003  # b is never below a
-    assert len(deciles(a[:4], b[:4])) == 4 and sum(map(sum, histogram(a[:1], a[:1])["counts"])) == 1
+    assert len(deciles(a[:4], b[:4])) == 4 and sum(map(sum, histogram(a[:1], a[:1]).counts)) == 1
 
 
 def test_a_scorer_agrees_with_itself(exact, make_nlp):
-    result = compare_scorers(exact, make_nlp("bert", keep_pieces=True), TEXTS)
-    assert result["texts"] == len(TEXTS) and json.loads(json.dumps(result)) == result
-    for level in result["levels"].values():
-        assert level["r"] == pytest.approx(1) and level["mean_absolute_difference"] < 1e-6
-    first, second = result["scorers"]
-    assert first["forward_pieces"] == second["forward_pieces"] > first["scored_pieces"] > 0
+    result = agree(exact, make_nlp("bert", keep_pieces=True), TEXTS)
+    assert result.texts == len(TEXTS) and json.loads(json.dumps(asdict(result)))["texts"] == len(TEXTS)
+    for level in (result.piece, result.word, result.text, result.text_mean):
+        assert level.r == pytest.approx(1) and level.mean_absolute_difference < 1e-6
+    first, second = result.scorers
+    assert first.forward_pieces == second.forward_pieces > first.scored_pieces > 0
 
 
 def test_values_come_from_the_attributes(exact, make_nlp):
     fast = make_nlp("bert", keep_pieces=True, mask_spacing=4)
     docs = [list(nlp.pipe(TEXTS)) for nlp in (exact, fast)]
-    result = compare_scorers(exact, fast, iter(TEXTS), labels=("exact", "fast"), batch_size=2)
+    result = agree(exact, fast, iter(TEXTS), labels=("exact", "fast"), batch_size=2)
     pieces = [np.concatenate([d._.pll_data["scores"]["word_l2r"] for d in own]) for own in docs]
     words = [np.array([t._.pll for d in own for t in d if t._.pll_pieces]) for own in docs]
     texts = [np.array([d._.pll for d in own if d._.pll_pieces]) for own in docs]
     means = [np.array([d._.pll / d._.pll_pieces for d in own if d._.pll_pieces]) for own in docs]
-    for level, (a, b) in zip(("piece", "word", "text", "text mean per piece"), (pieces, words, texts, means)):
-        assert result["levels"][level]["n"] == len(a)
-        assert result["levels"][level]["r"] == pytest.approx(np.corrcoef(a, b)[0, 1], abs=1e-6)
-        assert result["levels"][level]["mean_difference"] == pytest.approx((b - a).mean(), abs=1e-5)
-    assert [scorer["mask_spacing"] for scorer in result["scorers"]] == [None, 4]
-    assert result["scorers"][1]["forward_passes"] < result["scorers"][0]["forward_passes"]
-    found = result["tokens"]
+    for level, (a, b) in zip(("piece", "word", "text", "text_mean"), (pieces, words, texts, means)):
+        assert getattr(result, level).n == len(a)
+        assert getattr(result, level).r == pytest.approx(np.corrcoef(a, b)[0, 1], abs=1e-6)
+        assert getattr(result, level).mean_difference == pytest.approx((b - a).mean(), abs=1e-5)
+    assert [scorer.settings["mask_spacing"] for scorer in result.scorers] == [None, 4]
+    assert result.scorers[1].forward_passes < result.scorers[0].forward_passes
+    found = result.tokens
     assert len(found) == 20
     differences = np.abs(words[1] - words[0])
     expected = np.sort(differences)[::-1][:20]
-    np.testing.assert_allclose([abs(one["difference"]) for one in found], expected, atol=1e-5)
+    np.testing.assert_allclose([abs(one.difference) for one in found], expected, atol=1e-5)
     for one in found:
-        assert one["before"] + one["token"] + one["after"] in TEXTS[one["text"]]
+        assert one.before + one.token + one.after in TEXTS[one.text]
 
 
 def test_other_tokenizers_are_compared_by_word(exact, make_nlp):
-    result = compare_scorers(exact, make_nlp("roberta", keep_pieces=True), TEXTS)
-    assert result["levels"]["piece"] is None and result["levels"]["word"]["n"] > 20
-    assert result["calibration"]["unit"] == result["histogram"]["unit"] == "word"
+    result = agree(exact, make_nlp("roberta", keep_pieces=True), TEXTS)
+    assert result.piece is None and result.word.n > 20
+    assert result.unit == "word"
     assert "different pieces" in agreement_tables(result)
 
 
 def test_docs_and_texts_with_nothing_to_score(exact, make_nlp):
     docs = list(spacy.blank("en").pipe(TEXTS))
-    by_doc = compare_scorers(exact, make_nlp("bert", keep_pieces=True), docs)
-    assert by_doc["levels"]["text"]["n"] == len(TEXTS) - 2 and docs[0]._.pll is None
+    by_doc = agree(exact, make_nlp("bert", keep_pieces=True), docs)
+    assert by_doc.text.n == len(TEXTS) - 2 and docs[0]._.pll is None
     with pytest.raises(ValueError, match="Of the 2 texts, none was scored by both scorers"):
-        compare_scorers(exact, make_nlp("bert", keep_pieces=True), ["", " "])
+        agree(exact, make_nlp("bert", keep_pieces=True), ["", " "])
 
 
 def test_the_page_shows_everything_and_loads_nothing(exact, make_nlp):
     other = make_nlp("bert", keep_pieces=True, mask_spacing=2)
     texts = [*TEXTS, "Is 1 <b>less</b> than 2 & 3?"]
-    result = compare_scorers(exact, other, texts, labels=("<exact>", "spacing 2"))
+    result = agree(exact, other, texts, labels=("<exact>", "spacing 2"))
     page, table = agreement_page(result), agreement_tables(result)
     assert "&lt;exact&gt;" in page and "<exact>" not in page and "<b>less" not in page
     assert "http:" not in page and "https:" not in page and "<script" not in page and "src=" not in page
@@ -124,8 +125,8 @@ def test_the_page_shows_everything_and_loads_nothing(exact, make_nlp):
     shown = sum(
         int(part.split("<")[0]) for part in page.split('<rect class="cell"')[1:] for part in [part.split("<title>")[1]]
     )
-    assert shown == result["levels"]["piece"]["n"]
-    for value in (f"{result['levels']['piece']['r']:.4f}", f"{result['levels']['word']['n']:,}"):
+    assert shown == result.piece.n
+    for value in (f"{result.piece.r:.4f}", f"{result.word.n:,}"):
         assert value in page and value in table
     assert "spacing 2" in table and "the tokens that differ most" in table
 

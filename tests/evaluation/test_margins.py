@@ -1,9 +1,10 @@
 import json
+from dataclasses import asdict, replace
 
 import pytest
 
 from spacy_pll.analysis.visualize.margins import margin_tables, margins_page
-from spacy_pll.evaluation.agreement import compare_scorers
+from spacy_pll.evaluation.agreement import agree
 from spacy_pll.evaluation.margins import compare_margins
 from spacy_pll.pipelines import get_scorer, vary_scorer
 
@@ -20,32 +21,32 @@ def result(make_nlp):
 
 def test_each_comparison_is_that_of_two_pipelines(result, make_nlp):
     exact = make_nlp("bert", metrics=["original"], keep_pieces=True)
-    assert [one["scorers"][1]["label"] for one in result["comparisons"]] == [
+    assert [one.scorers[1].label for one in result.comparisons] == [
         "mask_margin 0",
         f"mask_margin {WIDE}",
         "mask_spacing 4",
     ]
     for setting, index in (({"mask_margin": 0}, 0), ({"mask_spacing": 4}, 2)):
         other = make_nlp("bert", metrics=["original"], keep_pieces=True, **setting)
-        two = compare_scorers(exact, other, TEXTS, batch_size=2, bootstrap=100)
-        found = result["comparisons"][index]
-        for level, values in two["levels"].items():
-            for name, value in values.items():
-                assert found["levels"][level][name] == pytest.approx(value, abs=1e-4), (level, name)
-        for one, another in zip(found["scorers"], two["scorers"], strict=True):
-            assert {**one, "label": 0, "seconds": 0} == {**another, "label": 0, "seconds": 0}
-    assert json.loads(json.dumps(result)) == result
+        two = agree(exact, other, TEXTS, batch_size=2, bootstrap=100)
+        found = result.comparisons[index]
+        for level in ("piece", "word", "text", "text_mean"):
+            for name, value in asdict(getattr(two, level)).items():
+                assert asdict(found)[level][name] == pytest.approx(value, abs=1e-4), (level, name)
+        for one, another in zip(found.scorers, two.scorers, strict=True):
+            assert replace(one, label="", seconds=0) == replace(another, label="", seconds=0)
+    assert json.loads(json.dumps(asdict(result)))["smallest"] == result.smallest
 
 
 def test_the_smallest_margin_that_is_close_enough(result, make_nlp):
-    small, wide = (one["levels"]["word"] for one in result["comparisons"][:2])
-    assert small["r"] < wide["r"] and wide["r"] == pytest.approx(1) and wide["mean_absolute_difference"] < 1e-4
-    low, high = small["mean_absolute_difference_interval"]
-    assert low < small["mean_absolute_difference"] < high
+    small, wide = (one.word for one in result.comparisons[:2])
+    assert small.r < wide.r and wide.r == pytest.approx(1) and wide.mean_absolute_difference < 1e-4
+    low, high = small.mean_absolute_difference_interval
+    assert low < small.mean_absolute_difference < high
     nlp = make_nlp("bert", metrics=["original"], mask_margin=3)
-    for at_least, smallest in ((small["r"] - 1e-6, 0), ((small["r"] + wide["r"]) / 2, WIDE), (1.1, None)):
+    for at_least, smallest in ((small.r - 1e-6, 0), ((small.r + wide.r) / 2, WIDE), (1.1, None)):
         found = compare_margins(nlp, TEXTS, (0, WIDE), at_least=at_least, bootstrap=1)
-        assert found["smallest"] == {"mask_margin": smallest}
+        assert found.smallest == {"mask_margin": smallest}
     assert get_scorer(nlp).settings.mask_margin == 3 and nlp.pipe_names == ["pll"]  # the pipeline is as it was
 
 
@@ -66,13 +67,13 @@ def test_exact_scores_are_computed_once_and_the_model_is_loaded_once(make_nlp):
         patch.setattr(type(scorer.model), "submit", counted)
         found = compare_margins(nlp, TEXTS[:2], (0, 1), batch_size=8)
     assert len(models) == 3 and set(map(id, models)) == {id(scorer.model)}
-    exact = [one["scorers"][0] for one in found["comparisons"]]
-    assert exact[0] == exact[1] and exact[0]["mask_spacing"] is None and exact[0]["forward_pieces"] > 0
+    exact = [one.scorers[0] for one in found.comparisons]
+    assert exact[0] == exact[1] and exact[0].settings["mask_spacing"] is None and exact[0].forward_pieces > 0
 
 
 def test_table_and_page_say_which_to_take(result):
     table, page = (
-        margin_tables({**result, "smallest": {"mask_margin": 1000, "mask_spacing": None}}),
+        margin_tables(replace(result, smallest={"mask_margin": 1000, "mask_spacing": None})),
         margins_page(result),
     )
     assert (
@@ -80,8 +81,8 @@ def test_table_and_page_say_which_to_take(result):
         in table
     )
     assert "No mask_spacing of these reaches r = 0.99 by word. Try larger ones" in table
-    for one in result["comparisons"]:
-        for value in (one["scorers"][1]["label"], f"{one['levels']['text mean per piece']['r']:.4f}"):
+    for one in result.comparisons:
+        for value in (one.scorers[1].label, f"{one.text_mean.r:.4f}"):
             assert value in table and value in page
     assert page.count("<details>") == page.count("</details>") == 3 and page.count("<svg") == 6
     assert "http:" not in page and "https:" not in page

@@ -5,7 +5,7 @@ import pytest
 import spacy
 from hypothesis import given
 
-from spacy_pll.evaluation.perplexity import Corpus, perplexity, pieces_per_word, word_starts
+from spacy_pll.evaluation.perplexity import Perplexity, pieces_per_word, word_starts
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 
 from ..conftest import SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
@@ -14,20 +14,20 @@ BLANK = spacy.blank("en")
 
 
 def test_perplexity_by_hand():
-    assert perplexity(-4 * math.log(8), 4) == pytest.approx(8)
-    assert perplexity(-4 * math.log(8), 2) == pytest.approx(64)
-    assert perplexity(-1e6, 1) == math.inf
-    with pytest.raises(ValueError, match="Nothing was scored"):
-        perplexity(0.0, 0)
+    corpus = Perplexity(words=2, pieces=4, log_likelihood={"m": -4 * math.log(8), "n": -1e6})
+    assert corpus.per_piece["m"] == pytest.approx(8) and corpus.per_word["m"] == pytest.approx(64)
+    assert corpus.per_piece["n"] == math.inf
+    nothing = Perplexity()
+    assert nothing.per_piece == nothing.per_word == {} and nothing.split_share == 0
 
 
 def test_counts_add_up():
-    corpus = Corpus()
+    corpus = Perplexity()
     corpus.add(np.array([1, 3, 0]), np.array([5, 7, 1, 1]), 1, False, {"m": -4.0, "n": -2.0})
     corpus.add(np.array([2]), np.array([5, 5]), None, True, {"m": -1.0, "n": -1.5})
     corpus.add(np.zeros(0, int), np.zeros(0, int), 1, False, {"m": 0.0, "n": 0.0})
-    assert (corpus.texts, corpus.empty, corpus.windowed) == (3, 1, 1)
-    assert (corpus.words, corpus.split, corpus.pieces, corpus.unknown) == (4, 2, 6, 2)
+    assert (corpus.texts, corpus.empty_texts, corpus.windowed_texts) == (3, 1, 1)
+    assert (corpus.words, corpus.split_words, corpus.pieces, corpus.unknown_pieces) == (4, 2, 6, 2)
     assert corpus.log_likelihood == {"m": -5.0, "n": -3.5}
 
 

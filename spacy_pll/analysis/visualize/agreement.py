@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from wasabi import table
 
+from ..agreement import Agreement, Interval, TokenDifference
 from .page_files import page_template, read_file
 
 LEVEL_COLUMNS = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
@@ -13,15 +14,11 @@ LEVEL_COLUMNS = ("number", "r", "95 % interval", "mean difference", "95 % interv
 LEFT, BOTTOM, SIDE = 45, 290, 280
 
 
-def agreement_tables(result: dict[str, Any]) -> str:
-    """What the command line prints: the levels, the costs, the deciles and the tokens that differ most.
-
-    result (dict[str, Any]): What `compare_scorers` returns.
-    """
-    first, second = (scorer["label"] for scorer in result["scorers"])
+def agreement_tables(result: Agreement) -> str:
+    """What the command line prints: the levels, the costs, the deciles and the tokens that differ most."""
+    first, second = (scorer.label for scorer in result.scorers)
     tokens = [
-        (" ".join(f"{one['before'][-16:]}[{one['token']}]{one['after'][:16]}".split()), *_scores(one))
-        for one in result["tokens"]
+        (" ".join(f"{one.before[-16:]}[{one.token}]{one.after[:16]}".split()), *_scores(one)) for one in result.tokens
     ]
     return (
         text_table(level_rows(result), "agreement by", *LEVEL_COLUMNS)
@@ -40,58 +37,59 @@ def text_table(rows: Sequence[tuple[str, ...]], *header: str) -> str:
     return table(rows, header=header, divider=True, aligns=aligns, max_col=60)
 
 
-def level_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+def level_rows(result: Agreement) -> list[tuple[str, ...]]:
     """One row per level; "–" where there is no value."""
     rows = []
-    for level, values in result["levels"].items():
+    levels = {"piece": result.piece, "word": result.word, "text": result.text, "text mean per piece": result.text_mean}
+    for level, values in levels.items():
         if values is None:
             rows.append((level, *("different pieces" if i == 0 else "–" for i in range(6))))
             continue
         rows.append(
             (
                 level,
-                f"{values['n']:,}",
-                shown(values["r"], 4),
-                interval(values["r_interval"], 4),
-                shown(values["mean_difference"], 3, "+"),
-                interval(values["mean_difference_interval"], 3, "+"),
-                shown(values["mean_absolute_difference"], 3),
+                f"{values.n:,}",
+                shown(values.r, 4),
+                interval(values.r_interval, 4),
+                shown(values.mean_difference, 3, "+"),
+                interval(values.mean_difference_interval, 3, "+"),
+                shown(values.mean_absolute_difference, 3),
             )
         )
     return rows
 
 
-def cost_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+def cost_rows(result: Agreement) -> list[tuple[str, ...]]:
     """One row per scorer."""
     return [
         (
-            scorer["label"],
-            scorer["metric"],
-            f"{scorer['seconds']:,.1f}",
-            f"{scorer['forward_passes']:,}",
-            f"{scorer['forward_pieces']:,}",
+            scorer.label,
+            scorer.metric,
+            f"{scorer.seconds:,.1f}",
+            f"{scorer.forward_passes:,}",
+            f"{scorer.forward_pieces:,}",
         )
-        for scorer in result["scorers"]
+        for scorer in result.scorers
     ]
 
 
-def decile_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+def decile_rows(result: Agreement) -> list[tuple[str, ...]]:
     """One row per decile."""
     return [
         (
-            shown(one["low"], 2),
-            shown(one["high"], 2),
-            f"{one['n']:,}",
-            shown(one["mean_first"], 3),
-            shown(one["mean_second"], 3),
-            shown(one["mean_difference"], 3, "+"),
+            shown(one.low, 2),
+            shown(one.high, 2),
+            f"{one.n:,}",
+            shown(one.mean_first, 3),
+            shown(one.mean_second, 3),
+            shown(one.mean_difference, 3, "+"),
         )
-        for one in result["calibration"]["deciles"]
+        for one in result.deciles
     ]
 
 
-def _scores(token: dict[str, Any]) -> tuple[str, str, str]:
-    return shown(token["scores"][0], 2), shown(token["scores"][1], 2), shown(token["difference"], 2, "+")
+def _scores(token: TokenDifference) -> tuple[str, str, str]:
+    return shown(token.scores[0], 2), shown(token.scores[1], 2), shown(token.difference, 2, "+")
 
 
 def shown(value: float | None, digits: int, sign: str = "") -> str:
@@ -99,30 +97,25 @@ def shown(value: float | None, digits: int, sign: str = "") -> str:
     return "–" if value is None else f"{value:{sign}.{digits}f}"
 
 
-def interval(values: list[float] | None, digits: int, sign: str = "") -> str:
+def interval(values: Interval | None, digits: int, sign: str = "") -> str:
     """An interval, or "–" for none."""
     return "–" if values is None else f"{values[0]:{sign}.{digits}f} to {values[1]:{sign}.{digits}f}"
 
 
-def agreement_page(result: dict[str, Any]) -> str:
-    """A web page with tables and plots. It loads nothing else.
-
-    result (dict[str, Any]): What `compare_scorers` returns.
-    """
-    first, second = (scorer["label"] for scorer in result["scorers"])
+def agreement_page(result: Agreement) -> str:
+    """A web page with tables and plots. It loads nothing else."""
+    first, second = (scorer.label for scorer in result.scorers)
     about = (
-        f"{result['texts']:,} texts. Scores are natural logarithms. Differences are those of {second} from {first}, in "
+        f"{result.texts:,} texts. Scores are natural logarithms. Differences are those of {second} from {first}, in "
         "nats. Intervals are bootstrap intervals over texts."
     )
     return render_page(f"Agreement of {first} and {second}", about, [result])
 
 
-def render_page(
-    title: str, about: str, results: Sequence[dict[str, Any]], overview: dict[str, Any] | None = None
-) -> str:
+def render_page(title: str, about: str, results: Sequence[Agreement], overview: dict[str, Any] | None = None) -> str:
     """The page of some comparisons.
 
-    results (Sequence[dict[str, Any]]): What `compare_scorers` returns.
+    results (Sequence[Agreement]): At least one.
     overview (Optional[dict[str, Any]]): The `header`, `rows` and `conclusions` that stand above several comparisons.
     """
     style = read_file("style.css") + read_file("page_frame.css")
@@ -132,9 +125,9 @@ def render_page(
     )
 
 
-def _page_parts(result: dict[str, Any]) -> dict[str, Any]:
-    labels = [scorer["label"] for scorer in result["scorers"]]
-    unit = result["histogram"]["unit"]
+def _page_parts(result: Agreement) -> dict[str, Any]:
+    labels = [scorer.label for scorer in result.scorers]
+    unit = result.unit
     return {
         "labels": labels,
         "unit": unit,
@@ -144,10 +137,10 @@ def _page_parts(result: dict[str, Any]) -> dict[str, Any]:
         "plots": [_density(result, labels, unit), _calibration(result, labels, unit)],
         "tokens": [
             {
-                **{key: one[key] for key in ("before", "token", "after")},
+                **{key: getattr(one, key) for key in ("before", "token", "after")},
                 **dict(zip(("a", "b", "difference"), _scores(one))),
             }
-            for one in result["tokens"]
+            for one in result.tokens
         ],
     }
 
@@ -175,9 +168,9 @@ class _Scale:
         return {"ticks": ticks, "equal": equal, "x_label": labels[0], "y_label": labels[1]}
 
 
-def _density(result: dict[str, Any], labels: list[str], unit: str) -> dict[str, Any]:
+def _density(result: Agreement, labels: list[str], unit: str) -> dict[str, Any]:
     """How many things have which two scores."""
-    edges, counts = result["histogram"]["edges"], result["histogram"]["counts"]
+    edges, counts = result.histogram.edges, result.histogram.counts
     scale = _Scale(edges[0], edges[-1])
     most = max(map(max, counts))
     cells = [
@@ -195,16 +188,16 @@ def _density(result: dict[str, Any], labels: list[str], unit: str) -> dict[str, 
     return {**scale.frame(labels), "cells": cells, "side": SIDE / len(counts), "points": [], "caption": caption}
 
 
-def _calibration(result: dict[str, Any], labels: list[str], unit: str) -> dict[str, Any]:
+def _calibration(result: Agreement, labels: list[str], unit: str) -> dict[str, Any]:
     """The mean scores by decile."""
-    groups = result["calibration"]["deciles"]
-    means = [one[key] for one in groups for key in ("mean_first", "mean_second")]
+    groups = result.deciles
+    means = [mean for one in groups for mean in (one.mean_first, one.mean_second)]
     scale = _Scale(min(means), max(means))
     points = [
         {
-            "x": scale.x(one["mean_first"]),
-            "y": scale.y(one["mean_second"]),
-            "title": f"{one['mean_first']:.2f}, {one['mean_second']:.2f}",
+            "x": scale.x(one.mean_first),
+            "y": scale.y(one.mean_second),
+            "title": f"{one.mean_first:.2f}, {one.mean_second:.2f}",
         }
         for one in groups
     ]

@@ -1,7 +1,6 @@
 """What margins and spacings cost and save, as a table and as a web page."""
 
-from typing import Any
-
+from ..agreement import MarginAgreement
 from .agreement import interval, render_page, shown, text_table
 
 HEADER = (
@@ -20,37 +19,36 @@ ABOUT = (
 )
 
 
-def margin_tables(result: dict[str, Any]) -> str:
-    """What the command line prints. result (dict[str, Any]): What `compare_margins` returns."""
+def margin_tables(result: MarginAgreement) -> str:
+    """What the command line prints."""
     return "\n".join([text_table(margin_rows(result), *HEADER) + ABOUT, *conclusions(result)])
 
 
-def margin_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+def margin_rows(result: MarginAgreement) -> list[tuple[str, ...]]:
     """One row for the exact scores, and one per margin and spacing."""
-    exact = result["comparisons"][0]["scorers"][0]
-    rows = [("exact", f"{exact['seconds']:,.1f}", "1.0", *["–"] * 6)]
-    for one in result["comparisons"]:
-        scorer, levels = one["scorers"][1], one["levels"]
-        word = levels["word"]
+    exact = result.comparisons[0].scorers[0]
+    rows = [("exact", f"{exact.seconds:,.1f}", "1.0", *["–"] * 6)]
+    for one in result.comparisons:
+        scorer, word = one.scorers[1], one.word
         rows.append(
             (
-                scorer["label"],
-                f"{scorer['seconds']:,.1f}",
-                f"{exact['seconds'] / scorer['seconds']:,.1f}",
-                shown(levels["piece"]["r"], 4),
-                shown(word["r"], 4),
-                interval(word["r_interval"], 4),
-                shown(levels["text mean per piece"]["r"], 4),
-                shown(word["mean_absolute_difference"], 3),
-                interval(word["mean_absolute_difference_interval"], 3),
+                scorer.label,
+                f"{scorer.seconds:,.1f}",
+                f"{exact.seconds / scorer.seconds:,.1f}",
+                shown(one.piece.r if one.piece else None, 4),
+                shown(word.r, 4),
+                interval(word.r_interval, 4),
+                shown(one.text_mean.r, 4),
+                shown(word.mean_absolute_difference, 3),
+                interval(word.mean_absolute_difference_interval, 3),
             )
         )
     return rows
 
 
-def conclusions(result: dict[str, Any]) -> list[str]:
+def conclusions(result: MarginAgreement) -> list[str]:
     """A sentence for each setting that was tried."""
-    return [_conclusion(setting, smallest, result["at_least"]) for setting, smallest in result["smallest"].items()]
+    return [_conclusion(setting, smallest, result.at_least) for setting, smallest in result.smallest.items()]
 
 
 def _conclusion(setting: str, smallest: int | None, at_least: float) -> str:
@@ -61,11 +59,8 @@ def _conclusion(setting: str, smallest: int | None, at_least: float) -> str:
     return f"{setting} {smallest} is the smallest of these that reaches {goal}. The option for it: {option} {smallest}"
 
 
-def margins_page(result: dict[str, Any]) -> str:
-    """A web page with the table, and all that is known of each margin and spacing below it. It loads nothing else.
-
-    result (dict[str, Any]): What `compare_margins` returns.
-    """
-    about = f"{result['texts']:,} texts. {ABOUT} Intervals are bootstrap intervals over texts."
+def margins_page(result: MarginAgreement) -> str:
+    """A web page with the table, and all that is known of each margin and spacing below it. It loads nothing else."""
+    about = f"{result.texts:,} texts. {ABOUT} Intervals are bootstrap intervals over texts."
     overview = {"header": HEADER, "rows": margin_rows(result), "conclusions": conclusions(result)}
-    return render_page(f"Exact and approximate scores of {result['model']}", about, result["comparisons"], overview)
+    return render_page(f"Exact and approximate scores of {result.model}", about, result.comparisons, overview)
