@@ -47,8 +47,6 @@ def pairs_cli(
     sample: Annotated[
         int | None, typer.Option(min=1, help="Use at most this many pairs per paradigm, the same ones in each run.")
     ] = None,
-    bootstrap: Annotated[int, typer.Option(min=100, help="Bootstrap samples for the 95 % intervals.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -66,8 +64,7 @@ def pairs_cli(
 
     The accuracy is the share of pairs in which the better sentence has the higher score. Ties count as half.
 
-    PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences. The intervals are
-    bootstrap intervals, for which pairs are resampled within each paradigm (the smaller groups).
+    PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences.
     """
     with shown_errors():
         files = check_output(output, (".json", ".csv"), force, path)
@@ -81,10 +78,7 @@ def pairs_cli(
         scores = score_distinct(nlp, scorer.names, sentences, batch_size, progress_bar, n_process)
         if per_piece:
             scores = {text: score.per_piece() for text, score in scores.items()}
-        results = {
-            metric: accuracies(pairs, won, bootstrap, seed)
-            for metric, won in wins(pairs, scores, scorer.settings.metrics)
-        }
+        results = {metric: accuracies(pairs, won) for metric, won in wins(pairs, scores, scorer.settings.metrics)}
         say(accuracy_table(results))
         used = {
             "path": path,
@@ -92,8 +86,6 @@ def pairs_cli(
             **scorer.settings.record,
             "per_piece": per_piece,
             "sample": sample,
-            "bootstrap": bootstrap,
-            "seed": seed,
         }
         rows = [{"metric": metric, **result._asdict()} for metric, own in results.items() for result in own]
         for file in files:

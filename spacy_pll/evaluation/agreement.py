@@ -16,18 +16,17 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..analysis.agreement import Agreement, Decile, Histogram, Interval, LevelAgreement, ScorerRun, TokenDifference
+from ..analysis.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference
 from ..component import PLLScorer
 from ..metrics import FloatArray, IntArray
 from ..pipelines import get_scorer
+from .intervals import bootstrap_sums, percentiles
 
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
 DECILES = 10
 # The rows and columns of the picture of all scores.
 BINS = 48
-# Bootstrap samples that are in memory at once.
-CHUNK = 50
 LEVELS = ("piece", "word", "text", "text_mean")
 
 
@@ -197,11 +196,9 @@ def level_agreement(
     # Means are taken off first, so that no digits are lost in the sums of squares.
     x, y = a - a.mean(), b - b.mean()
     columns = [np.ones(len(a)), x, y, x * x, y * y, x * y, difference, np.abs(difference)]
-    _, number = np.unique(text, return_inverse=True)
-    sums = np.stack([np.bincount(number, weights=column).astype(np.float64) for column in columns], axis=1)
-    r, mean, absolute = _statistics(sums.sum(axis=0)[None])
-    samples = _resampled(sums, bootstrap, rng) if len(sums) > 1 else np.zeros((0, sums.shape[1]))
-    of_r, of_mean, of_absolute = (_interval(values) for values in _statistics(samples))
+    sums, samples = bootstrap_sums(columns, text, bootstrap, rng)
+    r, mean, absolute = _statistics(sums)
+    of_r, of_mean, of_absolute = (percentiles(values) for values in _statistics(samples))
     return LevelAgreement(
         len(a),
         _number(r[0]),
@@ -220,21 +217,6 @@ def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     with np.errstate(invalid="ignore", divide="ignore"):
         r = (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
     return r, difference / n, absolute / n
-
-
-def _resampled(sums: FloatArray, bootstrap: int, rng: np.random.Generator) -> FloatArray:
-    """The sums of bootstrap samples of the texts. float64, shape (bootstrap, 8)."""
-    share = np.full(len(sums), 1 / len(sums))
-    parts = []
-    for done in range(0, bootstrap, CHUNK):
-        counts = rng.multinomial(len(sums), share, size=min(CHUNK, bootstrap - done))
-        parts.append(np.asarray(counts, dtype=np.float64) @ sums)
-    return np.concatenate(parts)
-
-
-def _interval(values: FloatArray) -> Interval | None:
-    known = values[np.isfinite(values)]
-    return tuple(np.quantile(known, [0.025, 0.975]).tolist()) if len(known) else None
 
 
 def _number(value: float) -> float | None:

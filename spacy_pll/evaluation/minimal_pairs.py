@@ -1,11 +1,4 @@
-"""Minimal pairs: how often the better sentence of a pair has the higher score (BLiMP: Warstadt et al. 2020).
-
-The intervals are percentile bootstrap intervals (Efron & Tibshirani 1993, chapter 13). They are stratified: pairs are
-drawn with replacement within each paradigm. A test set fixes its paradigms and the number of pairs of each; what
-could have been different is which pairs represent a paradigm. So the intervals are about other pairs of the same
-paradigms, not about other paradigms. Like every bootstrap, they understate the spread of small groups: by a factor of
-sqrt((n - 1) / n) for n pairs per paradigm. Where all n pairs had the same outcome, the interval has no width.
-"""
+"""Minimal pairs: how often the better sentence of a pair has the higher score (BLiMP: Warstadt et al. 2020)."""
 
 import random
 from collections import defaultdict
@@ -16,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..corpus.readers import PARQUET, InputError, format_of, get_text, list_files, read_rows
+from .intervals import Estimate, mean_proportion, proportion
 from .scoring import TextScore
 
 ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
@@ -143,67 +137,31 @@ def wins(
         yield metric, outcomes(good, bad)
 
 
-def resampled_sums(outcomes: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-    """For each bootstrap sample, the sum of as many outcomes, drawn with replacement. float64, shape (samples,).
-
-    There are only three different outcomes, so the number of times that each is drawn has a multinomial distribution.
-    Drawing these numbers gives the same distribution as drawing pair by pair, at a cost that does not depend on the
-    number of pairs.
-    """
-    values = np.array([0.0, 0.5, 1.0])
-    counts = (outcomes[:, None] == values).sum(axis=0)
-    return rng.multinomial(len(outcomes), counts / len(outcomes), size=samples) @ values
-
-
-def accuracies(
-    pairs: Sequence[Pair], outcomes: np.ndarray, samples: int = 2000, seed: int = 0, confidence: float = 0.95
-) -> list[Accuracy]:
+def accuracies(pairs: Sequence[Pair], outcomes: np.ndarray) -> list[Accuracy]:
     """Accuracy overall, by phenomenon and by paradigm.
 
     pairs (Sequence[Pair]): At least one.
     outcomes (float array, shape (pairs,)): 1, 0.5 or 0.
-    samples (int): Number of bootstrap samples for the intervals.
-    seed (int): Seed of the bootstrap.
-    confidence (float): Confidence level of the intervals.
     RETURNS (list[Accuracy]): First "overall", the mean over pairs. Then "macro", the mean over paradigms, but only
         where paradigms differ in size: otherwise both are equal. Then each phenomenon, if pairs have one, and each
         paradigm, sorted by name.
     RAISES (ValueError): There is no pair.
     """
-    if not len(pairs):
-        raise ValueError("There is no pair, so there is no accuracy.")
-    rng = np.random.default_rng(seed)
-    strata = defaultdict(list)
-    for pair, outcome in zip(pairs, outcomes, strict=True):
-        strata[pair.phenomenon, pair.paradigm].append(outcome)
-    overall, phenomena, paradigms = [], defaultdict(list), defaultdict(list)
-    for (phenomenon, paradigm), group in sorted(strata.items()):
-        own = np.array(group)
-        stratum = own, resampled_sums(own, samples, rng)
-        overall.append(stratum)
-        paradigms[paradigm].append(stratum)
-        if phenomenon:
-            phenomena[phenomenon].append(stratum)
-    results = [_accuracy("overall", "", *_pooled(overall), confidence)]
-    sizes = {sum(len(own) for own, _ in group) for group in paradigms.values()}
-    if len(sizes) > 1:
-        means = [_pooled(group)[1:] for group in paradigms.values()]
-        mean, resampled = (np.mean(column, axis=0) for column in zip(*means))
-        results.append(_accuracy("macro", "", np.array(outcomes), mean, resampled, confidence))
-    results += [_accuracy("phenomenon", name, *_pooled(group), confidence) for name, group in sorted(phenomena.items())]
-    results += [_accuracy("paradigm", name, *_pooled(group), confidence) for name, group in sorted(paradigms.items())]
+
+    def group_by(names: Iterable[str]) -> dict[str, np.ndarray]:
+        groups = defaultdict(list)
+        for name, outcome in zip(names, outcomes, strict=True):
+            groups[name].append(outcome)
+        return {name: np.array(group) for name, group in sorted(groups.items()) if name}
+
+    phenomena, paradigms = group_by(pair.phenomenon for pair in pairs), group_by(pair.paradigm for pair in pairs)
+    results = [_accuracy("overall", "", outcomes, proportion(outcomes))]
+    if len({len(group) for group in paradigms.values()}) > 1:
+        results.append(_accuracy("macro", "", outcomes, mean_proportion(list(paradigms.values()))))
+    for level, groups in (("phenomenon", phenomena), ("paradigm", paradigms)):
+        results += [_accuracy(level, name, group, proportion(group)) for name, group in groups.items()]
     return results
 
 
-def _pooled(strata: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, float, np.ndarray]:
-    """The outcomes of some strata together, their mean, and the means of their resamples, shape (samples,)."""
-    own = np.concatenate([own for own, _ in strata])
-    return own, float(own.mean()), np.sum([sums for _, sums in strata], axis=0) / len(own)
-
-
-def _accuracy(
-    level: str, name: str, outcomes: np.ndarray, mean: float, resampled: np.ndarray, confidence: float
-) -> Accuracy:
-    low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
-    ties = int((outcomes == 0.5).sum())
-    return Accuracy(level, name, len(outcomes), ties, float(mean), float(low), float(high))
+def _accuracy(level: str, name: str, outcomes: np.ndarray, estimate: Estimate) -> Accuracy:
+    return Accuracy(level, name, len(outcomes), int((outcomes == 0.5).sum()), *estimate)

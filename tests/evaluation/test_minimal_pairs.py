@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.corpus.readers import InputError
+from spacy_pll.evaluation.intervals import proportion
 from spacy_pll.evaluation.minimal_pairs import (
     BLIMP,
     Pair,
@@ -13,7 +14,6 @@ from spacy_pll.evaluation.minimal_pairs import (
     first_pairs,
     outcomes,
     read_pairs,
-    resampled_sums,
     sample_pairs,
     wins,
 )
@@ -51,7 +51,7 @@ def test_no_accuracy_of_no_pair():
 @given(scored_pairs)
 def test_the_interval_contains_the_estimate(rows):
     pairs, good, bad = parts(rows)
-    for result in accuracies(pairs, outcomes(good, bad), samples=500):
+    for result in accuracies(pairs, outcomes(good, bad)):
         assert 0 <= result.low <= result.accuracy + 1e-9
         assert result.accuracy - 1e-9 <= result.high <= 1
 
@@ -59,8 +59,8 @@ def test_the_interval_contains_the_estimate(rows):
 @given(scored_pairs)
 def test_swapped_sides_give_the_rest_to_one(rows):
     pairs, good, bad = parts(rows)
-    forward = accuracies(pairs, outcomes(good, bad), samples=100)
-    backward = accuracies(pairs, outcomes(bad, good), samples=100)
+    forward = accuracies(pairs, outcomes(good, bad))
+    backward = accuracies(pairs, outcomes(bad, good))
     for one, other in zip(forward, backward, strict=True):
         assert one[:4] == other[:4]
         assert one.accuracy + other.accuracy == pytest.approx(1)
@@ -70,7 +70,7 @@ def test_swapped_sides_give_the_rest_to_one(rows):
 def test_groups_hold_every_pair_once(rows):
     pairs, good, bad = parts(rows)
     won = outcomes(good, bad)
-    results = {(result.level, result.name): result for result in accuracies(pairs, won, samples=100)}
+    results = {(result.level, result.name): result for result in accuracies(pairs, won)}
     overall = results["overall", ""]
     paradigms = [result for result in results.values() if result.level == "paradigm"]
     assert sum(result.pairs for result in paradigms) == overall.pairs == len(pairs)
@@ -85,31 +85,13 @@ def test_groups_hold_every_pair_once(rows):
         assert results["macro", ""].accuracy == pytest.approx(np.mean([result.accuracy for result in paradigms]))
 
 
-def test_resampling_is_drawing_pairs_with_replacement():
-    """The multinomial short cut against the definition: mean and spread of many draws."""
-    rng = np.random.default_rng(0)
-    won = rng.choice([0.0, 0.5, 1.0], 60, p=[0.3, 0.1, 0.6])
-    direct = rng.choice(won, (20_000, 60)).sum(axis=1)
-    fast = resampled_sums(won, 20_000, rng)
-    assert fast.mean() == pytest.approx(direct.mean(), abs=0.15)
-    assert fast.std() == pytest.approx(direct.std(), rel=0.04)
-    quantiles = [0.025, 0.25, 0.5, 0.75, 0.975]
-    np.testing.assert_allclose(np.quantile(fast, quantiles), np.quantile(direct, quantiles), atol=0.5)
-
-
-def test_strata_keep_their_size():
-    """One paradigm always right, one always wrong: other pairs of theirs would change nothing."""
-    pairs = [Pair("", "", "", name) for name in "aabb"]
-    overall = accuracies(pairs, np.array([1.0, 1.0, 0.0, 0.0]))[0]
-    assert (overall.accuracy, overall.low, overall.high) == (0.5, 0.5, 0.5)
-
-
-def test_the_seed_fixes_the_interval():
-    pairs = [Pair("", "", "", "a")] * 50
-    won = np.array([1.0, 0.0, 1.0, 0.5, 1.0] * 10)
-    assert accuracies(pairs, won, seed=1) == accuracies(pairs, won, seed=1)
-    by_seed = {accuracies(pairs, won, samples=100, seed=seed)[0][5:] for seed in range(5)}
-    assert len(by_seed) > 1
+def test_one_pair_of_each_paradigm_has_an_interval_as_well():
+    """Resampled within paradigms, it had no width."""
+    pairs = [Pair("", "", "item", name) for name in "abcd"]
+    found = accuracies(pairs, np.array([1.0, 1.0, 1.0, 0.0]))
+    overall, item, *paradigms = found
+    assert (overall.accuracy, overall.low, overall.high) == (0.75, *proportion(np.array([1.0, 1.0, 1.0, 0.0]))[1:])
+    assert item[2:] == overall[2:] and all(one.high - one.low > 0.5 for one in paradigms)
 
 
 def test_a_sample_is_the_paradigms_own():

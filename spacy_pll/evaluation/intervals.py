@@ -1,0 +1,123 @@
+"""95 % intervals: of accuracies, of paired differences between them, and of statistics of things that come in clusters.
+
+Accuracies have Wilson's interval with continuity correction (Newcombe 1998, method 4; Statistics in Medicine 17:
+857-872). It has a closed form, is never empty, stays within 0 and 1, and covers the true accuracy at least 94.5 times
+in 100 for any number of pairs. Without the correction the interval is shorter, but with 10 pairs and an accuracy of .95
+it covers it 91 times only.
+
+The same interval is used where the pairs belong to groups of different difficulty. It is then wider than it has to be,
+never too narrow: for given numbers of pairs, the number of right ones varies most if all groups are equally difficult
+(Hoeffding 1956, Annals of Mathematical Statistics 27: 713-721).
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from ..metrics import FloatArray, IntArray
+
+Z = NormalDist().inv_cdf(0.975)
+# Samples of a bootstrap that are in memory at once.
+CHUNK = 50
+
+
+class Estimate(NamedTuple):
+    """A value and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def proportion(outcomes: FloatArray) -> Estimate:
+    """The mean of outcomes, each 0, 1 or something between. The variance of those between is at most that of 0 and 1.
+
+    RAISES (ValueError): There is none.
+    """
+    return _wilson(float(np.mean(_some(outcomes))), len(outcomes))
+
+
+def mean_proportion(groups: Sequence[FloatArray]) -> Estimate:
+    """The mean over groups of the means of their outcomes.
+
+    Small groups count as much as large ones, so the interval is that of fewer outcomes than there are: of the effective
+    number, by which the variance of an outcome is divided (Kish 1965, Survey Sampling, section 8.2). The variance is
+    that of all outcomes, or the one within the groups if that leaves fewer. The variance of each group is a mean to
+    which all outcomes together contribute as one more, so that it is not 0 where all outcomes of a group are the same.
+    """
+    sizes = np.array([len(_some(group)) for group in groups])
+    means = np.array([np.mean(group) for group in groups])
+    mean = float(means.mean())
+    variance = mean * (1 - mean)
+    within = np.array([np.sum((group - m) ** 2) for group, m in zip(groups, means)])
+    of_mean = max(np.sum(variance / sizes), np.sum((within + variance) / sizes**2)) / len(groups) ** 2
+    return _wilson(mean, variance / of_mean if variance else len(groups) ** 2 / np.sum(1 / sizes))
+
+
+def _some(outcomes: FloatArray) -> FloatArray:
+    if not len(outcomes):
+        raise ValueError("There is no pair, so there is no accuracy.")
+    return outcomes
+
+
+def _wilson(p: float, n: float) -> Estimate:
+    """Wilson's interval with continuity correction. n (float): The number of outcomes, maybe an effective one."""
+
+    def bound(p: float, sign: int) -> float:
+        shift = sign * Z * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
+        return (p + Z**2 / (2 * n) + shift) / (1 + Z**2 / n)
+
+    half = 0.5 / n
+    # What is not larger than the correction cannot be told from 0 or 1.
+    return Estimate(p, bound(p - half, -1) if p > half else 0.0, bound(p + half, 1) if p + half < 1 else 1.0)
+
+
+def paired_difference(differences: FloatArray) -> Estimate:
+    """The mean of the differences between paired outcomes, each from -1 to 1.
+
+    The interval is that of Bonett & Price (2012, Journal of Educational and Behavioral Statistics 37: 479-488): two
+    differences are added, 1 and -1, and the interval is the one that the normal distribution gives. So it has a width
+    even if all differences are the same.
+    """
+    added = np.append(_some(differences), [1.0, -1.0])
+    centre, half = float(added.mean()), Z * float(added.std()) / math.sqrt(len(added))
+    return Estimate(float(np.mean(differences)), max(-1.0, centre - half), min(1.0, centre + half))
+
+
+def mcnemar(better: int, worse: int) -> float:
+    """McNemar's exact p, two-sided: how likely so uneven numbers are if a pair is as often better as worse."""
+    n, k = better + worse, min(better, worse)
+    term = total = 1
+    for i in range(k):
+        term = term * (n - i) // (i + 1)
+        total += term
+    return min(1.0, 2 * total / 2**n)
+
+
+def bootstrap_sums(
+    columns: Sequence[FloatArray], cluster: IntArray, samples: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """The sums of columns, and those of samples of whole clusters, drawn with replacement (Efron & Tibshirani 1993).
+
+    Many statistics, such as means and correlations, can be computed from sums.
+
+    columns (Sequence[float array of shape (things,)]): What is summed.
+    cluster (int array, shape (things,)): The cluster of each thing, such as the text that it is in.
+    RETURNS (tuple): Float64 arrays of shape (1, columns) and (samples, columns). With one cluster there is no sample.
+    """
+    _, number = np.unique(cluster, return_inverse=True)
+    sums = np.stack([np.bincount(number, weights=column).astype(np.float64) for column in columns], axis=1)
+    n = len(sums)
+    # The numbers of times that each cluster is drawn.
+    sizes = [min(CHUNK, samples - done) for done in range(0, samples if n > 1 else 0, CHUNK)]
+    parts = [rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64) @ sums for size in sizes]
+    return sums.sum(axis=0)[None], np.concatenate([np.zeros((0, sums.shape[1])), *parts])
+
+
+def percentiles(samples: FloatArray) -> tuple[float, float] | None:
+    """The percentile interval of a bootstrap; None if there is no sample for which the statistic is defined."""
+    known = samples[np.isfinite(samples)]
+    return (float(np.quantile(known, 0.025)), float(np.quantile(known, 0.975))) if len(known) else None

@@ -1,0 +1,126 @@
+"""The intervals cover what they should, as exact sums of probabilities say; McNemar's p is that of statsmodels."""
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+
+from spacy_pll.evaluation.intervals import (
+    bootstrap_sums,
+    mcnemar,
+    mean_proportion,
+    paired_difference,
+    percentiles,
+    proportion,
+)
+
+COVERED = 0.93
+
+
+def right(k, n):
+    """The outcomes of n pairs, k of them right."""
+    return np.repeat([1.0, 0.0], [k, n - k])
+
+
+def binomial(n, p):
+    return np.array([comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
+
+
+def coverage(estimates, probabilities, truth):
+    return sum(
+        probability
+        for estimate, probability in zip(estimates, probabilities, strict=True)
+        if estimate.low <= truth <= estimate.high
+    )
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 50])
+@pytest.mark.parametrize("p", [0.5, 0.9, 0.95])
+def test_coverage_of_an_accuracy(n, p):
+    assert coverage([proportion(right(k, n)) for k in range(n + 1)], binomial(n, p), p) >= COVERED
+
+
+@pytest.mark.parametrize("p", [np.full(10, 0.9), np.full(20, 0.95), np.linspace(0.3, 1, 10), np.repeat([0.5, 0.98], 7)])
+def test_coverage_with_pairs_of_different_difficulty(p):
+    """One pair of each kind: whatever the kinds, their pooled accuracy is covered."""
+    probabilities = np.ones(1)
+    for one in p:
+        probabilities = np.convolve(probabilities, [1 - one, one])
+    estimates = [proportion(right(k, len(p))) for k in range(len(p) + 1)]
+    assert coverage(estimates, probabilities, p.mean()) >= COVERED
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 30), (5, 10, 20), (1, 2, 3, 4)])
+@pytest.mark.parametrize("hard_first", [True, False])
+def test_coverage_of_a_mean_over_groups(sizes, hard_first):
+    p = np.linspace(0.5, 0.95, len(sizes))[:: 1 if hard_first else -1]
+    counts = list(product(*(range(n + 1) for n in sizes)))
+    estimates = [mean_proportion([right(k, n) for k, n in zip(own, sizes)]) for own in counts]
+    each = [binomial(n, one) for n, one in zip(sizes, p)]
+    probabilities = [np.prod([one[k] for one, k in zip(each, own)]) for own in counts]
+    assert coverage(estimates, probabilities, p.mean()) >= COVERED
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 40])
+@pytest.mark.parametrize(("better", "worse"), [(0.05, 0.05), (0.2, 0.05), (0.4, 0.3), (0.9, 0.02)])
+def test_coverage_of_a_paired_difference(n, better, worse):
+    estimates, probabilities = [], []
+    for b in range(n + 1):
+        for w in range(n + 1 - b):
+            estimates.append(paired_difference(np.repeat([1.0, -1.0, 0.0], [b, w, n - b - w])))
+            chance = better**b * worse**w * (1 - better - worse) ** (n - b - w)
+            probabilities.append(comb(n, b) * comb(n - b, w) * chance)
+    assert coverage(estimates, probabilities, better - worse) >= COVERED
+
+
+def test_an_interval_has_a_width_and_an_accuracy_inside():
+    for n in (1, 2, 5, 100):
+        for k in range(n + 1):
+            for estimate in (proportion(right(k, n)), mean_proportion([right(k, n), right(k, n), np.ones(3)])):
+                assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+                assert estimate.high - estimate.low > 0.01
+        for same in (1.0, 0.0, -1.0):
+            estimate = paired_difference(np.full(n, same))
+            assert -1 <= estimate.low < estimate.high <= 1 and estimate.value == same
+
+
+def test_values_of_the_literature():
+    """Newcombe (1998), table I, method 4: 81 of 263 and 15 of 148. 0 of 20 and 1 of 29."""
+    table = {(81, 263): (0.2535, 0.3682), (15, 148): (0.0598, 0.1644), (0, 20): (0, 0.2005), (1, 29): (0.0018, 0.1963)}
+    for (k, n), (low, high) in table.items():
+        assert proportion(right(k, n)) == pytest.approx((k / n, low, high), abs=1e-4)
+
+
+def test_equal_groups_have_the_interval_of_all_pairs():
+    """Unless what is within the groups varies more than all pairs, which only chance can bring about."""
+    groups = [right(9, 10), right(5, 10), right(2, 10)]
+    assert mean_proportion(groups) == pytest.approx(proportion(np.concatenate(groups)))
+    # A small group makes the interval of the mean over groups wider, not that of all pairs.
+    groups[0] = right(1, 2)
+    one, other = mean_proportion(groups), proportion(np.concatenate(groups))
+    assert one.high - one.low > 1.2 * (other.high - other.low)
+
+
+def test_mcnemar_as_statsmodels_has_it():
+    """mcnemar([[0, better], [worse, 0]], exact=True).pvalue of statsmodels."""
+    values = {(1, 0): 1.0, (0, 6): 0.03125, (5, 1): 0.21875, (12, 30): 0.007915897334896727, (3, 2): 1.0,
+              (120, 80): 0.005685155996750306, (40, 41): 1.0}  # fmt: skip
+    for numbers, p in values.items():
+        assert mcnemar(*numbers) == mcnemar(*numbers[::-1]) == pytest.approx(p, rel=1e-12)
+    assert mcnemar(3, 3) == mcnemar(0, 0) == 1.0
+    assert 0 < mcnemar(1000, 3000) < 1e-200
+
+
+def test_a_bootstrap_draws_whole_clusters():
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(100), 5)
+    values = rng.normal(size=100)[cluster]
+    total, samples = bootstrap_sums([np.ones(500), values], cluster, 2000, rng)
+    assert total.tolist() == [[500, pytest.approx(values.sum())]] and samples.shape == (2000, 2)
+    # The standard error of a mean of 100 values, not of 500.
+    assert (samples[:, 1] / samples[:, 0]).std() == pytest.approx(values.std() / 10, rel=0.1)
+    low, high = percentiles(samples[:, 1] / samples[:, 0])
+    assert high - low == pytest.approx(2 * 1.96 * values.std() / 10, rel=0.1)
+    alone = bootstrap_sums([values], np.zeros(500, dtype=int), 2000, rng)[1]
+    assert alone.shape == (0, 1) and percentiles(alone[:, 0]) is None
