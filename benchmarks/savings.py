@@ -101,12 +101,12 @@ def main():
     print(f"share of the time inside the model: {statistics.median(in_model):.0%}")
     together = count(scorer, score)
     alone = count(scorer, lambda: list(scorer.pipe(docs, batch_size=1)))
-    lengths = [len(scorer.model.tokenizer.encode(doc.text).ids) for doc in docs for _ in range(doc._.pll_pieces)]
+    lengths = [len(scorer.model.load().tokenizer.encode(doc.text).ids) for doc in docs for _ in range(doc._.pll_pieces)]
     print(f"forward rows: {together['rows']:,}; if each sentence is scored alone {alone['rows']:,}")
     print(
         f"padding: {together['padding'] / (together['ids'] + together['padding']):.1%} of the ids; in the order of the"
     )
-    print(f"texts {padding_unsorted(lengths, scorer.model.max_batch_tokens):.1%}")
+    print(f"texts {padding_unsorted(lengths, scorer.model.load().rows.max_tokens):.1%}")
 
 
 if __name__ == "__main__":

@@ -58,15 +58,15 @@ def load(folder: Path, metrics: list[str], precision: str | None = None) -> Lang
 def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     """A function that runs the forward passes of some texts, and the number of pieces in them without padding."""
     model = nlp.get_pipe("pll").model
-    forward = Forward(model.transformer)
+    forward = Forward(model.load().checkpoint.transformer)
     forward.narrowing = "before_head"
     contexts = []
     for doc in nlp.tokenizer.pipe(texts):
-        pieces = get_wordpieces(doc[:], model.tokenizer, "tokenizer")
-        contexts += get_contexts([doc[:]], [pieces], None, model.max_length)[0]
+        pieces = get_wordpieces(doc[:], model.load().tokenizer, "tokenizer")
+        contexts += get_contexts([doc[:]], [pieces], None, model.load().max_length)[0]
     passes = []
-    for plan in make_plans(contexts, [get_metric("word_l2r")], model.mask_id):
-        for batch in plan.batches(model.max_batch_tokens, model.max_batch_targets, model.pad_id, model.pads):
+    for plan in make_plans(contexts, [get_metric("word_l2r")], model.load().mask_id):
+        for batch in plan.batches(*model.load().rows):
             passes.append(forward.upload(batch.ids, batch.lengths, batch.row, batch.position, batch.target))
 
     @torch.inference_mode()
@@ -138,8 +138,11 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     batch = None
     # minicons reads a text in one pass and keeps all its float32 logits, twice while it normalises them.
     longest = max(doc._.pll_pieces for doc in nlp.pipe(texts))
-    needed = 8 * longest**2 * nlp.get_pipe("pll").model.tokenizer.get_vocab_size()
-    if needed < (free_bytes(torch.device(device)) or math.inf) and longest < nlp.get_pipe("pll").model.max_length:
+    needed = 8 * longest**2 * nlp.get_pipe("pll").model.load().tokenizer.get_vocab_size()
+    if (
+        needed < (free_bytes(torch.device(device)) or math.inf)
+        and longest < nlp.get_pipe("pll").model.load().max_length
+    ):
         contestants["minicons"], batch = make_minicons(folder, texts, device)
     some = texts[: max(1, len(texts) // 10)]
     for warm in (nlp, three, rounded):
@@ -157,7 +160,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     rough = [doc._.pll for doc in rounded.pipe(texts)]
     with FlopCounterMode(display=False) as flops:
         bare()
-    width = scorer.model.transformer.config.hidden_size
+    width = scorer.model.load().checkpoint.transformer.config.hidden_size
     rates = {how: product_rate(scorer.model.loaded.forward.device, width, how == "oneDNN") for how in products(device)}
     operations = flops.get_total_flops()
     medians = {contestant: statistics.median(values) for contestant, values in times.items()}

@@ -108,18 +108,18 @@ def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | Non
 def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
     """Count what the spacings save, for contexts of two lengths and the tokenizer's words."""
     nlp = make_pipeline(PipelineSettings(args.model, METRICS))
-    model = get_scorer(nlp).model
-    docs = [nlp.make_doc(text) for text in brown_paragraphs(read_brown(args.brown), args.paragraphs, model.tokenizer)]
-    pieces = [get_wordpieces(doc[:], model.tokenizer, "tokenizer") for doc in docs]
+    loaded = get_scorer(nlp).model.load()
+    docs = [nlp.make_doc(text) for text in brown_paragraphs(read_brown(args.brown), args.paragraphs, loaded.tokenizer)]
+    pieces = [get_wordpieces(doc[:], loaded.tokenizer, "tokenizer") for doc in docs]
     table = []
     for max_length in (256, 512):
         contexts = [c for doc, own in zip(docs, pieces) for c in get_contexts([doc[:]], [own], None, max_length)[0]]
         for metric in ("word_l2r", "word_any_order"):
-            exact = planned_pieces(contexts, metric, model.mask_id, None)
+            exact = planned_pieces(contexts, metric, loaded.mask_id, None)
             row = {"contexts of": max_length, "metric": metric, "exact": f"{exact:,}"}
             for spacing in SPACINGS:
                 row[f"mask_spacing {spacing}"] = (
-                    f"÷ {exact / planned_pieces(contexts, metric, model.mask_id, spacing):.1f}"
+                    f"÷ {exact / planned_pieces(contexts, metric, loaded.mask_id, spacing):.1f}"
                 )
             table.append(row)
     n_pieces = sum(map(len, pieces)) / len(docs)
@@ -139,7 +139,7 @@ def units(docs: list[Doc]) -> dict[str, np.ndarray]:
 def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
     """Compare the scores and the cost of the spacings with exact scores, on Brown and on BLiMP."""
     exact_nlp = make_pipeline(PipelineSettings(args.model, ["word_l2r"], keep_pieces=True))
-    tokenizer = get_scorer(exact_nlp).model.tokenizer
+    tokenizer = get_scorer(exact_nlp).model.load().tokenizer
     paragraphs = brown_paragraphs(read_brown(args.brown), args.paragraphs, tokenizer)
     pairs, sentences = read_pairs_sample(args)
     list(exact_nlp.pipe(paragraphs[:1]))  # the first text takes longer
@@ -321,7 +321,7 @@ def order_tables(args: argparse.Namespace, n_draws: int = 20, n_words: int = 12)
     by_length = defaultdict(set)
     for word in long_words:
         if word.isalpha() and len(word) > MAX_EXACT:
-            by_length[len(model.tokenizer.encode(f" {word}").ids) - 2].add(word)
+            by_length[len(model.load().tokenizer.encode(f" {word}").ids) - 2].add(word)
     table = []
     for k in (MAX_EXACT + 1, MAX_EXACT + 2):
         words = sorted(by_length[k])

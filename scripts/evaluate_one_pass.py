@@ -69,7 +69,7 @@ def texts_to_score(args: argparse.Namespace, nlp: Language) -> Iterator[tuple[st
     yield "sentences", sample(kauf_ivanova_sentences(brown), args.lines)
     if args.corpus:
         yield "held-out lines", sample([line for line in read_lines(args.corpus) if is_held_out(line)], args.lines)
-    tokenizer = get_scorer(nlp).model.tokenizer
+    tokenizer = get_scorer(nlp).model.load().tokenizer
     yield "paragraphs", brown_paragraphs(brown, args.paragraphs, tokenizer, PARAGRAPH_PIECES)
 
 

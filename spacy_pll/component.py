@@ -173,12 +173,12 @@ class PLLScorer(Pipe):
         YIELDS (Doc): The docs, in order. A doc that fails goes to the error handler
             and is not yielded, as in spaCy's own components. The others are.
         """
-        self.predictor.prepare()  # if that fails, it is not the fault of a doc
+        prefetch = self.predictor.prepare().prefetch  # if that fails, it is not the fault of a doc
         pending: deque[tuple[list[Doc], PendingBatch | None]] = deque()
         for docs in minibatch(stream, batch_size):
             pending.append((docs, self._try_to_submit(docs)))
             # While a GPU works on these docs, those before are finished and the next are submitted.
-            if len(pending) > self.model.prefetch:
+            if len(pending) > prefetch:
                 yield from self._annotate(*pending.popleft())
         while pending:
             yield from self._annotate(*pending.popleft())

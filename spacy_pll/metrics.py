@@ -230,6 +230,12 @@ def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
         )
 
 
+def model_kind(metric: Metric) -> str:
+    """The kind of language model that a metric needs."""
+    kind: str = getattr(metric, "model_kind", "masked")
+    return kind
+
+
 def masks_within_words(metric: Metric) -> bool | None:
     """Whether a metric declares that each row masks its target, and otherwise only pieces of the target's word.
 
@@ -252,7 +258,7 @@ def check_within_words(metric_name: str, setting: str) -> None:
 def shows_what_follows(metric_name: str) -> bool:
     """Whether the model sees any of the pieces that follow a piece while it is scored. The metric is tried on words."""
     metric = get_metric(metric_name)
-    if getattr(metric, "model_kind", "masked") == "causal":
+    if model_kind(metric) == "causal":
         return False
     if getattr(metric, "masks_nothing", False):
         return True

@@ -262,7 +262,7 @@ def describe_model(model: str | None, commit: str | None = None) -> dict[str, st
     hub.
 
     model (Optional[str]): As in `PipelineSettings`.
-    commit (Optional[str]): For a model on the hub, the commit that was loaded: `get_scorer(nlp).model.commit`.
+    commit (Optional[str]): For a model on the hub, the commit that was loaded, from `get_scorer(nlp).model.describe()`.
     """
     if model and is_package(model):
         return {"package": model, "version": get_package_version(model)}

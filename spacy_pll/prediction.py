@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from .language_model.protocol import LanguageModel, PendingLogProbs
-from .metrics import BoolArray, FloatArray, IntArray, get_metric, shows_what_follows
+from .language_model.protocol import LanguageModel, Loaded, PendingLogProbs
+from .metrics import BoolArray, FloatArray, IntArray, get_metric
 from .scoring.distributions import Distributions, n_rows
 from .scoring.groups import GroupBatch, GroupPlan
 from .scoring.piece_texts import PieceTexts
@@ -77,34 +77,24 @@ class Predictor:
     def __init__(
         self, model: LanguageModel, get_spans: Callable[[list[Doc]], list[list[Span]]], settings: ScoringSettings
     ):
-        if not hasattr(model, "submit"):
+        if not isinstance(model, LanguageModel):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.model, self.get_spans, self.settings = model, get_spans, settings
         self.counts: Counter[str] = Counter()  # the work so far: forward "rows", "ids" in them, "padding" and "targets"
         self.warned: set[str] = set()  # what has been warned of
-        for metric in settings.metrics:
-            model.check_serves(metric, get_metric(metric))
+        model.serve(settings.metrics)
 
     @property
     def _n_rows(self) -> int:
         """How many values there are for each piece."""
         return len(self.settings.metrics) + n_rows(self.settings.n_alternatives)
 
-    @property
-    def _lookahead(self) -> int | None:
-        """How many of the pieces that follow a piece its score depends on; None: all of them. The metrics share their
-        contexts, so all of them, if any metric shows them to the model.
-        """
-        return None if any(map(shows_what_follows, self.settings.metrics)) else getattr(self.model, "lookahead", 0)
-
-    def prepare(self) -> None:
+    def prepare(self) -> Loaded:
         """Load the model, unless that is done.
 
         RAISES (ValueError): The model cannot be used, or not with these settings.
         """
-        self.model.load()
-        if self.settings.mask_margin is not None:
-            self.model.check_groups()
+        return self.model.load(groups=self.settings.mask_margin is not None)
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:
         """Score docs without changing them."""
@@ -125,18 +115,17 @@ class Predictor:
         self, docs: list[Doc], spans_of: list[list[Span]], targets_of: Sequence[BoolArray | None]
     ) -> PendingBatch:
         """The same, with each doc read in the given spans. Of its tokens the targets are scored, or all."""
-        self.prepare()
-        lookahead = self._lookahead
+        loaded, lookahead = self.prepare(), self.model.serve(self.settings.metrics)
         pending = []
         for doc, spans, targets in zip(docs, spans_of, targets_of, strict=True):
-            wordpieces = [get_wordpieces(span, self.model.tokenizer, self.settings.words) for span in spans]
-            contexts, scored = get_contexts(spans, wordpieces, targets, self.model.max_length, lookahead)
+            wordpieces = [get_wordpieces(span, loaded.tokenizer, self.settings.words) for span in spans]
+            contexts, scored = get_contexts(spans, wordpieces, targets, loaded.max_length, lookahead)
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
             pending.append(PendingDoc(doc, wordpieces, scored, contexts))
         self._warn_of_language(docs)
-        self._warn_of_unknown(pending)
-        return PendingBatch(pending, self._run([context for doc in pending for context in doc.contexts]))
+        self._warn_of_unknown(pending, loaded.unknown_id)
+        return PendingBatch(pending, self._run([context for doc in pending for context in doc.contexts], loaded))
 
     def gather(self, pending: PendingBatch) -> list[DocScores]:
         """Wait for the log-probabilities, and sum them up by token."""
@@ -145,7 +134,7 @@ class Predictor:
             for total, part in zip(values, plan.scores(answers.result()), strict=True):
                 total += part  # each target is in one plan
         of_context = iter(values)
-        texts = None if self.settings.n_alternatives is None else PieceTexts(self.model.tokenizer)
+        texts = None if self.settings.n_alternatives is None else PieceTexts(self.model.load().tokenizer)
         return [self._collect(doc, [next(of_context) for _ in doc.contexts], texts) for doc in pending.docs]
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
@@ -177,25 +166,20 @@ class Predictor:
 
     def _warn_of_language(self, docs: list[Doc]) -> None:
         """Warn where the model was trained on other languages than the docs' one."""
-        known: frozenset[str] = getattr(
-            self.model, "languages", frozenset()
-        )  # a model of another package may have none
+        title, _, known = self.model.describe()
         others = {doc.lang_ for doc in docs} - {*known, "xx", ""}
         if known and others:
             language = sorted(others)[0]
             self._warn_once(
                 "language",
-                f"The language of the pipeline is {language!r}, and the card of {self.model.title} names "
+                f"The language of the pipeline is {language!r}, and the card of {title} names "
                 f"{', '.join(sorted(known))}. The scores of texts in other languages mean nothing. Set `name` in the "
                 "settings of `model` to a model that was trained on this language, or on many, such as "
                 "xlm-roberta-base.",
             )
 
-    def _warn_of_unknown(self, pending: list[PendingDoc]) -> None:
+    def _warn_of_unknown(self, pending: list[PendingDoc], unknown_id: int | None) -> None:
         """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer."""
-        unknown_id = getattr(self.model, "unknown_id", None)
-        if unknown_id is None:
-            return
         unknown = [(doc.doc, pieces, pieces.ids == unknown_id) for doc in pending for pieces in doc.wordpieces]
         n_unknown, n = (sum(count(row) for _, _, row in unknown) for count in (np.count_nonzero, len))
         if n_unknown > n / 10:
@@ -203,7 +187,7 @@ class Predictor:
             first = int(row.argmax())
             self._warn_once(
                 "unknown",
-                f"{n_unknown} of {n} wordpieces are unknown to the tokenizer of {self.model.title}, such as "
+                f"{n_unknown} of {n} wordpieces are unknown to the tokenizer of {self.model.describe().title}, such as "
                 f"{doc.text[pieces.start[first] : pieces.end[first]][:50]!r}. Their scores say nothing about the text. "
                 "Set `name` in the settings of `model` to a model that was trained on text like this.",
             )
@@ -213,17 +197,15 @@ class Predictor:
             self.warned.add(kind)
             warn_user(message)
 
-    def _run(self, contexts: list[Context]) -> list[tuple[Plan | GroupPlan, PendingLogProbs]]:
+    def _run(self, contexts: list[Context], loaded: Loaded) -> list[tuple[Plan | GroupPlan, PendingLogProbs]]:
         """Submit the forward passes for some contexts."""
         settings = self.settings
         metrics = [get_metric(name) for name in settings.metrics]
         passes: list[tuple[Plan | GroupPlan, PendingLogProbs]] = []
-        for plan in make_plans(contexts, metrics, self.model.mask_id, settings.mask_spacing, settings.mask_margin):
-            limits = self.model.check_groups() if isinstance(plan, GroupPlan) else self.model
-            max_tokens = settings.max_batch_tokens or limits.max_batch_tokens
-            batches = plan.batches(
-                max_tokens, self.model.max_batch_targets, self.model.pad_id, limits.pads, settings.n_alternatives
-            )
+        for plan in make_plans(contexts, metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin):
+            limits = loaded.limits(plan)
+            limits = limits._replace(max_tokens=settings.max_batch_tokens or limits.max_tokens)
+            batches = plan.batches(*limits, settings.n_alternatives)
             passes.append((plan, self.model.submit(map(self._counted, batches))))
             plan.release_inputs()
         return passes
@@ -247,7 +229,7 @@ class Predictor:
         )
         if not np.isfinite(pieces.scores).all():
             raise ValueError(
-                f"Under {self.model.title}, some log-probabilities are not finite, for the text "
+                f"Under {self.model.describe().title}, some log-probabilities are not finite, for the text "
                 f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
             )
         distributions = pieces.distributions
@@ -275,14 +257,14 @@ class Predictor:
 
     def _piece_record(self, pieces: ScoredPieces, alternatives: list[list[Alternative]]) -> dict[str, Any]:
         """The value of `_.pll_data`: parallel lists, one entry per scored piece."""
-        ids = pieces.ids.tolist()
+        ids, id_to_token = pieces.ids.tolist(), self.model.load().tokenizer.id_to_token
         more: dict[str, Any] = {}
         if self.settings.distribution and pieces.distributions:
             more |= {"rank": pieces.distributions.rank.tolist(), "entropy": pieces.distributions.entropy.tolist()}
         if self.settings.alternatives:
             more["alternatives"] = alternatives
         return {
-            "pieces": [self.model.tokenizer.id_to_token(i) for i in ids],
+            "pieces": [id_to_token(i) for i in ids],
             "ids": ids,
             "start": pieces.start.tolist(),
             "end": pieces.end.tolist(),

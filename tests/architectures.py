@@ -31,13 +31,13 @@ METRICS = ("word_l2r", "original", "whole_word")
 
 def contexts_of(model):
     docs = [spacy.blank("en")(text) for text in TEXTS]
-    pieces = [get_wordpieces(doc[:], model.tokenizer, "spacy") for doc in docs]
-    return [get_contexts([doc[:]], [own], None, model.max_length)[0][0] for doc, own in zip(docs, pieces)]
+    pieces = [get_wordpieces(doc[:], model.load().tokenizer, "spacy") for doc in docs]
+    return [get_contexts([doc[:]], [own], None, model.load().max_length)[0][0] for doc, own in zip(docs, pieces)]
 
 
-def answers(model, plan, pads):
+def answers(model, plan, limits):
     limit = 10**6
-    return plan.scores(model.submit(plan.batches(limit, limit, model.pad_id, pads)).result())
+    return plan.scores(model.submit(plan.batches(*limits._replace(max_tokens=limit, max_targets=limit))).result())
 
 
 def worst_difference(model, metrics=METRICS) -> float:
@@ -48,9 +48,10 @@ def worst_difference(model, metrics=METRICS) -> float:
     contexts = contexts_of(model)
     metrics = [get_metric(name) for name in metrics]
     blocks = list(iter_mask_blocks(contexts, metrics, None, 10**6))
-    exact = answers(model, Plan(contexts, blocks, len(metrics), model.mask_id), model.pads)
-    plan = GroupPlan(contexts, blocks, len(metrics), model.mask_id, 1000)
-    whole = answers(model, plan, model.check_groups().pads)
+    loaded = model.load(groups=True)
+    exact = answers(model, Plan(contexts, blocks, len(metrics), loaded.mask_id), loaded.rows)
+    plan = GroupPlan(contexts, blocks, len(metrics), loaded.mask_id, 1000)
+    whole = answers(model, plan, loaded.groups)
     assert plan.n_rows >= len(TEXTS)
     return float(max(np.abs(a - b).max() for a, b in zip(exact, whole)))
 
@@ -65,7 +66,7 @@ def describe(architecture: str, folder: Path) -> dict[str, str]:
     model.load()
     row = {"class": f"`{class_name}`"}
     try:
-        several = model.check_groups().pads
+        several = model.load(groups=True).groups.pads
     except ValueError:
         return {**row, "`mask_margin`": "no", "worst difference": ""}
     can = "yes" if several else "yes, one row per pass"

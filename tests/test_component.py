@@ -92,7 +92,7 @@ def test_a_long_doc_is_scored_whole(make_nlp):
     nlp = make_nlp(keep_pieces=True)
     doc = nlp(" ".join(SENTENCES[:4] * 10))
     assert all(token._.pll is not None for token in doc)
-    tokenizer = nlp.get_pipe("pll").model.tokenizer
+    tokenizer = nlp.get_pipe("pll").model.load().tokenizer
     encoding = tokenizer.encode(doc.text)
     assert doc._.pll_data["pieces"] == encoding.tokens[1:-1] and len(encoding.ids) > 3 * 128
 
@@ -291,7 +291,7 @@ def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeyp
 def test_every_piece_once_and_sums_hold_for_odd_text(make_nlp, architecture):
     nlp = make_nlp(architecture, metrics=METRICS, keep_pieces=True)
     nlp.initialize()
-    tokenizer = nlp.get_pipe("pll").model.tokenizer
+    tokenizer = nlp.get_pipe("pll").model.load().tokenizer
 
     @given(text=odd_text)
     def check(text):

@@ -98,20 +98,20 @@ def scores_with_end(nlp: Language, texts: Sequence[str], batch_size: int = 512) 
     The package never masks special tokens. Here they are given to it as pieces that are masked and not scored.
     """
     model = get_scorer(nlp).model
-    sums = {}
+    loaded, sums = model.load(), {}
     distinct = list(dict.fromkeys(texts))
     for start in range(0, len(distinct), batch_size):
         batch = distinct[start : start + batch_size]
         contexts = []
         for text in batch:
-            pieces = get_wordpieces(nlp.make_doc(text)[:], model.tokenizer, "tokenizer")
+            pieces = get_wordpieces(nlp.make_doc(text)[:], loaded.tokenizer, "tokenizer")
             ids = np.concatenate([pieces.prefix, pieces.ids, pieces.suffix])
             position = np.arange(len(pieces) + len(pieces.suffix))
             contexts.append(Context(ids, len(pieces.prefix), position, position < len(pieces), 0, 0))
         totals = np.zeros(len(batch))
-        for plan in make_plans(contexts, [sentence_l2r], model.mask_id):
-            passes = plan.batches(model.max_batch_tokens, model.max_batch_targets, model.pad_id, model.pads)
-            totals += [scores.sum() for scores in plan.scores(model.submit(passes).result())]
+        for plan in make_plans(contexts, [sentence_l2r], loaded.mask_id):
+            passes = model.submit(plan.batches(*loaded.rows))
+            totals += [scores.sum() for scores in plan.scores(passes.result())]
         sums.update(zip(batch, totals.tolist()))
     return sums
 

@@ -157,12 +157,13 @@ class Scorer:
     @property
     def facts(self) -> dict:
         """What the report says about the model."""
-        language_model = self.nlp.get_pipe("pll").model
+        loaded = self.nlp.get_pipe("pll").model.load()
+        transformer = loaded.checkpoint.transformer
         return {
-            "class": type(language_model.transformer).__name__,
-            "weights": sum(p.numel() for p in language_model.transformer.parameters()),
-            "vocabulary": language_model.tokenizer.get_vocab_size(),
-            "device": str(language_model.transformer.device),
+            "class": type(transformer).__name__,
+            "weights": sum(p.numel() for p in transformer.parameters()),
+            "vocabulary": loaded.tokenizer.get_vocab_size(),
+            "device": str(transformer.device),
         }
 
 

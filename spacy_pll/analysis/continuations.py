@@ -58,11 +58,11 @@ def score_continuations(
     if isinstance(candidates, str) or not len(candidates):
         raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
     spans = [candidate_span(nlp, prefix, candidate, suffix, separator) for candidate in candidates]
-    scorer.model.load()
+    tokenizer = scorer.model.load().tokenizer
     targets = []
     for span in spans:
-        pieces = get_wordpieces(span.doc[:], scorer.model.tokenizer, scorer.settings.words)
-        check_apart(span, pieces, scorer.model.tokenizer.id_to_token)
+        pieces = get_wordpieces(span.doc[:], tokenizer, scorer.settings.words)
+        check_apart(span, pieces, tokenizer.id_to_token)
         targets.append(np.isin(np.arange(len(span.doc)), np.arange(span.start, span.end)))
     docs = [span.doc for span in spans]
     results = scorer.predictor.predict_tokens(docs, targets)

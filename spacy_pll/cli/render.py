@@ -53,7 +53,7 @@ def render_cli(
         scorer = get_scorer(nlp)
         view = View(scorer.names, scorer.names.columns, vmin, scorer.settings.n_alternatives is not None)
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
-        about = f"Pseudo-log-likelihood ({', '.join(scorer.settings.metrics)}) under {scorer.model.title}"
+        about = f"Pseudo-log-likelihood ({', '.join(scorer.settings.metrics)}) under {scorer.model.describe().title}"
         texts = (record.text for record in read_records(input, column, nlp.vocab))
         with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
             write_text(output, page_parts(progress_bar(docs, n), view, title, about))

@@ -221,7 +221,7 @@ def make_manifest(
     return {
         "input": input_,
         **settings,
-        "model": describe_model(model, scorer.model.commit),
+        "model": describe_model(model, scorer.model.describe().commit),
         "pipeline": nlp.config["components"],
         "device": device,
         "versions": {package: _version(package) for package in PACKAGES},

@@ -55,7 +55,7 @@ def compare_margins(
         for setting, value in change.items()
     ]
     smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
-    return MarginAgreement(exact.scorer.model.title, comparisons[0].texts, at_least, smallest, comparisons)
+    return MarginAgreement(exact.scorer.model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)
 
 
 class _Timed:

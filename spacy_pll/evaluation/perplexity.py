@@ -134,10 +134,10 @@ def perplexity(
 def _add_doc(corpus: Perplexity, doc: Doc, scorer: PLLScorer) -> None:
     """Add the counts of a scored doc."""
     record = doc._.get(scorer.names.data)
-    tokenizer = scorer.model.tokenizer
-    per_word = pieces_per_word(record["start"], word_starts(doc, scorer.settings.words, tokenizer))
+    loaded = scorer.model.load()
+    per_word = pieces_per_word(record["start"], word_starts(doc, scorer.settings.words, loaded.tokenizer))
     # The model reads a span together with the special tokens around it.
-    max_pieces = scorer.model.max_length - len(tokenizer.encode("").ids)
+    max_pieces = loaded.max_length - len(loaded.tokenizer.encode("").ids)
     windowed = any((span._.get(scorer.names.pieces) or 0) > max_pieces for span in scorer.predictor.get_spans([doc])[0])
     scores = {metric: sum(values) for metric, values in record["scores"].items()}
-    corpus.add(per_word, np.array(record["ids"]), scorer.model.unknown_id, windowed, scores)
+    corpus.add(per_word, np.array(record["ids"]), loaded.unknown_id, windowed, scores)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from spacy.language import Language
 
-from ..metrics import get_metric, pll_metrics
+from ..metrics import pll_metrics
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline, scorer_config
 
 # How many alternatives to each token the page shows, unless the command line says otherwise.
@@ -40,7 +40,7 @@ class SharedPipeline:
         scorer = get_scorer(self._nlp)
         used = scorer.settings
         self.metrics, self.words, self.attr, self.name = list(used.metrics), used.words, scorer.attr, scorer.name
-        self.title = scorer.model.title
+        self.title = scorer.model.describe().title
         self.mask_spacing, self.mask_margin = used.mask_spacing, used.mask_margin
         self._config = self._used = scorer_config(self._nlp)
 
@@ -54,7 +54,7 @@ class SharedPipeline:
     def _can(self, metric: str) -> bool:
         scorer = get_scorer(self._nlp)
         try:
-            scorer.model.check_serves(metric, get_metric(metric))
+            scorer.model.serve([metric])
         except ValueError:
             return False
         return True

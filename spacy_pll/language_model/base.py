@@ -4,8 +4,8 @@ import logging
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,13 @@ import srsly
 import torch
 from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from ..metrics import Metric, pll_metrics
+from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.groups import GROUP_ROW, GroupBatch
 from ..scoring.plan import Batch
 from . import BUILTIN
 from .capabilities import find_capabilities, make_group_trial, make_trial, rows_share_passes, sees_what_follows
-from .card import card_languages
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embeddings_of
 from .checksums import check_checksums, write_checksums
@@ -28,7 +27,7 @@ from .forward import Forward, one_thread_after_fork
 from .log_probs import PendingLogProbs, TargetLogProbs
 from .memory import MAX_IDS_WITH_GROUPS, batch_limits, is_out_of_memory
 from .onednn import warn_if_emulated
-from .protocol import GroupLimits
+from .protocol import Description, Loaded, PassLimits
 
 logger = logging.getLogger(__name__)
 
@@ -46,24 +45,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_lock)
 
 
-@dataclass(frozen=True)
-class LoadedModel:
+@dataclass(frozen=True, kw_only=True)
+class LoadedModel(Loaded):
     """What loading yields. It is assigned as a whole, so a load that fails leaves nothing half done."""
 
     checkpoint: Checkpoint  # its transformer is on its device, in evaluation mode
-    tokenizer: Tokenizer  # the fast tokenizer's backend: truncation and padding off, special tokens added
     forward: Forward
     log_probs: TargetLogProbs  # or a subclass
-    max_length: int  # the most ids in one context, special tokens included
-    pad_id: int
-    pads: bool  # whether rows of different lengths may share a forward pass
-    max_batch_tokens: int  # the most ids in one forward pass
-    max_batch_targets: int  # the most targets in one forward pass
-    prefetch: int  # how many batches of docs to submit before the first is waited for
-
-    @property
-    def device(self) -> torch.device:
-        return self.forward.device
 
 
 class TransformerLanguageModel:
@@ -76,9 +64,8 @@ class TransformerLanguageModel:
     auto_class: Any  # the class of transformers that loads it
     configs: Mapping[Any, Any]  # the configurations for which there is such a class
     shift: int  # how many positions before a piece the model predicts it
-    sees_both_sides: bool  # whether that prediction depends on the pieces that follow
     example: str  # a well-known model of this kind, for messages
-    lookahead = 0  # as `LanguageModel` describes it
+    lookahead = 0  # what `serve` returns, if no metric shows the model what follows
 
     def __init__(
         self,
@@ -95,91 +82,43 @@ class TransformerLanguageModel:
         self.mixed_precision = mixed_precision
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
-        self.languages: frozenset[str] = frozenset()  # that the model's card names; empty until it is loaded
-        self._groups: GroupLimits | None = None  # once passes with groups were tried
         self._max_ids: int | None = None  # the most ids in a pass that fitted into memory after one did not
 
-    @property
-    def title(self) -> str:
-        """How messages name the model."""
-        return f"the model {self.name!r}" if self.name else "the built-in model"
-
-    @property
-    def commit(self) -> str | None:
-        """The commit on the hub that was loaded; None for a folder."""
-        return self.loaded.checkpoint.commit if self.loaded else None
-
-    # What is known once the model is loaded.
-
-    @property
-    def transformer(self) -> PreTrainedModel:
-        return self.load().checkpoint.transformer
-
-    @property
-    def hf_tokenizer(self) -> PreTrainedTokenizerBase:
-        return self.load().checkpoint.tokenizer
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.load().tokenizer
-
-    @property
-    def max_length(self) -> int:
-        return self.load().max_length
-
-    @property
-    def pad_id(self) -> int:
-        return self.load().pad_id
-
-    @property
-    def unknown_id(self) -> int | None:
-        """The id for text that the tokenizer does not know; None if it knows everything."""
-        return self.hf_tokenizer.unk_token_id
-
-    @property
-    def pads(self) -> bool:
-        return self.load().pads
-
-    @property
-    def max_batch_tokens(self) -> int:
-        return self.load().max_batch_tokens
-
-    @property
-    def max_batch_targets(self) -> int:
-        return self.load().max_batch_targets
-
-    @property
-    def prefetch(self) -> int:
-        return self.load().prefetch
-
-    def check_serves(self, metric_name: str, metric: Metric) -> None:
-        """RAISES (ValueError): The metric needs another kind of language model."""
-        needed = getattr(metric, "model_kind", "masked")
-        if needed != self.kind:
-            served = [n for n, m in pll_metrics.get_all().items() if getattr(m, "model_kind", "masked") == self.kind]
-            raise ValueError(
-                f"The metric {metric_name!r} needs a {needed} language model, and {self.title} is a "
-                f"{self.kind} one. Set `metrics` to some of these: {', '.join(sorted(served))}."
-            )
-
-    def load(self) -> LoadedModel:
-        """Load tokenizer and weights from where the settings say, unless that is done.
-
-        RAISES (OSError): There is no such model.
-        RAISES (ValueError): The model cannot be used to score text; the message says why.
-        """
+    def describe(self) -> Description:
+        """As `LanguageModel` says."""
+        title = f"the model {self.name!r}" if self.name else "the built-in model"
         if self.loaded is None:
+            return Description(title)
+        return Description(title, self.loaded.checkpoint.commit, self.loaded.checkpoint.languages)
+
+    def serve(self, metrics: Sequence[str]) -> int | None:
+        """As `LanguageModel` says."""
+        for name in metrics:
+            if (needed := model_kind(get_metric(name))) != self.kind:
+                served = sorted(
+                    other for other, metric in pll_metrics.get_all().items() if model_kind(metric) == self.kind
+                )
+                raise ValueError(
+                    f"The metric {name!r} needs a {needed} language model, and {self.describe().title} is a "
+                    f"{self.kind} one. Set `metrics` to some of these: {', '.join(served)}."
+                )
+        return None if any(map(shows_what_follows, metrics)) else self.lookahead
+
+    def load(self, groups: bool = False) -> LoadedModel:
+        """As `LanguageModel` says."""
+        loaded = self.loaded
+        if loaded is None or (groups and loaded.groups is None):
             with _loading:
-                if self.loaded is None:
-                    source = self.name or str(BUILTIN)
-                    self._load(source, self.revision, self.tokenizer_config, self.transformer_config)
-        assert self.loaded is not None
-        return self.loaded
+                loaded = self.loaded or self._load(
+                    self.name or str(BUILTIN), self.revision, self.tokenizer_config, self.transformer_config
+                )
+                if groups and loaded.groups is None:
+                    loaded = self.loaded = replace(loaded, groups=self._try_groups(loaded))
+        return loaded
 
     def _load(
         self, source: str, revision: str | None, tokenizer_config: dict[str, Any], transformer_config: dict[str, Any]
-    ) -> None:
-        self.languages = card_languages(source, revision)
+    ) -> LoadedModel:
         one_thread_after_fork()
         checkpoint = read_checkpoint(
             source,
@@ -190,8 +129,8 @@ class TransformerLanguageModel:
             transformer_config=transformer_config,
         )
         to_device(checkpoint.transformer, get_torch_default_device())
-        self.loaded = self._prepare(checkpoint, source)
-        self._max_ids = self._groups = None
+        self.loaded, self._max_ids = self._prepare(checkpoint, source), None
+        return self.loaded
 
     def _prepare(self, checkpoint: Checkpoint, source: str) -> LoadedModel:
         """Find out what the model allows.
@@ -213,47 +152,50 @@ class TransformerLanguageModel:
         with torch.inference_mode():
             found = find_capabilities(log_probs, forward, trial, source)
             sees_both_sides = sees_what_follows(log_probs, trial.long, n_embeddings)
-        check_direction(sees_both_sides, self.sees_both_sides, self.example, source)
+        check_direction(sees_both_sides, self.shift == 0, self.example, source)
         forward.narrowing = found.narrowing
         if self.mixed_precision:
             warn_if_emulated(transformer.device)
         forward.set_arithmetic(self.mixed_precision)
         if found.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = min(max_tokens, max_positions)
+        max_targets = max(1, max_positions // log_probs.positions_per_target)
         return LoadedModel(
-            checkpoint,
-            tokenizer,
-            forward,
-            log_probs,
-            max_length,
-            pad_id,
-            found.pads,
-            max_tokens,
-            max(1, max_positions // log_probs.positions_per_target),
-            int(transformer.device.type == "cuda"),  # a GPU works while the host prepares the next docs
+            tokenizer=tokenizer,
+            max_length=max_length,
+            mask_id=hf_tokenizer.mask_token_id if self.shift == 0 else -1,  # left to right, nothing is masked
+            unknown_id=hf_tokenizer.unk_token_id,
+            rows=PassLimits(max_tokens, max_targets, pad_id, found.pads),
+            prefetch=int(transformer.device.type == "cuda"),  # a GPU works while the host prepares the next docs
+            checkpoint=checkpoint,
+            forward=forward,
+            log_probs=log_probs,
         )
 
-    def check_groups(self) -> GroupLimits:
-        """What limits passes with groups, for the setting `mask_margin`. The model is tried on first use.
+    def _try_groups(self, loaded: LoadedModel) -> PassLimits:
+        """What limits passes with groups.
 
         RAISES (ValueError): The architecture cannot read them.
         """
-        loaded = self.load()
-        if self._groups is None:
-            with _loading, torch.inference_mode(), loaded.forward.in_float32():
-                trial = make_group_trial(loaded.tokenizer, loaded.max_length, self.hf_tokenizer.mask_token_id)
-                pads = rows_share_passes(loaded.log_probs, trial, loaded.pad_id)
-            if pads is None:
-                raise ValueError(
-                    f"A {type(self.transformer).__name__}, such as {self.title}, cannot read all masks in one pass, as "
-                    "`mask_margin` asks: in a trial, its scores were not the exact ones. Set `mask_margin` to null. "
-                    "For approximate scores of long texts, set `mask_spacing` to 16, or choose a model of another "
-                    "architecture (docs/models.md)."
-                )
-            row = GROUP_ROW * loaded.max_length  # attention that is not fused needs memory for the longer row
-            tokens = batch_limits(self.transformer, loaded.device, row, MAX_IDS_WITH_GROUPS)[0]
-            self._groups = GroupLimits(pads, min(tokens, loaded.max_batch_tokens))
-        return self._groups
+        transformer, rows, title = loaded.checkpoint.transformer, loaded.rows, self.describe().title
+        with torch.inference_mode(), loaded.forward.in_float32():
+            trial = make_group_trial(loaded.tokenizer, loaded.max_length, loaded.mask_id)
+            pads = rows_share_passes(loaded.log_probs, trial, rows.pad_id)
+        if pads is None:
+            raise ValueError(
+                f"A {type(transformer).__name__}, such as {title}, cannot read all masks in one pass, as "
+                "`mask_margin` asks: in a trial, its scores were not the exact ones. Set `mask_margin` to null. "
+                "For approximate scores of long texts, set `mask_spacing` to 16, or choose a model of another "
+                "architecture (docs/models.md)."
+            )
+        longest = GROUP_ROW * loaded.max_length  # attention that is not fused needs memory for the longer row
+        tokens = batch_limits(transformer, transformer.device, longest, MAX_IDS_WITH_GROUPS)[0]
+        logger.info(
+            "%s reads all masks of a text in one pass, %s.",
+            title,
+            "several texts a pass" if pads else "one text a pass",
+        )
+        return rows._replace(max_tokens=min(tokens, rows.max_tokens), pads=pads)
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         """RAISES (ValueError): A model with this config and tokenizer is of another kind."""
@@ -286,6 +228,7 @@ class TransformerLanguageModel:
         RAISES (RuntimeError): Not even one target in one row fits.
         """
         loaded = self.load()
+        device = loaded.forward.device
         if self._max_ids is None or batch.ids.size <= self._max_ids or not batch.can_be_halved:
             try:
                 return loaded.log_probs(batch)
@@ -294,8 +237,8 @@ class TransformerLanguageModel:
                     raise
                 if not batch.can_be_halved:
                     raise RuntimeError(
-                        f"{loaded.device} has not enough memory for a single row of {batch.ids.size} "
-                        f"wordpieces under {self.title}: {error}. Read shorter texts at once, with "
+                        f"{device} has not enough memory for a single row of {batch.ids.size} "
+                        f"wordpieces under {self.describe().title}: {error}. Read shorter texts at once, with "
                         "`get_spans` set to spacy-pll.strided_spans.v1, or score on the CPU."
                     ) from error
             # Outside the except clause, which keeps the tensors of the failed pass alive.
@@ -303,19 +246,19 @@ class TransformerLanguageModel:
             logger.warning(
                 "A forward pass of %d ids does not fit into the memory of %s. From now on a pass has at most %d.",
                 batch.ids.size,
-                loaded.device,
+                device,
                 self._max_ids,
             )
-            if loaded.device.type == "cuda":
+            if device.type == "cuda":
                 torch.cuda.empty_cache()
         return torch.cat([self.log_probabilities(half) for half in batch.halves()], dim=-1)
 
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path) -> None:
         """Write a plain Hugging Face folder, as `write_checkpoint` does, with checksums."""
         write_checkpoint(self.load().checkpoint, Path(path))
         write_checksums(Path(path))
 
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TransformerLanguageModel":
+    def from_disk(self, path: str | Path) -> "TransformerLanguageModel":
         """Load from such a folder, whatever the settings name. If there is none, the model of the settings is kept.
 
         RAISES (OSError): A file is missing, or differs from what was written; the message names it.
@@ -327,7 +270,7 @@ class TransformerLanguageModel:
             self._load(str(path), None, {}, kept)
         return self
 
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+    def to_bytes(self) -> bytes:
         """The files that `to_disk` writes, by their names."""
         with tempfile.TemporaryDirectory() as folder:
             self.to_disk(folder)
@@ -335,7 +278,7 @@ class TransformerLanguageModel:
                 {file.name: file.read_bytes() for file in Path(folder).iterdir() if file.is_file()}
             )
 
-    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "TransformerLanguageModel":
+    def from_bytes(self, bytes_data: bytes) -> "TransformerLanguageModel":
         """Load what `to_bytes` returned."""
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for name, content in srsly.msgpack_loads(bytes_data).items():

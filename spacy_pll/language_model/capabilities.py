@@ -4,6 +4,7 @@ The trials run in float32 whatever the settings: rounding must neither hide a di
 between architectures nor look like one.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,6 +23,11 @@ from .forward import Forward
 # A text, and a shorter one to be padded to its length.
 LONG_TEXT = "This is the longer of two texts, to see what padding does."
 SHORT_TEXT = "Two texts."
+
+# What a model raises if it is asked for something that it cannot do, or does not have.
+UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
+
+logger = logging.getLogger(__name__)
 
 LogProbs = Callable[[Any], torch.Tensor]  # of a Batch or GroupBatch
 
@@ -70,41 +76,35 @@ def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, sourc
     forward.narrowing = None
     try:
         reference = log_probs(trial.alone)
-    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:
+    except UNABLE as error:
         raise ValueError(
             f"The model {source!r} ({type(forward.model).__name__}) cannot read a short text by itself: "
             f"{error}. Choose a model of another architecture."
         ) from error
     check_finite(reference, source)
-    pads = forward.takes_mask and _matches_reference(log_probs, trial.together, reference)
-    try:
-        for narrowing in Forward.narrowings:
-            if not _has(forward, narrowing):
-                continue
+
+    def is_exact(narrowing: str | None, *batches: Batch) -> bool:
+        try:
+            forward.narrowing = narrowing
             # There are fewer positions than ids, so an operation that mixes narrowed states with others fails.
-            if _matches_reference(log_probs, trial.alone, reference) and (
-                not pads or _matches_reference(log_probs, trial.together, reference)
-            ):
-                return Capabilities(narrowing, pads)
-        return Capabilities(None, pads)
+            return all(torch.allclose(log_probs(batch), reference, rtol=1e-4, atol=1e-4) for batch in batches)
+        except UNABLE:
+            return False
+
+    pads = forward.takes_mask and is_exact(None, trial.together)
+    batches = [trial.alone, trial.together] if pads else [trial.alone]
+    try:
+        narrowing = next((name for name in Forward.narrowings if is_exact(name, *batches)), None)
     finally:
         forward.narrowing = None
-
-
-def _has(forward: Forward, narrowing: str) -> bool:
-    """Set a saving, if the model has the parts for it."""
-    try:
-        forward.narrowing = narrowing
-    except AttributeError:
-        return False
-    return True
-
-
-def _matches_reference(log_probs: LogProbs, batch: Batch, reference: torch.Tensor) -> bool:
-    try:
-        return torch.allclose(log_probs(batch), reference, rtol=1e-4, atol=1e-4)
-    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
-        return False
+    logger.info(
+        "%r is a %s. Texts of different lengths %s. Of its last layer and head, it computes %s.",
+        source,
+        type(forward.model).__name__,
+        "share forward passes" if pads else "do not share forward passes, which is slower",
+        f"what comes {narrowing} at the masked pieces alone" if narrowing else "all at all pieces, which is slower",
+    )
+    return Capabilities(narrowing, pads)
 
 
 def sees_what_follows(log_probs: LogProbs, ids: np.ndarray, n_embeddings: int) -> bool:
@@ -185,6 +185,6 @@ def _scores(log_probs: LogProbs, plan: Plan | GroupPlan, pad_id: int, pads: bool
     limit = 10**6
     try:
         answers = [log_probs(batch).float().cpu().numpy() for batch in plan.batches(limit, limit, pad_id, pads)]
-    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
+    except UNABLE:
         return None
     return np.concatenate(plan.scores(np.concatenate(answers)[None]), axis=1)

@@ -34,9 +34,7 @@ class CausalLanguageModel(TransformerLanguageModel):
     auto_class = AutoModelForCausalLM
     configs = MODEL_FOR_CAUSAL_LM_MAPPING
     shift = 1
-    sees_both_sides = False
     example = "gpt2"
-    mask_id = -1  # no metric of this kind masks anything
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
+from .card import card_languages
 from .checks import check_fast, check_trained, check_vocabulary
 from .hub import commit_of, connection_error
 
@@ -41,6 +42,7 @@ class Checkpoint:
     dtype: torch.dtype  # of the weights on file, as config.json says
     documents: Mapping[str, bytes]  # of the folder: the contents of the model card and the licence, by file name
     commit: str | None  # on the hub; None for a folder
+    languages: frozenset[str]  # that the model card names; empty if it names none
 
 
 def read_checkpoint(
@@ -90,7 +92,7 @@ def read_checkpoint(
     check_vocabulary(tokenizer, model, source)
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
     commit = commit_of(source, revision, transformer_config.get("cache_dir"))
-    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit)
+    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit, card_languages(source, revision))
 
 
 def is_left_to_right(source: str) -> bool:

@@ -15,12 +15,7 @@ class MaskedLanguageModel(TransformerLanguageModel):
     auto_class = AutoModelForMaskedLM
     configs = MODEL_FOR_MASKED_LM_MAPPING
     shift = 0
-    sees_both_sides = True
     example = "bert-base-cased"
-
-    @property
-    def mask_id(self) -> int:
-        return self.hf_tokenizer.mask_token_id
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         check_mask_token(tokenizer, self.example, source)

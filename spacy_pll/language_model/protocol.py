@@ -1,15 +1,15 @@
 """What the library needs of a language model. Importing this loads neither torch nor transformers."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from ..metrics import Metric
-from ..scoring.groups import GroupBatch
-from ..scoring.plan import Batch
+from ..scoring.groups import GroupBatch, GroupPlan
+from ..scoring.plan import Batch, Plan
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -26,89 +26,72 @@ class PendingLogProbs(Protocol):
         """
 
 
-class GroupLimits(NamedTuple):
-    """What a model allows in passes with groups."""
+class Description(NamedTuple):
+    """Which model it is. What follows `title` is known once the model is loaded."""
 
-    pads: bool  # whether several rows may share a pass
-    max_batch_tokens: int  # the most ids in one pass
+    title: str  # how messages name it
+    commit: str | None = None  # on the Hugging Face hub; None if there is none
+    languages: frozenset[str] = frozenset()  # that it is said to be for, as spaCy's codes; empty if that is not known
 
 
+class PassLimits(NamedTuple):
+    """How rows share forward passes: the arguments of `Plan.batches`, in their order."""
+
+    max_tokens: int  # the most ids, padding included
+    max_targets: int  # the most targets
+    pad_id: int
+    pads: bool  # whether rows of different lengths may share a pass; with groups, whether any rows may
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """What is known once a model is loaded."""
+
+    tokenizer: "Tokenizer"  # the backend of a fast tokenizer: truncation and padding off, special tokens added
+    max_length: int  # the most ids in one context, special tokens included
+    mask_id: int
+    unknown_id: int | None  # the id for text that the tokenizer does not know; None if it knows everything
+    rows: PassLimits
+    groups: PassLimits | None = None  # the same of passes with groups, once the model was tried with them
+    prefetch: int = 0  # how many batches of docs to submit before the first is waited for
+
+    def limits(self, plan: Plan | GroupPlan) -> PassLimits:
+        """What limits the forward passes of a plan."""
+        found = self.groups if isinstance(plan, GroupPlan) else self.rows
+        assert found is not None  # `load` was asked for groups before they were planned
+        return found
+
+
+@runtime_checkable
 class LanguageModel(Protocol):
-    """A model that gives the log-probability of a piece at a position. What stands below `load` needs it loaded."""
+    """A model that gives the log-probability of a piece at a position. It is loaded on first use."""
 
-    @property
-    def title(self) -> str:
-        """How messages name the model."""
+    def describe(self) -> Description:
+        """Which model it is, for messages and records. Does not load it."""
 
-    @property
-    def commit(self) -> str | None:
-        """The commit on the Hugging Face hub that was loaded; None if there is none."""
+    def serve(self, metrics: Sequence[str]) -> int | None:
+        """Check that the model can compute some metrics, by their names. Does not load it.
 
-    def check_serves(self, metric_name: str, metric: Metric) -> None:
-        """RAISES (ValueError): The model cannot compute the metric."""
-
-    def load(self) -> object:
-        """Load tokenizer and weights, unless that is done."""
-
-    @property
-    def tokenizer(self) -> "Tokenizer":
-        """The backend of a fast tokenizer, with truncation and padding off."""
-
-    @property
-    def max_length(self) -> int:
-        """The most ids in one context, special tokens included."""
-
-    @property
-    def mask_id(self) -> int: ...
-
-    @property
-    def pad_id(self) -> int: ...
-
-    @property
-    def unknown_id(self) -> int | None:
-        """The id for text that the tokenizer does not know; None if it knows everything."""
-
-    @property
-    def lookahead(self) -> int:
-        """How many following pieces the score of a piece depends on, under a left-to-right model or a metric that masks
-        all following pieces: 0, or 1 if the space before a word counts for the word before it.
+        RETURNS (Optional[int]): How many of the pieces that follow a piece its score depends on, under the metrics
+            together; None: all of them.
+        RAISES (ValueError): The model cannot compute one of them.
         """
 
-    @property
-    def languages(self) -> frozenset[str]:
-        """The languages that the model is said to be for, as spaCy's codes; empty if that is not known."""
+    def load(self, groups: bool = False) -> Loaded:
+        """Load tokenizer and weights, unless that is done.
 
-    @property
-    def pads(self) -> bool:
-        """Whether rows of different lengths may share a forward pass."""
-
-    @property
-    def max_batch_tokens(self) -> int:
-        """The most ids in one forward pass, padding included."""
-
-    def check_groups(self) -> GroupLimits:
-        """What limits passes with groups, for the setting `mask_margin`. The model is tried on first use.
-
-        RAISES (ValueError): The model cannot read them.
+        groups (bool): Also try passes with groups, for the setting `mask_margin`, unless that is done.
+        RAISES (OSError): There is no such model.
+        RAISES (ValueError): The model cannot be used to score text, or not with groups; the message says why.
         """
-
-    @property
-    def max_batch_targets(self) -> int:
-        """The most targets in one forward pass."""
-
-    @property
-    def prefetch(self) -> int:
-        """How many batches of docs to submit before the first is waited for."""
 
     def submit(self, batches: Iterable[Batch | GroupBatch]) -> PendingLogProbs:
-        """Run forward passes without waiting for their results."""
+        """Run forward passes without waiting for their results. Loads the model, unless that is done."""
 
-    @property
-    def to_bytes(self) -> Callable[..., bytes]: ...
+    def to_bytes(self) -> bytes: ...
 
-    @property
-    def from_bytes(self) -> Callable[..., Any]: ...
+    def from_bytes(self, bytes_data: bytes) -> Any: ...
 
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None: ...
+    def to_disk(self, path: str | Path) -> None: ...
 
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Any: ...
+    def from_disk(self, path: str | Path) -> Any: ...

@@ -95,10 +95,11 @@ def planned_passes(
     margin, spacing (Optional[int]): The `mask_margin` and `mask_spacing`; None for both: exactly.
     max_ids (Optional[int]): The most ids in a pass. None: as for scoring.
     """
-    for plan in make_plans(contexts, [get_metric(metric)], model.mask_id, spacing, margin):
-        limits = model.check_groups() if isinstance(plan, GroupPlan) else model
-        most = min(max_ids or limits.max_batch_tokens, limits.max_batch_tokens)
-        yield plan, list(plan.batches(most, model.max_batch_targets, model.pad_id, limits.pads))
+    loaded = model.load(groups=margin is not None)
+    for plan in make_plans(contexts, [get_metric(metric)], loaded.mask_id, spacing, margin):
+        limits = loaded.limits(plan)
+        most = min(max_ids or limits.max_tokens, limits.max_tokens)
+        yield plan, list(plan.batches(*limits._replace(max_tokens=most)))
 
 
 def predictions(

@@ -56,14 +56,15 @@ def tune(
         if path is not None and (path == STANDARD_STREAM or not Path(path).exists()):
             raise InputError(f"There is no file or folder {path!r}. Give the texts.")
     before, tuned = (load_model(settings) for _ in range(2))
+    loaded = before.load()
     nlp = spacy.blank(settings.lang)
     train, dev = sample_passages(
         read_records(settings.texts, settings.column, nlp.vocab),
-        before.tokenizer,
+        loaded.tokenizer,
         settings.seed,
         None if settings.dev_texts is None else read_records(settings.dev_texts, settings.column, nlp.vocab),
     )
-    make_contexts = ContextMaker(nlp, before.tokenizer, settings.words, before.max_length)
+    make_contexts = ContextMaker(nlp, loaded.tokenizer, settings.words, loaded.max_length)
     folder.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(
         settings, before, tuned, train, make_contexts, run_identity(settings, before), folder / "checkpoint.safetensors"
@@ -90,7 +91,7 @@ def load_model(settings: TuningSettings, name: str | None = None) -> MaskedLangu
     RAISES (ValueError): It is no masked language model, or its architecture cannot read groups.
     """
     model = MaskedLanguageModel(name or settings.model, mixed_precision=settings.precision == "bfloat16")
-    model.check_groups()
+    model.load(groups=True)
     return model
 
 
@@ -100,7 +101,7 @@ def run_identity(settings: TuningSettings, model: MaskedLanguageModel) -> dict[s
         name: path and files_digest(list_files(path))
         for name, path in (("texts", settings.texts), ("dev_texts", settings.dev_texts))
     }
-    identity = {"model": describe_model(settings.model, model.commit), **digests, **settings.as_dict()}
+    identity = {"model": describe_model(settings.model, model.describe().commit), **digests, **settings.as_dict()}
     return json.loads(json.dumps(identity))
 
 
@@ -115,7 +116,7 @@ def write_model(model: MaskedLanguageModel, folder: Path) -> None:
 
 def model_readme(name: str, settings: TuningSettings, model: MaskedLanguageModel, rows: list[dict[str, Any]]) -> str:
     """The model card of a tuned model, in Markdown."""
-    languages = "".join(f"- {code}\n" for code in sorted(model.languages))
+    languages = "".join(f"- {code}\n" for code in sorted(model.describe().languages))
     header = f"---\nlanguage:\n{languages}---\n\n" if languages else ""
     used = {"steps": settings.steps, **settings.as_dict(), "learning_rate": settings.highest_rate(model)}
     listed = "".join(f"- {setting}: {value}\n" for setting, value in json.loads(json.dumps(used)).items())

@@ -68,7 +68,7 @@ class TuningSettings:
 
     def highest_rate(self, model: MaskedLanguageModel) -> float:
         """The highest learning rate."""
-        width = embeddings_of(model.transformer).embedding_dim
+        width = embeddings_of(model.load().checkpoint.transformer).embedding_dim
         return self.learning_rate or LEARNING_RATE * min(1.0, WIDTH / width)
 
     def as_dict(self) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def read(
 ) -> Iterator[tuple[torch.Tensor, IntArray]]:
     """What `predictions` yields, with a margin or exactly."""
     spacing = SPACING if margin is None else None
-    most = model.max_batch_tokens // SMALLER
+    most = model.load().rows.max_tokens // SMALLER
     return predictions(model, forward, part.contexts, part.metric, margin, spacing, most)
 
 

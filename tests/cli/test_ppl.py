@@ -97,7 +97,7 @@ def test_texts_longer_than_the_model_reads(tmp_path, model):
 
 def test_a_text_that_just_fits_is_not_read_in_windows(tmp_path, model_folder, language_model):
     folder = model_folder("bert")
-    room = language_model("bert").max_length - 2  # [CLS] and [SEP]
+    room = language_model("bert").load().max_length - 2  # [CLS] and [SEP]
     path = write_texts(tmp_path / "a.txt", [" ".join(["."] * room), " ".join(["."] * (room + 1))])
     result = summary(tmp_path, path, "--model", folder)
     assert result["pieces"] == 2 * room + 1 and result["windowed_texts"] == 1

@@ -77,7 +77,7 @@ nlp.add_pipe("pll", config={"keep_pieces": True})
 words = "The traveler lost the souvenir and went home to look for it again , he said .".split()
 doc = nlp(" ".join(words[i % len(words)] for i in range(5000)))
 assert len(doc) == 5000
-tokenizer = nlp.get_pipe("pll").model.tokenizer
+tokenizer = nlp.get_pipe("pll").model.load().tokenizer
 assert doc._.pll_data["pieces"] == tokenizer.encode(doc.text).tokens[1:-1]
 assert all(token._.pll < 0 for token in doc)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

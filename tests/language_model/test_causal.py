@@ -80,7 +80,7 @@ def test_one_forward_row_a_text_and_padding_changes_nothing(causal_folder, name)
     together = [scores(doc) for doc in nlp.pipe(SENTENCES)]
     scorer = nlp.get_pipe("pll")
     # OPT's head is fed by an inner module, past the hook: it runs at every position, and is right all the same.
-    assert scorer.model.pads and bool(scorer.model.loaded.forward.narrowing) == (name != "opt")
+    assert scorer.model.load().rows.pads and bool(scorer.model.loaded.forward.narrowing) == (name != "opt")
     assert scorer.predictor.counts["rows"] == len(SENTENCES)
     for text, values in zip(SENTENCES, together):
         np.testing.assert_allclose(scores(nlp(text)), values, atol=1e-5)
@@ -89,7 +89,7 @@ def test_one_forward_row_a_text_and_padding_changes_nothing(causal_folder, name)
 def test_a_long_text_is_scored_whole(causal_folder):
     nlp = make_nlp(causal_folder("gpt2"))
     doc = nlp(PARAGRAPH * 5)
-    tokenizer = nlp.get_pipe("pll").model.tokenizer
+    tokenizer = nlp.get_pipe("pll").model.load().tokenizer
     assert doc._.pll_data["pieces"] == tokenizer.encode(doc.text).tokens[1:] and doc._.pll_pieces > 256
 
 
@@ -103,7 +103,7 @@ def test_a_long_text_is_scored_in_the_windows_with_the_most_before_each_piece(ca
     doc = nlp(PARAGRAPH)
     data, transformer = doc._.pll_data, hf.AutoModelForCausalLM.from_pretrained(folder).eval()
     ids, bos = data["ids"], get_tokenizer("causal-gpt2").bos_token_id
-    word = get_wordpieces(doc[:], model.tokenizer, "spacy").word.tolist()
+    word = get_wordpieces(doc[:], model.load().tokenizer, "spacy").word.tolist()
     marked = [*(piece.startswith("Ġ") for piece in data["pieces"]), True]
     begins = [i for piece, i in get_tokenizer("causal-gpt2").get_vocab().items() if piece.startswith("Ġ")]
     begins.append(get_tokenizer("causal-gpt2").eos_token_id)

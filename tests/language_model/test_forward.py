@@ -33,15 +33,15 @@ def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
     model = language_model(architecture)
     forward = model.loaded.forward
     assert forward.narrowing == narrowing_of(architecture)
-    long, short = (model.tokenizer.encode(text).ids for text in (SENTENCES[0], "I a."))
-    if model.pads:
-        ids, lengths = np.full((2, len(long)), model.pad_id), np.array([len(long), len(short)])
+    long, short = (model.load().tokenizer.encode(text).ids for text in (SENTENCES[0], "I a."))
+    if model.load().rows.pads:
+        ids, lengths = np.full((2, len(long)), model.load().rows.pad_id), np.array([len(long), len(short)])
         ids[0], ids[1, : len(short)] = long, short
         row, position = np.array([0, 1, 0, 0]), np.array([len(long) - 2, 1, 3, 3])  # one place twice
     else:
         ids, lengths = np.array([long]), np.array([len(long)])
         row, position = np.zeros(3, dtype=int), np.array([len(long) - 2, 1, 1])
-    whole = Forward(model.transformer)
+    whole = Forward(model.load().checkpoint.transformer)
     with torch.inference_mode():
         (found,) = forward.logits(ids, lengths, row, position)
         (expected,) = whole.logits(ids, lengths, row, position)
@@ -97,7 +97,9 @@ def test_tensors_on_the_device_are_not_taken_for_numpy_arrays(make_nlp, monkeypa
     nlp = make_nlp(architecture)
     model = nlp.get_pipe("pll").model
     model.load()
-    assert model.pads == (architecture == "bert") and model.loaded.forward.narrowing == narrowing_of(architecture)
+    assert model.load().rows.pads == (architecture == "bert") and model.loaded.forward.narrowing == narrowing_of(
+        architecture
+    )
     assert len([doc._.pll for doc in nlp.pipe(TEXTS)]) == len(TEXTS)
 
 
@@ -149,7 +151,7 @@ def test_what_does_not_fit_at_all_is_an_error_of_its_doc(make_nlp, monkeypatch):
     nlp = make_nlp(max_batch_tokens=500)
     nlp.initialize()
     model = nlp.get_pipe("pll").model
-    run, limit = model.loaded.forward.run, len(model.tokenizer.encode(SENTENCES[0]).ids) - 1
+    run, limit = model.loaded.forward.run, len(model.load().tokenizer.encode(SENTENCES[0]).ids) - 1
 
     def limited(ids, lengths):
         if ids.shape[1] > limit:
@@ -183,7 +185,7 @@ def test_looking_ahead_changes_neither_order_nor_scores(make_nlp):
     run = scorer.model.loaded.forward.run
 
     def failing(ids, lengths):
-        if (ids == scorer.model.tokenizer.encode("hooligans").ids[1]).any():
+        if (ids == scorer.model.load().tokenizer.encode("hooligans").ids[1]).any():
             raise RuntimeError("no")
         return run(ids, lengths)
 
@@ -218,7 +220,7 @@ def test_attention_is_fused(model_folder, monkeypatch):
     )
     model = MaskedLanguageModel(str(model_folder("bert")))
     model.load()
-    assert len(calls) >= model.transformer.config.num_hidden_layers
+    assert len(calls) >= model.load().checkpoint.transformer.config.num_hidden_layers
 
 
 def _score_in_child(nlp, texts, expected, queue):

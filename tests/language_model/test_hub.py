@@ -92,7 +92,7 @@ except OSError as error:
 n_lookups = len(lookups)
 nlp = spacy.blank("en")
 nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": "in-the/cache"}})
-score, commit = nlp("The traveler lost the souvenir.")._.pll, nlp.get_pipe("pll").model.commit
+score, commit = nlp("The traveler lost the souvenir.")._.pll, nlp.get_pipe("pll").model.describe().commit
 with socket.create_server(("127.0.0.1", 0)) as server:
     port = server.getsockname()[1]
 hub.hf_hub_url = lambda *args, **kwargs: f"http://127.0.0.1:{port}/"

@@ -1,4 +1,5 @@
 import json
+import logging
 import shutil
 from pathlib import Path
 
@@ -58,8 +59,23 @@ def test_real_tokenizers_equal_the_brute_force_reference(make_nlp, name):
 def test_the_probe_finds_what_an_architecture_allows(language_model, architecture):
     model = language_model(architecture)
     # FNet mixes all positions and ConvBERT the near ones, padding or not: their rows are never padded.
-    assert model.pads == (architecture not in ("fnet", "convbert"))
+    assert model.load().rows.pads == (architecture not in ("fnet", "convbert"))
     assert model.loaded.forward.narrowing
+
+
+@pytest.mark.parametrize("architecture", ["bert", "fnet"])
+def test_what_was_found_is_said_once(model_folder, caplog, architecture):
+    model = MaskedLanguageModel(str(model_folder(architecture)))
+    with caplog.at_level(logging.INFO, "spacy_pll"):
+        for _ in range(2):
+            model.load()
+        [line] = caplog.messages
+        assert str(model_folder(architecture)) in line and ("do not share" in line) == (architecture == "fnet")
+        assert f"what comes {model.load().forward.narrowing} at the masked pieces alone" in line
+        if architecture == "bert":
+            for _ in range(2):
+                model.load(groups=True)
+            assert len(caplog.messages) == 2 and "all masks of a text in one pass" in caplog.messages[1]
 
 
 def test_rounding_does_not_hide_what_padding_does(model_folder, monkeypatch):
@@ -67,22 +83,22 @@ def test_rounding_does_not_hide_what_padding_does(model_folder, monkeypatch):
     seen, run = [], Forward.run
     monkeypatch.setattr(Forward, "run", lambda self, *args: (seen.append(self.mixed_precision), run(self, *args))[1])
     model.load()
-    assert seen and not any(seen) and model.loaded.forward.mixed_precision and not model.pads
+    assert seen and not any(seen) and model.loaded.forward.mixed_precision and not model.load().rows.pads
 
 
 def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_folder):
     model = MaskedLanguageModel(str(model_folder("bert")))
     model.load()
-    head = model.transformer.cls
+    head = model.load().checkpoint.transformer.cls
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
     model.loaded = model._prepare(model.loaded.checkpoint, "bert")
     assert model.loaded.forward.narrowing is None
-    assert model.max_batch_tokens <= model.max_batch_targets
-    ids = np.array([model.tokenizer.encode("The traveler lost").ids])
+    assert model.load().rows.max_tokens <= model.load().rows.max_targets
+    ids = np.array([model.load().tokenizer.encode("The traveler lost").ids])
     n = ids.shape[1]
     batch = Batch(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0])
     with torch.inference_mode():
-        logits = model.transformer(input_ids=torch.from_numpy(ids)).logits[0].log_softmax(-1)
+        logits = model.load().checkpoint.transformer(input_ids=torch.from_numpy(ids)).logits[0].log_softmax(-1)
     np.testing.assert_allclose(model.log_probabilities(batch), logits[np.arange(n), ids[0]].numpy(), atol=1e-5)
 
 
@@ -102,8 +118,8 @@ def test_half_precision_weights_are_raised_to_float32(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     model = MaskedLanguageModel(str(tmp_path))
     model.load()
-    assert {parameter.dtype for parameter in model.transformer.parameters()} == {torch.float32}
-    assert not model.transformer.training
+    assert {parameter.dtype for parameter in model.load().checkpoint.transformer.parameters()} == {torch.float32}
+    assert not model.load().checkpoint.transformer.training
 
 
 @pytest.mark.parametrize("download_bars", [True, False])
@@ -123,7 +139,7 @@ def test_nothing_is_printed_when_a_model_is_loaded_and_saved(tmp_path, capfd, do
 
 @pytest.mark.parametrize(("architecture", "expected"), [("bert", 128), ("roberta", 128), ("mpnet", 128)])
 def test_max_length_is_the_lesser_of_tokenizer_and_positions(language_model, architecture, expected):
-    assert language_model(architecture).max_length == expected
+    assert language_model(architecture).load().max_length == expected
 
 
 @pytest.mark.parametrize(
@@ -134,7 +150,7 @@ def test_positions_that_count_from_the_padding_id_are_allowed_for(model_folder, 
     folder = model_folder(architecture, "wordpiece", positions=40)
     model = MaskedLanguageModel(str(folder))
     model.load()
-    assert model.max_length == expected
+    assert model.load().max_length == expected
     ids = np.full((1, expected), 7)
     batch = Batch(ids, np.array([expected]), np.array([0]), np.array([expected - 1]), np.array([7]))
     assert model.log_probabilities(batch).isfinite().all()
@@ -224,7 +240,7 @@ def test_a_model_that_fails_to_load_leaves_the_one_before(model_folder, monkeypa
     model.load()
     with pytest.raises(ValueError):
         model.from_disk(Path(__file__).parent)
-    assert model.loaded and model.pads
+    assert model.loaded and model.load().rows.pads
 
 
 def test_gpu_asked_for_but_not_there(monkeypatch, model_folder):
@@ -317,4 +333,4 @@ def test_a_maximum_length_that_is_no_whole_number(model_folder, tmp_path):
     (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 12.7}))
     model = MaskedLanguageModel(str(folder))
     model.load()
-    assert model.max_length == 12 and type(model.max_length) is int
+    assert model.load().max_length == 12 and type(model.load().max_length) is int

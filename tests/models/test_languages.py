@@ -20,6 +20,7 @@ import torch
 
 from spacy_pll import PLLScorer
 from spacy_pll.language_model.log_probs import PendingLogProbs
+from spacy_pll.language_model.protocol import Description, LanguageModel, Loaded, PassLimits
 from spacy_pll.prediction import Predictor
 from spacy_pll.scoring.wordpieces import WORDS
 from spacy_pll.settings import ScoringSettings
@@ -97,20 +98,23 @@ def test_alignment_is_that_of_the_plain_reference(name, docs):
         check_alignment(doc, tokenizer, WORDS[number % len(WORDS)])
 
 
-class Recorder:
+class Recorder(LanguageModel):
     """Stands for a language model: each piece's log-probability is known by its id, so each can be accounted for."""
 
     def __init__(self, tokenizer, max_length):
-        self.tokenizer, self.max_length = tokenizer.backend_tokenizer, max_length
-        self.mask_id, self.pad_id, self.pads = -1, 0, True
-        self.max_batch_tokens = self.max_batch_targets = 100_000
-        self.prefetch = 0
+        rows = PassLimits(max_tokens=100_000, max_targets=100_000, pad_id=0, pads=True)
+        self.loaded = Loaded(
+            tokenizer=tokenizer.backend_tokenizer, max_length=max_length, mask_id=-1, unknown_id=None, rows=rows
+        )
 
-    def load(self):
-        pass
+    def load(self, groups=False):
+        return self.loaded
 
-    def check_serves(self, name, metric):
-        pass
+    def describe(self):
+        return Description("the recorder")
+
+    def serve(self, metrics):
+        return None
 
     @staticmethod
     def value(ids):
@@ -120,7 +124,8 @@ class Recorder:
         return PendingLogProbs([torch.from_numpy(self.log_probabilities(batch)) for batch in batches])
 
     def log_probabilities(self, batch):
-        assert (batch.ids[batch.row, batch.position] == self.mask_id).all() and batch.lengths.max() <= self.max_length
+        assert (batch.ids[batch.row, batch.position] == self.loaded.mask_id).all()
+        assert batch.lengths.max() <= self.loaded.max_length
         return self.value(batch.target).astype(np.float32)
 
 
@@ -143,7 +148,7 @@ def test_every_piece_is_scored_once_and_nothing_is_said_of_length(name, max_leng
         logging.getLogger("transformers").removeHandler(handler)
     assert not said and len(scored) == len(docs)
     for doc in scored:
-        encoding = scorer.model.tokenizer.encode(doc[:].text)
+        encoding = scorer.model.load().tokenizer.encode(doc[:].text)
         own = [i for i, special in zip(encoding.ids, encoding.special_tokens_mask) if not special]
         assert doc._.heard_data["ids"] == own and doc._.heard_pieces == len(own)
         assert doc._.heard == sum(token._.heard for token in doc) == Recorder.value(own).sum()

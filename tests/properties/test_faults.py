@@ -98,7 +98,7 @@ def test_interrupted_while_it_is_loaded(model_folder, monkeypatch):
     assert not model.loaded and vars(model) == before
     monkeypatch.undo()
     model.load()
-    assert model.loaded and model.loaded.forward.mixed_precision and model.pads
+    assert model.loaded and model.loaded.forward.mixed_precision and model.load().rows.pads
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -107,7 +107,7 @@ def test_log_probabilities_that_are_not_finite_are_never_stored(make_nlp, expect
     nlp = make_nlp()
     nlp.initialize()
     model = nlp.get_pipe("pll").model
-    original, bad = model.log_probabilities, model.tokenizer.encode("hooligans").ids[1]
+    original, bad = model.log_probabilities, model.load().tokenizer.encode("hooligans").ids[1]
 
     def sometimes(batch):
         answers = original(batch).clone()

@@ -105,7 +105,7 @@ def test_windows_change_nothing_where_the_text_fits(make_nlp):
         expected = whole(text)
         shorten(model, expected._.pll_pieces + 2)  # it just fits
         assert (piece_scores(narrow(text)) == piece_scores(expected)).all()
-        shorten(model, model.max_length - 1)
+        shorten(model, model.load().max_length - 1)
         assert narrow(text)._.pll_pieces == expected._.pll_pieces
         assert (piece_scores(narrow(text)) != piece_scores(expected)).any()
 
@@ -117,7 +117,7 @@ def brute_force_in_windows(ids, word, size, model, metric, lookahead=None):
     prefix, suffix = tokenizer.cls_token_id, tokenizer.sep_token_id
     for target in range(len(ids)):
         start, end = window_of(target, word.tolist(), size, lookahead)
-        masked = [model.mask_id if is_masked(metric, i, target, word) else ids[i] for i in range(start, end)]
+        masked = [model.load().mask_id if is_masked(metric, i, target, word) else ids[i] for i in range(start, end)]
         with torch.inference_mode():
             logits = transformer(input_ids=torch.tensor([[prefix, *masked, suffix]])).logits
         out.append(logits[0, 1 + target - start].double().log_softmax(-1)[ids[target]].item())
@@ -130,7 +130,7 @@ def test_a_long_text_is_scored_in_the_windows_that_are_stated(windowed, metric):
     model = windowed.get_pipe("pll").model
     data = doc._.pll_data
     assert len(data["ids"]) > 4 * 18
-    word = get_wordpieces(doc[:], model.tokenizer, "spacy").word
+    word = get_wordpieces(doc[:], model.load().tokenizer, "spacy").word
     expected = brute_force_in_windows(data["ids"], word, 18, model, metric)
     np.testing.assert_allclose(data["scores"][metric], expected, atol=1e-5)
 
@@ -141,7 +141,7 @@ def test_a_metric_that_never_shows_what_follows_has_the_windows_with_the_most_be
     model = nlp.get_pipe("pll").model
     shorten(model, 20)
     data = nlp(PARAGRAPH)._.pll_data
-    word = get_wordpieces(nlp.make_doc(PARAGRAPH)[:], model.tokenizer, "spacy").word
+    word = get_wordpieces(nlp.make_doc(PARAGRAPH)[:], model.load().tokenizer, "spacy").word
     expected = brute_force_in_windows(data["ids"], word, 18, model, "sentence_l2r", lookahead=0)
     np.testing.assert_allclose(data["scores"]["sentence_l2r"], expected, atol=1e-5)
     # With other metrics, it is read in their windows.
@@ -155,7 +155,7 @@ def test_a_token_longer_than_the_window_is_scored_piece_by_piece(windowed, metri
         doc = windowed(text)
     model = windowed.get_pipe("pll").model
     data = doc._.pll_data
-    assert data["ids"] == model.tokenizer.encode(text).ids[1:-1] and doc[1]._.pll_pieces > 2 * 18
+    assert data["ids"] == model.load().tokenizer.encode(text).ids[1:-1] and doc[1]._.pll_pieces > 2 * 18
     word = split_long_words(np.array(data["token"]), 18)
     expected = brute_force_in_windows(data["ids"], word, 18, model, metric)
     np.testing.assert_allclose(data["scores"][metric], expected, atol=1e-5)

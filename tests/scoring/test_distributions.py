@@ -25,7 +25,7 @@ def check(doc, metric, words, model):
     """The record of a doc against full distributions. Other batches round in another way: near ties may be swapped."""
     transformer, tokenizer = load_model(model.name)
     ids, distributions = expect(doc, transformer, tokenizer, metric, words)
-    record, texts = doc._.pll_data, PieceTexts(model.tokenizer)
+    record, texts = doc._.pll_data, PieceTexts(model.load().tokenizer)
     assert record["ids"] == ids
     for i, (id, expected) in enumerate(zip(ids, distributions, strict=True)):
         assert (expected > expected[id] + NEAR).sum() < record["rank"][i] <= (expected >= expected[id] - NEAR).sum()

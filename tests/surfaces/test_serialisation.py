@@ -62,7 +62,7 @@ def test_bytes_round_trip_bit_for_bit(gone):
     other.add_pipe("pll")
     other.from_bytes(gone.to_bytes())
     assert (scores(other(PARAGRAPH)) == expected).all()
-    assert not other.get_pipe("pll").model.transformer.training
+    assert not other.get_pipe("pll").model.load().checkpoint.transformer.training
 
 
 def test_exclude(gone, tmp_path, model_folder):
@@ -91,7 +91,7 @@ def test_settings_that_transformers_does_not_write_are_kept(model_folder, tmp_pa
     expected = scores(nlp(PARAGRAPH))
     nlp.to_disk(tmp_path / "pipeline")
     other = spacy.load(tmp_path / "pipeline")
-    assert other.get_pipe("pll").model.transformer.config._attn_implementation == "eager"
+    assert other.get_pipe("pll").model.load().checkpoint.transformer.config._attn_implementation == "eager"
     assert (scores(other(PARAGRAPH)) == expected).all()
     mode = (tmp_path / "pipeline" / "pll" / "model" / "config.json").stat().st_mode
     assert (tmp_path / "pipeline" / "pll" / "model" / "model.safetensors").stat().st_mode == mode
@@ -163,7 +163,9 @@ def test_weights_that_do_not_fit_the_dtype_stay_float32(tmp_path):
     assert {tensor.dtype for tensor in saved.values()} == {torch.float16, torch.float32}
     reloaded = spacy.load(tmp_path / "saved")
     assert (scores(reloaded(PARAGRAPH)) == expected).all()
-    assert {parameter.dtype for parameter in reloaded.get_pipe("pll").model.transformer.parameters()} == {torch.float32}
+    assert {
+        parameter.dtype for parameter in reloaded.get_pipe("pll").model.load().checkpoint.transformer.parameters()
+    } == {torch.float32}
 
 
 def test_the_card_of_a_model_that_was_saved_in_the_folder_before_is_gone(make_nlp, tmp_path):
@@ -171,9 +173,9 @@ def test_the_card_of_a_model_that_was_saved_in_the_folder_before_is_gone(make_nl
     card = "---\nlanguage: de\n---\n"
     transformer = build_transformer("bert", get_tokenizer("wordpiece"))
     in_folder(tmp_path / "german", transformer, **{"README.md": card}).to_disk(tmp_path / "saved")
-    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.languages == {"de"}
+    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.describe().languages == {"de"}
     make_nlp().to_disk(tmp_path / "saved")
-    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.languages == set()
+    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.describe().languages == set()
     assert not list(tmp_path.glob("saved/pll/model/README.md"))
 
 

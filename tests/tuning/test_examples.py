@@ -21,7 +21,7 @@ def model(language_model):
 
 @pytest.fixture
 def make_contexts(model):
-    return ContextMaker(spacy.blank("en"), model.tokenizer, "spacy", model.max_length)
+    return ContextMaker(spacy.blank("en"), model.load().tokenizer, "spacy", model.load().max_length)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_predictions_are_those_of_the_scores(model, contexts, metric, margin):
     found = np.full(len(ids), np.nan)
     with torch.no_grad():
         for logits, piece in predictions(model, model.load().forward, contexts, metric, margin, max_ids=64):
-            assert logits.shape == (len(piece), model.transformer.config.vocab_size)
+            assert logits.shape == (len(piece), model.load().checkpoint.transformer.config.vocab_size)
             found[piece] = logits.log_softmax(1)[range(len(piece)), ids[piece]]
     scored = np.concatenate([context.scored for context in contexts])
     expected = np.zeros(len(ids))

@@ -14,7 +14,7 @@ from .conftest import random_texts
 
 @pytest.fixture
 def tokenizer(language_model):
-    return language_model("bert").tokenizer
+    return language_model("bert").load().tokenizer
 
 
 def records(*texts, file="a.txt"):

@@ -17,8 +17,9 @@ def make_trainer(make_settings, tmp_path):
     def make(architecture="bert", identity=None, **settings):
         settings = make_settings(architecture, **settings)
         frozen, tuned = load_model(settings), load_model(settings)
-        passages = sample_passages(read_records(settings.texts), frozen.tokenizer, 0).train
-        make_contexts = ContextMaker(spacy.blank("en"), frozen.tokenizer, "spacy", frozen.max_length)
+        loaded = frozen.load()
+        passages = sample_passages(read_records(settings.texts), loaded.tokenizer, 0).train
+        make_contexts = ContextMaker(spacy.blank("en"), loaded.tokenizer, "spacy", loaded.max_length)
         return Trainer(settings, frozen, tuned, passages, make_contexts, identity or {}, tmp_path / "c.safetensors")
 
     return make
@@ -61,9 +62,9 @@ def test_exact_scores_are_kept(make_trainer):
 
 def test_the_frozen_model_does_not_change(make_trainer):
     trainer = make_trainer()
-    before = {name: value.clone() for name, value in trainer.frozen.transformer.state_dict().items()}
+    before = {name: value.clone() for name, value in trainer.frozen.load().checkpoint.transformer.state_dict().items()}
     trainer.train()
-    after = trainer.frozen.transformer.state_dict()
+    after = trainer.frozen.load().checkpoint.transformer.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
     tuned = trainer.model.state_dict()
     assert not all(torch.equal(before[name], tuned[name]) for name in before)
