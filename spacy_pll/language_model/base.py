@@ -110,24 +110,19 @@ class TransformerLanguageModel:
         if loaded is None or (groups and loaded.groups is None):
             with _loading:
                 loaded = self.loaded or self._load(
-                    self.name or str(BUILTIN), self.revision, self.tokenizer_config, self.transformer_config
+                    self.name or str(BUILTIN),
+                    revision=self.revision,
+                    tokenizer_config=self.tokenizer_config,
+                    transformer_config=self.transformer_config,
                 )
                 if groups and loaded.groups is None:
                     loaded = self.loaded = replace(loaded, groups=self._try_groups(loaded))
         return loaded
 
-    def _load(
-        self, source: str, revision: str | None, tokenizer_config: dict[str, Any], transformer_config: dict[str, Any]
-    ) -> LoadedModel:
+    def _load(self, source: str, **settings: Any) -> LoadedModel:
+        """Read the model, whatever is loaded. settings: Those of `read_checkpoint`."""
         one_thread_after_fork()
-        checkpoint = read_checkpoint(
-            source,
-            self.auto_class,
-            self._check,
-            revision=revision,
-            tokenizer_config=tokenizer_config,
-            transformer_config=transformer_config,
-        )
+        checkpoint = read_checkpoint(source, self.auto_class, self._check, **settings)
         to_device(checkpoint.transformer, get_torch_default_device())
         self.loaded, self._max_ids = self._prepare(checkpoint, source), None
         return self.loaded
@@ -267,7 +262,7 @@ class TransformerLanguageModel:
         kept = {k: v for k, v in self.transformer_config.items() if k == "attn_implementation"}
         if Path(path).is_dir():
             check_checksums(Path(path))
-            self._load(str(path), None, {}, kept)
+            self._load(str(path), revision=None, tokenizer_config={}, transformer_config=kept)
         return self
 
     def to_bytes(self) -> bytes:

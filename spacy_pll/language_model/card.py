@@ -3,30 +3,24 @@
 from pathlib import Path
 
 import srsly
-from huggingface_hub import try_to_load_from_cache
 from spacy.util import find_matching_language
+
+from .hub import cached_file
 
 CARD = "README.md"
 
 
-def card_languages(source: str, revision: str | None) -> frozenset[str]:
+def card_languages(source: str, revision: str | None, cache_dir: str | Path | None = None) -> frozenset[str]:
     """The languages that the card of a model names, as spaCy's codes.
 
     source (str): A folder, or a name on the hub. Nothing is downloaded.
     revision (Optional[str]): Branch, tag or commit on the hub.
+    cache_dir (Union[str, Path, None]): The hub's cache, if it is not the usual one.
     RETURNS (frozenset[str]): Empty where there is no card, where it names no language, or where it names all or others
         than by their codes.
     """
-    path = Path(source, CARD) if Path(source).is_dir() else _in_cache(source, revision)
-    return languages_of(path.read_text(encoding="utf8", errors="replace")) if path and path.is_file() else frozenset()
-
-
-def _in_cache(source: str, revision: str | None) -> Path | None:
-    try:
-        path = try_to_load_from_cache(source, CARD, revision=revision)
-    except ValueError:  # not a name on the hub
-        return None
-    return Path(path) if isinstance(path, str) else None
+    path = cached_file(source, CARD, revision, cache_dir) or Path(source, CARD)
+    return languages_of(path.read_text(encoding="utf8", errors="replace")) if path.is_file() else frozenset()
 
 
 def languages_of(card: str) -> frozenset[str]:

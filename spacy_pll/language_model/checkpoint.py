@@ -27,7 +27,7 @@ from transformers.utils import logging as transformers_logging
 from . import DOCUMENTS
 from .card import card_languages
 from .checks import check_fast, check_trained, check_vocabulary
-from .hub import commit_of, connection_error
+from .hub import cached_file, connection_error
 
 # The most ids in a context, for a model that states no limit.
 DEFAULT_MAX_LENGTH = 512
@@ -91,8 +91,10 @@ def read_checkpoint(
     check_trained(report["missing_keys"], type(model).__name__, source)
     check_vocabulary(tokenizer, model, source)
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
-    commit = commit_of(source, revision, transformer_config.get("cache_dir"))
-    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit, card_languages(source, revision))
+    in_cache = revision, transformer_config.get("cache_dir")
+    config_file = cached_file(source, constants.CONFIG_NAME, *in_cache)
+    commit = config_file.parent.name if config_file else None
+    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit, card_languages(source, *in_cache))
 
 
 def is_left_to_right(source: str) -> bool:

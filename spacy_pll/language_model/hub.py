@@ -1,4 +1,4 @@
-"""The Hugging Face hub: whether it can be reached, and which commit of a model its cache has."""
+"""The Hugging Face hub: whether it can be reached, and which files of a model its cache has."""
 
 from pathlib import Path
 
@@ -40,9 +40,9 @@ def _first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def commit_of(source: str, revision: str | None, cache_dir: str | Path | None) -> str | None:
-    """The commit of a model that was loaded from the hub; None for a folder."""
+def cached_file(source: str, name: str, revision: str | None, cache_dir: str | Path | None) -> Path | None:
+    """A file of a model in the hub's cache; None if it is not there, or for a folder."""
     if Path(source).is_dir():
         return None
-    path = try_to_load_from_cache(source, constants.CONFIG_NAME, cache_dir=cache_dir, revision=revision)
-    return Path(path).parent.name if isinstance(path, str) else None
+    path = try_to_load_from_cache(source, name, cache_dir=cache_dir, revision=revision)
+    return Path(path) if isinstance(path, str) else None

@@ -75,7 +75,7 @@ def test_cards():
     assert languages_of("") == languages_of("---\nlanguage: en") == languages_of("---\n- en\n---") == frozenset()
     assert languages_of("---\nlanguage: en\n---\n") == {"en"} < languages_of("---\nlanguage: [eng, PT_br]\n---\n")
     assert languages_of("---\nlanguage: [eng, PT_br]\n---\n") == {"eng", "en", "pt"}
-    assert card_languages("no such folder or name", None) == card_languages("no-such/model", "main") == frozenset()
+    assert card_languages("no-such/model", "main") == frozenset()
 
 
 def test_the_built_in_model_is_for_english():
