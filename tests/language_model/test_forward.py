@@ -200,7 +200,7 @@ def test_a_narrowed_model_can_be_pickled(language_model):
     model = language_model("modernbert")
     other = pickle.loads(pickle.dumps(model))
     assert other.loaded.forward.narrowing == model.loaded.forward.narrowing
-    assert other.loaded.forward.model is other.transformer
+    assert other.loaded.forward.model is other.load().checkpoint.transformer
 
 
 def test_an_encoder_without_layers_is_an_error_that_the_trial_understands():

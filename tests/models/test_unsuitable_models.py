@@ -2,6 +2,7 @@
 
 import shutil
 import warnings
+from dataclasses import replace
 
 import pytest
 import spacy
@@ -10,6 +11,7 @@ from spacy.vocab import Vocab
 
 from spacy_pll import compare
 from spacy_pll.language_model.card import card_languages, languages_of
+from spacy_pll.language_model.protocol import Description
 
 from ..conftest import SENTENCES
 
@@ -117,8 +119,12 @@ def test_a_tokenizer_that_knows_every_byte(make_nlp):
     assert warned(nlp, [ARABIC, *SENTENCES]) == []
 
 
-def test_a_model_of_another_package_need_not_name_its_languages(make_nlp, monkeypatch):
+def test_a_model_with_neither_languages_nor_an_unknown_piece(make_nlp, monkeypatch):
     nlp = make_nlp("bert")
     nlp.initialize()
-    monkeypatch.delattr(nlp.get_pipe("pll").model, "languages")
-    assert warned(nlp, ["the cat"]) == []
+    model = nlp.get_pipe("pll").model
+    monkeypatch.setattr(model, "describe", lambda: Description("a model"))
+    assert len(warned(nlp, [ARABIC])) == 1
+    nlp.get_pipe("pll").predictor.warned.clear()
+    model.loaded = replace(model.loaded, unknown_id=None)
+    assert warned(nlp, [ARABIC]) == []
