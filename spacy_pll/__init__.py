@@ -6,7 +6,9 @@ from . import visualize
 from .analysis.comparison import compare
 from .analysis.continuations import score_continuations
 from .analysis.dataframe import to_dataframe
+from .analysis.normalised import normalise, pmi
 from .analysis.results import score
+from .analysis.unigrams import load_unigrams
 from .component import PLLScorer
 from .evaluation.agreement import agree
 from .evaluation.margins import compare_margins
@@ -21,8 +23,11 @@ __all__ = [
     "agree",
     "compare",
     "compare_margins",
+    "load_unigrams",
     "make_pipeline",
+    "normalise",
     "perplexity",
+    "pmi",
     "score",
     "score_continuations",
     "to_dataframe",

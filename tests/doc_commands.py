@@ -47,6 +47,8 @@ ONLY_CHECKED = {
     "pll agree": "prints how long it took",
     "pll tune": "trains for hours; tests/tuning does so for seconds",
     "--model bert-tuned": "needs a model that was tuned",
+    "pll unigrams": "needs a corpus; tests/cli/test_unigrams.py has one",
+    "--unigrams unigrams.json": "needs what that command writes",
     "--engine ray": "starts a cluster; tests/distributed/test_distributed.py does so",
     "python scripts/": "takes minutes to hours",
     "tests.project.test_docs": "is what runs these tests",

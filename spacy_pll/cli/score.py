@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from tqdm import tqdm
 
+from ..analysis.normalised import METHODS, WITH_UNIGRAMS
 from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM, InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
@@ -90,9 +91,25 @@ def score_cli(
         typer.Option(
             "--prodigy",
             help="Write tasks for Prodigy (.jsonl). meta.score is the rank of the text by its mean score per "
-            "wordpiece, from 0 for the lowest to 1 for the highest.",
+            "wordpiece, or by the first score of --normalise, from 0 for the lowest to 1 for the highest.",
         ),
     ] = False,
+    normalise: Annotated[
+        str | None,
+        typer.Option(
+            help="Also write normalised scores, for texts of different lengths. Names, separated by commas: "
+            f"{', '.join(METHODS)}.",
+            show_default=False,
+        ),
+    ] = None,
+    unigrams: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the "
+            "built-in model]",
+            show_default=False,
+        ),
+    ] = None,
     batch_size: BatchSizeOption = 256,
     n_process: ProcessesOption = 1,
     max_length: Annotated[
@@ -145,6 +162,7 @@ def score_cli(
                 "--delimiter": delimiter,
             }
             local |= {"--tokens": tokens, "--prodigy": prodigy, "--resume": resume}
+            local |= {"--normalise": normalise, "--unigrams": unigrams}
             local |= {"--max-length": max_length, "--skip-errors": skip_errors}
             _check_unset(RAY, {**local, "--n-process": n_process != 1, "--gpu-id": settings.gpu_id != -1})
             from .. import distributed  # needs the extra `[ray]`
@@ -166,6 +184,9 @@ def score_cli(
             raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")
         if tokens and prodigy:
             raise InputError("--prodigy writes one task per text. Leave out --tokens.")
+        methods = [name.strip() for name in (normalise or "").split(",") if name.strip()]
+        if methods and (tokens or Path(output_path).suffix.lower() == ".spacy"):
+            raise InputError("--normalise writes columns of texts. Leave out --tokens, and write no .spacy file.")
         if file_format and input_path != STANDARD_STREAM:
             raise InputError("--format is for standard input. The format of a file is the ending of its name.")
         if resume and STANDARD_STREAM in (input_path, output_path):
@@ -184,6 +205,8 @@ def score_cli(
             progress_with_speed,
             max_length,
             skip_errors,
+            methods,
+            unigrams,
         )
         if output_path == STANDARD_STREAM:
             _print(score_to_stream(run))

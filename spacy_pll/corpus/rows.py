@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from spacy.tokens import Doc, Token
 
+from ..analysis.normalised import NOT_NORMALISED
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
@@ -35,6 +36,7 @@ class BaseRows:
     """
 
     keep_pieces = False
+    normaliser = NOT_NORMALISED  # what makes more columns of scores, in rows of texts
 
     def __init__(self, column: str, names: Names, alternatives: bool = False, distribution: bool = False):
         self.column, self.names = column, names
@@ -55,11 +57,16 @@ class TextRows(BaseRows):
     """One row per text: the text, its other columns, and its scores (natural logarithm)."""
 
     @property
-    def types(self) -> dict[str, Any]:
-        """The columns that scoring adds, with the Python types of their values. Each may be None."""
+    def attributes(self) -> dict[str, Any]:
+        """The columns that have attributes of the doc, with the Python types of their values."""
         scores = dict.fromkeys(self.names.columns.values(), float)
         expected = dict.fromkeys(self.expected_of_text, float)
         return {**scores, self.names.pieces: int, self.names.perplexity: float, **expected}
+
+    @property
+    def types(self) -> dict[str, Any]:
+        """The columns that scoring adds, with the Python types of their values. Each may be None."""
+        return {**self.attributes, **dict.fromkeys(self.normaliser.columns, float)}
 
     @property
     def columns(self) -> list[str]:
@@ -67,8 +74,8 @@ class TextRows(BaseRows):
         return list(self.types)
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
-        scores = {name: table_value(doc, name, self.names) for name in self.columns}
-        yield {self.column: doc.text, **record.fields, **scores}
+        scores = {name: table_value(doc, name, self.names) for name in self.attributes}
+        yield {self.column: doc.text, **record.fields, **scores, **self.normaliser(doc)}
 
 
 class TokenRows(BaseRows):
@@ -141,15 +148,15 @@ class ListRows(TextRows):
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         tokens = list(self._of_tokens(number, doc, record._replace(fields={})))
         lists = {name: [token[key] for token in tokens] for name, key in self.token_columns.items()}
-        scores = {name: table_value(doc, name, self.names) for name in super().types}
+        scores = {name: table_value(doc, name, self.names) for name in self.attributes}
         yield {self.column: doc.text, **record.fields, **scores, **lists}
 
 
 class ProdigyRows(BaseRows):
-    """One task per text, as Prodigy reads it. `meta.score` is the mean score per wordpiece, which `ProdigyTasks`
-    replaces with its rank.
+    """One task per text, as Prodigy reads it. `meta.score` is the first of the normalised scores, or else the mean
+    score per wordpiece. `ProdigyTasks` replaces it with its rank.
 
-    The mean is used because the sum would mainly rank texts by their length.
+    The sum would mainly rank texts by their length.
     """
 
     columns = ["text", "tokens"]
@@ -157,7 +164,11 @@ class ProdigyRows(BaseRows):
     @property
     def meta_columns(self) -> list[str]:
         """What scoring adds to `meta`."""
-        return ["score", *self.names.columns.values(), *self.expected_of_text]
+        return ["score", *self.attributes, *self.normaliser.columns]
+
+    @property
+    def attributes(self) -> list[str]:
+        return [*self.names.columns.values(), *self.expected_of_text]
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         meta = record.fields.get("meta", {})
@@ -169,8 +180,10 @@ class ProdigyRows(BaseRows):
             for token in doc
         ]  # fmt: skip
         score, n = doc._.get(self.names.score), doc._.get(self.names.pieces)
-        scores = {name: table_value(doc, name, self.names) for name in self.meta_columns[1:]}
-        meta = {**meta, "score": score / n if n else None, **scores}
+        normalised = self.normaliser(doc)
+        rank_by = next(iter(normalised.values()), score / n if n else None)
+        scores = {name: table_value(doc, name, self.names) for name in self.attributes}
+        meta = {**meta, "score": rank_by, **scores, **normalised}
         yield {"text": doc.text, **record.fields, "tokens": tokens, "meta": meta}
 
 

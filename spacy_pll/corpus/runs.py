@@ -6,7 +6,7 @@ import tempfile
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +20,8 @@ from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import get_torch_default_device
 
-from ..language_model.checksums import files_digest
+from ..analysis.normalised import Normaliser
+from ..language_model.checksums import file_digest, files_digest
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
 from ..workers import score_texts
@@ -65,6 +66,8 @@ class Run:
     progress (Progress): Shows progress.
     max_length (Optional[int]): Characters of the longest text. None is what the pipeline has.
     skip_errors (bool): A text that cannot be scored gets a row without scores, with the reason in a column `error`.
+    normalise (Sequence[str]): Methods of `analysis.normalised.normalise`, each with a column for each metric.
+    unigrams (Optional[str]): The table for them: see `load_unigrams`.
     """
 
     input_path: str
@@ -79,16 +82,20 @@ class Run:
     progress: Progress = no_progress
     max_length: int | None = None
     skip_errors: bool = False
+    normalise: Sequence[str] = ()
+    unigrams: str | None = None
 
     def read(self, path: str, vocab: Vocab, typed: bool = False, file_format: str | None = None) -> Iterator[Record]:
         """Read the input, or a copy of it: see `read_records`."""
         return read_records(path, self.column, vocab, file_format, typed, self.encoding, self.delimiter)
 
     def make_rows(self, nlp: Language) -> Any:
-        return ROWS[self.rows].of(get_scorer(nlp), self.column)
+        rows = ROWS[self.rows].of(get_scorer(nlp), self.column)
+        rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
+        return rows
 
     def make_pipeline(self) -> Language:
-        nlp = make_pipeline(replace(self.pipeline, keep_pieces=ROWS[self.rows].keep_pieces))
+        nlp = make_pipeline(replace(self.pipeline, keep_pieces=ROWS[self.rows].keep_pieces or bool(self.normalise)))
         nlp.max_length = self.max_length or nlp.max_length
         return nlp
 
@@ -141,6 +148,8 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
             "batch_size": run.batch_size,
             "max_length": nlp.max_length,
             "errors": run.skip_errors,
+            "normalise": list(run.normalise),
+            "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
         }
         device = str(get_torch_default_device())
         done = parts.begin(make_manifest(input_, settings, run.pipeline.model, nlp, device))

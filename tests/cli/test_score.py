@@ -3,6 +3,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import os
 import random
 import re
@@ -421,3 +422,49 @@ def test_an_error_of_one_text_names_its_line(tiny, tmp_path, monkeypatch):
     assert "in.txt, line 2: this text cannot be scored. RuntimeError: too bad. Add --skip-errors" in error
     rows = run("score", tmp_path / "in.txt", "-", *tiny, "--skip-errors").stdout.splitlines()
     assert [json.loads(row)["error"] for row in rows] == [None, "RuntimeError: too bad", None]
+
+
+def test_normalised_scores(tmp_path):
+    """Of the built-in model, which has a table of unigrams."""
+    texts, out = tmp_path / "texts.txt", tmp_path / "out.jsonl"
+    texts.write_text("The cats sleep.\n \nThe cat sat on the mat.\n")
+    run("score", texts, out, "--metrics", "word_l2r,original", "--normalise", "slor, mean_lp")
+    first, empty, _ = map(json.loads, out.read_text().splitlines())
+    assert first["pll_word_l2r_mean_lp"] == pytest.approx(first["pll_word_l2r"] / 4)
+    # ln of the counts of the pieces in builtin_unigrams.json, and of all pieces, one added to each
+    log_p_u = sum(math.log(count + 1) for count in (135013, 446, 3628, 1391918)) - 4 * math.log(31033464 + 10000)
+    assert first["pll_original_slor"] == pytest.approx((first["pll_original"] - log_p_u) / 4)
+    added = [f"pll_{metric}_{method}" for metric in ("word_l2r", "original") for method in ("slor", "mean_lp")]
+    assert list(first)[-4:] == added
+    assert {empty[name] for name in added} == {None}
+    # Another order is another run; so is another table.
+    result = run(
+        "score", texts, out, "--metrics", "word_l2r,original", "--normalise", "mean_lp", "--resume", fails=True
+    )
+    assert "normalise" in result.unwrapped_stderr
+
+
+def test_normalised_scores_of_another_model(tmp_path, model_folder):
+    texts, out, table = tmp_path / "texts.txt", tmp_path / "out.csv", tmp_path / "unigrams.json"
+    texts.write_text("The cats sleep.\nThe cat sat on the mat.\n")
+    model = ("--model", model_folder("bert"))
+    assert (
+        "for another vocabulary" in run("score", texts, out, "--normalise", "slor", *model, fails=True).unwrapped_stderr
+    )
+    run("unigrams", texts, table, *model)
+    run("score", texts, out, "--normalise", "slor", "--unigrams", table, *model)
+    assert out.read_text().splitlines()[0].endswith("pll_word_l2r_slor")
+    wrong = run("score", texts, out, "--force", "--normalise", "lpp", fails=True)
+    assert "no way to normalise called 'lpp'" in wrong.unwrapped_stderr
+    wrong = run("score", texts, out, "--force", "--normalise", "slor", "--tokens", fails=True)
+    assert "--normalise writes columns of texts" in wrong.unwrapped_stderr
+
+
+def test_prodigy_tasks_are_ranked_by_the_first_normalised_score(tmp_path):
+    texts, out = tmp_path / "texts.txt", tmp_path / "out.jsonl"
+    texts.write_text("The cats sleep.\nThe.\nThe traveler lost the souvenir.\nOf the and.\n")
+    run("score", texts, out, "--prodigy", "--normalise", "slor,mean_lp")
+    metas = [json.loads(line)["meta"] for line in out.read_text().splitlines()]
+    by_slor = sorted(range(4), key=lambda i: metas[i]["pll_word_l2r_slor"])
+    assert by_slor == sorted(range(4), key=lambda i: metas[i]["score"])
+    assert by_slor != sorted(range(4), key=lambda i: metas[i]["pll_word_l2r_mean_lp"])  # so the test can fail

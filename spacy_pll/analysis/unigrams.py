@@ -1,0 +1,106 @@
+"""How probable each wordpiece of a model is by itself, for scores that are relative to it."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from spacy.language import Language
+from spacy.util import minibatch
+
+from ..language_model import BUILTIN_UNIGRAMS
+from ..pipelines import get_scorer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+TEXTS_AT_ONCE = 1000
+
+
+class Unigrams:
+    """The log-probability of each wordpiece, from its count in a corpus. One is added to each count, so that a piece
+    that does not occur has a probability, too.
+
+    pieces (Sequence[Optional[str]]): The vocabulary in the order of its ids. None for an id that has no piece.
+    counts (Sequence[int]): How often each piece occurs.
+    """
+
+    def __init__(self, pieces: Sequence[str | None], counts: Sequence[int]):
+        self.pieces, self.counts = list(pieces), list(counts)
+        smoothed = np.array(self.counts, dtype=np.float64) + 1
+        self.log_probs = np.log(smoothed / smoothed.sum())  # shape (ids,), natural log
+
+    @classmethod
+    def count(cls, tokenizer: "Tokenizer", texts: Iterable[str]) -> "Unigrams":
+        """Count the wordpieces of a corpus.
+
+        tokenizer (tokenizers.Tokenizer): The model's: `get_scorer(nlp).model.load().tokenizer`.
+        RAISES (ValueError): There is none.
+        """
+        pieces = vocabulary(tokenizer)
+        counts = np.zeros(len(pieces), dtype=np.int64)
+        for batch in minibatch(texts, TEXTS_AT_ONCE):
+            ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False)]
+            counts += np.bincount(np.concatenate(ids).astype(np.int64), minlength=len(pieces))
+        if not counts.any():
+            raise ValueError("No text has a wordpiece, so there is nothing to count. Give other texts.")
+        return cls(pieces, counts.tolist())
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Unigrams":
+        """Read a table that `pll unigrams` wrote.
+
+        RAISES (ValueError): The file is no such table.
+        """
+        try:
+            table = json.loads(Path(path).read_text(encoding="utf8"))
+            return cls(table["pieces"], [count for _, count in zip(table["pieces"], table["counts"], strict=True)])
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"{str(path)!r} is no table of unigrams. Make one: pll unigrams CORPUS unigrams.json"
+            ) from None
+
+    def to_json(self) -> dict[str, Any]:
+        """What `read` reads."""
+        return {"pieces": self.pieces, "counts": self.counts}
+
+    def sum(self, ids: Sequence[int], pieces: Sequence[str | None]) -> float:
+        """The log-probability of some wordpieces, each by itself.
+
+        RAISES (ValueError): They are not of this vocabulary.
+        """
+        for i, piece in zip(ids, pieces, strict=True):
+            if i >= len(self.pieces) or self.pieces[i] != piece:
+                raise ValueError(
+                    f"The wordpiece {piece!r}, id {i}, is not in the table of unigrams. The table is for another "
+                    "vocabulary. Make one for this model: pll unigrams CORPUS unigrams.json --model MODEL"
+                )
+        return float(self.log_probs[list(ids)].sum())
+
+
+def vocabulary(tokenizer: "Tokenizer") -> list[str | None]:
+    """The pieces of a tokenizer by their ids; None for an id without a piece."""
+    by_id = {i: piece for piece, i in tokenizer.get_vocab().items()}
+    return [by_id.get(i) for i in range(max(by_id) + 1)]
+
+
+def load_unigrams(nlp: Language, path: str | Path | None = None, *, component: str | None = None) -> Unigrams:
+    """The table of unigrams for the model of a pipeline.
+
+    nlp (Language): A pipeline with a `pll` component.
+    path (Optional[Union[str, Path]]): A file that `pll unigrams` wrote. None: the table of the built-in model, for
+        models that have its vocabulary.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
+    RAISES (OSError): There is no such file.
+    RAISES (ValueError): The table is for another vocabulary.
+    """
+    model = get_scorer(nlp, component).model
+    unigrams = Unigrams.read(path or BUILTIN_UNIGRAMS)
+    if unigrams.pieces != vocabulary(model.load().tokenizer):
+        which = f"The table of unigrams {str(path)!r}" if path else "The built-in table of unigrams"
+        raise ValueError(
+            f"{which} is for another vocabulary than that of {model.describe().title}. Count its wordpieces "
+            "in a corpus, and give the file: pll unigrams CORPUS unigrams.json --model MODEL"
+        )
+    return unigrams

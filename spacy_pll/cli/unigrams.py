@@ -1,0 +1,45 @@
+"""`pll unigrams CORPUS OUTPUT`: how often each wordpiece occurs."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from spacy.tokens import Doc
+
+from ..analysis.unigrams import Unigrams
+from ..corpus.files import check_output, to_json, write_text
+from ..corpus.readers import read_records
+from ..pipelines import PipelineSettings, get_scorer, make_pipeline
+from .errors import shown_errors
+from .options import INPUT_HELP, ColumnOption, ForceOption, pipeline_options
+from .progress import progress_bar
+from .terminal import report
+
+# The counts depend on the model's vocabulary alone.
+OTHERS = [field.name for field in fields(PipelineSettings) if field.name not in ("model", "component", "causal")]
+
+
+@pipeline_options(without=OTHERS)
+def unigrams_cli(
+    corpus: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.", show_default=False)],
+    output: Annotated[Path, typer.Argument(help="The table to write: FILE.json.", show_default=False)],
+    settings: PipelineSettings,
+    column: ColumnOption = "text",
+    force: ForceOption = False,
+) -> None:
+    """Count the wordpieces of a corpus, for normalised scores.
+
+    SLOR and NormLP compare the score of a text with the frequencies of its wordpieces (`pll score --normalise`). The
+    table is for the vocabulary of the model. Nothing is scored. The built-in model has a table.
+    """
+    with shown_errors():
+        files = check_output(output, (".json",), force, corpus)
+        nlp = make_pipeline(settings)
+        records = progress_bar(read_records(corpus, column, nlp.vocab))
+        texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
+        unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts)
+        for file in files:
+            write_text(file, [to_json(unigrams.to_json()), "\n"])
+        total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
+        report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")
