@@ -54,7 +54,7 @@ def run(texts: list[str], workers: int, model: str | None, kill: bool = False) -
     steady = sum(pieces[workers:]) / (blocks[-1][0] - blocks[workers - 1][0])
     return {
         "ids": [i for _, rows in blocks for i in rows["id"].to_pylist()],
-        "scores": [score for _, rows in blocks for score in rows["pll"].to_pylist()],
+        "scores": [score for _, rows in blocks for score in rows["pll_word_l2r"].to_pylist()],
         "errors": [error for _, rows in blocks for error in rows["error"].to_pylist() if error],
         "pieces/s": steady,
         "with start": sum(pieces) / (blocks[-1][0] - began),

@@ -36,7 +36,9 @@ DEFAULT_CONFIG: dict[str, Any] = {
 
 @Language.factory(
     "pll",
-    assigns=assigned(Names("pll", []), keep_pieces=False, alternatives=False, distribution=False),
+    assigns=assigned(
+        Names("pll", DEFAULT_CONFIG["metrics"]), keep_pieces=False, alternatives=False, distribution=False
+    ),
     default_config=DEFAULT_CONFIG,
     default_score_weights={"pll_pppl": None, "pll_mean": None},
 )
@@ -212,8 +214,9 @@ class PLLScorer(Pipe):
     def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:
         """Write scores to the docs' attributes, as Python floats and ints."""
         for doc, doc_scores in zip(docs, scores):
-            rows = {self.names.score: doc_scores.scores[0].tolist(), self.names.pieces: doc_scores.pieces.tolist()}
-            rows.update(zip(self.names.metrics.values(), doc_scores.scores.tolist()))
+            of_metrics = doc_scores.scores.tolist()
+            rows = {self.names.score: of_metrics[0], self.names.pieces: doc_scores.pieces.tolist()}
+            rows.update(zip(self.names.metrics.values(), of_metrics))
             if doc_scores.expected:
                 rows.update(self._expected_rows(doc_scores.expected))
             is_scored = doc_scores.scored.tolist()
@@ -239,8 +242,8 @@ class PLLScorer(Pipe):
         """Figures for `nlp.evaluate`, over the predicted docs of all examples.
 
         RETURNS (dict[str, Optional[float]]): Under "pll_mean" the mean PLL of a doc, and under "pll_pppl" the
-            pseudo-perplexity of all docs together. With several metrics, the same for each, such as
-            "pll_original_mean". None if nothing was scored. `attr` takes the place of "pll".
+            pseudo-perplexity of all docs together; the same for each metric, such as "pll_original_mean". None if
+            nothing was scored. `attr` takes the place of "pll".
         """
         docs = [example.predicted for example in examples]
         pieces = sum(doc._.get(self.names.pieces) or 0 for doc in docs)

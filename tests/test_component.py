@@ -38,8 +38,8 @@ def test_attributes(make_nlp):
     for piece, start, end, token in zip(data["pieces"], data["start"], data["end"], data["token"]):
         assert piece.removeprefix("##") == doc.text[start:end] or piece == "[UNK]"
         assert doc[token].idx <= start < doc[token].idx + len(doc[token])
-    make_nlp(attr="single")
-    assert not Doc.has_extension("single_word_l2r")  # one metric: the plain name is enough
+    for part in (doc, doc[4:6], doc[4]):
+        assert part._.pll_word_l2r == part._.pll
 
 
 def test_several_metrics_each_have_a_name_and_the_first_is_primary(make_nlp):

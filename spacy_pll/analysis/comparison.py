@@ -8,7 +8,7 @@ from typing import Literal
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..attributes.names import Names, select_columns
+from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 
 
@@ -61,7 +61,7 @@ def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None
     """
     doc_a, doc_b = nlp.pipe([a, b])
     names = find_names([doc_a, doc_b], attr)
-    attribute = names.score if metric is None else select_columns(names, [metric])[metric]
+    attribute = names.score if metric is None else select_metrics(names, [metric])[metric]
     segments = []
     matcher = SequenceMatcher(None, [token.text for token in doc_a], [token.text for token in doc_b], autojunk=False)
     for kind, a_start, a_end, b_start, b_end in matcher.get_opcodes():

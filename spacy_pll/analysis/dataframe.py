@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
 
-from ..attributes.names import select_columns
+from ..attributes.columns import stored_columns
+from ..attributes.names import select_metrics
 from ..attributes.registration import find_names
 from ..requirements import install_command
 
 if TYPE_CHECKING:
     import pandas as pd
+
+DTYPES = {int: "Int64", float: "float64"}
 
 
 def to_dataframe(
@@ -22,41 +25,30 @@ def to_dataframe(
     metrics (Optional[Sequence[str]]): The metrics. None takes every metric that the docs were scored with.
     attr (str): The component's setting of that name.
     RETURNS (pandas.DataFrame): The columns are `doc` (number of the doc, from 0), `token` (index in the doc), `text`,
-        `pieces` (number of wordpieces, missing where the token was not scored) and one column of scores per metric
-        (natural log, NaN where not scored and where there is no wordpiece). With a single metric, that column has the
-        attribute's name, `attr`. If the docs have them, also `rank` (missing where there is none), `entropy` (nats) and
-        `alternatives` (lists of text, log-probability and whether it begins a word).
-    RAISES (ValueError): The docs have no scores of that name, or `attr` is the name of another column.
+        `pieces` (number of wordpieces, missing where the token was not scored) and one column of scores per metric,
+        such as `pll_word_l2r` (natural log, NaN where not scored and where there is no wordpiece). `surprisal` is minus
+        the score under the first metric that the docs were scored with. If the docs have them, also `rank` (missing
+        where there is none), `entropy` (nats), `alternatives` (lists of texts) and `alternative_log_probs`. These are
+        the columns of `pll score --tokens`, which has the wordpieces under `pieces`.
+    RAISES (ValueError): The docs have no scores of that name, or under one of the metrics.
     RAISES (ImportError): pandas is not installed.
     """
     pd = import_pandas()
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = find_names(docs, attr)
-    columns = select_columns(names, metrics)
+    columns = stored_columns([item.doc for item in docs], names)
+    left_out = {*names.metrics.values()} - {*select_metrics(names, metrics).values()}
     tokens = [token for doc in docs for token in doc]
-    pieces = [token._.get(names.pieces) for token in tokens]
     data = {
-        "doc": [number for number, doc in enumerate(docs) for _ in doc],
-        "token": [token.i for token in tokens],
-        "text": [token.text for token in tokens],
-        "pieces": pd.array(pieces, dtype="Int64"),
+        "doc": pd.Series([number for number, doc in enumerate(docs) for _ in doc], dtype="int64"),
+        "token": pd.Series([token.i for token in tokens], dtype="int64"),
+        "text": pd.Series([token.text for token in tokens], dtype="str"),
+        "pieces": pd.Series([token._.get(names.pieces) for token in tokens], dtype="Int64"),
     }
-    attributes = {"rank": names.rank, "entropy": names.entropy, "alternatives": names.alternatives}
-    expected = {heading: [token._.get(name) for token in tokens] for heading, name in attributes.items()}
-    expected["entropy"] = [None if n == 0 else value for value, n in zip(expected["entropy"], pieces)]
-    expected = {name: values for name, values in expected.items() if any(value is not None for value in values)}
-    clash = {*data, *expected} & columns.keys()
-    if clash:
-        raise ValueError(
-            f"The scores are called {clash.pop()!r}, like another column of the table. Score with another `attr`."
-        )
-    scores = {
-        heading: pd.array([None if n == 0 else token._.get(name) for token, n in zip(tokens, pieces)], dtype="float64")
-        for heading, name in columns.items()
-    }
-    types = {"doc": "int64", "token": "int64", "text": "str", "rank": "Int64", "entropy": "float64"}
-    frame = pd.DataFrame({**data, **scores, **expected})
-    return frame.astype({name: type_ for name, type_ in types.items() if name in frame})
+    for name, (type_, value) in columns.items():
+        if name not in left_out:
+            data[name] = pd.Series(list(map(value, tokens)), dtype=DTYPES.get(type_, "object"))
+    return pd.DataFrame(data)
 
 
 def import_pandas() -> Any:

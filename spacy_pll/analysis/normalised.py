@@ -108,7 +108,7 @@ def pmi(
     if metric not in (None, *metrics):
         raise ValueError(f"There are no scores under {metric!r}, only under {', '.join(metrics)}.")
     row = metrics.index(metric) if metric else 0
-    attribute = scorer.names.metrics.get(metrics[row], scorer.names.score)
+    attribute = scorer.names.metrics[metrics[row]]
     in_context = [table_value(span, attribute, scorer.names) for span in spans]
     docs = [span.as_doc() for span in spans]
     alone = scorer.predictor.predict_tokens(docs, [np.ones(len(doc), dtype=bool) for doc in docs])

@@ -41,9 +41,8 @@ class TextScore:
 class Scores(Iterator[TextScore]):
     """Texts with their scores, in their order. Each is scored when it is asked for, and can be read once."""
 
-    def __init__(self, docs: Iterator[Doc], names: Names, metrics: Sequence[str]):
+    def __init__(self, docs: Iterator[Doc], names: Names):
         self._docs, self._names = docs, names
-        self._attributes = {metric: names.metrics.get(metric, names.score) for metric in metrics}
 
     def __next__(self) -> TextScore:
         doc = next(self._docs)
@@ -52,7 +51,7 @@ class Scores(Iterator[TextScore]):
         return TextScore(doc.text, score, scores, pieces, doc._.get(self._names.perplexity), tokens)
 
     def _scores(self, tokens: Doc | Token) -> tuple[float | None, dict[str, float | None], int]:
-        scores = {m: table_value(tokens, attribute, self._names) for m, attribute in self._attributes.items()}
+        scores = {m: table_value(tokens, attribute, self._names) for m, attribute in self._names.metrics.items()}
         return next(iter(scores.values())), scores, tokens._.get(self._names.pieces) or 0
 
     def to_dataframe(self, tokens: bool = False) -> "pd.DataFrame":
@@ -60,16 +59,16 @@ class Scores(Iterator[TextScore]):
 
         tokens (bool): One row per token, as `spacy_pll.to_dataframe` gives them, instead of one per text.
         RETURNS (pandas.DataFrame): With one row per text, the columns are `text`, one column of scores per metric, with
-            the metric's name (NaN where there is no wordpiece), `pieces` and `pppl`.
+            the name of its attribute, such as `pll_word_l2r` (NaN where there is no wordpiece), `pieces` and `pppl`.
         RAISES (ImportError): pandas is not installed.
         """
         if tokens:
             return to_dataframe(self._docs, attr=self._names.score)
         pd = import_pandas()
         rows = [(one.text, *one.scores.values(), one.pieces, one.pppl) for one in self]
-        frame = pd.DataFrame(rows, columns=["text", *self._attributes, "pieces", "pppl"])
-        types = {"text": "str", "pieces": "int64", "pppl": "float64"}
-        return frame.astype({**types, **dict.fromkeys(self._attributes, "float64")})
+        scores = dict.fromkeys(self._names.metrics.values(), "float64")
+        types = {"text": "str", **scores, "pieces": "int64", "pppl": "float64"}
+        return pd.DataFrame(rows, columns=list(types)).astype(types)
 
 
 def score(
@@ -100,4 +99,4 @@ def score(
     nlp = make_pipeline(PipelineSettings(model, [metrics] if isinstance(metrics, str) else metrics, **settings))
     scorer = get_scorer(nlp)
     docs = nlp.pipe([texts] if isinstance(texts, str) else texts, batch_size=batch_size, n_process=n_process)
-    return Scores(iter(docs), scorer.names, scorer.settings.metrics)
+    return Scores(iter(docs), scorer.names)

@@ -21,8 +21,8 @@ class Names:
         self.first_choices = f"{attr}_first_choices"
         self.top1 = f"{attr}_top1"
         self.alternatives = f"{attr}_alternatives"
-        # The first metric has the plain name. If there are several, each has a name of its own as well.
-        self.metrics = {metric: f"{attr}_{metric}" for metric in metrics} if len(metrics) > 1 else {}
+        # Each metric has a name of its own, also for its column in tables. The first has the plain name as well.
+        self.metrics = {metric: f"{attr}_{metric}" for metric in metrics}
         # `doc._.get` and the like are spaCy's, and so is what begins with an underscore, such as `doc._._obj`.
         spacys = {name for name in self.all if name.startswith("_") or hasattr(Underscore, name)}
         clash = {name for name in self.all if self.all.count(name) > 1} | spacys
@@ -30,11 +30,6 @@ class Names:
             raise ValueError(
                 f"The attribute name {sorted(clash)[0]!r} would have two meanings. Choose another `attr`, or metric."
             )
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """For tables: the heading of each score column, and the attribute that holds it."""
-        return self.metrics or {self.score: self.score}
 
     @property
     def stored(self) -> list[str]:
@@ -70,17 +65,17 @@ def check_apart(name: str, names: Names, other: Names, advice: str) -> None:
         raise ValueError(f"The component {name!r} already writes the attribute _.{shared[0]}. {advice}")
 
 
-def select_columns(names: Names, metrics: Sequence[str] | None = None) -> dict[str, str]:
-    """`names.columns`, or the columns of some metrics, in their order.
+def select_metrics(names: Names, metrics: Sequence[str] | None = None) -> dict[str, str]:
+    """`names.metrics`, or some of them, in the order that is given.
 
     RAISES (ValueError): There are no scores under one of the metrics.
     """
     if metrics is None:
-        return names.columns
-    missing = [metric for metric in metrics if metric not in names.columns]
+        return names.metrics
+    missing = [metric for metric in metrics if metric not in names.metrics]
     if missing or not metrics:
         raise ValueError(
             f"There are no scores under {', '.join(map(repr, missing)) or 'an empty list of metrics'}. "
-            f"Set `metrics` to some of these: {', '.join(names.columns)}."
+            f"Set `metrics` to some of these: {', '.join(names.metrics)}."
         )
-    return {metric: names.columns[metric] for metric in metrics}
+    return {metric: names.metrics[metric] for metric in metrics}

@@ -34,14 +34,15 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
     So docs from a DocBin can be read in a process that has not made a pipeline with the component.
 
     attr (str): The component's setting of that name.
-    RAISES (ValueError): There are tokens, but none has such an attribute.
+    RAISES (ValueError): There are tokens, but none has a score under a metric that is registered.
     """
     whole: list[Doc] = list({id(item.doc): item.doc for item in docs}.values())
     names, stored = Names(attr, stored_metrics(whole, attr)), stored_names(whole)
-    if any(map(len, whole)) and not any(name in stored for name in names.stored[:-1]):
+    if any(map(len, whole)) and not names.metrics:
         raise ValueError(
-            f"No token has the attribute _.{attr}. Score the docs first, with a pipeline that has the component `pll`, "
-            f"or name its `attr`. Attributes that tokens have: {', '.join(stored) or 'none'}."
+            f"No token has an attribute _.{attr}_METRIC with a metric that is registered. Score the docs first, with a "
+            "pipeline that has the component `pll`, or name its `attr`, or import what registers the metric. "
+            f"Attributes that tokens have: {', '.join(stored) or 'none'}."
         )
     install(names)
     return names

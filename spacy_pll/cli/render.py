@@ -51,7 +51,7 @@ def render_cli(
             n = sum(1 for _ in read_records(input, column))  # unreadable input is found before the model is loaded
         nlp = make_pipeline(replace(settings, keep_pieces=True))
         scorer = get_scorer(nlp)
-        view = View(scorer.names, scorer.names.columns, vmin, scorer.settings.n_alternatives is not None)
+        view = View(scorer.names, scorer.names.metrics, vmin, scorer.settings.n_alternatives is not None)
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
         about = f"Pseudo-log-likelihood ({', '.join(scorer.settings.metrics)}) under {scorer.model.describe().title}"
         texts = (record.text for record in read_records(input, column, nlp.vocab))

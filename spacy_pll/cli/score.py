@@ -85,7 +85,14 @@ def score_cli(
             show_default=False,
         ),
     ] = None,
-    tokens: Annotated[bool, typer.Option("--tokens", help="Write one row per token instead of one per text.")] = False,
+    tokens: Annotated[
+        bool,
+        typer.Option(
+            "--tokens",
+            help="Write one row per token instead of one per text. `surprisal` is minus the score under the primary "
+            "metric, in nats. Except under sentence_l2r and causal, the model has seen the text on both sides.",
+        ),
+    ] = False,
     prodigy: Annotated[
         bool,
         typer.Option(

@@ -8,6 +8,7 @@ from spacy.tokens import Doc, Token
 from wasabi import table
 
 from ..analysis.visualize.expected import format_percent, readable_alternatives
+from ..attributes.columns import token_columns
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
@@ -44,18 +45,14 @@ def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution
     names (Names): What the component calls its attributes.
     alternatives, distribution (bool): Whether to show what the component's settings of these names add.
     """
-    columns = names.columns
+    columns = token_columns(names, False, distribution)
+    del columns["surprisal"]
     groups, pieces = pieces_by_token(doc, names), doc._.get(names.data)["pieces"]
     rows = [
         (
             token.text,
             " ".join(pieces[i] for i in groups[token.i]),
-            *(_shown(table_value(token, name, names)) for name in columns.values()),
-            *(
-                (_shown(token._.get(names.rank), "d"), _shown(table_value(token, names.entropy, names)))
-                if distribution
-                else ()
-            ),
+            *(_shown(column.value(token), "d" if column.type is int else ".2f") for column in columns.values()),
             *([_listed(token, names)] if alternatives else ()),
         )
         for token in doc
@@ -63,15 +60,13 @@ def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution
     ]
     perplexity = doc._.get(names.perplexity)
     total = (f"PPPL {perplexity:.1f}" if perplexity else "", f"{doc._.get(names.pieces) or 0} pieces")
-    footer = (*total, *(_shown(table_value(doc, name, names)) for name in columns.values()))
-    aligns: list[Literal["l", "r"]] = ["l", "l"]
-    aligns.extend("r" for _ in columns)
     header = ("token", "wordpieces", *columns)
+    footer = (*total, *(_shown(table_value(doc, name, names)) for name in names.metrics.values()))
+    aligns: list[Literal["l", "r"]] = ["l", "l"]
+    aligns += ["r"] * len(columns)
     if distribution:
         top1, entropy = (table_value(doc, name, names) for name in (names.top1, names.entropy))
-        header = (*header, "rank", "entropy")
         footer = (*footer, "" if top1 is None else f"{format_percent(top1)} rank 1", _shown(entropy))
-        aligns += ["r", "r"]
     if alternatives:
         header, footer = (*header, "expected"), (*footer, "")
         aligns.append("l")

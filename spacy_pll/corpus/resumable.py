@@ -137,7 +137,7 @@ class ResumableOutput:
         if changed:
             more = f"; and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
             raise ResumeError(
-                "The run cannot be resumed, because this has changed, and the scores depend on it: "
+                "The run cannot be resumed, because this has changed, and the results depend on it: "
                 f"{'; '.join(changed[:MAX_NAMED])}{more}. Change it back, or start again with --force."
             )
 

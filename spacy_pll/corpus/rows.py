@@ -1,13 +1,13 @@
 """From a scored doc to the rows of a table."""
 
-import math
 from collections.abc import Iterator
 from types import GenericAlias
 from typing import Any, NamedTuple, TypeVar
 
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc
 
 from ..analysis.normalised import NOT_NORMALISED
+from ..attributes.columns import TokenColumn, token_columns
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
@@ -59,7 +59,7 @@ class TextRows(BaseRows):
     @property
     def attributes(self) -> dict[str, Any]:
         """The columns that have attributes of the doc, with the Python types of their values."""
-        scores = dict.fromkeys(self.names.columns.values(), float)
+        scores = dict.fromkeys(self.names.metrics.values(), float)
         expected = dict.fromkeys(self.expected_of_text, float)
         return {**scores, self.names.pieces: int, self.names.perplexity: float, **expected}
 
@@ -87,14 +87,13 @@ class TokenRows(BaseRows):
 
     @property
     def types(self) -> dict[str, Any]:
-        scores = dict.fromkeys(self.names.columns.values(), float)
-        return {"doc": int, "token": int, **scores, "surprisal": float, "pieces": list[str], **self.expected_types}
+        of_token = {name: column.type for name, column in self.of_token.items()}
+        return {"doc": int, "token": int, "pieces": list[str], **of_token}
 
     @property
-    def expected_types(self) -> dict[str, Any]:
-        """The columns of what the model expected, with their types."""
-        types: dict[str, Any] = {"rank": int, "entropy": float} if self.distribution else {}
-        return types | ({"alternatives": list[str], "alternative_log_probs": list[float]} if self.alternatives else {})
+    def of_token(self) -> dict[str, TokenColumn]:
+        """The columns whose values follow from a token alone."""
+        return token_columns(self.names, self.alternatives, self.distribution)
 
     @property
     def columns(self) -> list[str]:
@@ -102,26 +101,12 @@ class TokenRows(BaseRows):
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         groups, pieces = pieces_by_token(doc, self.names), (doc._.get(self.names.data) or {"pieces": []})["pieces"]
+        columns = self.of_token
         for token in doc:
-            if token.is_space:
-                continue
-            scores = {name: table_value(token, name, self.names) for name in self.names.columns.values()}
-            primary = table_value(token, self.names.score, self.names)
-            surprisal = None if primary is None else -primary / math.log(2)  # bits
-            row = {"doc": number, "token": token.i, self.column: token.text, **record.fields, **scores}
-            of_pieces = {"surprisal": surprisal, "pieces": [pieces[i] for i in groups.get(token.i, [])]}
-            yield {**row, **of_pieces, **self._expected(token)}
-
-    def _expected(self, token: Token) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        if self.distribution:
-            entropy = table_value(token, self.names.entropy, self.names)
-            values = {"rank": token._.get(self.names.rank), "entropy": entropy}
-        if self.alternatives:
-            found = token._.get(self.names.alternatives)
-            values["alternatives"] = found and [text for text, _, _ in found]
-            values["alternative_log_probs"] = found and [log_prob for _, log_prob, _ in found]
-        return values
+            if not token.is_space:
+                row = {"doc": number, "token": token.i, self.column: token.text, **record.fields}
+                row["pieces"] = [pieces[i] for i in groups.get(token.i, [])]
+                yield row | {name: column.value(token) for name, column in columns.items()}
 
 
 class ListRows(TextRows):
@@ -132,7 +117,7 @@ class ListRows(TextRows):
     @property
     def token_columns(self) -> dict[str, str]:
         """The columns of lists. For each, the column of `TokenRows` that has the entries of the list."""
-        more = [*self.names.columns.values(), "pieces", *self._of_tokens.expected_types]
+        more = [name for name in self._of_tokens.columns if name not in ("doc", "token", "surprisal")]
         return {"tokens": self.column, **{f"token_{name}": name for name in more}}
 
     @property
@@ -168,7 +153,7 @@ class ProdigyRows(BaseRows):
 
     @property
     def attributes(self) -> list[str]:
-        return [*self.names.columns.values(), *self.expected_of_text]
+        return [*self.names.metrics.values(), *self.expected_of_text]
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         meta = record.fields.get("meta", {})

@@ -232,6 +232,7 @@ def make_manifest(
         **settings,
         "model": describe_model(model, scorer.model.describe().commit),
         "pipeline": nlp.config["components"],
+        "score_columns": [*scorer.names.metrics.values()],
         "device": device,
         "versions": {package: _version(package) for package in PACKAGES},
     }

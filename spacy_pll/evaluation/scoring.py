@@ -50,7 +50,7 @@ def score_distinct(
 
 def text_score(doc: Doc, names: Names) -> TextScore:
     """The scores of a doc that the pipeline has processed."""
-    scores = [doc._.get(name) for name in names.columns.values()]
+    scores = [doc._.get(name) for name in names.metrics.values()]
     if None in scores and any(not token.is_space for token in doc):
         raise ValueError(
             f"Nothing was scored in the text {doc.text[:100]!r}. If the pipeline's `pll` component has the setting "

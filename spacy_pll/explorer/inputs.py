@@ -75,7 +75,7 @@ def file_rows(records: Iterable[Record], attr: str) -> list[dict[str, Any]]:
                 row[key] = as_number(value)
         if isinstance(text, Doc) and is_scored(text, attr):
             names = find_names([text], attr)
-            columns = [*names.columns.values(), names.pieces, names.perplexity]
+            columns = [*names.metrics.values(), names.pieces, names.perplexity]
             row.update({name: table_value(text, name, names) for name in columns})
         rows.append(row)
     return rows

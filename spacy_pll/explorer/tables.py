@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from spacy.tokens import Doc, Token
 
 from ..analysis.visualize.expected import format_percent, readable_alternatives
+from ..attributes.columns import stored_columns
 from ..attributes.records import pieces_by_token
 from ..attributes.registration import find_names
-from ..attributes.values import table_value
 
 if TYPE_CHECKING:
     from ..analysis.comparison import Comparison
@@ -25,6 +25,8 @@ def token_rows(docs: Sequence[Doc], attr: str) -> list[dict[str, Any]]:
     attr (str): The component's setting of that name.
     """
     names = find_names(docs, attr)
+    columns = stored_columns(docs, names)
+    left_out = ("surprisal", "alternatives", "alternative_log_probs")
     rows = []
     for number, doc in enumerate(docs, 1):
         groups, record = pieces_by_token(doc, names), doc._.get(names.data)
@@ -35,12 +37,11 @@ def token_rows(docs: Sequence[Doc], attr: str) -> list[dict[str, Any]]:
             row["token"] = token.text
             if record is not None:
                 row["wordpieces"] = " ".join(record["pieces"][i] for i in groups[token.i])
-            row.update({heading: table_value(token, name, names) for heading, name in names.columns.items()})
-            row.update(rank=token._.get(names.rank), entropy=table_value(token, names.entropy, names))
-            row["expected"] = name_alternatives(readable_alternatives(token, names))
+            row.update({name: column.value(token) for name, column in columns.items() if name not in left_out})
+            if "alternatives" in columns:
+                row["expected"] = name_alternatives(readable_alternatives(token, names))
             rows.append(row)
-    empty = {name for name in ("rank", "entropy", "expected") if all(row[name] in (None, "") for row in rows)}
-    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
+    return rows
 
 
 def name_alternatives(alternatives: Sequence[tuple[str, float]]) -> str:

@@ -57,13 +57,14 @@ def test_results_are_read_as_they_are_asked_for(model):
 
 def test_a_data_frame_of_texts_or_of_tokens(model, make_nlp):
     frame = spacy_pll.score(TEXTS, model, ["word_l2r", "original"]).to_dataframe()
-    assert list(frame.columns) == ["text", "word_l2r", "original", "pieces", "pppl"] and list(frame["text"]) == TEXTS
+    assert list(frame.columns) == ["text", "pll_word_l2r", "pll_original", "pieces", "pppl"]
+    assert list(frame["text"]) == TEXTS
     assert list(map(str, frame.dtypes[1:])) == ["float64", "float64", "int64", "float64"]
-    assert frame["original"].isna().tolist() == [False] * 3 + [True] * 2
+    assert frame["pll_original"].isna().tolist() == [False] * 3 + [True] * 2
     docs = list(make_nlp("bert").pipe(TEXTS))
-    np.testing.assert_allclose(frame["word_l2r"][:3], [doc._.pll for doc in docs[:3]], atol=1e-5)
+    np.testing.assert_allclose(frame["pll_word_l2r"][:3], [doc._.pll for doc in docs[:3]], atol=1e-5)
     tokens = spacy_pll.score(TEXTS, model).to_dataframe(tokens=True)
-    np.testing.assert_allclose(tokens["pll"], to_dataframe(docs)["pll"], atol=1e-5)
+    np.testing.assert_allclose(tokens["pll_word_l2r"], to_dataframe(docs)["pll_word_l2r"], atol=1e-5)
     assert spacy_pll.score([], model).to_dataframe().shape == (0, 4)
 
 

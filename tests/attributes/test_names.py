@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_pll.attributes.names import Names, select_columns
+from spacy_pll.attributes.names import Names, select_metrics
 
 pytestmark = pytest.mark.core
 
@@ -10,12 +10,10 @@ pytestmark = pytest.mark.core
 def test_names_of_the_default_attribute():
     one, two = Names("pll", ["word_l2r"]), Names("pll", ["word_l2r", "original"])
     expected = ["pll_entropy", "pll_first_choices", "pll_top1", "pll_rank", "pll_alternatives"]
-    assert one.all == ["pll", "pll_pieces", "pppl", "pll_data", *expected]
+    assert one.all == ["pll", "pll_word_l2r", "pll_pieces", "pppl", "pll_data", *expected]
     assert two.all == ["pll", "pll_word_l2r", "pll_original", "pll_pieces", "pppl", "pll_data", *expected]
-    assert (one.columns, two.columns) == (
-        {"pll": "pll"},
-        {"word_l2r": "pll_word_l2r", "original": "pll_original"},
-    )
+    assert one.metrics == {"word_l2r": "pll_word_l2r"}
+    assert two.metrics == {"word_l2r": "pll_word_l2r", "original": "pll_original"}
 
 
 def test_names_of_another_attribute():
@@ -44,9 +42,9 @@ def test_names_that_would_have_two_meanings(attr, metrics):
 
 def test_the_columns_of_some_metrics():
     names = Names("pll", ["word_l2r", "original"])
-    assert select_columns(names) == names.columns
-    assert list(select_columns(names, ["original", "word_l2r"])) == ["original", "word_l2r"]
-    assert select_columns(names, ["original"]) == {"original": "pll_original"}
+    assert select_metrics(names) == names.metrics
+    assert list(select_metrics(names, ["original", "word_l2r"])) == ["original", "word_l2r"]
+    assert select_metrics(names, ["original"]) == {"original": "pll_original"}
     for missing in (["whole_word"], []):
         with pytest.raises(ValueError, match="Set `metrics` to some of these: word_l2r, original"):
-            select_columns(names, missing)
+            select_metrics(names, missing)

@@ -64,11 +64,11 @@ def test_the_names_are_found_in_docs_of_a_pipeline_that_is_not_here(attr, unregi
 def test_an_attribute_of_another_component_is_no_metric(attr, unregistered):
     """Such as one with `attr="by_hand_original"`, whether its pipeline is in this process or not."""
     doc = scored(Names(attr, ["word_l2r", "whole_word"]))
-    doc.user_data |= scored(Names(f"{attr}_original", [])).user_data
-    doc.user_data |= scored(Names(f"{attr}_sentence_l2r", [])).user_data
+    doc.user_data |= scored(Names(f"{attr}_original", ["original"])).user_data
+    doc.user_data |= scored(Names(f"{attr}_sentence_l2r", ["original"])).user_data
     for _ in range(2):
         assert list(find_names([doc], attr).metrics) == ["word_l2r", "whole_word"]
-        assert find_names([doc], f"{attr}_original").columns == {f"{attr}_original": f"{attr}_original"}
+        assert find_names([doc], f"{attr}_original").metrics == {"original": f"{attr}_original_original"}
         unregistered(attr)
 
 
@@ -83,3 +83,11 @@ def test_docs_that_were_not_scored():
     with pytest.raises(ValueError, match=r"_\.nonesuch.*Score the docs first.*none"):
         find_names([nlp("No scores here.")], "nonesuch")
     assert find_names([]).score == "pll"
+
+
+def test_docs_whose_metric_is_not_known(attr):
+    """Earlier versions did not store it, and other packages may register it."""
+    with pytest.raises(
+        ValueError, match="_.by_hand_METRIC with a metric.*registers the metric.*have: by_hand, by_hand_pi"
+    ):
+        find_names([scored(Names(attr, []))], attr)

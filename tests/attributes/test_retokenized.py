@@ -75,8 +75,8 @@ def test_what_reads_scores_is_right_after_a_merge(doc):
     }
     frame = to_dataframe(doc, attr="x")
     assert frame["pieces"].tolist() == list(map(len, expected))
-    assert frame["word_l2r"].tolist() == [token._.x_word_l2r for token in doc]
-    assert frame["original"].sum() == pytest.approx(doc._.x_original)
+    assert frame["x_word_l2r"].tolist() == [token._.x_word_l2r for token in doc]
+    assert frame["x_original"].sum() == pytest.approx(doc._.x_original)
 
 
 @pytest.mark.parametrize("copy", ["docbin", "bytes", "copy", "joined", "cut"])

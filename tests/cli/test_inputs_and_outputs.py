@@ -145,7 +145,7 @@ def test_standard_input_is_checked_as_it_is_read(model_folder):
     assert "standard input, line 1: 'x' has a lone surrogate" in result.unwrapped_stderr
 
 
-@pytest.mark.parametrize("meta", [{"score": 1}, {"pll": 1}])
+@pytest.mark.parametrize("meta", [{"score": 1}, {"pll_word_l2r": 1}])
 def test_prodigys_meta_is_not_overwritten(meta, tmp_path, model_folder):
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps({"text": "A word.", "meta": {"source": "x"}}) + "\n")
@@ -174,7 +174,7 @@ def test_a_table_without_rows_keeps_its_columns(tmp_path, model_folder):
         run("score", tmp_path / "in.csv", tmp_path / f"out.{ending}", "--model", model_folder("bert"))
     assert (tmp_path / "out.csv").read_text() == "text,id,n,pll,pll_pieces,pppl\n"
     names = pyarrow.parquet.read_schema(tmp_path / "out.parquet").names
-    assert names == ["text", "id", "n", "pll", "pll_pieces", "pppl"]
+    assert names == ["text", "id", "n", "pll_word_l2r", "pll_pieces", "pppl"]
 
 
 def test_a_full_disk_has_the_same_message_in_all_commands(tmp_path, model_folder):

@@ -94,7 +94,7 @@ def test_parquet_to_formats_without_its_types(corpus, tiny, tmp_path):
     run("score", tmp_path / "out.spacy", tmp_path / "again.parquet", *tiny)
     again = pq.read_table(tmp_path / "again.parquet")
     assert again["more"].to_pylist() == [own["more"]] * len(TEXTS) and again["when"].type == pa.string()
-    assert again["pll"].to_pylist() == [row["pll"] for row in rows]
+    assert again["pll_word_l2r"].to_pylist() == [row["pll_word_l2r"] for row in rows]
 
 
 def test_other_formats_to_parquet(tiny, tmp_path):
@@ -123,7 +123,7 @@ def test_a_row_per_token(corpus, tiny, tmp_path):
     run("score", corpus, tmp_path / "tokens.parquet", *tiny, "--tokens")
     run("score", corpus, tmp_path / "tokens.jsonl", *tiny, "--tokens")
     table, rows = pq.read_table(tmp_path / "tokens.parquet"), read_json(tmp_path / "tokens.jsonl")
-    for name in ("doc", "token", "text", "id", "pll", "surprisal", "pieces"):
+    for name in ("doc", "token", "text", "id", "pll_word_l2r", "surprisal", "pieces"):
         assert table[name].to_pylist() == [row[name] for row in rows]
     assert table.schema.field("id").type == pa.int16() and table.schema.field("when").type == pa.timestamp("ns")
     assert table.schema.field("pieces").type == pa.list_(pa.string())
@@ -141,12 +141,12 @@ def test_a_folder_of_several_formats(tiny, tmp_path):
     (folder / "d.txt").write_text("Four.\n")
     run("score", folder, tmp_path / "out.parquet", *tiny)
     table = pq.read_table(tmp_path / "out.parquet")
-    assert table.schema.names == ["text", "file", "n", "t", "pll", "pll_pieces", "pppl"]
+    assert table.schema.names == ["text", "file", "n", "t", "pll_word_l2r", "pll_pieces", "pppl"]
     assert table["file"].to_pylist() == ["a.parquet", "b.parquet", "c.jsonl", "d.txt"]
     assert table["n"].type == pa.int64() and table["n"].to_pylist() == [1, 300, 5_000_000_000, None]
     assert table["t"].type == pa.timestamp("ns") and table["t"].null_count == 3
     run("score", folder, tmp_path / "out.jsonl", *tiny)
-    assert [row["pll"] for row in read_json(tmp_path / "out.jsonl")] == table["pll"].to_pylist()
+    assert [row["pll_word_l2r"] for row in read_json(tmp_path / "out.jsonl")] == table["pll_word_l2r"].to_pylist()
     (folder / "c.jsonl").write_text('{"text": "Three.", "n": "many"}\n')
     error = run("score", folder, tmp_path / "none.parquet", *tiny, fails=True).unwrapped_stderr
     assert "'n' has values of two types, int32" in error
@@ -158,7 +158,7 @@ def test_no_text_at_all(tiny, tmp_path):
     schema = pa.schema({"text": pa.string(), "n": pa.int8()})
     pq.write_table(schema.empty_table(), tmp_path / "in.parquet")
     run("score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny)
-    assert pq.read_schema(tmp_path / "out.parquet").names == ["text", "n", "pll", "pll_pieces", "pppl"]
+    assert pq.read_schema(tmp_path / "out.parquet").names == ["text", "n", "pll_word_l2r", "pll_pieces", "pppl"]
     (tmp_path / "in.jsonl").touch()
     run("score", tmp_path / "in.jsonl", tmp_path / "two.parquet", *tiny)
     assert pq.read_table(tmp_path / "two.parquet").num_rows == 0
@@ -170,7 +170,7 @@ def test_no_text_at_all(tiny, tmp_path):
         ({"text": ["x", None]}, "row 2: 'text' must be text. It is None"),
         ({"text": [1]}, "in.parquet: 'text' must hold text. It holds int64"),
         ({"line": ["x"]}, "in.parquet: there is no column 'text'. The columns are: 'line'"),
-        ({"text": ["x"], "pll": [1]}, "already has a column 'pll', which the scores would overwrite"),
+        ({"text": ["x"], "pll_word_l2r": [1]}, "already has a column 'pll_word_l2r', which the scores would overwrite"),
     ],
 )
 @pytest.mark.parametrize("output", ["out.parquet", "out.jsonl"])
@@ -181,12 +181,14 @@ def test_input_that_cannot_be_scored_is_a_message(tiny, tmp_path, columns, messa
 
 
 def test_a_column_that_would_be_overwritten_is_found_without_any_row(tiny, tmp_path):
-    pq.write_table(pa.schema({"text": pa.string(), "pll": pa.int8()}).empty_table(), tmp_path / "in.parquet")
+    pq.write_table(pa.schema({"text": pa.string(), "pll_word_l2r": pa.int8()}).empty_table(), tmp_path / "in.parquet")
     error = run("score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny, fails=True).unwrapped_stderr
-    assert "already has a column 'pll'" in error
-    pq.write_table(pa.table({"pll": ["A cat."]}), tmp_path / "in.parquet")
-    error = run("score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny, "--column", "pll", fails=True)
-    assert "already has a column 'pll'" in error.unwrapped_stderr
+    assert "already has a column 'pll_word_l2r'" in error
+    pq.write_table(pa.table({"pll_word_l2r": ["A cat."]}), tmp_path / "in.parquet")
+    error = run(
+        "score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny, "--column", "pll_word_l2r", fails=True
+    )
+    assert "already has a column 'pll_word_l2r'" in error.unwrapped_stderr
 
 
 def test_standard_input(corpus, tiny, tmp_path):
@@ -290,13 +292,19 @@ def test_hugging_faces_datasets_read_what_is_written(tiny, tmp_path):
     source.save_to_disk(tmp_path / "saved")
     datasets.load_from_disk(tmp_path / "saved").to_parquet(tmp_path / "in.parquet")
     load = {"split": "train", "cache_dir": str(tmp_path / "cache")}
-    for options, columns in (((), ["pll", "pll_pieces", "pppl"]), (("--tokens",), ["pll", "surprisal", "pieces"])):
+    for options, columns in (
+        ((), ["pll_word_l2r", "pll_pieces", "pppl"]),
+        (("--tokens",), ["pll_word_l2r", "surprisal", "pieces"]),
+    ):
         run("score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny, *options, "--force")
         scored = datasets.load_dataset("parquet", data_files=str(tmp_path / "out.parquet"), **load)
         assert {name: scored.features[name] for name in features} == features
-        assert set(columns) <= set(scored.column_names) and scored.features["pll"] == datasets.Value("float64")
+        assert set(columns) <= set(scored.column_names) and scored.features["pll_word_l2r"] == datasets.Value("float64")
         table = pq.read_table(tmp_path / "out.parquet")
-        assert scored["text"][:] == table["text"].to_pylist() and scored["pll"][:] == table["pll"].to_pylist()
+        assert (
+            scored["text"][:] == table["text"].to_pylist()
+            and scored["pll_word_l2r"][:] == table["pll_word_l2r"].to_pylist()
+        )
         assert scored[0]["grid"] == own["grid"] and scored.features["label"].int2str(scored[0]["label"]) == "good"
     # without features: those of the types
     (tmp_path / "in.jsonl").write_text('{"text": "A cat.", "n": [1]}\n')

@@ -80,7 +80,9 @@ def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
         csv.DictReader(io.StringIO(lzma.decompress((tmp_path / "out.tsv.xz").read_bytes()).decode()), delimiter="\t")
     )
     assert [row["satz"] for row in rows] == ["Ein Bär, zwei.", "Drei; vier."] and rows[1]["nr"] == "2"
-    assert [float(row["pll"]) for row in rows] == [row["pll"] for row in read_rows(tmp_path / "out.jsonl")]
+    assert [float(row["pll_word_l2r"]) for row in rows] == [
+        row["pll_word_l2r"] for row in read_rows(tmp_path / "out.jsonl")
+    ]
     error = run("score", source, tmp_path / "out.jsonl", *how[:-2], "--resume", fails=True).unwrapped_stderr
     assert "there is no column 'satz'. The columns are: 'nr;satz'" in error
     for option, message in [
@@ -97,10 +99,10 @@ def test_a_row_per_token(tiny, tmp_path):
     texts, tokens, table = (read_rows(tmp_path / name) for name in ("texts.jsonl", "tokens.jsonl", "tokens.csv"))
     for number, row in enumerate(texts):
         mine = [token for token in tokens if token["doc"] == number]
-        assert sum(token["pll"] for token in mine) == pytest.approx(row["pll"] or 0, abs=1e-6)
+        assert sum(token["pll_word_l2r"] for token in mine) == pytest.approx(row["pll_word_l2r"] or 0, abs=1e-6)
         assert sum(len(token["pieces"]) for token in mine) == (row["pll_pieces"] or 0)
-        assert all(token["surprisal"] == pytest.approx(-token["pll"] * 1.442695, rel=1e-6) for token in mine)
-    assert [float(row["pll"]) for row in table] == [token["pll"] for token in tokens]
+        assert all(token["surprisal"] == -token["pll_word_l2r"] for token in mine)
+    assert [float(row["pll_word_l2r"]) for row in table] == [token["pll_word_l2r"] for token in tokens]
     assert [row["pieces"] for row in table] == [" ".join(token["pieces"]) for token in tokens]
 
 
@@ -112,15 +114,17 @@ def test_what_stood_beside_a_text_is_kept(tiny, tmp_path):
     out = read_rows(tmp_path / "out.jsonl")
     assert [{k: row[k] for k in rows[i]} for i, row in enumerate(out)] == rows
     table = read_rows(tmp_path / "out.csv")
-    assert list(table[0]) == ["Sentence", "id", "tags", "ok", "none", "pll", "pll_pieces", "pppl"]
+    assert list(table[0]) == ["Sentence", "id", "tags", "ok", "none", "pll_word_l2r", "pll_pieces", "pppl"]
     assert table[0]["id"] == "1" and table[1]["id"] == "" and table[1]["tags"] == "a b" and table[1]["ok"] == "true"
     docs = list(DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab))
     assert docs[1].user_data[FIELDS] == {"tags": ("a", "b"), "ok": True, "none": None}
-    assert [doc._.pll for doc in docs] == [row["pll"] for row in out]
+    assert [doc._.pll for doc in docs] == [row["pll_word_l2r"] for row in out]
     # and a .spacy file is input again
     run("score", tmp_path / "out.spacy", tmp_path / "again.jsonl", *tiny)
     again = read_rows(tmp_path / "again.jsonl")
-    assert [(row["text"], row["pll"]) for row in again] == [(row["Sentence"], row["pll"]) for row in out]
+    assert [(row["text"], row["pll_word_l2r"]) for row in again] == [
+        (row["Sentence"], row["pll_word_l2r"]) for row in out
+    ]
     assert again[0]["id"] == 1
 
 
@@ -159,13 +163,13 @@ def test_sentences_are_scored_apart(tiny, tmp_path, make_nlp):
     run("score", source, tmp_path / "out.jsonl", *tiny, "--spans", "sents")
     nlp = make_nlp("bert")
     whole = sum(nlp(text)._.pll for text in ("The cat sat.", "The dog ran."))
-    assert read_rows(tmp_path / "out.jsonl")[0]["pll"] == pytest.approx(whole, abs=1e-4)
+    assert read_rows(tmp_path / "out.jsonl")[0]["pll_word_l2r"] == pytest.approx(whole, abs=1e-4)
 
 
 def test_passes_are_shared_with_mask_spacing_and_the_manifest_says_so(tiny, tmp_path, make_nlp):
     source = write_lines(tmp_path / "in.txt", SENTENCES)
     run("score", source, tmp_path / "out.jsonl", *tiny, "--mask-spacing", 3)
-    own = [row["pll"] for row in read_rows(tmp_path / "out.jsonl")]
+    own = [row["pll_word_l2r"] for row in read_rows(tmp_path / "out.jsonl")]
     spaced, exact = ([doc._.pll for doc in make_nlp("bert", mask_spacing=n).pipe(SENTENCES)] for n in (3, None))
     assert own == pytest.approx(spaced, abs=1e-4) and own != pytest.approx(exact, abs=1e-4)
     manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
@@ -174,7 +178,9 @@ def test_passes_are_shared_with_mask_spacing_and_the_manifest_says_so(tiny, tmp_
     make_nlp("bert", mask_spacing=3).to_disk(tmp_path / "pipeline")
     for name, options, expected in (("own", [], spaced), ("other", ["--mask-spacing", 1000], exact)):
         run("score", source, tmp_path / f"{name}.jsonl", "--model", tmp_path / "pipeline", *options)
-        assert [row["pll"] for row in read_rows(tmp_path / f"{name}.jsonl")] == pytest.approx(expected, abs=1e-4)
+        assert [row["pll_word_l2r"] for row in read_rows(tmp_path / f"{name}.jsonl")] == pytest.approx(
+            expected, abs=1e-4
+        )
     error = run("score", source, "-", *tiny, "--mask-spacing", 3, "--metrics", "sentence_l2r", fails=True)
     assert "does not mask within words" in error.unwrapped_stderr
 
@@ -207,7 +213,7 @@ def test_tasks_for_prodigy(tiny, tmp_path, make_nlp):
             assert found["id"] == token.i and found["ws"] is bool(token.whitespace_)
         meta = task["meta"]
         assert meta["source" if i else "meta"] == (i or "x")
-        assert meta["pll"] == (None if mean is None else pytest.approx(doc._.pll, abs=1e-4))
+        assert meta["pll_word_l2r"] == (None if mean is None else pytest.approx(doc._.pll, abs=1e-4))
         if mean is None:
             assert meta["score"] is None
         else:
@@ -259,7 +265,7 @@ def test_nothing_is_overwritten_unasked(tiny, tmp_path):
         ("a.jsonl", b'{"text": "x"}\n{"text": \n', "a.jsonl, line 2: not valid JSON"),
         ("a.csv", b"sentence\nx\n", "line 1: there is no column 'text'. The columns are: 'sentence'. Name the column"),
         ("a.docx", b"", "The known formats are: .txt"),
-        ("a.jsonl", b'{"text": "x", "pll": 1}\n', "already has a column 'pll'"),
+        ("a.jsonl", b'{"text": "x", "pll_word_l2r": 1}\n', "already has a column 'pll_word_l2r'"),
     ],
 )
 def test_input_that_cannot_be_scored_is_a_message(tiny, tmp_path, name, content, message):
@@ -272,9 +278,11 @@ def test_input_that_cannot_be_scored_is_a_message(tiny, tmp_path, name, content,
 @pytest.mark.parametrize("ending", [".jsonl", ".csv"])
 def test_scores_do_not_overwrite_the_texts(tiny, tmp_path, ending):
     """Both in the column `pll`."""
-    (tmp_path / "in.jsonl").write_text('{"pll": "A text."}\n')
-    result = run("score", tmp_path / "in.jsonl", tmp_path / f"out{ending}", *tiny, "--column", "pll", fails=True)
-    assert "already has a column 'pll', which the scores would overwrite" in result.unwrapped_stderr
+    (tmp_path / "in.jsonl").write_text('{"pll_word_l2r": "A text."}\n')
+    result = run(
+        "score", tmp_path / "in.jsonl", tmp_path / f"out{ending}", *tiny, "--column", "pll_word_l2r", fails=True
+    )
+    assert "already has a column 'pll_word_l2r', which the scores would overwrite" in result.unwrapped_stderr
 
 
 def test_other_errors_are_messages(tiny, tmp_path):
@@ -402,7 +410,7 @@ def test_a_text_that_is_too_long_is_named_or_skipped_or_allowed(tiny, tmp_path, 
         errors = [(doc.text, doc.user_data[FIELDS]["error"], doc._.pll) for doc in docs]
     else:
         table = pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist() if ending == ".parquet" else None
-        errors = [(row["text"], row["error"], row["pll"]) for row in table or read_rows(out)]
+        errors = [(row["text"], row["error"], row["pll_word_l2r"]) for row in table or read_rows(out)]
     failed = [(text, pll) for text, error, pll in errors if error and error.startswith("ValueError: [E088]")]
     assert failed == [(texts[1], "" if ending == ".csv" else None)]
     assert len(errors) > 2 and sum(not error for _, error, _ in errors) == len(errors) - 1

@@ -19,17 +19,17 @@ def test_what_has_no_wordpiece_has_no_score(model_folder):
 
 def test_metrics_are_columns(model_folder):
     result = run("show", "--metrics", "word_l2r,original", "The traveler", "--model", model_folder("bert"))
-    assert "word_l2r   original" in result.stdout
+    assert "pll_word_l2r   pll_original" in result.stdout
 
 
 def test_a_spacy_pipeline_with_its_own_settings(make_nlp, tmp_path):
     make_nlp("bert", attr="tiny", metrics=["original", "whole_word"]).to_disk(tmp_path / "pipeline")
     result = run("show", "The traveler", "--model", tmp_path / "pipeline")
-    assert "original   whole_word" in result.stdout
+    assert "tiny_original   tiny_whole_word" in result.stdout
     result = run("show", "The traveler", "--model", tmp_path / "pipeline", "--metrics", "causal", fails=True)
     assert "needs a causal language model" in result.unwrapped_stderr
     result = run("show", "The traveler", "--model", tmp_path / "pipeline", "--metrics", "word_l2r")
-    assert "tiny\n" in result.stdout
+    assert "tiny_word_l2r\n" in result.stdout
 
 
 def test_a_spacy_pipeline_with_two_components(make_nlp, tmp_path):
@@ -39,7 +39,7 @@ def test_a_spacy_pipeline_with_two_components(make_nlp, tmp_path):
     header = [
         run("show", "A word.", "--model", tmp_path, "--component", name).stdout.split()[2] for name in ("pll", "second")
     ]
-    assert header == ["pll", "other"]
+    assert header == ["pll_word_l2r", "other_word_l2r"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_an_option_of_fixed_choices():
 def test_what_the_model_expected(make_nlp, tmp_path):
     make_nlp("bert", alternatives=1, distribution=True).to_disk(tmp_path)
     saved = run("show", "The traveler", "--model", tmp_path).stdout
-    assert "pll   " in saved and "entropy   expected" in saved and "rank 1" in saved
+    assert "pll_word_l2r   " in saved and "entropy   expected" in saved and "rank 1" in saved
     [row] = [line for line in saved.splitlines() if line.startswith("The ")]
     assert row.count(" %") == 1
     other = ("--alternatives", 3, "--no-distribution")

@@ -42,7 +42,8 @@ def scored():
     ):
         doc = nlp.make_doc(text)
         for token, score in zip(doc, scores):
-            token._.pll, token._.pll_pieces = float(score), 1
+            token._.pll = token._.pll_word_l2r = float(score)
+            token._.pll_pieces = 1
         out.append(ScoredText(number, doc, Record("", "", fields), len(scores)))
     return out
 
@@ -56,14 +57,20 @@ def whole_file(output, scored):
 def test_json_lines(scored):
     lines = whole_file(JsonLines(TextRows("text", NAMES), ["n"]), scored).splitlines()
     first, _, last = map(json.loads, lines)
-    assert first == {"text": "A cat", "n": 1, "pll": -3.0, "pll_pieces": 2, "pppl": pytest.approx(math.exp(1.5))}
-    assert last == {"text": "", "pll": None, "pll_pieces": None, "pppl": None}
+    assert first == {
+        "text": "A cat",
+        "n": 1,
+        "pll_word_l2r": -3.0,
+        "pll_pieces": 2,
+        "pppl": pytest.approx(math.exp(1.5)),
+    }
+    assert last == {"text": "", "pll_word_l2r": None, "pll_pieces": None, "pppl": None}
 
 
 def test_a_csv_table_has_one_header_and_a_column_for_each_field(scored):
     table = whole_file(CsvTable(TextRows("text", NAMES), ["n"]), scored).decode("utf8")
     rows = list(csv.reader(io.StringIO(table)))
-    assert rows[0] == ["text", "n", "pll", "pll_pieces", "pppl"]
+    assert rows[0] == ["text", "n", "pll_word_l2r", "pll_pieces", "pppl"]
     assert [row[:4] for row in rows[1:]] == [["A cat", "1", "-3.0", "2"], ["A dog", "", "-6.0", "2"], ["", "", "", ""]]
 
 

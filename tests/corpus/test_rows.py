@@ -1,5 +1,3 @@
-import math
-
 import pytest
 
 from spacy_pll.corpus.readers import InputError, Record
@@ -40,7 +38,7 @@ def test_a_row_per_token(rows):
         assert set(row) == {"text", "id", *own.columns}
         assert (row["doc"], row["token"], row["text"], row["id"]) == (3, token.i, token.text, 7)
         assert row["pll_original"] == token._.pll_original
-        assert row["surprisal"] == pytest.approx(-token._.pll / math.log(2))
+        assert row["surprisal"] == -token._.pll
         assert len(row["pieces"]) == token._.pll_pieces
     assert [piece for row in table for piece in row["pieces"]] == doc._.pll_data["pieces"]
 
@@ -64,9 +62,18 @@ def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
     for cls in (TextRows, TokenRows, ListRows, ProdigyRows):
         for row in cls.of(scorer, "text")(0, doc, Record("", "", {})):
             values = {**row, **row.get("meta", {})}
-            names = {"pll", "pppl", "pll_entropy", "pll_top1", "surprisal", "rank", "entropy", "score"} & values.keys()
+            names = {
+                "pll_word_l2r",
+                "pppl",
+                "pll_entropy",
+                "pll_top1",
+                "surprisal",
+                "rank",
+                "entropy",
+                "score",
+            } & values.keys()
             assert names and {values[name] for name in names} == {None}, cls
-            assert row.get("token_pll", []) == [None] * len(row.get("tokens", [])) or cls is not ListRows
+            assert row.get("token_pll_word_l2r", []) == [None] * len(row.get("tokens", [])) or cls is not ListRows
 
 
 def test_tasks_for_prodigy(rows):
@@ -92,8 +99,8 @@ def test_columns_of_what_the_model_expected(make_nlp, alternatives, distribution
     of_token = ["rank", "entropy"] if distribution else []
     of_token += ["alternatives", "alternative_log_probs"] if alternatives else []
     texts, tokens, lists, tasks = (cls.of(scorer, "text") for cls in (TextRows, TokenRows, ListRows, ProdigyRows))
-    assert texts.columns == ["pll", "pll_pieces", "pppl", *of_text]
-    assert tokens.columns == ["doc", "token", "pll", "surprisal", "pieces", *of_token]
+    assert texts.columns == ["pll_word_l2r", "pll_pieces", "pppl", *of_text]
+    assert tokens.columns == ["doc", "token", "pieces", "pll_word_l2r", "surprisal", *of_token]
     record = Record("", "", dict(FIELDS))
     [row] = texts(0, doc, record)
     assert [row[name] for name in of_text] == [doc._.get(name) for name in of_text]

@@ -196,9 +196,20 @@ def test_the_summary_of_the_input(tmp_path, make_nlp):
 def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     folder = str(model_folder("bert"))
     manifest = make_manifest({"texts": 1}, {"batch_size": 8}, folder, make_nlp("bert"), "cpu")
-    assert list(manifest) == ["input", "batch_size", "model", "pipeline", "device", "versions"]
+    assert list(manifest) == ["input", "batch_size", "model", "pipeline", "score_columns", "device", "versions"]
     assert manifest["model"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
     assert manifest["pipeline"]["pll"]["metrics"] == ["word_l2r"]
+
+
+def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, tmp_path):
+    run, output = Run(str(source), settings), tmp_path / "out.jsonl"
+    score_to_file(run, str(output))
+    path = output.with_name(f"{output.name}.manifest.json")
+    manifest = json.loads(path.read_text())
+    assert manifest.pop("score_columns") == ["pll_word_l2r"]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(ResumeError, match=r"score_columns: it was None, and is now \['pll_word_l2r'\].*with --force"):
+        score_to_file(run, str(output), resume=True)
 
 
 def test_the_manifest_where_spacy_transformers_is_not_installed(make_nlp, monkeypatch):

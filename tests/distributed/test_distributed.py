@@ -96,9 +96,11 @@ def test_rows_that_fail_are_kept_with_their_error(make_nlp, component):
     assert errors[1] == "RuntimeError: a bad text"
     assert errors[3].startswith("ValueError: [E088]") and errors[4].startswith("ValueError: [E1041]")
     assert [errors[n] for n in (0, 2, 5)] == [None] * 3
-    assert all(rows[n][name] is None for n in (1, 3, 4) for name in ("pll", "pll_pieces", "pppl", "tokens"))
+    assert all(rows[n][name] is None for n in (1, 3, 4) for name in ("pll_word_l2r", "pll_pieces", "pppl", "tokens"))
     nlp = make_nlp("bert")
-    assert [rows[n]["pll"] for n in (0, 2, 5)] == pytest.approx([nlp(texts[n])._.pll for n in (0, 2, 5)], abs=1e-5)
+    assert [rows[n]["pll_word_l2r"] for n in (0, 2, 5)] == pytest.approx(
+        [nlp(texts[n])._.pll for n in (0, 2, 5)], abs=1e-5
+    )
 
 
 def test_a_fault_of_the_worker_is_no_texts_fault(make_nlp, monkeypatch):
@@ -124,7 +126,7 @@ def test_a_pipeline_travels_with_its_weights(model_folder, tmp_path):
     make = serialize_pipeline(nlp)
     shutil.rmtree(tmp_path / "model")
     rows = Worker(make, "text")(table(SENTENCES)).to_pylist()
-    assert [row["pll"] for row in rows] == pytest.approx(expected, abs=1e-5)
+    assert [row["pll_word_l2r"] for row in rows] == pytest.approx(expected, abs=1e-5)
 
 
 def read_here(corpus):
@@ -226,7 +228,7 @@ def test_settings_that_are_not_legal(make_nlp):
 FRESH_WORKER = """
 import pickle, sys
 Worker, make_nlp, table = pickle.load(sys.stdin.buffer)
-print(Worker(make_nlp, "text")(table)["pll"].to_pylist())
+print(Worker(make_nlp, "text")(table)["pll_word_l2r"].to_pylist())
 print([name for name in sys.modules if name.startswith("spacy_pll.cli")])
 """
 
@@ -324,8 +326,8 @@ def test_the_command_gives_what_a_single_process_gives(two_workers, tmp_path, mo
     assert rows[-1]["error"].startswith("ValueError: [E088]") and rows[-1]["pll"] is None
     alone = {row["id"]: row for row in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())}
     for row in rows[:-1]:
-        assert row["error"] is None and row["pll"] == pytest.approx(alone[row["id"]]["pll"], abs=1e-5)
-        assert sum(row["token_pll"]) == pytest.approx(row["pll"], abs=1e-9)
+        assert row["error"] is None and row["pll_word_l2r"] == pytest.approx(alone[row["id"]]["pll_word_l2r"], abs=1e-5)
+        assert sum(row["token_pll_word_l2r"]) == pytest.approx(row["pll_word_l2r"], abs=1e-9)
         assert row["pll_pieces"] == alone[row["id"]]["pll_pieces"] and row["text"] == alone[row["id"]]["text"]
     manifest = json.loads((tmp_path / "out.parquet.manifest.json").read_text())
     assert manifest["engine"] == "ray" and manifest["input"]["texts"] == len(lines)
@@ -355,7 +357,7 @@ def test_a_worker_is_killed_and_every_row_is_there_once(two_workers, tmp_path, m
     assert len(os.listdir(folder)) == 3  # two, and the one that took the place of the one killed
     assert [row["id"] for row in rows] == list(range(len(texts)))
     assert [row["text"] for row in rows] == texts
-    assert [row["pll"] for row in rows] == pytest.approx([doc._.pll for doc in nlp.pipe(texts)], abs=1e-5)
+    assert [row["pll_word_l2r"] for row in rows] == pytest.approx([doc._.pll for doc in nlp.pipe(texts)], abs=1e-5)
     assert not any(row["error"] for row in rows)
 
 

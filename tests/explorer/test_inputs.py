@@ -65,7 +65,7 @@ def test_files_of_scores(scored, ending, metrics):
     rows = file_rows(records, "pll")
     assert [row["text"] for row in rows] == TEXTS.splitlines()
     columns = number_columns(rows)
-    score = "pll" if metrics == "original" else "pll_word_l2r"
+    score = "pll_original" if metrics == "original" else "pll_word_l2r"
     assert score in columns and "pll_pieces" in columns and "pppl" in columns and "text" not in columns
     assert rows[0][score] < 0
     lowest = min(range(2), key=lambda i: rows[i][score])

@@ -24,7 +24,7 @@ def test_tokens(make_nlp):
     assert [row["token"] for row in rows] == [token.text for token in tokens]
     assert [row["text"] for row in rows] == [1 if token.doc is docs[0] else 2 for token in tokens]
     for row, token in zip(rows, tokens):
-        assert row["original"] == token._.pll and row["word_l2r"] == token._.pll_word_l2r
+        assert row["pll_original"] == token._.pll and row["pll_word_l2r"] == token._.pll_word_l2r
         assert (row["rank"], row["entropy"]) == (token._.pll_rank, token._.pll_entropy)
         assert len(row["wordpieces"].split()) == token._.pll_pieces
         assert row["expected"].count(",") >= 2 and row["expected"].endswith("%")
@@ -32,7 +32,7 @@ def test_tokens(make_nlp):
 
 def test_tokens_of_docs_that_have_only_scores(make_nlp):
     (row, *_) = token_rows([make_nlp()("The cat.")], "pll")
-    assert set(row) == {"token", "pll"}
+    assert set(row) == {"token", "pll_word_l2r"}
 
 
 def test_alternatives(make_nlp):

@@ -91,7 +91,8 @@ def test_analyze_pipes_shows_the_attributes_of_each_component(two, make_nlp):
     everywhere = {f"{level}._.{name}" for level in ("doc", "span", "token") for name in stored}
     assert set(analysis["summary"]["pll"]["assigns"]) == everywhere | {"doc._.pppl", "span._.pppl"}
     assert set(analysis["summary"]["second"]["assigns"]) == {
-        "doc._.other", "span._.other", "token._.other", "doc._.other_pieces", "span._.other_pieces",
+        "doc._.other", "span._.other", "token._.other", "doc._.other_word_l2r", "span._.other_word_l2r",
+        "token._.other_word_l2r", "doc._.other_pieces", "span._.other_pieces",
         "token._.other_pieces", "doc._.other_pppl", "span._.other_pppl", "doc._.other_data",
     }  # fmt: skip
     assert not any(analysis["problems"][name] for name in ("pll", "second"))
@@ -171,7 +172,7 @@ def test_scores_of_metrics_that_are_not_asked_for_any_more_are_taken_away(make_n
     kept = make_nlp("albert", attr="other", metrics=["word_l2r", "original"])(doc)._.other_original
     assert doc._.pll_original is not None
     doc = make_nlp("roberta")(doc)
-    assert doc._.pll_original is None and doc._.pll_word_l2r is None and doc[0:2]._.pll_original is None
+    assert doc._.pll_original is None and doc._.pll_word_l2r == doc._.pll and doc[0:2]._.pll_original is None
     assert all(token._.pll_original is None for token in doc)
     assert doc._.other_original == kept and doc._.pll < 0
     assert not [key for key in doc.user_data if "pll_original" in key]
@@ -190,8 +191,9 @@ def test_attributes_that_only_look_like_a_metrics_are_left_alone(make_nlp, unreg
     assert doc[0]._.pll_whole_word == "mine"
     assert (scores(doc, "pll_original") == alone).all() and doc._.pll_original_pieces > 0
     own = ["word_l2r", "sentence_l2r"]
-    assert list(to_dataframe(doc).columns) == ["doc", "token", "text", "pieces", *own]
-    assert list(to_dataframe(doc, attr="pll_original")["pll_original"]) == list(alone)
+    columns = ["doc", "token", "text", "pieces", *(f"pll_{name}" for name in own), "surprisal"]
+    assert list(to_dataframe(doc).columns) == columns
+    assert list(to_dataframe(doc, attr="pll_original")["pll_original_word_l2r"]) == list(alone)
     html = render(doc, jupyter=False)
     assert all(f">{name}<" in html for name in own) and ">original<" not in html and ">whole_word<" not in html
     with pytest.raises(ValueError, match="no scores under 'original'. Set `metrics` to some of these: word_l2r, sent"):

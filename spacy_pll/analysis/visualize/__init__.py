@@ -1,6 +1,6 @@
 """Scored docs to look at: HTML for notebooks and browsers, figures for papers.
 
-Scores are natural logarithms throughout; surprisal, -log2 of the probability, is in bits.
+Scores are natural logarithms throughout.
 
 `style.css` has the colours and the layout of scored text; `page.html`, `page_frame.css` and `page.js` make whole pages.
 `agreement` and `margins` are the pages and tables of `pll agree`.

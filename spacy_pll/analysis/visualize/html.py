@@ -12,7 +12,7 @@ from spacy import displacy
 from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
 
-from ...attributes.names import Names, select_columns
+from ...attributes.names import Names, select_metrics
 from ...attributes.registration import find_names
 from ...attributes.values import exp_or_inf, table_value
 from .expected import expected_html, expected_text, has_expected
@@ -23,7 +23,7 @@ from .text import (
     count_pieces,
     format_difference,
     format_number,
-    in_nats_and_bits,
+    in_nats,
     opposite_runs,
     text_direction,
     visible_text,
@@ -44,7 +44,7 @@ class View(NamedTuple):
 
     def shows_expected(self, attribute: str) -> bool:
         """Whether the tokens of a row do so: only those of the primary metric, whose expectations they are."""
-        return self.expected and attribute in (self.names.score, next(iter(self.names.columns.values())))
+        return self.expected and attribute in (self.names.score, next(iter(self.names.metrics.values())))
 
 
 def render(
@@ -75,7 +75,7 @@ def render(
     """
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = find_names(docs, attr)
-    view = View(names, select_columns(names, metrics), vmin, any(has_expected(doc, names) for doc in docs))
+    view = View(names, select_metrics(names, metrics), vmin, any(has_expected(doc, names) for doc in docs))
     html = "".join(page_parts(docs, view)) if page else _fragment((_doc_html(doc, view) for doc in docs), view)
     return _display(html, jupyter)
 
@@ -97,7 +97,7 @@ def render_continuations(
     ranked = sorted(continuations, key=lambda continuation: -continuation.probability)
     names = find_names([continuation.span.doc for continuation in ranked], attr)
     expected = any(has_expected(continuation.span, names) for continuation in ranked)
-    view = View(names, select_columns(names), vmin, expected)
+    view = View(names, select_metrics(names), vmin, expected)
     articles = (_continuation_html(continuation, view, number) for number, continuation in enumerate(ranked, 1))
     return _display(_framed("Candidates in context", articles, view, page), jupyter)
 
@@ -178,10 +178,10 @@ def _display(html: str, jupyter: bool | None) -> str | None:
 def _legend(view: View) -> str:
     """The colours, each with the score at which it begins."""
     steps = "".join(
-        f'<span class="s{i}" title="{in_nats_and_bits(start)}, and below">{format_number(start, "g")}</span>'
+        f'<span class="s{i}" title="{in_nats(start)}, and below">{format_number(start, "g")}</span>'
         for i, start in enumerate(step_starts(view.vmin))
     )
-    more = "; point at a word, or press Tab, for what the model expected" if view.expected else "; hover for bits"
+    more = "; point at a word, or press Tab, for what the model expected" if view.expected else ""
     return (
         f'<div class="legend"><span>Score in nats (natural log), likely to unlikely{more}</span>'
         f'<span class="scale">{steps}</span></div>\n'
@@ -263,7 +263,7 @@ def _sum_html(heading: str, score: float | None, n_pieces: int, number: int | No
     metric = f'<span class="metric">{position}{escape(heading)}</span>'
     if score is None:
         return f'<div class="sum">{metric}<small>not scored</small></div>'
-    tip, mean = f"{in_nats_and_bits(score)}, {count_pieces(n_pieces)}", ""
+    tip, mean = f"{in_nats(score)}, {count_pieces(n_pieces)}", ""
     if n_pieces:
         mean = f"<small>{format_number(score / n_pieces)} per piece</small>"
         tip += f"\npseudo-perplexity {exp_or_inf(-score / n_pieces):,.4g}"
@@ -318,7 +318,7 @@ def _token_html(token: Token, name: str, pieces: list[Piece], view: View) -> str
         return _token_without_score(text, "not scored")
     if not n:
         return _token_without_score(text, count_pieces(0))
-    shown_score, piece_tips = in_nats_and_bits(score), [_piece_tip(piece, name) for piece in pieces]
+    shown_score, piece_tips = in_nats(score), [_piece_tip(piece, name) for piece in pieces]
     tip = "\n".join([f"{text}  {shown_score}", *piece_tips])
     expected = expected_text(token, view.names) if view.shows_expected(name) else ""
     about, opens, below = f'title="{escape(tip)}"', "", ""
@@ -349,7 +349,7 @@ def _pieces_html(pieces: list[Piece], name: str, view: View, with_tips: bool) ->
 
 
 def _piece_tip(piece: Piece, name: str) -> str:
-    tip = f"{visible_text(piece.text)}  {in_nats_and_bits(piece.scores[name])}"
+    tip = f"{visible_text(piece.text)}  {in_nats(piece.scores[name])}"
     # Not every piece shows its characters: byte-level vocabularies encode non-ASCII letters, and [UNK] hides them.
     return tip if piece.source in piece.text or not piece.source else f"{tip} for {visible_text(piece.source)}"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from spacy.tokens import Doc, Span
 
-from ...attributes.names import Names, select_columns
+from ...attributes.names import Names, select_metrics
 from ...attributes.registration import find_names
 from ...requirements import install_command
 from .pieces import get_pieces
@@ -43,7 +43,7 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     except ImportError:
         raise ImportError(f"Plots need matplotlib. Install it with: {install_command('plot')}") from None
     names = find_names([doc], attr)
-    columns = select_columns(names, metrics)
+    columns = select_metrics(names, metrics)
     labels, lines, unit = _points(doc, names, columns)
     if not any(math.isfinite(value) for line in lines.values() for value in line):
         raise ValueError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")

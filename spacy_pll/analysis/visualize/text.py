@@ -1,6 +1,5 @@
 """Text and numbers as they are shown: visible white space, minus signs, units, writing direction."""
 
-import math
 import unicodedata
 from collections.abc import Iterator, Sequence
 
@@ -25,9 +24,9 @@ def format_difference(value: float) -> str:
     return format_number(round(value, 2), "+.2f")
 
 
-def in_nats_and_bits(score: float) -> str:
-    """A score, in nats, and its surprisal, in bits."""
-    return f"{format_number(score)} nats, surprisal {format_number(-score / math.log(2))} bits"
+def in_nats(score: float) -> str:
+    """A score with its unit."""
+    return f"{format_number(score)} nats"
 
 
 def count_pieces(n: int) -> str:

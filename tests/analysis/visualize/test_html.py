@@ -1,5 +1,4 @@
 import builtins
-import math
 import re
 import subprocess
 import sys
@@ -69,7 +68,7 @@ def test_a_row_a_metric_and_the_numbers_on_hover(doc):
     assert len(tokens) == len(METRICS) * len(doc)
     for element, (metric, token) in zip(tokens, [(metric, token) for metric in METRICS for token in doc]):
         score = token._.get(f"pll_{metric}")
-        line = f"{token.text}  {shown(score)} nats, surprisal {shown(-score / math.log(2))} bits"
+        line = f"{token.text}  {shown(score)} nats"
         assert element.attributes["title"].splitlines()[0] == line
         assert element.attributes["data-v"] == shown(score)
         assert element.text.startswith(token.text)
@@ -97,14 +96,14 @@ def test_pieces_stand_under_split_words_in_their_own_colour(doc):
 def test_hovering_tells_what_a_piece_stands_for_that_does_not_show_it(doc):
     assert doc._.pll_data["pieces"][-2] == "[UNK]"
     lines = Markup(render(doc)).all("t")[len(doc) - 2].attributes["title"].splitlines()
-    assert lines[0].startswith("zyx  ") and lines[1].startswith("[UNK]  ") and lines[1].endswith(" bits for zyx")
+    assert lines[0].startswith("zyx  ") and lines[1].startswith("[UNK]  ") and lines[1].endswith(" nats for zyx")
 
 
 def test_without_their_record_the_number_of_pieces_is_shown(make_nlp):
     doc = make_nlp("bert")("The hooligans lost a souvenir.")
     markup = Markup(render(doc))
     assert [e.text for e in markup.all("p")] == [f"{token._.pll_pieces} pieces" for token in split_words(doc)]
-    assert [e.text for e in markup.all("metric")] == ["pll"]
+    assert [e.text for e in markup.all("metric")] == ["word_l2r"]
 
 
 def test_pieces_stay_with_their_tokens_when_tokens_are_merged(nlp):
@@ -160,7 +159,7 @@ def test_what_was_not_scored_has_no_colour_and_empty_docs_say_so(make_nlp):
     coloured = ["data-v" in e.attributes for e in markup.all("t")]
     assert coloured == [False, True, False, False, False, False, False]
     assert [e.attributes["title"] for e in markup.all("t")][2] == "not scored"
-    assert [e.text for e in markup.all("sum")][1:] == ["pllnot scored"] * 2
+    assert [e.text for e in markup.all("sum")][1:] == ["word_l2rnot scored"] * 2
     assert markup.all("none")[0].text == "(empty text)"
     assert [e.attributes["data-scores"] for e in markup.all("doc")] == [repr(doc._.pll), "", ""]
     assert Markup(render([])).all("doc") == []
@@ -206,7 +205,7 @@ def test_docs_from_a_file_where_no_pipeline_was_made(make_nlp, unregistered):
 def test_scores_of_a_model_that_finds_a_text_impossible(make_nlp):
     doc = make_nlp("bert")("The traveler")
     for token in doc:
-        token._.pll = -5000.0
+        token._.pll_word_l2r = -5000.0
     title = Markup(render(doc)).all("sum")[0].attributes["title"]
     assert "pseudo-perplexity inf" in title
 
@@ -271,7 +270,7 @@ def test_a_page_is_written_while_its_docs_are_scored(doc):
 
     names = find_names([doc])
     shown = 0
-    for part in page_parts(docs(), View(names, names.columns, VMIN), "<b>Title</b>", 'about "<i>"'):
+    for part in page_parts(docs(), View(names, names.metrics, VMIN), "<b>Title</b>", 'about "<i>"'):
         shown += "<article" in part
         assert len(scored) in (shown, shown + 1)
         assert "<b>Title" not in part and "<i>" not in part

@@ -47,7 +47,7 @@ def test_over_the_tokens_where_there_is_no_record(make_nlp):
     assert [label.get_text() for label in axes.get_xticklabels()] == [token.text for token in tokens]
     drawn = axes.lines[0].get_ydata()
     assert [None if math.isnan(value) else value for value in drawn] == [token._.pll for token in tokens]
-    assert f"pll: {shown(doc._.pll)} " in axes.get_legend().get_texts()[0].get_text()
+    assert f"word_l2r: {shown(doc._.pll)} " in axes.get_legend().get_texts()[0].get_text()
     assert "token" in axes.get_ylabel()
     figure.canvas.draw()  # a pair of dollar signs would be an unfinished formula
 

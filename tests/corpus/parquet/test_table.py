@@ -49,7 +49,8 @@ def scored():
     for text, scores in [("A cat", [-1, -2]), ("A dog", [-4, -2]), ("", [])]:
         doc = nlp.make_doc(text)
         for token, score in zip(doc, scores):
-            token._.pll, token._.pll_pieces = float(score), 1
+            token._.pll = token._.pll_word_l2r = float(score)
+            token._.pll_pieces = 1
         doc._.pll_data = {"pieces": text.split(), "token": list(range(len(doc)))}
         docs.append(doc)
 
@@ -73,13 +74,13 @@ def test_other_columns_keep_their_types_and_values(scored):
     source.seek(0)
     fields = [record.fields for record in read_records(source, "in.parquet", "text", typed=True)]
     after = whole_file(ParquetTable(TextRows("text", NAMES), before.schema), scored(fields)).read()
-    assert after.schema.names == ["text", *TYPES, "pll", "pll_pieces", "pppl"]
+    assert after.schema.names == ["text", *TYPES, "pll_word_l2r", "pll_pieces", "pppl"]
     for name in TYPES:
         assert after.schema.field(name).type == before.schema.field(name).type, name
         # NaN does not equal NaN, except in Arrow's own comparison of text
         assert after[name].combine_chunks().to_string() == before[name].combine_chunks().to_string(), name
-    assert after["pll"].to_pylist() == [-3.0, -6.0, None] and after["pll_pieces"].to_pylist() == [2, 2, None]
-    added = {"pll": pa.float64(), "pll_pieces": pa.int64(), "pppl": pa.float64()}
+    assert after["pll_word_l2r"].to_pylist() == [-3.0, -6.0, None] and after["pll_pieces"].to_pylist() == [2, 2, None]
+    added = {"pll_word_l2r": pa.float64(), "pll_pieces": pa.int64(), "pppl": pa.float64()}
     assert {name: after.schema.field(name).type for name in added} == added
 
 
@@ -87,10 +88,10 @@ def test_a_row_per_token_repeats_the_columns_of_its_text(scored):
     schema = pa.schema({"text": pa.large_string(), "n": pa.int8(), "l": pa.list_(pa.string())})
     texts = scored([{"n": pa.scalar(1, pa.int8()), "l": ["x"]}, {"l": None}, {"n": 3}])
     rows = whole_file(ParquetTable(TokenRows("text", NAMES), schema), texts).read()
-    assert rows.schema.names == ["doc", "token", "text", "n", "l", "pll", "surprisal", "pieces"]
+    assert rows.schema.names == ["doc", "token", "text", "n", "l", "pieces", "pll_word_l2r", "surprisal"]
     assert rows.schema.field("text").type == pa.large_string()
     assert rows.schema.field("pieces").type == pa.list_(pa.string())
-    assert [tuple(row.values())[:6] for row in rows.to_pylist()] == [
+    assert [(*list(row.values())[:5], row["pll_word_l2r"]) for row in rows.to_pylist()] == [
         (0, 0, "A", 1, ["x"], -1.0),
         (0, 1, "cat", 1, ["x"], -2.0),
         (1, 0, "A", None, None, -4.0),
@@ -106,7 +107,7 @@ def test_columns_without_a_score_have_their_type(scored):
     for rows in (TextRows, TokenRows):
         output = ParquetTable(rows("text", NAMES), schema)
         for file in (whole_file(output, [text]), whole_file(output, [])):
-            assert file.schema_arrow.field("pll").type == pa.float64()
+            assert file.schema_arrow.field("pll_word_l2r").type == pa.float64()
     assert whole_file(ParquetTable(TextRows("text", NAMES), schema), []).read().num_rows == 0
 
 
