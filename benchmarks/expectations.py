@@ -34,7 +34,7 @@ def main():
     scorers = {name: get_scorer(nlp) for name, nlp in pipelines.items()}
     for scorer in scorers.values():
         scorer.model = scorers["neither"].model
-    docs = list(pipelines["neither"].tokenizer.pipe(blimp_sentences(args.data, args.sentences)))
+    docs = [pipelines["neither"].make_doc(text) for text in blimp_sentences(args.data, args.sentences)]
     parts = [docs[i : i + PART] for i in range(0, len(docs), PART)]
     seconds = {name: np.zeros((args.rounds, len(parts))) for name in variants}
     for scorer in scorers.values():  # warms up

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import torch
 from models import TOKENIZERS, save_random
@@ -47,7 +48,9 @@ def with_spacy_pll(folder: str, text: str, args: argparse.Namespace) -> tuple[fl
     scorer = get_scorer(nlp)
     nlp("The first text allocates what later texts use again.")
     before = start_counting()
-    passes, run = [], scorer.model.loaded.forward.run
+    model: Any = scorer.model
+    forward = model.load().forward
+    passes, run = [], forward.run
 
     def counted(ids, lengths):
         if len(passes) == args.passes:
@@ -55,7 +58,7 @@ def with_spacy_pll(folder: str, text: str, args: argparse.Namespace) -> tuple[fl
         passes.append(ids.numel())
         return run(ids, lengths)
 
-    scorer.model.loaded.forward.run = counted
+    forward.run = counted
     try:
         nlp(text)
     except Enough:
@@ -77,9 +80,9 @@ def peak_above(function: Callable[[], object], device: str) -> float:
         function()
         return (torch.cuda.max_memory_allocated() - before) / 2**20
     ctypes.CDLL("libc.so.6").malloc_trim(0)  # returns freed memory to the system: reusing it would not count
-    before = start_counting()
+    at_start = start_counting()
     function()
-    return status("VmHWM") - before
+    return status("VmHWM") - at_start
 
 
 def main():

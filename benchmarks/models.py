@@ -2,11 +2,12 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, RobertaConfig, RobertaForMaskedLM
 
-SIZES = {
+SIZES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "bert-base": (BertForMaskedLM, BertConfig, {}),
     "roberta-large": (
         RobertaForMaskedLM,

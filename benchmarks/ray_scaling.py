@@ -14,6 +14,7 @@ import time
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import ray.data
 import torch
@@ -43,6 +44,7 @@ def run(texts: list[str], workers: int, model: str | None, kill: bool = False) -
         dataset = ray.data.from_items([{"id": number, "text": text} for number, text in enumerate(texts)])
         make = partial(make_known, folder, model)
         scored = annotate(dataset, make, workers=workers, batch_size=BATCH, ordered=True)
+        rows: Any  # a pyarrow.Table
         for rows in scored.iter_batches(batch_size=None, batch_format="pyarrow"):
             blocks.append((time.perf_counter(), rows))
             if kill and sum(len(rows) for _, rows in blocks) > len(texts) / 3:

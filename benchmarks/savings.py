@@ -10,6 +10,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -61,13 +62,14 @@ def main():
         nlp = make_pipeline(PipelineSettings(folder if args.bert_base else None))
     scorer = get_scorer(nlp)
     texts = blimp_sentences(args.data, args.sentences)
-    docs = list(nlp.tokenizer.pipe(texts))
-    run = scorer.model.loaded.forward
+    docs = [nlp.make_doc(text) for text in texts]
+    model: Any = scorer.model
+    run = model.load().forward
 
     def score():
         list(scorer.pipe(docs, batch_size=len(docs)))
 
-    variants = {
+    variants: dict[str, list[Any]] = {
         "with all optimisations": [],
         "the last feed-forward at every position": [narrowed(run, "before_head")],
         "head and last feed-forward at every position": [narrowed(run, None)],

@@ -21,8 +21,10 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import spacy
@@ -41,7 +43,7 @@ from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.memory import free_bytes
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -57,16 +59,16 @@ def load(folder: Path, metrics: list[str], precision: str | None = None) -> Lang
 
 def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     """A function that runs the forward passes of some texts, and the number of pieces in them without padding."""
-    model = nlp.get_pipe("pll").model
-    forward = Forward(model.load().checkpoint.transformer)
+    loaded: Any = get_scorer(nlp).model.load()
+    forward = Forward(loaded.checkpoint.transformer)
     forward.narrowing = "before_head"
     contexts = []
-    for doc in nlp.tokenizer.pipe(texts):
-        pieces = get_wordpieces(doc[:], model.load().tokenizer, "tokenizer")
-        contexts += get_contexts([doc[:]], [pieces], None, model.load().max_length)[0]
+    for doc in map(nlp.make_doc, texts):
+        pieces = get_wordpieces(doc[:], loaded.tokenizer, "tokenizer")
+        contexts += get_contexts([doc[:]], [pieces], None, loaded.max_length)[0]
     passes = []
-    for plan in make_plans(contexts, [get_metric("word_l2r")], model.load().mask_id):
-        for batch in plan.batches(*model.load().rows):
+    for plan in make_plans(contexts, [get_metric("word_l2r")], loaded.mask_id):
+        for batch in plan.batches(*loaded.rows):
             passes.append(forward.upload(batch.ids, batch.lengths, batch.row, batch.position, batch.target))
 
     @torch.inference_mode()
@@ -138,11 +140,8 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     batch = None
     # minicons reads a text in one pass and keeps all its float32 logits, twice while it normalises them.
     longest = max(doc._.pll_pieces for doc in nlp.pipe(texts))
-    needed = 8 * longest**2 * nlp.get_pipe("pll").model.load().tokenizer.get_vocab_size()
-    if (
-        needed < (free_bytes(torch.device(device)) or math.inf)
-        and longest < nlp.get_pipe("pll").model.load().max_length
-    ):
+    needed = 8 * longest**2 * get_scorer(nlp).model.load().tokenizer.get_vocab_size()
+    if needed < (free_bytes(torch.device(device)) or math.inf) and longest < get_scorer(nlp).model.load().max_length:
         contestants["minicons"], batch = make_minicons(folder, texts, device)
     some = texts[: max(1, len(texts) // 10)]
     for warm in (nlp, three, rounded):
@@ -153,15 +152,16 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     for _ in range(rounds):
         for contestant, run in contestants.items():
             times[contestant].append(seconds(run))
-    scorer = nlp.get_pipe("pll")
+    scorer = get_scorer(nlp)
     scorer.predictor.counts.clear()
     exact = [doc._.pll for doc in nlp.pipe(texts)]
     counts = dict(scorer.predictor.counts)
     rough = [doc._.pll for doc in rounded.pipe(texts)]
     with FlopCounterMode(display=False) as flops:
         bare()
-    width = scorer.model.load().checkpoint.transformer.config.hidden_size
-    rates = {how: product_rate(scorer.model.loaded.forward.device, width, how == "oneDNN") for how in products(device)}
+    loaded: Any = scorer.model.load()
+    width = loaded.checkpoint.transformer.config.hidden_size
+    rates = {how: product_rate(loaded.forward.device, width, how == "oneDNN") for how in products(device)}
     operations = flops.get_total_flops()
     medians = {contestant: statistics.median(values) for contestant, values in times.items()}
     return {
@@ -187,7 +187,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
 
 def count_rows(nlp: Language, texts: list[str]) -> int:
     """The number of rows in the forward passes."""
-    counts = nlp.get_pipe("pll").predictor.counts
+    counts = get_scorer(nlp).predictor.counts
     counts.clear()
     list(nlp.pipe(texts))
     return counts["rows"]
@@ -273,10 +273,10 @@ def main():
         for name, folder in models.items():
             tokenizer = AutoTokenizer.from_pretrained(folder).backend_tokenizer
             tokenizer.no_truncation()  # or paragraphs would be counted as 256 pieces at most
-            texts = {
+            texts: dict[str, Callable[[], list[str]]] = {
                 "BLiMP": lambda: blimp_sentences(args.data, args.sentences),
                 "Brown": lambda: brown_sentences(args.data, args.sentences // 2),
-                "paragraphs": lambda tokenizer=tokenizer: brown_paragraphs(args.data, args.paragraphs, tokenizer),
+                "paragraphs": partial(brown_paragraphs, args.data, args.paragraphs, tokenizer),
             }
             for kind in args.kinds:
                 results.append(measure(name, folder, kind, texts[kind](), args.rounds, device))

@@ -61,6 +61,7 @@ def measure(arguments: list[str], search_path: str) -> tuple[float, float]:
         stderr=subprocess.PIPE,
         text=True,
     )
+    assert process.stderr
     errors = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - begin
@@ -90,8 +91,8 @@ def main():
                     runs[case].append(measured)
     print("| command | spacy-pll | seconds: median (range) | MB at the peak: median |")
     print("| --- | --- | ---: | ---: |")
-    for (name, label, _), measured in runs.items():
-        seconds, megabytes = zip(*measured)
+    for (name, label, _), results in runs.items():
+        seconds, megabytes = zip(*results)
         spread = f"{statistics.median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
         print(f"| `{name}` | {label} | {spread} | {statistics.median(megabytes):.0f} |")
 

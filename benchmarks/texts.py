@@ -11,8 +11,8 @@ from pathlib import Path
 
 from spacy_pll.evaluation.minimal_pairs import first_pairs, read_pairs
 
-sys.path.append(str(Path(__file__).parents[1]))  # of the project's scripts
-from scripts.paper import published_texts  # noqa: E402
+sys.path.append(str(Path(__file__).parents[1] / "scripts"))
+from paper import published_texts  # noqa: E402
 
 VARIABLE = "SPACY_PLL_DATA"
 PARADIGMS = 67

@@ -26,10 +26,9 @@ from paper.published_texts import brown_paragraphs, read_brown, read_eventsadapt
 from scipy.stats import bootstrap
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import registry
 
 from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
-from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, some_orders
+from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
@@ -101,7 +100,7 @@ def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
 
 def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | None) -> int:
     """The number of pieces in all forward passes that a metric needs."""
-    plans = make_plans(contexts, [registry.pll_metrics.get(metric)], mask_id, spacing)
+    plans = make_plans(contexts, [pll_metrics.get(metric)], mask_id, spacing)
     return sum(plan.n_ids for plan in plans)
 
 
@@ -148,7 +147,7 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
     exact_blimp, blimp_time, blimp_ids = timed(exact_nlp, sentences)
     n_pieces = len(exact_units["piece"]) / len(paragraphs)
     accuracy = pair_outcomes(exact_blimp).mean()
-    agreement = [
+    agreement: list[dict] = [
         {
             "mask_spacing": "exact",
             **{f"r by {unit}": "1" for unit in exact_units},
@@ -158,7 +157,7 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
             "CPU time": f"{exact_time:.0f} s",
         }
     ]
-    blimp = [
+    blimp: list[dict] = [
         {
             "mask_spacing": "exact",
             "r by sentence": "1",
@@ -311,11 +310,12 @@ def order_tables(args: argparse.Namespace, n_draws: int = 20, n_words: int = 12)
         rows_of[f"single_{seed}"] = lambda k, seed=seed: single(seed, k)
         rows_of[f"pairs_{seed}"] = lambda k, seed=seed: pairs(seed, k)
     for name, function in rows_of.items():
-        registry.pll_metrics.register(name, func=lambda word, function=function: in_each_word(word, function))
+        pll_metrics.register(name, func=lambda word, function=function: in_each_word(word, function))
     nlp = spacy.blank("en")
     architecture = {"@architectures": "spacy-pll.MaskedLM.v1", "name": args.model}
     settings = {"metrics": list(rows_of), "targets": "word", "words": "whitespace", "attr": "orders"}
-    model = nlp.add_pipe("pll", config={"model": architecture, **settings}).model
+    nlp.add_pipe("pll", config={"model": architecture, **settings})
+    model = get_scorer(nlp).model
     nlp.initialize()
     long_words = {word.lower() for file in read_brown(args.brown) for sentence in file for word in sentence}
     by_length = defaultdict(set)

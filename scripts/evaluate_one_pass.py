@@ -14,6 +14,7 @@ import argparse
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import spacy
@@ -46,7 +47,7 @@ from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 
 EXACT = "exact"
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     EXACT: {},
     **{f"`mask_margin = {margin}`": {"mask_margin": margin} for margin in (0, 1, 2, 4)},
     "`mask_spacing = 16`": {"mask_spacing": 16},

@@ -123,7 +123,8 @@ def table_of(scored: Scored, seed: int) -> list[dict[str, str]]:
     """A row for each figure, with 95 % percentile bootstrap intervals over the sentences."""
     n = int(scored.sentence.max()) + 1
     draws = np.random.default_rng(seed).integers(0, n, (N_RESAMPLES, n))
-    pooled, mean = {}, {}
+    pooled: dict[str, list[float]] = {}
+    mean: dict[str, list[float]] = {}
     for name, values in scored.figures.items():
         order = np.argsort(values)
         ordered, replaced, sentence = values[order], scored.replaced[order], scored.sentence[order]
@@ -136,9 +137,9 @@ def table_of(scored: Scored, seed: int) -> list[dict[str, str]]:
     rows = []
     for name in scored.figures:
         row = {"figure": name}
-        for heading, areas in (("in its sentence", mean), ("in all sentences", pooled)):
-            change = [one - other for one, other in zip(areas[name], areas["score"], strict=True)]
-            row[heading] = f"{areas[name][0]:.3f} {interval(areas[name][1:], 3)}"
+        for heading, found in (("in its sentence", mean), ("in all sentences", pooled)):
+            change = [one - other for one, other in zip(found[name], found["score"], strict=True)]
+            row[heading] = f"{found[name][0]:.3f} {interval(found[name][1:], 3)}"
             same = name == "score"
             row[f"{heading}, minus score"] = "" if same else f"{change[0]:+.3f} {interval(change[1:], 3, '+')}"
         rows.append(row)

@@ -14,6 +14,7 @@ Prints each survivor as a diff, and how many were killed. `--every N` tries ever
 import argparse
 import ast
 import difflib
+import importlib.abc
 import importlib.util
 import os
 import resource
@@ -87,7 +88,7 @@ def mutants(source: str) -> list[str]:
     return list(found.values())
 
 
-class _Instead:
+class _Instead(importlib.abc.Loader):
     """Imports one module from the source given."""
 
     def __init__(self, module: str, path: Path, source: str):
@@ -163,7 +164,7 @@ def main():
 
     for name in [name for name in sys.modules if name.split(".")[0] in ("spacy_pll", "tests")]:
         del sys.modules[name]
-    del spacy.util.registry.pll_metrics
+    delattr(spacy.util.registry, "pll_metrics")
     for key in [key for key in catalogue.REGISTRY if key[:2] == ("spacy", "pll_metrics")]:
         del catalogue.REGISTRY[key]
     total, n_survivors = 0, 0

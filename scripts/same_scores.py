@@ -37,7 +37,7 @@ def score(texts: list[str], config: dict) -> tuple[np.ndarray, str]:
 
 
 def snapshot(texts: list[str]) -> dict[str, np.ndarray]:
-    settings = {words: {"metrics": METRICS, "words": words} for words in WORDS}
+    settings: dict[str, dict] = {words: {"metrics": METRICS, "words": words} for words in WORDS}
     settings["mask_spacing 16"] = {"metrics": ["word_l2r"], "mask_spacing": 16}
     found = {}
     for name, config in settings.items():
@@ -70,7 +70,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     found = snapshot([line for line in options.texts.read_text(encoding="utf8").splitlines() if line.strip()])
-    np.savez(options.output, **found)
+    np.savez(options.output, **found)  # type: ignore[arg-type]  # numpy takes none of these for an option
     if options.against:
         with np.load(options.against) as before:
             lines = differences(dict(before), found)

@@ -84,7 +84,7 @@ def command_options() -> str:
 
     from spacy_pll.cli import app
 
-    commands = typer.main.get_command(app).commands
+    commands = typer.main.get_group(app).commands
     return "\n\n".join(
         options(command.make_context(name, [], resilient_parsing=True)) for name, command in commands.items()
     )

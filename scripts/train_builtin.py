@@ -152,7 +152,7 @@ def build_model(tokenizer, args) -> ModernBertForMaskedLM | LlamaForCausalLM:
     if args.objective == "causal":
         return build_causal_model(tokenizer, args)
     ids = {f"{name}_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep")}
-    config = ModernBertConfig(
+    config = ModernBertConfig(  # type: ignore[call-arg]  # more options than its annotations have
         vocab_size=len(tokenizer),
         hidden_size=args.width,
         intermediate_size=args.mlp,
@@ -176,7 +176,7 @@ def build_model(tokenizer, args) -> ModernBertForMaskedLM | LlamaForCausalLM:
 
 def build_causal_model(tokenizer, args) -> LlamaForCausalLM:
     return LlamaForCausalLM(
-        LlamaConfig(
+        LlamaConfig(  # type: ignore[call-arg]  # as above
             vocab_size=len(tokenizer),
             hidden_size=args.width,
             intermediate_size=args.mlp,

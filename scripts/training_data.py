@@ -88,7 +88,7 @@ def prepare(corpus: Path, output: Path, vocab_size: int) -> tuple[PreTrainedToke
             arrays[part] = np.concatenate(rows)
             arrays[part + "_offsets"] = np.cumsum([0] + [len(row) for row in rows])
         tokenizer.save_pretrained(output / "tokenizer")
-        np.savez(pieces_path, **arrays)
+        np.savez(pieces_path, **arrays)  # type: ignore[arg-type]  # numpy takes none of these for an option
     tokenizer = PreTrainedTokenizerFast.from_pretrained(output / "tokenizer")
     data = np.load(pieces_path)
     return tokenizer, (data["train"], data["train_offsets"]), (data["held_out"], data["held_out_offsets"])

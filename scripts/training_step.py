@@ -90,7 +90,7 @@ class Gradients:
         for loss, n_targets, gradients in self.pool.map(self._part, parts):
             total, count = total + loss, count + n_targets
             sums = [one.add_(other) for one, other in zip(sums, gradients)] if sums else gradients
-        for parameter, gradient in zip(self.parameters, sums):
+        for parameter, gradient in zip(self.parameters, sums or ()):
             parameter.grad = gradient.div_(max(1, count))
         return total / max(1, count)
 

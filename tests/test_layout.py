@@ -35,8 +35,8 @@ ORDER = [
 # The entry points, and the name under which people import pictures: nothing below imports them.
 TOP = ["__init__", "__main__", "visualize"]
 MAX_LINES = 450
-# What scripts/ may use of the command line: how it shows errors, and the commands, whose help is on the site.
-FOR_SCRIPTS = ("spacy_pll.cli.errors.", "spacy_pll.cli.app.")
+# What scripts/ may use of the command line: the commands, whose help is on the site.
+FOR_SCRIPTS = "spacy_pll.cli.app."
 OUTSIDE = "../" + "shared"
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from spacy.tokens import DocBin
 
-from spacy_pll.cli.errors import shown_errors
 from spacy_pll.corpus.readers import read_records
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
+from .errors import shown_errors
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, split_list
 from .scores import Model, identify
@@ -24,7 +24,7 @@ from .scores import Model, identify
 def annotate(path: Path, target: Path, nlp) -> int:
     """Score the texts of a file. RETURNS: How many there are, without empty lines."""
     kept = DocBin(attrs=["ORTH"], store_user_data=True)
-    texts = (record.text for record in read_records(str(path)))
+    texts = (str(record.text) for record in read_records(str(path)))
     n = 0
     for doc in nlp.pipe((text for text in texts if text.strip()), batch_size=128):
         kept.add(doc)

@@ -6,10 +6,10 @@ python -m scripts.paper.blimp
 import argparse
 from pathlib import Path
 
-from spacy_pll.cli.errors import shown_errors
 from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, outcomes
 
 from .data import BLIMP, PHENOMENA, read_blimp
+from .errors import shown_errors
 from .names import METRIC_COLOURS, METRIC_TITLES, published, score_name
 from .output import analysis
 from .published_texts import BLIMP_PATH

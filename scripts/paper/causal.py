@@ -6,10 +6,9 @@ python -m scripts.paper.causal
 import argparse
 from pathlib import Path
 
-from spacy_pll.cli.errors import shown_errors
-
-from ..markdown_tables import replace_tables
+from ..markdown_tables import replace_tables  # type: ignore[import-not-found]  # to mypy, `paper` has no parent
 from .correlation import SHOWN, as_text, pearson
+from .errors import shown_errors
 from .names import DATASET_TITLES, METRIC_COLOURS, METRIC_TITLES, file_name, score_name
 from .output import analysis
 from .scores import Model, Scores

@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from spacy_pll.cli.errors import shown_errors
 from spacy_pll.corpus.readers import InputError, read_csv_rows
 from spacy_pll.requirements import install_command
 
 from .correlation import SHOWN, as_text, pearson
 from .data import CONTEXTS
+from .errors import shown_errors
 from .names import METRIC_COLOURS, METRIC_TITLES, file_name, pieces_name, score_name
 from .output import analysis
 from .scores import WORDS, Model, Scores
@@ -93,7 +93,7 @@ def rows(model: Model, context: str, words: list[dict]) -> list[dict]:
     whole, split = ([word for word in words if (word["pieces"] > 1) == several] for several in (False, True))
     out = []
     for metric in model.metrics:
-        row = {"model": model.title, "context": context, "metric": METRIC_TITLES[metric]}
+        row: dict = {"model": model.title, "context": context, "metric": METRIC_TITLES[metric]}
         row.update(pearson([w["log_frequency"] for w in words], [w[metric] for w in words]))
         for name, part in (("one_piece", whole), ("several_pieces", split)):
             found = pearson([w["log_frequency"] for w in part], [w[metric] for w in part])

@@ -8,9 +8,8 @@ import math
 import statistics
 from pathlib import Path
 
-from spacy_pll.cli.errors import shown_errors
-
 from .data import EXAMPLE_SENTENCES, EXAMPLES
+from .errors import shown_errors
 from .names import DATASET_TITLES, METRIC_COLOURS, METRIC_TITLES, file_name, score_name
 from .output import analysis
 from .scores import Model, Scores

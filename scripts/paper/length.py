@@ -6,9 +6,8 @@ python -m scripts.paper.length
 import argparse
 from pathlib import Path
 
-from spacy_pll.cli.errors import shown_errors
-
 from .correlation import SHOWN, as_text, pearson
+from .errors import shown_errors
 from .names import DATASET_TITLES, METRIC_COLOURS, METRIC_TITLES, file_name, pieces_name, score_name
 from .output import analysis
 from .scores import Model, Scores

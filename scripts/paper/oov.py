@@ -7,9 +7,8 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from spacy_pll.cli.errors import shown_errors
-
 from .data import lower_case_words, read_dataset
+from .errors import shown_errors
 from .names import BUILTIN, DATASET_TITLES, model_title, split_list
 from .output import analysis
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from spacy_pll.requirements import install_command
 
@@ -23,7 +24,7 @@ class Output:
 
     def __init__(self, folder: Path, title: str, about: str):
         self.folder = folder
-        self.contents = {"title": title, "about": about, "items": []}
+        self.contents: dict[str, Any] = {"title": title, "about": about, "items": []}
 
     def table(self, name: str, rows: list[dict], caption: str, show: dict[str, str] | None = None):
         """Write rows as NAME.csv and NAME.json.

@@ -23,7 +23,6 @@ from urllib.request import Request, urlopen
 import numpy as np
 from spacy.language import Language
 
-from spacy_pll.cli.errors import fail, shown_errors
 from spacy_pll.corpus.readers import InputError
 from spacy_pll.evaluation.minimal_pairs import Pair, group_by_paradigm
 from spacy_pll.evaluation.scoring import score_distinct
@@ -34,6 +33,7 @@ from spacy_pll.scoring.windows import Context
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from .data import read_blimp
+from .errors import fail, shown_errors
 from .names import MASKED_METRICS, split_list
 from .published_texts import BLIMP_PATH
 

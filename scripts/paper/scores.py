@@ -26,10 +26,10 @@ from spacy.vocab import Vocab
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
-from spacy_pll.cli.errors import shown_errors
 from spacy_pll.pipelines import describe_model
 
 from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset
+from .errors import shown_errors
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, METRICS, file_name, model_title, split_list
 from .published_texts import BLIMP_PATH
@@ -67,7 +67,7 @@ class Model(NamedTuple):
         """The `model` block of the component's settings."""
         name, _, revision = self.name.partition("@")
         if self.kind == "causal":
-            config = {"@architectures": "spacy-pll.CausalLM.v1", "name": name, "leading_space": leading_space}
+            config: dict = {"@architectures": "spacy-pll.CausalLM.v1", "name": name, "leading_space": leading_space}
         else:
             config = {"@architectures": "spacy-pll.MaskedLM.v1", "name": None if name == BUILTIN else name}
         return {**config, "revision": revision or "main"}
