@@ -53,7 +53,9 @@ def score(nlp: Language, texts: list[tuple[str, str]]) -> list[Span]:
     targets = vary_scorer(nlp, targets="sentence", keep_pieces=True)
     docs = [nlp.make_doc(f"{context} {sentence}".strip()) for context, sentence in texts]
     for doc, (_, sentence) in zip(docs, texts, strict=True):
-        doc.spans["sentence"] = [doc.char_span(len(doc.text) - len(sentence), len(doc.text), alignment_mode="expand")]
+        span = doc.char_span(len(doc.text) - len(sentence), len(doc.text), alignment_mode="expand")
+        assert span is not None
+        doc.spans["sentence"] = [span]
     return [doc.spans["sentence"][0] for doc in targets.pipe(docs, batch_size=64)]
 
 
@@ -110,7 +112,7 @@ def main():
     spacy.prefer_gpu()
     nlp = make_pipeline(PipelineSettings(args.model, METRICS, keep_pieces=True))
     unigrams = load_unigrams(nlp, args.unigrams)
-    columns = {}  # heading -> judgments, values by metric and normalisation, statistic
+    columns: dict[str, tuple[np.ndarray, dict, Statistic]] = {}  # judgments, values by metric and normalisation
     for heading, name in COLA.items():
         sentences, judged = read_cola(args.folder / name)
         columns[heading] = judged, values_of(score(nlp, [("", text) for text in sentences]), unigrams), area
@@ -128,8 +130,8 @@ def main():
                     differences[name][heading] = difference
         tables[metric] = list(rows.values())
         tables[f"{metric}, minus raw"] = list(differences.values())
-    for name, rows in tables.items():
-        print_table(name, rows)
+    for name, table in tables.items():
+        print_table(name, table)
     print(f"\nSentences: {', '.join(f'{heading} {len(judged)}' for heading, (judged, *_) in columns.items())}")
     if args.output:
         args.output.write_text(json.dumps(tables, indent=2, ensure_ascii=False) + "\n", encoding="utf8")

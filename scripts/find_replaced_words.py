@@ -114,7 +114,7 @@ def areas_in_sentences(values: np.ndarray, scored: Scored) -> np.ndarray:
     return won / np.bincount(scored.sentence[other], minlength=len(replaced))
 
 
-def interval(samples: list[float], digits: int, sign: str = "") -> str:
+def interval(samples: Sequence[float] | np.ndarray, digits: int, sign: str = "") -> str:
     low, high = np.percentile(samples, [2.5, 97.5])
     return f"[{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]"
 
