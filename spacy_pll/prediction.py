@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from spacy.tokens import Doc, Span
@@ -18,7 +18,7 @@ from .scoring.plan import Batch, Plan
 from .scoring.plans import make_plans
 from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
-from .scoring.wordpieces import Wordpieces, get_wordpieces
+from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
 from .settings import ScoringSettings
 from .user_warnings import warn_user
 
@@ -100,26 +100,34 @@ class Predictor:
         """Score docs without changing them."""
         return self.gather(self.submit(docs))
 
-    def predict_tokens(self, docs: list[Doc], targets: Sequence[BoolArray]) -> list[DocScores]:
-        """Score some tokens of docs, each doc read as one context, whatever `get_spans` and `targets` say.
+    def predict_spans(self, spans: Sequence[Span], units: Sequence[list[Span]]) -> list[DocScores]:
+        """Score one span of each doc, each doc read as one context, whatever `get_spans`, `targets` and `units` say.
 
-        targets (Sequence[bool array, shape (tokens,)]): For each doc, the tokens to score.
+        units (Sequence[list[Span]]): For each doc, the spans that are read as one word.
         """
-        return self.gather(self._submit_spans(docs, [[doc[:]] for doc in docs], targets))
+        docs = [span.doc for span in spans]
+        return self.gather(self._submit_spans(docs, [[doc[:]] for doc in docs], [[span] for span in spans], units))
 
     def submit(self, docs: list[Doc]) -> PendingBatch:
         """Plan the forward passes and start them. A GPU may still be working on them when this returns."""
-        return self._submit_spans(docs, self._spans_of(docs), [self._targets_of(doc) for doc in docs])
+        targets, units = ([self._named_spans(doc, name) for doc in docs] for name in ("targets", "units"))
+        return self._submit_spans(docs, self._spans_of(docs), targets, units)
 
     def _submit_spans(
-        self, docs: list[Doc], spans_of: list[list[Span]], targets_of: Sequence[BoolArray | None]
+        self,
+        docs: list[Doc],
+        spans_of: list[list[Span]],
+        targets_of: Sequence[list[Span] | None],
+        units_of: Sequence[list[Span] | None],
     ) -> PendingBatch:
-        """The same, with each doc read in the given spans. Of its tokens the targets are scored, or all."""
+        """The same, with each doc read in the given spans. Of its tokens those in the targets are scored, or all."""
         loaded, lookahead = self.prepare(), self.model.serve(self.settings.metrics)
         pending = []
-        for doc, spans, targets in zip(docs, spans_of, targets_of, strict=True):
-            wordpieces = [get_wordpieces(span, loaded.tokenizer, self.settings.words) for span in spans]
-            contexts, scored = get_contexts(spans, wordpieces, targets, loaded.max_length, lookahead)
+        for doc, spans, targets, named in zip(docs, spans_of, targets_of, units_of, strict=True):
+            units = merge_spans(named or [])
+            wordpieces = [get_wordpieces(span, loaded.tokenizer, self.settings.words, units) for span in spans]
+            wanted = None if targets is None else tokens_in(targets, len(doc))
+            contexts, scored = get_contexts(spans, wordpieces, wanted, loaded.max_length, lookahead, units)
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
             pending.append(PendingDoc(doc, wordpieces, scored, contexts))
@@ -148,21 +156,19 @@ class Predictor:
             )
         return spans
 
-    def _targets_of(self, doc: Doc) -> BoolArray | None:
-        """The tokens that the setting `targets` names. bool, shape (tokens,); None: all."""
-        key = self.settings.targets
+    def _named_spans(self, doc: Doc, setting: Literal["targets", "units"]) -> list[Span] | None:
+        """The spans of a doc that a setting names; None if the setting is null."""
+        key = getattr(self.settings, setting)
         if key is None:
             return None
-        targets = np.zeros(len(doc), dtype=bool)
         if key not in doc.spans:
+            effect = "nothing in it is scored" if setting == "targets" else "it is scored by words"
             warn_user(
-                f"A doc has no spans under `targets`, doc.spans[{key!r}], so nothing in it is scored. "
+                f"A doc has no spans under `{setting}`, doc.spans[{key!r}], so {effect}. "
                 f"It has spans under these keys: {list(doc.spans)}."
             )
-            return targets
-        for span in doc.spans[key]:
-            targets[span.start : span.end] = True
-        return targets
+            return []
+        return list(doc.spans[key])
 
     def _warn_of_language(self, docs: list[Doc]) -> None:
         """Warn where the model was trained on other languages than the docs' one."""
@@ -274,6 +280,14 @@ class Predictor:
             "scores": {metric: row.tolist() for metric, row in zip(self.settings.metrics, pieces.scores)},
             **more,
         }
+
+
+def tokens_in(spans: list[Span], n: int) -> BoolArray:
+    """Which of the n tokens of a doc lie in some of its spans. bool, shape (n,)."""
+    inside = np.zeros(n, dtype=bool)
+    for span in spans:
+        inside[span.start : span.end] = True
+    return inside
 
 
 def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[Alternative]]:

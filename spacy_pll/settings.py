@@ -15,6 +15,7 @@ class ScoringSettings:
     metrics (Sequence[str]): Names in `registry.pll_metrics`; the first is the primary one.
     words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
     targets (Optional[str]): Key into `doc.spans`: score only the tokens in those spans.
+    units (Optional[str]): Key into `doc.spans`: read each of those spans as one word. Spans that overlap are one.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
     max_batch_tokens (Optional[int]): Wordpieces in one forward pass, padding included. None: what suits the device.
     mask_spacing (Optional[int]): Mask several words of a context in the same forward pass if their masked pieces are at
@@ -34,6 +35,7 @@ class ScoringSettings:
     metrics: Sequence[str] = ("word_l2r",)
     words: Words = "spacy"
     targets: str | None = None
+    units: str | None = None
     keep_pieces: bool = False
     max_batch_tokens: int | None = None
     mask_spacing: int | None = None
@@ -80,4 +82,4 @@ class ScoringSettings:
     @property
     def record(self) -> dict[str, Any]:
         """What the scores of a metric depend on, besides the model and the text."""
-        return {"words": self.words, "mask_spacing": self.mask_spacing, "mask_margin": self.mask_margin}
+        return {name: getattr(self, name) for name in ("words", "units", "mask_spacing", "mask_margin")}

@@ -98,11 +98,17 @@ def is_masked(metric, i, target, word):
     }[metric]
 
 
-def read(doc, tokenizer, words):
+def read(doc, tokenizer, words, spans=()):
+    """spans: The words that reach into one of these are one word."""
     encoding = tokenizer.backend_tokenizer.encode(doc[:].text)
     kept = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
     tokens = piece_tokens(doc, [encoding.offsets[i] for i in kept])
-    return list(encoding.ids), kept, word_of_pieces(doc, encoding, words), tokens
+    word = word_of_pieces(doc, encoding, words)
+    for span in spans:
+        offsets = [encoding.offsets[i] for i in kept]
+        reached = [w for w, (start, end) in zip(word, offsets) if start < span.end_char and end > span.start_char]
+        word = [reached[0] if reached[0] <= w <= reached[-1] else w for w in word]
+    return list(encoding.ids), kept, word, tokens
 
 
 def log_probabilities(transformer, tokenizer, ids, positions):
@@ -152,9 +158,9 @@ def predict(transformer, ids):
     return transformer(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
 
 
-def score(doc, transformer, tokenizer, metric, words):
+def score(doc, transformer, tokenizer, metric, words, spans=()):
     """The score of each piece and the token that each belongs to."""
-    ids, kept, word, tokens = read(doc, tokenizer, words)
+    ids, kept, word, tokens = read(doc, tokenizer, words, spans)
     out = []
     for target in range(len(kept)):
         masked = {kept[i] for i in range(len(kept)) if is_masked(metric, i, target, word)}

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
@@ -40,8 +39,8 @@ def score_continuations(
 ) -> list[Continuation]:
     """Score candidates that stand between a prefix and a suffix, for cloze tests and multiple choice.
 
-    The whole text is one context, whatever `get_spans` says, and only the candidate is scored, as
-    with `targets`. The model sees everything that the metric does not mask. A left-to-right
+    The whole text is one context, whatever `get_spans` says. Only the candidate is scored, as with `targets`, and all
+    its words are one unit, as with `units`. The model sees everything that the metric does not mask. A left-to-right
     model sees only what stands before each piece, so a suffix changes nothing.
 
     nlp (Language): A pipeline with a `pll` component. Its tokenizer makes the docs; its other components do not run.
@@ -59,14 +58,11 @@ def score_continuations(
         raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
     spans = [candidate_span(nlp, prefix, candidate, suffix, separator) for candidate in candidates]
     tokenizer = scorer.model.load().tokenizer
-    targets = []
     for span in spans:
         pieces = get_wordpieces(span.doc[:], tokenizer, scorer.settings.words)
         check_apart(span, pieces, tokenizer.id_to_token)
-        targets.append(np.isin(np.arange(len(span.doc)), np.arange(span.start, span.end)))
-    docs = [span.doc for span in spans]
-    results = scorer.predictor.predict_tokens(docs, targets)
-    scorer.set_annotations(docs, results)
+    results = scorer.predictor.predict_spans(spans, units=[[span] for span in spans])
+    scorer.set_annotations([span.doc for span in spans], results)
     totals = [float(result.scores[0].sum()) for result in results]
     return [
         Continuation(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
@@ -94,7 +93,7 @@ def pmi(
     nlp: Language, spans: Iterable[Span], *, metric: str | None = None, component: str | None = None
 ) -> list[float | None]:
     """How much the context raises the scores of spans: the score in the doc minus the score of the span alone. The
-    pointwise mutual information, for a score that is a log-probability.
+    pointwise mutual information, for a score that is a log-probability. The setting `units` counts in both.
 
     nlp (Language): A pipeline with a `pll` component. It scores the spans alone; other components do not run.
     spans (Iterable[Span]): Of docs that the pipeline scored.
@@ -110,8 +109,13 @@ def pmi(
     row = metrics.index(metric) if metric else 0
     attribute = scorer.names.metrics[metrics[row]]
     in_context = [table_value(span, attribute, scorer.names) for span in spans]
-    docs = [span.as_doc() for span in spans]
-    alone = scorer.predictor.predict_tokens(docs, [np.ones(len(doc), dtype=bool) for doc in docs])
+    copies = [span.as_doc()[:] for span in spans]
+    units = [
+        [copy[max(0, unit.start - span.start) : unit.end - span.start]
+         for unit in span.doc.spans.get(scorer.settings.units, []) if unit.start < span.end and span.start < unit.end]
+        for span, copy in zip(spans, copies)
+    ]  # fmt: skip
+    alone = scorer.predictor.predict_spans(copies, units)
     return [
         score - float(of_span.scores[row].sum()) if score is not None and of_span.pieces.any() else None
         for score, of_span in zip(in_context, alone, strict=True)

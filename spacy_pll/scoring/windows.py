@@ -1,5 +1,6 @@
 """From wordpieces to contexts: windows that fit the model, and which window scores which token."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,7 @@ def get_contexts(
     targets: BoolArray | None,
     max_length: int,
     lookahead: int | None = None,
+    units: Sequence[tuple[int, int]] = (),
 ) -> tuple[list[Context], BoolArray]:
     """Cut the spans of one doc into contexts so that every token is scored once.
 
@@ -46,13 +48,14 @@ def get_contexts(
     A tie goes to the earlier span.
     Tokens that share a piece in some span ("ca" and "n't" share "can") are scored in the same
     span, if there is one that holds them all. Otherwise a character of theirs could be scored
-    twice, or never.
+    twice, or never. So are the tokens of a unit.
 
     spans (list[Span]): The spans of one doc.
     wordpieces (list[Wordpieces]): The pieces of each span.
     targets (Optional[bool array, shape (tokens of the doc,)]): The tokens to score; None: all.
     max_length (int): The most ids that the model reads at once, special tokens included.
     lookahead (Optional[int]): How many of the pieces that follow a piece its score depends on; None: all of them.
+    units (Sequence[tuple[int, int]]): The units that the pieces were joined to.
     RETURNS: The contexts, and the tokens that are scored, bool, shape (tokens of the doc,).
     """
     if not spans:
@@ -65,7 +68,7 @@ def get_contexts(
         return [_context(wordpieces[0], wordpieces[0].word, here, 0, 0, len(here))] if here.any() else [], scored
     best = np.full(len(doc), -1, dtype=np.int64)
     owner = np.full(len(doc), -1, dtype=np.int64)
-    group = _tokens_sharing_pieces(wordpieces, doc)
+    group = _tokens_together(wordpieces, doc, units)
     group_sizes = np.bincount(group)
     cuts = [_cut(span, pieces, max_length, lookahead) for span, pieces in zip(spans, wordpieces)]
     for i, (span, pieces, cut) in enumerate(zip(spans, wordpieces, cuts)):
@@ -81,6 +84,12 @@ def get_contexts(
     scored = owner >= 0
     if targets is not None:
         scored &= targets
+    for begin, end in units:
+        if scored[begin:end].any() and (owner[begin:end] != owner[begin]).any():
+            warn_user(
+                f"The unit at token {begin}, {doc[begin:end].text[:50]!r}, is not read in one context: no span of "
+                "`get_spans` holds it. It is scored in parts, each as if it were a unit."
+            )
     contexts = []
     for i, (pieces, cut) in enumerate(zip(wordpieces, cuts)):
         if cut is None:
@@ -184,12 +193,16 @@ def choose_windows(word: IntArray, bounds: IntArray, lookahead: int | None = Non
     return np.repeat(window, ends - starts), np.repeat(margin, ends - starts)
 
 
-def _tokens_sharing_pieces(wordpieces: list[Wordpieces], doc: Doc) -> IntArray:
-    """Number the tokens so that tokens which share a piece in some span have one number; shape (tokens of the doc,)."""
+def _tokens_together(wordpieces: list[Wordpieces], doc: Doc, units: Sequence[tuple[int, int]]) -> IntArray:
+    """Number the tokens so that tokens of one unit, or which share a piece in some span, have one number.
+
+    RETURNS (int array, shape (tokens of the doc,)): Non-decreasing.
+    """
     starts = np.array([token.idx for token in doc], dtype=np.int64)
     first = np.concatenate([pieces.token for pieces in wordpieces])
     last = np.maximum(segment_of(np.concatenate([pieces.end for pieces in wordpieces]) - 1, starts), first)
-    return connected_runs(first, last, len(doc))
+    begins, ends = np.array(units, dtype=np.int64).reshape(-1, 2).T
+    return connected_runs(np.append(first, begins), np.append(last, ends - 1), len(doc))
 
 
 def _minimum_by(number: IntArray, value: IntArray) -> IntArray:
@@ -210,6 +223,6 @@ def _warn_long_word(span: Span, pieces: Wordpieces, size: int) -> None:
     unit = np.bincount(pieces.word).argmax()
     token = span.doc[int(pieces.token[np.searchsorted(pieces.word, unit)])]
     warn_user(
-        f"The word at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once ({size}). "
-        f"It is scored in parts of at most {size} pieces, each as if it were a word."
+        f"The word or unit at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once "
+        f"({size}). It is scored in parts of at most {size} pieces, each as if it were a word."
     )

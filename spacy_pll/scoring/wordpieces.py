@@ -5,6 +5,7 @@ The positions of special tokens come from the encoding, never from ids: a text t
 "[MASK]" is scored as text.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -40,7 +41,9 @@ class Wordpieces:
         return len(self.ids)
 
 
-def get_wordpieces(span: Span, tokenizer: "Tokenizer", words: Words) -> Wordpieces:
+def get_wordpieces(
+    span: Span, tokenizer: "Tokenizer", words: Words, units: Sequence[tuple[int, int]] = ()
+) -> Wordpieces:
     """Tokenize a span's text as one sequence and align the pieces with the doc's tokens.
 
     A piece belongs to the token that holds its first character that is not white space.
@@ -51,6 +54,8 @@ def get_wordpieces(span: Span, tokenizer: "Tokenizer", words: Words) -> Wordpiec
     tokenizer (tokenizers.Tokenizer): The backend of a fast tokenizer, with truncation off.
     words (str): What counts as a word: "spacy" (spaCy's tokens; tokens that share a piece
         are one word), "tokenizer" (the tokenizer's pre-tokens) or "whitespace".
+    units (Sequence[tuple[int, int]]): What `merge_spans` returns: the words that these tokens of the doc reach into
+        are one word.
     RAISES (ValueError): The tokenizer puts special tokens between the pieces.
     """
     text = span.text
@@ -78,6 +83,9 @@ def get_wordpieces(span: Span, tokenizer: "Tokenizer", words: Words) -> Wordpiec
         word = joined_units(start, end, anchor, white_space_runs(text))
     else:
         word = joined_units(start, end, anchor, token_starts)
+    if units:
+        reach = np.where(end > start, segment_of(end - 1, token_starts), token)
+        word = join_words(word, token, reach, np.array(units) - span.start)
     return Wordpieces(
         ids[first:last],
         start + span.start_char,
@@ -166,6 +174,29 @@ def connected_runs(first: IntArray, last: IntArray, n: int) -> IntArray:
     np.add.at(reach, last, -1)
     # reach.cumsum()[s] > 0: some piece reaches from segment s into segment s + 1.
     return np.append(0, np.cumsum(reach.cumsum()[: n - 1] == 0))
+
+
+def merge_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
+    """Where some spans of a doc begin and end, in tokens, in order. Spans that overlap are one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted((span.start, span.end) for span in spans if len(span)):
+        if merged and start < merged[-1][1]:
+            start, end = merged[-1][0], max(end, merged.pop()[1])
+        merged.append((start, end))
+    return merged
+
+
+def join_words(word: IntArray, first: IntArray, last: IntArray, units: IntArray) -> IntArray:
+    """Number the words again, with the words that have a piece in the same unit as one word.
+
+    word (int array, shape (pieces,)): The word of each piece, non-decreasing.
+    first, last (int arrays, shape (pieces,)): The first and the last token that each piece reaches.
+    units (int array, shape (units, 2)): The token with which each begins, and the one before which it ends.
+    """
+    first_piece = np.searchsorted(np.maximum.accumulate(last), units[:, 0])
+    last_piece = np.searchsorted(first, units[:, 1]) - 1
+    here = first_piece <= last_piece  # not white space alone, or outside of what is read
+    return connected_runs(word[first_piece[here]], word[last_piece[here]], int(word[-1]) + 1)[word]
 
 
 def pretoken_units(word_ids: list[int | None]) -> IntArray:

@@ -79,6 +79,18 @@ def test_a_text_and_itself(nlp):
     assert compare(nlp, SENTENCES[0], SENTENCES[1]).difference == -compare(nlp, SENTENCES[1], SENTENCES[0]).difference
 
 
+def test_docs_with_units_are_compared_by_units(make_nlp):
+    nlp = make_nlp(units="phrases")
+    a, b = (nlp.make_doc(text) for text in ("The traveler lost it", "The traveler lost the old souvenir"))
+    a.spans["phrases"], b.spans["phrases"] = [a[3:4]], [b[3:6]]
+    merged = b.copy()
+    with merged.retokenize() as retokenizer:
+        retokenizer.merge(merged[3:6])
+    found = compare(nlp, a, b)
+    assert (found.segments[-1].a.text, found.segments[-1].b.text) == ("it", "the old souvenir")
+    assert found.difference == pytest.approx(make_nlp()(merged)._.pll - make_nlp()(a.text)._.pll, abs=1e-5)
+
+
 def test_scores_that_are_not_there(nlp, make_nlp):
     with pytest.raises(ValueError, match="no scores under 'whole_word'. Set `metrics` to some of these: word_l2r, ori"):
         compare(nlp, "The cat", "A cat", "whole_word")

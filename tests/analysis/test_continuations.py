@@ -33,7 +33,7 @@ def test_scores_are_those_of_brute_force(make_nlp, architecture, tokenizer, metr
     for one in found:
         doc = one.span.doc
         assert doc.text == f"{PREFIX} {one.text.lstrip()}{SUFFIX}"
-        values, tokens = reference.score(doc, *parts(nlp), metric, "spacy")
+        values, tokens = reference.score(doc, *parts(nlp), metric, "spacy", [one.span])
         expected = np.bincount(tokens, weights=values, minlength=len(doc))[one.span.start : one.span.end]
         assert one.token_scores == pytest.approx(expected, abs=1e-5)
         assert one.pieces == sum(one.span.start <= token < one.span.end for token in tokens)
@@ -46,7 +46,7 @@ def test_scores_are_those_of_targets(make_nlp, model_folder, setting):
     if "metrics" in setting:
         model = {"@architectures": "spacy-pll.CausalLM.v1", "name": causal_folder(model_folder)}
         setting = {**setting, "model": model}
-    nlp = make_nlp(targets="candidate", **setting)
+    nlp = make_nlp(targets="candidate", units="candidate", **setting)
     found = score_continuations(nlp, PREFIX, CANDIDATES, SUFFIX)
     docs = [nlp.make_doc(one.span.doc.text) for one in found]
     for one, doc in zip(found, docs):

@@ -121,3 +121,11 @@ def test_pmi_is_the_score_in_context_minus_the_score_alone(make_nlp):
     assert pmi(nlp, [nlp("a \n b")[1:2]]) == [None]
     with pytest.raises(ValueError, match="no scores under 'whole_word'"):
         pmi(nlp, [doc[3:5]], metric="whole_word")
+
+
+def test_pmi_of_what_is_read_as_one_word(make_nlp):
+    """What of a unit lies in the span is a unit when the span is read alone."""
+    nlp = make_nlp(units="units")
+    doc, alone = nlp.make_doc("The traveler lost the souvenir ."), nlp.make_doc("lost the souvenir")
+    doc.spans["units"], alone.spans["units"] = [doc[1:3], doc[3:5], doc[5:6]], [alone[0:1], alone[1:3]]
+    assert pmi(nlp, [nlp(doc)[2:5]]) == pytest.approx([doc[2:5]._.pll - nlp(alone)._.pll], abs=1e-5)

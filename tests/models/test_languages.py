@@ -142,7 +142,7 @@ def test_every_piece_is_scored_once_and_nothing_is_said_of_length(name, max_leng
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # A script without spaces gives tokens of many pieces: what is split is named, and that is all.
-            warnings.filterwarnings("ignore", "The word at token .* has more pieces than the model reads at once")
+            warnings.filterwarnings("ignore", "The word or unit at token .* has more pieces than the model reads")
             scored = list(scorer.pipe(doc.copy() for doc in docs))
     finally:
         logging.getLogger("transformers").removeHandler(handler)

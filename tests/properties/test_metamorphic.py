@@ -151,7 +151,7 @@ def test_a_metric_that_never_shows_what_follows_has_the_windows_with_the_most_be
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_token_longer_than_the_window_is_scored_piece_by_piece(windowed, metric):
     text = "The " + "re" * 45 + " travels."
-    with pytest.warns(UserWarning, match="word at token 1, 'rerere.*more pieces than .* at once \\(18\\)"):
+    with pytest.warns(UserWarning, match="word or unit at token 1, 'rerere.*more pieces than .* at once \\(18\\)"):
         doc = windowed(text)
     model = windowed.get_pipe("pll").model
     data = doc._.pll_data

@@ -8,7 +8,9 @@ from hypothesis import given
 from spacy_pll.scoring.wordpieces import (
     WORDS,
     get_wordpieces,
+    join_words,
     joined_units,
+    merge_spans,
     pretoken_units,
     trim,
 )
@@ -116,6 +118,25 @@ def test_segments_that_share_a_piece_are_joined():
     starts = np.array([0, 2, 4, 6])
     offsets = np.array([[0, 1], [1, 5], [5, 6], [6, 8]])
     assert partition(joined_units(offsets[:, 0], offsets[:, 1], offsets[:, 0], starts)) == [0, 0, 0, 1]
+
+
+def test_words_that_a_unit_reaches_into_are_joined():
+    """The second piece reaches into token 2, which has no piece of its own, and no piece lies in token 4."""
+    word, first, last = np.array([0, 1, 2, 3]), np.array([0, 1, 3, 5]), np.array([0, 2, 3, 5])
+    for bounds, expected in [
+        ([(2, 4)], [0, 1, 1, 2]),
+        ([(1, 3)], [0, 1, 2, 3]),
+        ([(0, 2), (3, 6)], [0, 0, 1, 1]),
+        ([(0, 2), (2, 4)], [0, 0, 0, 1]),  # they share a piece
+        ([(4, 5), (-3, 1), (6, 9)], [0, 1, 2, 3]),  # nothing to read, or not here
+    ]:
+        assert partition(join_words(word, first, last, np.array(bounds))) == expected
+
+
+def test_spans_that_overlap_are_one_unit():
+    doc = nlp.make_doc("They live in Los Angeles  and New York")
+    bounds = [(7, 9), (3, 6), (5, 7), (5, 5), (0, 2), (2, 3)]  # two of them share only the white space
+    assert merge_spans([doc[start:end] for start, end in bounds]) == [(0, 2), (2, 3), (3, 7), (7, 9)]
 
 
 def test_special_tokens_between_the_pieces_are_refused():
