@@ -19,16 +19,15 @@ import spacy
 from find_replaced_words import N_RESAMPLES, interval, pooled_area
 from markdown_tables import print_table, replace_tables
 from spacy.language import Language
-from spacy.tokens import Span
 
 from spacy_pll.analysis.normalised import METHODS, normalise
 from spacy_pll.analysis.unigrams import Unigrams, load_unigrams
-from spacy_pll.pipelines import PipelineSettings, make_pipeline, vary_scorer
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 METRICS = ["word_l2r", "original"]
 RAW = "raw"
 COLA = {"CoLA in-domain": "cola_in_domain_dev.tsv", "CoLA out-of-domain": "cola_out_of_domain_dev.tsv"}
-RATINGS = {"ratings, alone": "context-none-ratings.csv", "ratings, in context": "context-real-ratings.csv"}
+RATINGS = {"ratings": "context-none-ratings.csv"}
 # A statistic of judgments and values, in which each sentence counts as often as its weight says.
 Statistic = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 
@@ -40,32 +39,21 @@ def read_cola(path: Path) -> tuple[list[str], np.ndarray]:
     return [row[3] for row in rows], np.array([row[1] == "1" for row in rows])
 
 
-def read_ratings(path: Path) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Contexts with their sentences, and the mean ratings of these, from 1 to 4."""
+def read_ratings(path: Path) -> tuple[list[str], np.ndarray]:
+    """Sentences, and their mean ratings, from 1 to 4."""
     with path.open(newline="", encoding="utf8") as file:
         rows = list(csv.DictReader(file))
-    texts = [(" ".join(row["context"].split()), row["sentence"].strip()) for row in rows]
-    return texts, np.array([float(row["mean-ratings"]) for row in rows])
+    return [row["sentence"] for row in rows], np.array([float(row["mean-ratings"]) for row in rows])
 
 
-def score(nlp: Language, texts: list[tuple[str, str]]) -> list[Span]:
-    """The sentences, scored in their contexts."""
-    targets = vary_scorer(nlp, targets="sentence", keep_pieces=True)
-    docs = [nlp.make_doc(f"{context} {sentence}".strip()) for context, sentence in texts]
-    for doc, (_, sentence) in zip(docs, texts, strict=True):
-        span = doc.char_span(len(doc.text) - len(sentence), len(doc.text), alignment_mode="expand")
-        assert span is not None
-        doc.spans["sentence"] = [span]
-    return [doc.spans["sentence"][0] for doc in targets.pipe(docs, batch_size=64)]
-
-
-def values_of(spans: list[Span], unigrams: Unigrams) -> dict[str, dict[str, np.ndarray]]:
+def score(nlp: Language, sentences: list[str], unigrams: Unigrams) -> dict[str, dict[str, np.ndarray]]:
     """The scores of sentences, by metric and by normalisation."""
+    docs = list(nlp.pipe(sentences, batch_size=256))
     return {
         metric: {
-            RAW: np.array([span._.get(f"pll_{metric}") for span in spans]),
+            RAW: np.array([doc._.get(f"pll_{metric}") for doc in docs]),
             **{
-                method: np.array([normalise(span, method, unigrams, metric=metric) for span in spans])
+                method: np.array([normalise(doc, method, unigrams, metric=metric) for doc in docs])
                 for method in METHODS
             },
         }
@@ -115,10 +103,10 @@ def main():
     columns: dict[str, tuple[np.ndarray, dict, Statistic]] = {}  # judgments, values by metric and normalisation
     for heading, name in COLA.items():
         sentences, judged = read_cola(args.folder / name)
-        columns[heading] = judged, values_of(score(nlp, [("", text) for text in sentences]), unigrams), area
+        columns[heading] = judged, score(nlp, sentences, unigrams), area
     for heading, name in RATINGS.items():
-        texts, judged = read_ratings(args.folder / name)
-        columns[heading] = judged, values_of(score(nlp, texts), unigrams), correlation
+        sentences, judged = read_ratings(args.folder / name)
+        columns[heading] = judged, score(nlp, sentences, unigrams), correlation
     tables = {}
     for metric in METRICS:
         rows = {name: {"score": name} for name in (RAW, *METHODS)}
@@ -129,9 +117,9 @@ def main():
                 if difference:
                     differences[name][heading] = difference
         tables[metric] = list(rows.values())
-        tables[f"{metric}, minus raw"] = list(differences.values())
-    for name, table in tables.items():
-        print_table(name, table)
+        tables[f"minus raw by {metric}"] = list(differences.values())
+    for name, rows in tables.items():
+        print_table(name, rows)
     print(f"\nSentences: {', '.join(f'{heading} {len(judged)}' for heading, (judged, *_) in columns.items())}")
     if args.output:
         args.output.write_text(json.dumps(tables, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
