@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from . import visualize
-from .analysis.comparison import compare
+from .analysis.comparison import compare, compare_pairs
 from .analysis.continuations import score_continuations
 from .analysis.dataframe import to_dataframe
 from .analysis.normalised import normalise, pmi
@@ -23,6 +23,7 @@ __all__ = [
     "agree",
     "compare",
     "compare_margins",
+    "compare_pairs",
     "load_unigrams",
     "make_pipeline",
     "normalise",

@@ -17,7 +17,8 @@ def load_model(folder):
     """The transformer and the tokenizer in a folder, by transformers alone."""
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    return AutoModelForMaskedLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    # transformers 5 computes in the dtype of the file, which may be float16
+    return AutoModelForMaskedLM.from_pretrained(folder).float().eval(), AutoTokenizer.from_pretrained(folder)
 
 
 def first_from(visible, start):

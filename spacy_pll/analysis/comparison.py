@@ -1,14 +1,17 @@
 """Where the difference between the scores of two versions of a text comes from."""
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
+from spacy.util import minibatch
 
 from ..attributes.names import Names, select_metrics
+from ..attributes.records import piece_columns
 from ..attributes.registration import find_names
 
 
@@ -44,6 +47,29 @@ class Comparison:
             return math.inf if has_score[1] else -math.inf
         return math.fsum(segment.difference for segment in self.segments)
 
+    def shared_scores(self, metric: str | None = None, *, pieces: bool = False) -> tuple[float, float]:
+        """The scores, in `a` and in `b`, of what both have: of the unmodified part, given the modified one.
+
+        metric (Optional[str]): One of the component's metrics. None is the one that is compared.
+        pieces (bool): Whether difflib aligns wordpieces, which needs `keep_pieces`, and not tokens. With the metric
+            "original", this is the metric of CrowS-Pairs (Nangia et al. 2020).
+        RETURNS (tuple[float, float]): Natural log. Both are 0.0 if the versions have nothing in common.
+        RAISES (ValueError): There are no scores of that name, or no record of the wordpieces.
+        """
+        docs = self.a, self.b
+        names = find_names(docs, self.attr)
+        attribute = self.attribute if metric is None else select_metrics(names, [metric])[metric]
+        if not pieces:
+            scores = [[token._.get(attribute) or 0.0 for token in doc] for doc in docs]
+            return _sum_shared([[token.text for token in doc] for doc in docs], scores)
+        records = [doc._.get(names.data) for doc in docs]
+        if None in records:
+            raise ValueError("There is no record of the wordpieces. Score with the setting `keep_pieces`.")
+        # The ends (special tokens, which have no score) are aligned as well, as in the authors' code: difflib begins
+        # with the longest stretch of equal pieces, and they make one longer.
+        ids = [["begin", *record["ids"], "end"] for record in records]
+        return _sum_shared(ids, [[0.0, *piece_columns(record, names)[attribute], 0.0] for record in records])
+
 
 def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None, *, attr: str = "pll") -> Comparison:
     """Score two versions of a text and show where the difference comes from.
@@ -59,7 +85,36 @@ def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None
         comes last.
     RAISES (ValueError): The pipeline gives no scores of that name.
     """
-    doc_a, doc_b = nlp.pipe([a, b])
+    return next(compare_pairs(nlp, [(a, b)], metric, attr=attr))
+
+
+def compare_pairs(
+    nlp: Language,
+    pairs: Iterable[tuple[str | Doc, str | Doc]],
+    metric: str | None = None,
+    *,
+    attr: str = "pll",
+    batch_size: int = 500,
+) -> Iterator[Comparison]:
+    """The same for many pairs, at the speed of `nlp.pipe`.
+
+    batch_size (int): Pairs that are scored together.
+    YIELDS (Comparison): One per pair, in their order.
+    RAISES (ValueError): The pipeline gives no scores of that name, or leaves out texts that it cannot score.
+    """
+    for batch in minibatch(pairs, batch_size):
+        texts = [text for pair in batch for text in pair]
+        docs = list(nlp.pipe(texts, batch_size=len(texts)))
+        if len(docs) != len(texts):
+            raise ValueError(
+                f"The pipeline gave {len(docs)} docs for {len(texts)} texts, so they cannot be paired. "
+                "Its error handler ignores errors. To see them: `nlp.set_error_handler(spacy.util.raise_error)`."
+            )
+        for a, b in zip(docs[::2], docs[1::2]):
+            yield _compare_docs(a, b, metric, attr)
+
+
+def _compare_docs(doc_a: Doc, doc_b: Doc, metric: str | None, attr: str) -> Comparison:
     names = find_names([doc_a, doc_b], attr)
     attribute = names.score if metric is None else select_metrics(names, [metric])[metric]
     segments = []
@@ -77,3 +132,10 @@ def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None
 def _sum(span: Span, attribute: str) -> float:
     """The score of a span; 0.0 if none of its tokens is scored."""
     return math.fsum(token._.get(attribute) or 0.0 for token in span)
+
+
+def _sum_shared(items: Sequence[Sequence[int | str]], scores: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The sums of the scores of the items that difflib aligns as equal, in each of two versions."""
+    blocks = SequenceMatcher(None, items[0], items[1], autojunk=False).get_matching_blocks()
+    a = math.fsum(score for i, _, size in blocks for score in scores[0][i : i + size])
+    return a, math.fsum(score for _, i, size in blocks for score in scores[1][i : i + size])

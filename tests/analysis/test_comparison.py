@@ -1,13 +1,21 @@
 import math
+from difflib import SequenceMatcher
+from itertools import combinations, count, islice
 
 import pytest
+import spacy
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.util import ignore_error
 
-from spacy_pll import compare
+from spacy_pll import compare, compare_pairs
 from spacy_pll.analysis.visualize import render_comparison
+from spacy_pll.language_model import BUILTIN
 
 from ..conftest import SENTENCES, odd_text
+from ..reference import load_model
 
 
 @pytest.fixture
@@ -98,3 +106,102 @@ def test_scores_that_are_not_there(nlp, make_nlp):
         compare(nlp, "The cat", "A cat", attr="other")
     found = compare(make_nlp(attr="other"), "The cat", "A cat", attr="other")
     assert found.difference == pytest.approx(found.b._.other - found.a._.other)
+
+
+# In some, parts of the words that differ are the same wordpiece, or there are several ways to align them.
+TEMPLATES = [
+    ("The {} waited in the rain for the last bus.", "cats", "dogs", "umbrellas", "hooligans", "carnivore"),
+    ("My {} said that it was too late, and that the {} should sleep.", "uncle", "neighbours", "Norwegians"),
+    ("{}", "The traveler lost the souvenir.", "The travelers lost their souvenirs!", "Nobody slept.", "the the", "the"),
+    ("I {} it", "can't believe", "couldn't have believed", "will never, ever misunderstand"),
+    ("a b {} a b", "a", "b", "a b", "b a"),
+]
+VERSIONS = [
+    (template.replace("{}", a), template.replace("{}", b))
+    for template, *words in TEMPLATES
+    for a, b in combinations(words, 2)
+]
+
+
+def score_shared_pieces(a, b):
+    """The metric of CrowS-Pairs (Nangia et al. 2020, section 3) with transformers alone."""
+    model, tokenizer = load_model(BUILTIN)
+    ids = [tokenizer(text)["input_ids"] for text in (a, b)]
+    blocks = SequenceMatcher(None, *ids).get_matching_blocks()
+    sums = []
+    for side in (0, 1):
+        own = torch.tensor(ids[side])
+        places = [block[side] + i for block in blocks for i in range(block.size)]
+        assert {places[0], places[-1]} == {0, len(own) - 1}  # the special tokens, which are not scored
+        sums.append(0.0)
+        for place in places[1:-1]:
+            masked = own.clone()
+            masked[place] = tokenizer.mask_token_id
+            with torch.no_grad():
+                logits = model(masked[None]).logits[0, place]
+            sums[side] += logits.log_softmax(-1)[own[place]].item()
+    return tuple(sums)
+
+
+def test_the_metric_of_crows_pairs():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": ["word_l2r", "original"], "keep_pieces": True})
+    differs = 0
+    for pair, found in zip(VERSIONS, compare_pairs(nlp, VERSIONS), strict=True):
+        scores = found.shared_scores("original", pieces=True)
+        assert scores == pytest.approx(score_shared_pieces(*pair), abs=1e-4), pair
+        differs += scores != pytest.approx(found.shared_scores("original"), abs=1e-4)
+    assert differs  # from what the tokens give
+
+
+def test_the_scores_of_what_both_have(nlp):
+    for found in compare_pairs(nlp, VERSIONS, "original"):
+        same = [segment for segment in found.segments if segment.kind == "equal"]
+        for metric in (None, "original", "word_l2r"):
+            expected = [sum(getattr(s, side)._.get(f"pll_{metric or 'original'}") for s in same) for side in ("a", "b")]
+            assert found.shared_scores(metric) == pytest.approx(expected, abs=1e-5)
+    assert compare(nlp, "The cat", "A dog").shared_scores() == (0, 0)
+    assert compare(nlp, "", "A dog").shared_scores() == (0, 0)
+    with pytest.raises(ValueError, match="no scores under 'whole_word'"):
+        found.shared_scores("whole_word")
+    with pytest.raises(ValueError, match="no record of the wordpieces. Score with the setting `keep_pieces`"):
+        found.shared_scores(pieces=True)
+
+
+def test_nothing_is_shared_by_pieces(make_nlp):
+    nlp = make_nlp(keep_pieces=True)
+    assert compare(nlp, "", "A dog").shared_scores(pieces=True) == (0, 0)
+
+
+def test_pairs_are_compared_as_each_is(nlp):
+    doc = nlp.make_doc(SENTENCES[0])
+    pairs = [*VERSIONS[:5], (doc, SENTENCES[1]), (doc, doc), (SENTENCES[2], ""), *VERSIONS[:5]]
+    for pair, found in zip(pairs, compare_pairs(nlp, pairs, "original", batch_size=3), strict=True):
+        alone = compare(nlp, *pair, "original")
+        assert (found.a.text, found.b.text) == (alone.a.text, alone.b.text)
+        assert found.attribute == "pll_original"
+        assert found.difference == pytest.approx(alone.difference, abs=1e-4)
+    assert list(compare_pairs(nlp, [])) == []
+
+
+def test_pairs_are_read_as_they_are_needed(nlp):
+    endless = ((f"The cat {n}", f"The dog {n}") for n in count())
+    found = list(islice(compare_pairs(nlp, endless, batch_size=2), 3))
+    assert [comparison.b.text for comparison in found] == ["The dog 0", "The dog 1", "The dog 2"]
+    assert next(endless) == ("The cat 4", "The dog 4")
+
+
+@Language.component("fails_on_dogs")
+def fails_on_dogs(doc):
+    if doc.text == "dogs":
+        raise ValueError("no dogs")
+    return doc
+
+
+def test_texts_that_are_left_out_shift_no_pair(make_nlp):
+    nlp = make_nlp()
+    nlp.add_pipe("fails_on_dogs", first=True)
+    nlp.set_error_handler(ignore_error)
+    pairs = [("The cat", "dogs"), ("dogs", "A cat"), ("The cat", "A cat")]
+    with pytest.raises(ValueError, match="gave 4 docs for 6 texts, so they cannot be paired.*set_error_handler"):
+        next(compare_pairs(nlp, pairs))
