@@ -16,6 +16,7 @@ from models import add_size_option, save_random
 from texts import blimp_sentences, find_tokenizer, make_parser
 
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.prediction import Counts
 
 
 def main():
@@ -40,12 +41,12 @@ def main():
     for _ in range(args.rounds):  # in turns: a slow minute of the machine affects all sizes
         for size in args.sizes:
             scorer.predictor.settings = replace(scorer.settings, max_batch_tokens=size)
-            scorer.predictor.counts.clear()
+            scorer.predictor.counts = Counts()
             began = time.perf_counter()
             list(nlp.pipe(texts))
             seconds[size].append(time.perf_counter() - began)
     counts = scorer.predictor.counts
-    print(f"{len(texts)} sentences, {counts['targets']} targets, {counts['rows']} forward rows")
+    print(f"{len(texts)} sentences, {counts.targets} targets, {counts.rows} forward rows")
     print("| max_batch_tokens | sentences/s, median | slowest | fastest |\n| ---: | ---: | ---: | ---: |")
     for size, times in seconds.items():
         rates = sorted(len(texts) / t for t in times)

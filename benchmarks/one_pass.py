@@ -27,6 +27,7 @@ from transformers import AutoTokenizer
 
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.prediction import Counts
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 from markdown_tables import markdown_table, replace_tables  # noqa: E402
@@ -98,7 +99,7 @@ def main():
     for kind, own in texts.items():
         for nlp in pipelines.values():
             score(nlp, own[:2], clock)
-            get_scorer(nlp).predictor.counts.clear()
+            get_scorer(nlp).predictor.counts = Counts()
         times = {name: [] for name in pipelines}
         for _ in range(args.rounds):
             for name, nlp in pipelines.items():
@@ -110,7 +111,7 @@ def main():
                 {
                     "texts": kind,
                     "setting": name,
-                    "ids per piece": f"{counts['ids'] / counts['targets']:.1f}",
+                    "ids per piece": f"{counts.ids / counts.targets:.1f}",
                     "ms per text": f"{1000 * statistics.median(times[name]) / len(own):.1f}",
                     "times as fast": f"{statistics.median(ratios):.1f}",
                     "least and most": f"{min(ratios):.1f} to {max(ratios):.1f}",

@@ -9,6 +9,7 @@ import statistics
 import tempfile
 import time
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,12 +20,13 @@ from texts import blimp_sentences, find_tokenizer, make_parser
 
 from spacy_pll.language_model import forward
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.prediction import Counts
 
 
 def count(scorer, run) -> dict:
-    scorer.predictor.counts.clear()
+    scorer.predictor.counts = Counts()
     run()
-    return dict(scorer.predictor.counts)
+    return asdict(scorer.predictor.counts)
 
 
 def padding_unsorted(lengths: list[int], max_tokens: int) -> float:

@@ -44,6 +44,7 @@ from spacy_pll.language_model.memory import free_bytes
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.prediction import Counts
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -153,9 +154,9 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
         for contestant, run in contestants.items():
             times[contestant].append(seconds(run))
     scorer = get_scorer(nlp)
-    scorer.predictor.counts.clear()
+    scorer.predictor.counts = Counts()
     exact = [doc._.pll for doc in nlp.pipe(texts)]
-    counts = dict(scorer.predictor.counts)
+    counts = scorer.predictor.counts
     rough = [doc._.pll for doc in rounded.pipe(texts)]
     with FlopCounterMode(display=False) as flops:
         bare()
@@ -173,8 +174,8 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
         "sentences_per_second": {c: len(texts) / t for c, t in medians.items()},
         "pieces_per_second": pieces / medians["spacy-pll"],
         "peak_mb": memory,
-        "padded_share": counts["padding"] / (counts["ids"] + counts["padding"]),
-        "rows_three_metrics": count_rows(three, texts) / counts["rows"],
+        "padded_share": counts.padding / (counts.ids + counts.padding),
+        "rows_three_metrics": count_rows(three, texts) / counts.rows,
         "operations": operations,
         "products_per_second": rates,
         "share_of_products": {how: operations / medians["spacy-pll"] / rate for how, rate in rates.items()},
@@ -187,10 +188,10 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
 
 def count_rows(nlp: Language, texts: list[str]) -> int:
     """The number of rows in the forward passes."""
-    counts = get_scorer(nlp).predictor.counts
-    counts.clear()
+    predictor = get_scorer(nlp).predictor
+    predictor.counts = Counts()
     list(nlp.pipe(texts))
-    return counts["rows"]
+    return predictor.counts.rows
 
 
 def products(device: str) -> list[str]:

@@ -30,6 +30,7 @@ from spacy.tokens import Doc
 from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.prediction import Counts
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -92,10 +93,10 @@ def half_width(values: np.ndarray) -> float:
 def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
     """The scored docs, the seconds of CPU time that this took, and the number of pieces in the forward passes."""
     scorer = get_scorer(nlp)
-    scorer.predictor.counts.clear()
+    scorer.predictor.counts = Counts()
     began = time.process_time()  # of this process only
     docs = list(nlp.pipe(texts, batch_size=64))
-    return docs, time.process_time() - began, scorer.predictor.counts["ids"]
+    return docs, time.process_time() - began, scorer.predictor.counts.ids
 
 
 def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | None) -> int:

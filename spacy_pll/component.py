@@ -19,7 +19,7 @@ from .attributes.registration import assigned, install
 from .attributes.stored import store
 from .attributes.values import exp_or_inf, table_value
 from .language_model.protocol import LanguageModel
-from .prediction import DocScores, PendingBatch, Predictor, TokenDistributions
+from .prediction import DocScores, PendingBatch, Predictor
 from .scoring.wordpieces import Words
 from .settings import ScoringSettings
 from .span_getters import SpanGetter
@@ -219,8 +219,7 @@ class PLLScorer(Pipe):
             of_metrics = doc_scores.scores.tolist()
             rows = {self.names.score: of_metrics[0], self.names.pieces: doc_scores.pieces.tolist()}
             rows.update(zip(self.names.metrics.values(), of_metrics))
-            if doc_scores.expected:
-                rows.update(self._expected_rows(doc_scores.expected))
+            rows.update((getattr(self.names, name), values) for name, values in doc_scores.expected.items())
             is_scored = doc_scores.scored.tolist()
             columns = {
                 name: [value if scored else None for value, scored in zip(values, is_scored)]
@@ -229,16 +228,6 @@ class PLLScorer(Pipe):
             store(doc, self.names, columns)
             if doc_scores.data is not None or doc._.get(self.names.data) is not None:
                 doc._.set(self.names.data, doc_scores.data)
-
-    def _expected_rows(self, expected: TokenDistributions) -> dict[str, list[Any]]:
-        rows: dict[str, list[Any]] = {}
-        if self.settings.distribution:
-            rows[self.names.rank] = [rank or None for rank in expected.rank.tolist()]  # None without a piece
-            rows[self.names.entropy] = expected.entropy.tolist()
-            rows[self.names.first_choices] = expected.first_choices.tolist()
-        if self.settings.alternatives:
-            rows[self.names.alternatives] = expected.alternatives
-        return rows
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Figures for `nlp.evaluate`, over the predicted docs of all examples.

@@ -1,7 +1,6 @@
 """Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from .language_model.protocol import LanguageModel, Loaded, PendingLogProbs
+from .language_model.protocol import LanguageModel, Loaded, PendingAnswer
 from .metrics import BoolArray, FloatArray, IntArray, get_metric
-from .scoring.distributions import Distributions, n_rows
+from .scoring.distributions import Distributions
 from .scoring.groups import GroupBatch, GroupPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import Batch, Plan
@@ -22,8 +21,18 @@ from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
 from .settings import ScoringSettings
 from .user_warnings import warn_user
 
-# Text, natural-log probability, and whether it begins a word (None: the tokenizer does not say).
-Alternative = tuple[str, float, bool | None]
+# An `attributes.values.Alternative` as docs store it.
+StoredAlternative = tuple[str, float, bool | None]
+
+
+@dataclass
+class Counts:
+    """The work of a predictor."""
+
+    rows: int = 0  # of forward passes
+    ids: int = 0  # that were read, without padding
+    padding: int = 0
+    targets: int = 0  # whose log-probabilities were computed
 
 
 @dataclass(frozen=True)
@@ -34,17 +43,8 @@ class DocScores:
     pieces: IntArray  # int, shape (tokens,): scored wordpieces
     scores: FloatArray  # float64, shape (metrics, tokens), natural log
     data: dict[str, Any] | None  # the value of `_.pll_data`; None without `keep_pieces`
-    expected: "TokenDistributions | None"  # None if neither `alternatives` nor `distribution` is set
-
-
-@dataclass(frozen=True)
-class TokenDistributions:
-    """What the model expected at the pieces of each token, under the primary metric."""
-
-    rank: IntArray  # int, shape (tokens,): the largest of the token's pieces; 0 without a piece
-    entropy: FloatArray  # float64, shape (tokens,), nats: the sum over the token's pieces
-    first_choices: IntArray  # int, shape (tokens,): how many pieces were the model's first choice
-    alternatives: list[list[Alternative]]  # one list per token, for the token's first piece
+    # What the model expected, under the primary metric: a value per token, by the attributes' names in `Names`.
+    expected: dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class PendingBatch:
     """Docs whose forward passes have been submitted. The plans' contexts are those of all docs, in order."""
 
     docs: list[PendingDoc]
-    passes: list[tuple[Plan | GroupPlan, PendingLogProbs]]
+    passes: list[tuple[Plan | GroupPlan, PendingAnswer]]
 
 
 class Predictor:
@@ -80,14 +80,9 @@ class Predictor:
         if not isinstance(model, LanguageModel):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.model, self.get_spans, self.settings = model, get_spans, settings
-        self.counts: Counter[str] = Counter()  # the work so far: forward "rows", "ids" in them, "padding" and "targets"
+        self.counts = Counts()  # since it was made, or since this was set
         self.warned: set[str] = set()  # what has been warned of
         model.serve(settings.metrics)
-
-    @property
-    def _n_rows(self) -> int:
-        """How many values there are for each piece."""
-        return len(self.settings.metrics) + n_rows(self.settings.n_alternatives)
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done.
@@ -137,13 +132,19 @@ class Predictor:
 
     def gather(self, pending: PendingBatch) -> list[DocScores]:
         """Wait for the log-probabilities, and sum them up by token."""
-        values = [np.zeros((self._n_rows, len(context.word))) for doc in pending.docs for context in doc.contexts]
+        ends = np.cumsum([0, *(len(context.word) for doc in pending.docs for context in doc.contexts)])
+        scores, expected, texts = np.zeros((len(self.settings.metrics), ends[-1])), None, None
+        if self.settings.n_alternatives is not None:
+            expected = Distributions.empty(self.settings.n_alternatives, ends[-1])
+            texts = PieceTexts(self.model.load().tokenizer)
         for plan, answers in pending.passes:
-            for total, part in zip(values, plan.scores(answers.result()), strict=True):
-                total += part  # each target is in one plan
-        of_context = iter(values)
-        texts = None if self.settings.n_alternatives is None else PieceTexts(self.model.load().tokenizer)
-        return [self._collect(doc, [next(of_context) for _ in doc.contexts], texts) for doc in pending.docs]
+            answer = answers.result()
+            scores += plan.scores(answer.log_probs)  # each target is in one plan
+            if expected and answer.distributions:
+                plan.describe(expected, answer.distributions)
+        begin = iter(ends.tolist())
+        gathered = (ScoredPieces.gather(doc.wordpieces, doc.contexts, begin, scores, expected) for doc in pending.docs)
+        return [self._collect(doc, pieces, texts) for doc, pieces in zip(pending.docs, gathered)]
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
@@ -203,11 +204,11 @@ class Predictor:
             self.warned.add(kind)
             warn_user(message)
 
-    def _run(self, contexts: list[Context], loaded: Loaded) -> list[tuple[Plan | GroupPlan, PendingLogProbs]]:
+    def _run(self, contexts: list[Context], loaded: Loaded) -> list[tuple[Plan | GroupPlan, PendingAnswer]]:
         """Submit the forward passes for some contexts."""
         settings = self.settings
         metrics = [get_metric(name) for name in settings.metrics]
-        passes: list[tuple[Plan | GroupPlan, PendingLogProbs]] = []
+        passes: list[tuple[Plan | GroupPlan, PendingAnswer]] = []
         for plan in make_plans(contexts, metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin):
             limits = loaded.limits(plan)
             limits = limits._replace(max_tokens=settings.max_batch_tokens or limits.max_tokens)
@@ -217,22 +218,18 @@ class Predictor:
         return passes
 
     def _counted(self, batch: Batch | GroupBatch) -> Batch | GroupBatch:
-        self.counts["rows"] += len(batch.ids)
-        self.counts["ids"] += batch.n_ids
-        self.counts["padding"] += batch.ids.size - batch.n_ids
-        self.counts["targets"] += len(batch.target)
+        self.counts.rows += len(batch.ids)
+        self.counts.ids += batch.n_ids
+        self.counts.padding += batch.ids.size - batch.n_ids
+        self.counts.targets += len(batch.target)
         return batch
 
-    def _collect(self, pending: PendingDoc, context_values: list[FloatArray], texts: PieceTexts | None) -> DocScores:
+    def _collect(self, pending: PendingDoc, pieces: ScoredPieces, texts: PieceTexts | None) -> DocScores:
         """Sum the scores of a doc's pieces by token.
 
-        context_values (list[float array, shape (rows, pieces)]): One per context of the doc.
         texts (Optional[PieceTexts]): For the alternatives. Shared by the docs, because each takes time to make.
         """
         doc = pending.doc
-        pieces = ScoredPieces.gather(
-            pending.wordpieces, pending.contexts, context_values, len(self.settings.metrics), self._n_rows
-        )
         if not np.isfinite(pieces.scores).all():
             raise ValueError(
                 f"Under {self.model.describe().title}, some log-probabilities are not finite, for the text "
@@ -245,23 +242,26 @@ class Predictor:
             pieces.count_by_token(len(doc)),
             pieces.sum_by_token(len(doc)),
             self._piece_record(pieces, alternatives) if self.settings.keep_pieces else None,
-            self._expected(pieces, distributions, alternatives, len(doc)) if distributions else None,
+            self._expected(pieces, distributions, alternatives, len(doc)) if distributions else {},
         )
 
     def _expected(
-        self, pieces: ScoredPieces, found: Distributions, alternatives: list[list[Alternative]], n_tokens: int
-    ) -> TokenDistributions:
-        """From pieces to tokens."""
-        rank = np.zeros(n_tokens, dtype=int)
-        np.maximum.at(rank, pieces.token, found.rank)
-        return TokenDistributions(
-            rank,
-            np.bincount(pieces.token, found.entropy, n_tokens).astype(np.float64),
-            np.bincount(pieces.token[found.rank == 1], minlength=n_tokens),
-            [alternatives[first] if first >= 0 else [] for first in pieces.first_of_token(n_tokens).tolist()],
-        )
+        self, pieces: ScoredPieces, found: Distributions, alternatives: list[list[StoredAlternative]], n_tokens: int
+    ) -> dict[str, list[Any]]:
+        """From pieces to tokens: the largest rank (None without a piece), sums, and the first piece's alternatives."""
+        expected: dict[str, list[Any]] = {}
+        if self.settings.distribution:
+            rank = np.zeros(n_tokens, dtype=int)
+            np.maximum.at(rank, pieces.token, found.rank)
+            expected["rank"] = [largest or None for largest in rank.tolist()]
+            expected["entropy"] = np.bincount(pieces.token, found.entropy, n_tokens).astype(np.float64).tolist()
+            expected["first_choices"] = np.bincount(pieces.token[found.rank == 1], minlength=n_tokens).tolist()
+        if self.settings.alternatives:
+            first = pieces.first_of_token(n_tokens).tolist()
+            expected["alternatives"] = [alternatives[i] if i >= 0 else [] for i in first]
+        return expected
 
-    def _piece_record(self, pieces: ScoredPieces, alternatives: list[list[Alternative]]) -> dict[str, Any]:
+    def _piece_record(self, pieces: ScoredPieces, alternatives: list[list[StoredAlternative]]) -> dict[str, Any]:
         """The value of `_.pll_data`: parallel lists, one entry per scored piece."""
         ids, id_to_token = pieces.ids.tolist(), self.model.load().tokenizer.id_to_token
         more: dict[str, Any] = {}
@@ -290,7 +290,7 @@ def tokens_in(spans: list[Span], n: int) -> BoolArray:
     return inside
 
 
-def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[Alternative]]:
+def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[StoredAlternative]]:
     """The most probable pieces at each scored piece. Those whose probability is 0 are left out."""
     return [
         [(texts[i].text, p, texts[i].begins_word) for i, p in zip(ids, log_probs) if p > -math.inf]

@@ -37,7 +37,9 @@ def contexts_of(model):
 
 def answers(model, plan, limits):
     limit = 10**6
-    return plan.scores(model.submit(plan.batches(*limits._replace(max_tokens=limit, max_targets=limit))).result())
+    return plan.scores(
+        model.submit(plan.batches(*limits._replace(max_tokens=limit, max_targets=limit))).result().log_probs
+    )
 
 
 def worst_difference(model, metrics=METRICS) -> float:
@@ -53,7 +55,7 @@ def worst_difference(model, metrics=METRICS) -> float:
     plan = GroupPlan(contexts, blocks, len(metrics), loaded.mask_id, 1000)
     whole = answers(model, plan, loaded.groups)
     assert plan.n_rows >= len(TEXTS)
-    return float(max(np.abs(a - b).max() for a, b in zip(exact, whole)))
+    return float(np.abs(exact - whole).max())
 
 
 def describe(architecture: str, folder: Path) -> dict[str, str]:

@@ -84,7 +84,8 @@ def check_contexts(doc, spans, wordpieces, wanted, max_length, contexts, covered
 
 def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
     metrics = [get_metric(name) for name in names]
-    found = [np.zeros((len(names), len(context.word))) for context in contexts]
+    lengths = [len(context.word) for context in contexts]
+    total = np.zeros((len(names), sum(lengths)))
     for plan in make_plans(contexts, metrics, MASK, max_ids=max_ids):
         log_probs = []
         for batch in plan.batches(max_tokens, max_targets, 0, pad):
@@ -92,9 +93,8 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
             for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
                 log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
         assert len(log_probs) == plan.n_targets
-        for total, scores in zip(found, plan.scores(np.array([log_probs])), strict=True):
-            total += scores
-    for context, scores in zip(contexts, found):
+        total += plan.scores(np.array(log_probs))
+    for context, scores in zip(contexts, np.split(total, np.cumsum(lengths)[:-1], axis=1), strict=True):
         for name, metric, values in zip(names, metrics, scores):
             expected = np.zeros(len(context.word))
             for target, masked, weight in zip(*metric(context.word)):

@@ -252,7 +252,7 @@ def test_infinite_scores_are_not_stored(make_nlp, monkeypatch):
     nlp = make_nlp()
     nlp.initialize()
     model = nlp.get_pipe("pll").model
-    monkeypatch.setattr(model, "log_probabilities", lambda batch: torch.full((len(batch.target),), -np.inf))
+    monkeypatch.setattr(model, "log_probabilities", lambda batch: (torch.full((len(batch.target),), -np.inf),))
     with pytest.raises(ValueError, match="Under the model '.*', some log-probabilities are not finite.*'The traveler"):
         nlp(SENTENCES[0])
 
@@ -313,7 +313,7 @@ def test_several_metrics_share_forward_rows(make_nlp):
     def rows(metrics, text):
         nlp = make_nlp("bert", metrics=metrics)
         nlp(text)
-        return nlp.get_pipe("pll").predictor.counts["rows"]
+        return nlp.get_pipe("pll").predictor.counts.rows
 
     three = ["word_l2r", "original", "whole_word"]
     assert rows(three, "I a .") == rows(["word_l2r"], "I a .") == 3  # words of one piece: the three coincide
@@ -324,8 +324,8 @@ def test_equal_texts_of_a_batch_are_computed_once(make_nlp):
     nlp = make_nlp("bert")
     scorer = nlp.get_pipe("pll")
     docs = list(nlp.pipe([SENTENCES[0]] * 5))
-    assert scorer.predictor.counts["targets"] == scorer.predictor.counts["rows"] == docs[0]._.pll_pieces
-    assert scorer.predictor.counts["padding"] == 0
+    assert scorer.predictor.counts.targets == scorer.predictor.counts.rows == docs[0]._.pll_pieces
+    assert scorer.predictor.counts.padding == 0
 
 
 def test_counts_of_a_padded_pass(make_nlp):
@@ -333,9 +333,9 @@ def test_counts_of_a_padded_pass(make_nlp):
     counts = nlp.get_pipe("pll").predictor.counts
     short, long = nlp.pipe(["I a.", SENTENCES[0]])
     n, m = short._.pll_pieces, long._.pll_pieces
-    assert counts["rows"] == counts["targets"] == n + m
-    assert counts["ids"] == n * (n + 2) + m * (m + 2)
-    assert counts["padding"] == n * (m - n)
+    assert counts.rows == counts.targets == n + m
+    assert counts.ids == n * (n + 2) + m * (m + 2)
+    assert counts.padding == n * (m - n)
 
 
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="worker processes are not forked here")

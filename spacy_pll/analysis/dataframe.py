@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
 
-from ..attributes.columns import stored_columns
-from ..attributes.names import select_metrics
+from ..attributes.columns import stored_columns, token_values
+from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..requirements import install_command
 
@@ -35,9 +35,8 @@ def to_dataframe(
     """
     pd = import_pandas()
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
-    names = find_names(docs, attr)
+    names = Names(attr, [*select_metrics(find_names(docs, attr), metrics)])
     columns = stored_columns([item.doc for item in docs], names)
-    left_out = {*names.metrics.values()} - {*select_metrics(names, metrics).values()}
     tokens = [token for doc in docs for token in doc]
     data = {
         "doc": pd.Series([number for number, doc in enumerate(docs) for _ in doc], dtype="int64"),
@@ -45,9 +44,9 @@ def to_dataframe(
         "text": pd.Series([token.text for token in tokens], dtype="str"),
         "pieces": pd.Series([token._.get(names.pieces) for token in tokens], dtype="Int64"),
     }
-    for name, (type_, value) in columns.items():
-        if name not in left_out:
-            data[name] = pd.Series(list(map(value, tokens)), dtype=DTYPES.get(type_, "object"))
+    rows = [token_values(token, names, columns) for token in tokens]
+    for name, type_ in columns.items():
+        data[name] = pd.Series([row[name] for row in rows], dtype=DTYPES.get(type_, "object"))
     return pd.DataFrame(data)
 
 

@@ -130,7 +130,6 @@ class Normaliser:
     """
 
     methods: Sequence[str]
-    metrics: Sequence[str]
     names: Names  # what the component calls its attributes
     unigrams: Unigrams | None
 
@@ -145,13 +144,13 @@ class Normaliser:
         unigrams = load_unigrams(nlp, path) if path or set(methods) & set(WITH_UNIGRAMS) else None
         for method in methods:
             check_method(method, unigrams)
-        return cls(methods, scorer.settings.metrics, scorer.names, unigrams)
+        return cls(methods, scorer.names, unigrams)
 
     @property
     def columns(self) -> dict[str, tuple[str, str]]:
         """The metric and the method of each column, such as "pll_word_l2r_slor"."""
-        attr = self.names.score
-        return {f"{attr}_{metric}_{method}": (metric, method) for metric in self.metrics for method in self.methods}
+        metrics = self.names.metrics.items()
+        return {f"{name}_{method}": (metric, method) for metric, name in metrics for method in self.methods}
 
     def __call__(self, doc: Doc) -> dict[str, float | None]:
         """The columns of a doc. All are None where no wordpiece was scored."""
@@ -162,4 +161,4 @@ class Normaliser:
         }
 
 
-NOT_NORMALISED = Normaliser((), (), Names("pll", []), None)  # no columns
+NOT_NORMALISED = Normaliser((), Names("pll", []), None)  # no columns

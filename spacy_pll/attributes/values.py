@@ -2,13 +2,21 @@
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span, Token
 
 from .names import Names
 from .retokenized import is_cut, piece_values
 from .stored import key, stored_values
+
+
+class Alternative(NamedTuple):
+    """A piece that the model expected in the place of another."""
+
+    text: str
+    log_prob: float  # natural log
+    begins_word: bool | None  # None: the tokenizer does not say
 
 
 def sum_tokens(tokens: Doc | Span, name: str) -> Any:
@@ -60,10 +68,10 @@ def _largest(values: Iterable[Any]) -> Any:
     return max((value for value in values if value is not None), default=None) or None
 
 
-def _first(values: Iterable[Any]) -> Any:
-    """The first of the lists that is not empty; None if there is no list."""
+def _first(values: Iterable[Any]) -> list[Alternative] | None:
+    """The first of the lists of alternatives that is not empty; None if there is no list."""
     found = [value for value in values if value is not None]
-    return next(filter(None, found), []) if found else None
+    return [Alternative(*stored) for stored in next(filter(None, found), [])] if found else None
 
 
 # How the value of a token is made from those of several pieces, or of the tokens that were merged.

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc
 from wasabi import table
 
-from ..analysis.visualize.expected import format_percent, readable_alternatives
-from ..attributes.columns import token_columns
+from ..analysis.visualize.expected import format_percent, name_alternatives
+from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
@@ -52,11 +52,11 @@ def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution
         (
             token.text,
             " ".join(pieces[i] for i in groups[token.i]),
-            *(_shown(column.value(token), "d" if column.type is int else ".2f") for column in columns.values()),
-            *([_listed(token, names)] if alternatives else ()),
+            *(_shown(values[name]) for name in columns),
+            *([name_alternatives(token, names)] if alternatives else ()),
         )
         for token in doc
-        if not token.is_space
+        if not token.is_space and (values := token_values(token, names, columns))
     ]
     perplexity = doc._.get(names.perplexity)
     total = (f"PPPL {perplexity:.1f}" if perplexity else "", f"{doc._.get(names.pieces) or 0} pieces")
@@ -75,10 +75,5 @@ def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution
     return "\n".join(line.rstrip() if alternatives else line for line in lines)
 
 
-def _listed(token: Token, names: Names) -> str:
-    """ "are 41.0 %, were 20.1 %": the alternatives with their probabilities."""
-    return ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names))
-
-
-def _shown(value: float | None, spec: str = ".2f") -> str:
-    return "" if value is None else f"{value:{spec}}"
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)

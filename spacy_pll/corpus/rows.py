@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from spacy.tokens import Doc
 
 from ..analysis.normalised import NOT_NORMALISED
-from ..attributes.columns import TokenColumn, token_columns
+from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
@@ -48,6 +48,16 @@ class BaseRows:
         return cls(column, scorer.names, scorer.settings.alternatives > 0, scorer.settings.distribution)
 
     @property
+    def types(self) -> dict[str, Any]:
+        """The columns that scoring adds, with the Python types of their values. Each may be None."""
+        return {}
+
+    @property
+    def columns(self) -> list[str]:
+        """Their names."""
+        return list(self.types)
+
+    @property
     def expected_of_text(self) -> list[str]:
         """The attributes of a doc that say how far the model expected its text."""
         return [self.names.top1, self.names.entropy] if self.distribution else []
@@ -65,13 +75,7 @@ class TextRows(BaseRows):
 
     @property
     def types(self) -> dict[str, Any]:
-        """The columns that scoring adds, with the Python types of their values. Each may be None."""
         return {**self.attributes, **dict.fromkeys(self.normaliser.columns, float)}
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that scoring adds."""
-        return list(self.types)
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         scores = {name: table_value(doc, name, self.names) for name in self.attributes}
@@ -87,26 +91,17 @@ class TokenRows(BaseRows):
 
     @property
     def types(self) -> dict[str, Any]:
-        of_token = {name: column.type for name, column in self.of_token.items()}
+        of_token = token_columns(self.names, self.alternatives, self.distribution)
         return {"doc": int, "token": int, "pieces": list[str], **of_token}
-
-    @property
-    def of_token(self) -> dict[str, TokenColumn]:
-        """The columns whose values follow from a token alone."""
-        return token_columns(self.names, self.alternatives, self.distribution)
-
-    @property
-    def columns(self) -> list[str]:
-        return list(self.types)
 
     def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
         groups, pieces = pieces_by_token(doc, self.names), (doc._.get(self.names.data) or {"pieces": []})["pieces"]
-        columns = self.of_token
+        columns = self.types
         for token in doc:
             if not token.is_space:
                 row = {"doc": number, "token": token.i, self.column: token.text, **record.fields}
                 row["pieces"] = [pieces[i] for i in groups.get(token.i, [])]
-                yield row | {name: column.value(token) for name, column in columns.items()}
+                yield row | token_values(token, self.names, columns)
 
 
 class ListRows(TextRows):

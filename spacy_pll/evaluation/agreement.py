@@ -20,6 +20,7 @@ from ..analysis.agreement import Agreement, Decile, Histogram, LevelAgreement, S
 from ..component import PLLScorer
 from ..metrics import FloatArray, IntArray
 from ..pipelines import get_scorer
+from ..prediction import Counts
 from .intervals import bootstrap_sums, percentiles
 
 # How many tokens are listed, and how many characters on either side of each are shown.
@@ -73,7 +74,7 @@ def agree(
     """
     nlps, scorers = (first, second), (get_scorer(first), get_scorer(second))
     for scorer in scorers:
-        scorer.predictor.counts.clear()
+        scorer.predictor.counts = Counts()
     collected, seconds = AgreementCounts(scorers), [0.0, 0.0]
     for batch in batches(progress(texts), batch_size):
         docs: list[list[Doc]] = []
@@ -139,9 +140,7 @@ class AgreementCounts:
 
 def _describe(label: str, scorer: PLLScorer, seconds: float) -> ScorerRun:
     settings, counts = scorer.settings, scorer.predictor.counts
-    return ScorerRun(
-        label, settings.metrics[0], settings.record, seconds, counts["ids"], counts["rows"], counts["targets"]
-    )
+    return ScorerRun(label, settings.metrics[0], settings.record, seconds, counts.ids, counts.rows, counts.targets)
 
 
 def _add(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer], pairs: dict[str, Pairs]) -> bool:

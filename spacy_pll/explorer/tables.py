@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Token
 
-from ..analysis.visualize.expected import format_percent, readable_alternatives
-from ..attributes.columns import stored_columns
+from ..analysis.visualize.expected import name_alternatives, readable_alternatives
+from ..attributes.columns import stored_columns, token_values
 from ..attributes.records import pieces_by_token
 from ..attributes.registration import find_names
 
@@ -37,16 +37,11 @@ def token_rows(docs: Sequence[Doc], attr: str) -> list[dict[str, Any]]:
             row["token"] = token.text
             if record is not None:
                 row["wordpieces"] = " ".join(record["pieces"][i] for i in groups[token.i])
-            row.update({name: column.value(token) for name, column in columns.items() if name not in left_out})
+            row.update({k: v for k, v in token_values(token, names, columns).items() if k not in left_out})
             if "alternatives" in columns:
-                row["expected"] = name_alternatives(readable_alternatives(token, names))
+                row["expected"] = name_alternatives(token, names, N_NAMED)
             rows.append(row)
     return rows
-
-
-def name_alternatives(alternatives: Sequence[tuple[str, float]]) -> str:
-    """The first alternatives with their probabilities, such as "were 28.7 %, lay 5.8 %"."""
-    return ", ".join(f"{text} {format_percent(p)}" for text, p in alternatives[:N_NAMED])
 
 
 def alternative_rows(token: Token, attr: str) -> list[dict[str, Any]]:

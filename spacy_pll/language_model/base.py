@@ -24,7 +24,7 @@ from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, w
 from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embeddings_of
 from .checksums import check_checksums, write_checksums
 from .forward import Forward, one_thread_after_fork
-from .log_probs import PendingLogProbs, TargetLogProbs
+from .log_probs import PendingAnswer, TargetLogProbs, Tensors, joined
 from .memory import MAX_IDS_WITH_GROUPS, batch_limits, is_out_of_memory
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded, PassLimits
@@ -206,18 +206,17 @@ class TransformerLanguageModel:
         """What computes the log-probabilities of targets."""
         return TargetLogProbs(forward, self.shift)
 
-    def submit(self, batches: Iterable[Batch | GroupBatch]) -> PendingLogProbs:
+    def submit(self, batches: Iterable[Batch | GroupBatch]) -> PendingAnswer:
         """Run forward passes, one after the other, without waiting for their results.
 
         batches (Iterable[Batch]): The next batch is made while the device works on those before.
         """
-        return PendingLogProbs([self.log_probabilities(batch) for batch in batches])
+        return PendingAnswer([self.log_probabilities(batch) for batch in batches])
 
     @torch.inference_mode()
-    def log_probabilities(self, batch: Batch | GroupBatch) -> torch.Tensor:
-        """Natural-log probability of each target id at its position. float32, shape (targets,), on the device.
+    def log_probabilities(self, batch: Batch | GroupBatch) -> Tensors:
+        """Natural-log probability of each target id at its position, and what else `TargetLogProbs` gives.
 
-        With `Batch.n_alternatives`, the shape is (rows, targets): the rows of `Distributions` follow.
         A pass that does not fit into memory is halved, and no later pass is larger than the half.
 
         RAISES (RuntimeError): Not even one target in one row fits.
@@ -246,7 +245,7 @@ class TransformerLanguageModel:
             )
             if device.type == "cuda":
                 torch.cuda.empty_cache()
-        return torch.cat([self.log_probabilities(half) for half in batch.halves()], dim=-1)
+        return joined([self.log_probabilities(half) for half in batch.halves()])
 
     def to_disk(self, path: str | Path) -> None:
         """Write a plain Hugging Face folder, as `write_checkpoint` does, with checksums."""

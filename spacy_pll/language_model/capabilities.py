@@ -19,6 +19,7 @@ from ..scoring.plan import Batch, Plan
 from ..scoring.windows import Context
 from .checks import check_finite
 from .forward import Forward
+from .log_probs import Tensors
 
 # A text, and a shorter one to be padded to its length.
 LONG_TEXT = "This is the longer of two texts, to see what padding does."
@@ -29,7 +30,7 @@ UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
 
 logger = logging.getLogger(__name__)
 
-LogProbs = Callable[[Any], torch.Tensor]  # of a Batch or GroupBatch
+LogProbs = Callable[[Any], Tensors]  # of a Batch or GroupBatch
 
 
 class Capabilities(NamedTuple):
@@ -70,12 +71,12 @@ def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, sourc
 
     Without a saving, the model is slower and its scores are right. The result is not applied to `forward`.
 
-    log_probs (Callable[[Batch], Tensor]): Runs `forward`.
+    log_probs (Callable[[Batch], Tensors]): Runs `forward`.
     RAISES (ValueError): The model cannot read a short text, or gives values that are not finite.
     """
     forward.narrowing = None
     try:
-        reference = log_probs(trial.alone)
+        reference = log_probs(trial.alone)[0]
     except UNABLE as error:
         raise ValueError(
             f"The model {source!r} ({type(forward.model).__name__}) cannot read a short text by itself: "
@@ -87,7 +88,7 @@ def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, sourc
         try:
             forward.narrowing = narrowing
             # There are fewer positions than ids, so an operation that mixes narrowed states with others fails.
-            return all(torch.allclose(log_probs(batch), reference, rtol=1e-4, atol=1e-4) for batch in batches)
+            return all(torch.allclose(log_probs(batch)[0], reference, rtol=1e-4, atol=1e-4) for batch in batches)
         except UNABLE:
             return False
 
@@ -184,7 +185,7 @@ def _scores(log_probs: LogProbs, plan: Plan | GroupPlan, pad_id: int, pads: bool
     """The scores of all pieces, one after the other; None if the model cannot run."""
     limit = 10**6
     try:
-        answers = [log_probs(batch).float().cpu().numpy() for batch in plan.batches(limit, limit, pad_id, pads)]
+        answers = [log_probs(batch)[0].float().cpu().numpy() for batch in plan.batches(limit, limit, pad_id, pads)]
     except UNABLE:
         return None
-    return np.concatenate(plan.scores(np.concatenate(answers)[None]), axis=1)
+    return plan.scores(np.concatenate(answers))

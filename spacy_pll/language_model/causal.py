@@ -19,7 +19,7 @@ from ..scoring.plan import Batch
 from .base import TransformerLanguageModel
 from .checks import check_no_masked_model, embeddings_of
 from .forward import Forward
-from .log_probs import TargetLogProbs, describe
+from .log_probs import TargetLogProbs, Tensors, describe
 
 LeadingSpace = Literal["word", "previous"]
 
@@ -120,7 +120,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         self.n_prefix = n_prefix
         self.n_suffix = n_suffix
 
-    def __call__(self, batch: Batch | GroupBatch) -> torch.Tensor:
+    def __call__(self, batch: Batch | GroupBatch) -> Tensors:
         assert isinstance(batch, Batch)  # groups are for metrics of masked models
         before, after = batch.position - 1, batch.position
         # The prediction after one piece is the prediction before the next one: each is computed once.
@@ -144,14 +144,13 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         log_sum = logits.logsumexp(dim=1)
         boundary = logits[:, begins].logsumexp(dim=1) - log_sum
         plain = logits[which_[0], target] - log_sum[which_[0]]
-        rows = []
-        if batch.n_alternatives is not None:  # what the model expected of the piece alone, without the boundaries
-            rows = [describe(logits[which_[0]], log_sum[which_[0]], target, batch.n_alternatives)]
         # Not by a product with 0 and 1: the boundary may be infinite at positions where it is not used.
         nothing = torch.zeros_like(plain)
         given = torch.where(gives_.bool(), boundary[which_[0]], nothing)
         received = torch.where(receives_.bool(), boundary[which_[1]], nothing)
-        return torch.cat([(plain - given + received)[None], *rows]) if rows else plain - given + received
+        # What the model expected is said of the piece alone, without the boundaries.
+        expected = describe(logits[which_[0]], log_sum[which_[0]], target, batch.n_alternatives)
+        return plain - given + received, *expected
 
 
 def pieces_that_begin_a_word(tokenizer: PreTrainedTokenizerBase, n_embeddings: int, source: str) -> np.ndarray:

@@ -1,15 +1,19 @@
 """From logits to the log-probabilities of the targets, and to what the model expected there."""
 
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
+
 import torch
 
+from ..scoring.distributions import Answer, Distributions
 from ..scoring.groups import GroupBatch
 from ..scoring.plan import Batch
 from .forward import Forward, Groups
 
 # How many rows of logits are described at once on a CPU: what fits into its cache takes a quarter of the time.
 CPU_ROWS = 64
+# An answer on the device: log-probabilities, float32, shape (targets,), and if they are asked for the four fields of
+# `Distributions`. The last axis of each is that of the targets.
+Tensors = tuple[torch.Tensor, ...]
 
 
 class TargetLogProbs:
@@ -26,20 +30,14 @@ class TargetLogProbs:
         self.forward = forward
         self.shift = shift
 
-    def __call__(self, batch: Batch | GroupBatch) -> torch.Tensor:
-        """Natural log. float32, shape (targets,), on the device.
-
-        If the batch asks for alternatives, the shape is (rows, targets): below the row of log-probabilities are those
-        of `Distributions`.
-        """
+    def __call__(self, batch: Batch | GroupBatch) -> Tensors:
+        """The log-probabilities, and if the batch asks for alternatives, the fields of `Distributions`."""
         logits, target = self.forward.logits(
             batch.ids, batch.lengths, batch.row, batch.position - self.shift, batch.target, groups=groups_of(batch)
         )
         log_sum = logits.logsumexp(dim=1)
         log_probs = logits.gather(1, target[:, None])[:, 0] - log_sum
-        if batch.n_alternatives is None:
-            return log_probs
-        return torch.cat([log_probs[None], describe(logits, log_sum, target, batch.n_alternatives)])
+        return log_probs, *describe(logits, log_sum, target, batch.n_alternatives)
 
 
 def groups_of(batch: Batch | GroupBatch) -> Groups | None:
@@ -47,8 +45,8 @@ def groups_of(batch: Batch | GroupBatch) -> Groups | None:
     return Groups(batch.true, batch.group, batch.block) if isinstance(batch, GroupBatch) else None
 
 
-def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> torch.Tensor:
-    """Rank, entropy and alternatives. float32 (exact for ids below 2 ** 24), shape (2 + 2 n_alternatives, targets).
+def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int | None) -> Tensors:
+    """The fields of `Distributions`; none of them if `n_alternatives` is None.
 
     Of equally probable pieces, all have the best rank, and the one with the smaller id is the better alternative.
 
@@ -57,16 +55,18 @@ def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, 
     log_sum (float32 tensor, shape (targets,)): Their logsumexp.
     target (int64 tensor, shape (targets,)): The true ids.
     """
+    if n_alternatives is None:
+        return ()
     size = CPU_ROWS if logits.device.type == "cpu" else max(1, len(logits))
     chunks = zip(logits.split(size), log_sum.split(size), target.split(size))
-    return torch.cat([_describe(*chunk, n_alternatives) for chunk in chunks], dim=1)
+    return joined([_describe(*chunk, n_alternatives) for chunk in chunks])
 
 
-def _describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> torch.Tensor:
+def _describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> Tensors:
     rank = 1 + (logits > logits.gather(1, target[:, None])).sum(dim=1)
     entropy = torch.special.entr((logits - log_sum[:, None]).exp()).sum(dim=1)  # a probability of 0 adds 0
     best, ids = largest(logits, n_alternatives)
-    return torch.cat([rank[None], entropy[None], ids.T, (best - log_sum[:, None]).T])
+    return rank, entropy, ids.T, (best - log_sum[:, None]).T
 
 
 def largest(logits: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -89,27 +89,30 @@ def largest(logits: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
     return values, torch.nn.functional.pad(ids[:, :n], (0, missing), value=-1)
 
 
-class PendingLogProbs:
-    """Log-probabilities, and what comes with them, that a device may still be computing.
+def joined(parts: Sequence[Tensors]) -> Tensors:
+    """The answers to some targets, and then those to others."""
+    return tuple(torch.cat(fields, dim=-1) for fields in zip(*parts))
 
-    parts (list[Tensor]): One tensor of shape (targets,) or (rows, targets) per forward pass.
+
+class PendingAnswer:
+    """An `Answer` that a device may still be computing.
+
+    parts (Sequence[Tensors]): The answer to each forward pass.
     """
 
-    def __init__(self, parts: list[torch.Tensor]):
-        values = torch.cat(parts, dim=-1) if parts else torch.zeros(0)
+    def __init__(self, parts: Sequence[Tensors]):
+        self._fields = joined(parts) or (torch.zeros(0),)
         self._event = None
-        if values.device.type == "cuda":
-            # One copy for all of them, into pinned memory, which the device can write to without the host.
-            values = torch.empty(values.shape, pin_memory=True).copy_(values, non_blocking=True)
+        if self._fields[0].device.type == "cuda":
+            # Into pinned memory, which the device can write to without the host.
+            pinned = [torch.empty(field.shape, dtype=field.dtype, pin_memory=True) for field in self._fields]
+            self._fields = tuple(into.copy_(field, non_blocking=True) for into, field in zip(pinned, self._fields))
             self._event = torch.cuda.Event()
             self._event.record()
-        self._values = values
 
-    def result(self) -> npt.NDArray[np.float32]:
-        """Wait for them. float32, shape (rows, targets), in the order of the batches' targets.
-
-        The first row holds the log-probabilities, the others what `Batch.n_alternatives` asked for.
-        """
+    def result(self) -> Answer:
+        """Wait for it. The targets are those of the batches, in their order."""
         if self._event is not None:
             self._event.synchronize()
-        return np.atleast_2d(self._values.numpy())
+        log_probs, *expected = (field.numpy() for field in self._fields)
+        return Answer(log_probs, Distributions(*expected) if expected else None)

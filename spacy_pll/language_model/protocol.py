@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
+from ..scoring.distributions import Answer
 from ..scoring.groups import GroupBatch, GroupPlan
 from ..scoring.plan import Batch, Plan
 
@@ -15,15 +13,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-class PendingLogProbs(Protocol):
-    """Log-probabilities that a device may still be computing."""
+class PendingAnswer(Protocol):
+    """An answer that a device may still be computing."""
 
-    def result(self) -> npt.NDArray[np.float32]:
-        """Wait for them. float32, shape (rows, targets), in the order of the batches' targets.
-
-        The first row holds the log-probabilities. If `Batch.n_alternatives` is not None, the rows of
-        `scoring.distributions.Distributions` follow.
-        """
+    def result(self) -> Answer:
+        """Wait for it. The targets are those of the batches, in their order."""
 
 
 class Description(NamedTuple):
@@ -85,7 +79,7 @@ class LanguageModel(Protocol):
         RAISES (ValueError): The model cannot be used to score text, or not with groups; the message says why.
         """
 
-    def submit(self, batches: Iterable[Batch | GroupBatch]) -> PendingLogProbs:
+    def submit(self, batches: Iterable[Batch | GroupBatch]) -> PendingAnswer:
         """Run forward passes without waiting for their results. Loads the model, unless that is done."""
 
     def to_bytes(self) -> bytes: ...

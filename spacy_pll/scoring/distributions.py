@@ -1,15 +1,14 @@
-"""What a model expected at a target, in a few numbers: rank, entropy and alternatives.
-
-They travel as rows of one array, below the row of log-probabilities, so that they go the same way as these.
-"""
+"""What a model says of the targets of a batch: their log-probabilities, and in a few numbers what it expected there."""
 
 from typing import NamedTuple
+
+import numpy as np
 
 from ..metrics import FloatArray, IntArray
 
 
 class Distributions(NamedTuple):
-    """The model's distribution over its vocabulary, for each of some pieces."""
+    """The model's distribution over its vocabulary, at each of some targets or pieces."""
 
     rank: IntArray  # int, shape (pieces,): 1 if no piece of the vocabulary is more probable than the true one
     entropy: FloatArray  # float, shape (pieces,), nats
@@ -17,12 +16,18 @@ class Distributions(NamedTuple):
     log_probs: FloatArray  # float, shape (alternatives, pieces), natural log
 
     @classmethod
-    def from_rows(cls, rows: FloatArray) -> "Distributions":
-        """rows (float array, shape (n_rows(alternatives), pieces)): Rank, entropy, ids, log-probabilities."""
-        n = (len(rows) - 2) // 2
-        return cls(rows[0].astype(int), rows[1], rows[2 : 2 + n].astype(int), rows[2 + n :])
+    def empty(cls, n_alternatives: int, n_pieces: int) -> "Distributions":
+        """Zeros, to be filled in."""
+        alternatives = n_alternatives, n_pieces
+        return cls(np.zeros(n_pieces, int), np.zeros(n_pieces), np.zeros(alternatives, int), np.zeros(alternatives))
+
+    def at(self, index: IntArray) -> "Distributions":
+        """Those at some of the pieces."""
+        return Distributions._make(values[..., index] for values in self)
 
 
-def n_rows(n_alternatives: int | None) -> int:
-    """How many rows describe a distribution. None: it is not described."""
-    return 0 if n_alternatives is None else 2 + 2 * n_alternatives
+class Answer(NamedTuple):
+    """What a model says of each target."""
+
+    log_probs: FloatArray  # float32, shape (targets,), natural log
+    distributions: Distributions | None = None  # None if the batches did not ask for them

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import BoolArray, FloatArray, IntArray
+from ..metrics import BoolArray, IntArray
 from .mask_blocks import MaskBlock, distinct_rows
 from .sums import Sums
 from .windows import Context
@@ -111,7 +111,7 @@ class _Row(NamedTuple):
         return int(self.targets.stop - self.targets.start)
 
 
-class GroupPlan:
+class GroupPlan(Sums):
     """The forward passes with groups for some masked sets. Equal sets of equal contexts are one group.
 
     contexts (Sequence[Context]): What is read.
@@ -139,8 +139,8 @@ class GroupPlan:
                 answer[b] = part + self.n_targets
             self._texts.append(text)
             self.n_targets += len(text.target_group)
-        self._sums = Sums(contexts, blocks, n_metrics, np.concatenate(answer))
-        self._order: IntArray = np.arange(0)  # the targets in the order of the batches
+        self._number = np.concatenate(answer)  # of each entry's target, text by text
+        super().__init__(contexts, blocks, n_metrics, self._number)
         self.n_rows = 0
         self.n_ids = 0
 
@@ -161,7 +161,7 @@ class GroupPlan:
         rows.sort(key=lambda row: (-row.length, -row.n_slots))
         first_target = np.cumsum([0] + [len(text.target_group) for text in self._texts])
         order = [first_target[row.text] + np.arange(row.targets.start, row.targets.stop) for row in rows]
-        self._order = np.concatenate(order)
+        self._answer = np.argsort(np.concatenate(order))[self._number]  # in the order of the batches
         self.n_rows = len(rows)
         begin = 0
         while begin < len(rows):
@@ -203,12 +203,6 @@ class GroupPlan:
     def release_inputs(self) -> None:
         """Free the ids once the batches have been read."""
         self._texts = []
-
-    def scores(self, answers: FloatArray) -> list[FloatArray]:
-        """The scores of each context, as `Sums.scores`, from the answers to the batches in their order."""
-        in_order = np.empty_like(answers)
-        in_order[:, self._order] = answers
-        return self._sums.scores(in_order)
 
 
 def _text_of(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import FloatArray, IntArray
+from ..metrics import IntArray
 from .mask_blocks import MaskBlock, distinct_rows
 from .sums import Sums
 from .windows import Context
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
         return self._replace(row=self.row[part], position=self.position[part], target=self.target[part])
 
 
-class Plan:
+class Plan(Sums):
     """The forward passes for some contexts, and how their log-probabilities make up the scores.
 
     Two mask rows whose masked ids are equal are one forward row, whichever metric, piece or
@@ -90,7 +90,7 @@ class Plan:
         entries = np.stack([np.concatenate(column) for column in zip(*columns)])
         distinct, answer = np.unique(entries, axis=1, return_inverse=True)
         self._row, self._position, self._target = distinct
-        self._sums = Sums(contexts, ordered, n_metrics, answer)
+        super().__init__(contexts, ordered, n_metrics, answer)
 
     @property
     def n_targets(self) -> int:
@@ -137,10 +137,6 @@ class Plan:
     def release_inputs(self) -> None:
         """Free the ids once the batches have been read: they are most of a plan's memory, and `scores` needs none."""
         self._inputs = []
-
-    def scores(self, answers: FloatArray) -> list[FloatArray]:
-        """The scores of each context, as `Sums.scores`, from the answers to the batches' targets, in their order."""
-        return self._sums.scores(answers)
 
 
 def _masked_ids(context: Context, block: MaskBlock, mask_id: int) -> IntArray:

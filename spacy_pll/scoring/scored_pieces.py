@@ -1,6 +1,6 @@
 """From the scores of contexts to those of a doc's pieces and tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,38 +27,32 @@ class ScoredPieces:
         cls,
         wordpieces: Sequence[Wordpieces],
         contexts: Sequence[Context],
-        context_values: Sequence[FloatArray],
-        n_metrics: int,
-        n_rows: int,
+        begin: Iterator[int],
+        scores: FloatArray,
+        distributions: Distributions | None,
     ) -> "ScoredPieces":
-        """Put the scores of a doc's contexts together.
+        """Take a doc's pieces out of those of all contexts.
 
         wordpieces (Sequence[Wordpieces]): One per span of the doc.
         contexts (Sequence[Context]): The windows of these spans.
-        context_values (Sequence[float array, shape (n_rows, pieces)]): One per context, from `Plan.scores`: the scores
-            under each metric, then the rows of `Distributions`, if there are any.
+        begin (Iterator[int]): Gives for each of them the number of its first piece.
+        scores, distributions: Of the pieces of all contexts, as `Sums` gives them.
         """
-        values = [np.zeros((n_rows, len(pieces))) for pieces in wordpieces]
-        scored = [np.zeros(len(pieces), dtype=bool) for pieces in wordpieces]
-        for context, own in zip(contexts, context_values, strict=True):
-            mine = context.offset + np.flatnonzero(context.scored)
-            values[context.span][:, mine] = own[:, context.scored]
-            scored[context.span][mine] = True
+        places = [np.full(len(pieces), -1) for pieces in wordpieces]
+        for context, first in zip(contexts, begin):
+            mine = np.flatnonzero(context.scored)
+            places[context.span][context.offset + mine] = first + mine
 
-        def column(name: str) -> IntArray:
+        def column(values: Iterable[IntArray]) -> IntArray:
             # A doc without spans has empty arrays.
-            parts = [getattr(pieces, name)[kept] for pieces, kept in zip(wordpieces, scored)]
+            parts = [own[place >= 0] for own, place in zip(values, places)]
             return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
-        rows = np.concatenate([np.zeros((n_rows, 0)), *(own[:, kept] for own, kept in zip(values, scored))], axis=1)
-        return cls(
-            column("ids"),
-            column("start"),
-            column("end"),
-            column("token"),
-            rows[:n_metrics],
-            Distributions.from_rows(rows[n_metrics:]) if n_rows > n_metrics else None,
+        place = column(places)
+        ids, start, end, token = (
+            column(getattr(pieces, name) for pieces in wordpieces) for name in ("ids", "start", "end", "token")
         )
+        return cls(ids, start, end, token, scores[:, place], distributions.at(place) if distributions else None)
 
     def count_by_token(self, n_tokens: int) -> IntArray:
         """How many pieces of each token were scored. int, shape (n_tokens,)."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..evaluation.agreement import level_agreement
 from ..language_model.masked import MaskedLanguageModel
-from ..metrics import FloatArray, IntArray
+from ..metrics import BoolArray, FloatArray, IntArray
 from ..scoring.windows import Context
 from .examples import choose_pieces, planned_passes
 from .texts import ContextMaker, Passage
@@ -35,11 +35,11 @@ def draw_contexts(passages: Sequence[Passage], make_contexts: ContextMaker, seed
 
 def scores(model: MaskedLanguageModel, contexts: Sequence[Context], metric: str, margin: int | None) -> FloatArray:
     """The scores of the pieces to score. float64, shape (pieces,)."""
-    out = [np.zeros(len(context.word)) for context in contexts]
+    scored: BoolArray = np.concatenate([context.scored for context in contexts])
+    total: FloatArray = np.zeros(len(scored))
     for plan, batches in planned_passes(model, contexts, metric, margin):
-        for total, part in zip(out, plan.scores(model.submit(batches).result()), strict=True):
-            total += part[0]
-    return np.concatenate(out)[np.concatenate([context.scored for context in contexts])]
+        total += plan.scores(model.submit(batches).result().log_probs)[0]
+    return total[scored]
 
 
 def measure_agreement(

@@ -120,7 +120,7 @@ def predictions(
     """
     for plan, batches in planned_passes(model, contexts, metric, margin, spacing, max_ids):
         # The "scores" are the numbers of the targets, from 1, as each piece has one target, of weight 1.
-        number = np.concatenate([one[0] for one in plan.scores(np.arange(1.0, plan.n_targets + 1)[None])]).astype(int)
+        number = plan.scores(np.arange(1.0, plan.n_targets + 1))[0].astype(int)
         piece = np.zeros(plan.n_targets, dtype=np.int64)
         piece[number[number > 0] - 1] = np.flatnonzero(number)
         done = 0

@@ -138,9 +138,9 @@ def test_equal_contexts_are_computed_once_and_other_settings_do_not_matter(make_
     nlp = make_nlp()
     pll = nlp.get_pipe("pll")
     once = score_continuations(nlp, "She left. The traveler lost", ["it", "the souvenir"], ".")
-    rows = pll.predictor.counts["rows"]
+    rows = pll.predictor.counts.rows
     score_continuations(nlp, "She left. The traveler lost", ["it", "the souvenir"] * 3, ".")
-    assert pll.predictor.counts["rows"] == 2 * rows == 2 * sum(one.pieces for one in once)
+    assert pll.predictor.counts.rows == 2 * rows == 2 * sum(one.pieces for one in once)
     other = make_nlp(get_spans={"@span_getters": "spacy-pll.sent_spans.v1"}, targets="none")
     again = score_continuations(other, "She left. The traveler lost", ["it", "the souvenir"], ".")
     assert [one.score for one in again] == pytest.approx([one.score for one in once], abs=1e-5)

@@ -62,8 +62,8 @@ def test_the_last_feed_forward_sees_the_targets_alone(make_nlp, architecture, pa
 
         layer.get_submodule(part).register_forward_pre_hook(count)
     nlp(SENTENCES[0])
-    assert seen[before] == scorer.predictor.counts["ids"] + scorer.predictor.counts["padding"]
-    assert seen[last] == scorer.predictor.counts["targets"] < seen[before] / 5
+    assert seen[before] == scorer.predictor.counts.ids + scorer.predictor.counts.padding
+    assert seen[last] == scorer.predictor.counts.targets < seen[before] / 5
 
 
 def test_one_copy_to_the_device_a_pass_and_one_back_a_plan(make_nlp, monkeypatch):

@@ -121,8 +121,8 @@ def test_it_reads_fewer_ids(make_nlp):
         nlp = make_nlp(mask_margin=margin)
         nlp(PARAGRAPH)
         counts[margin] = nlp.get_pipe("pll").predictor.counts
-    n = counts[None]["targets"]
-    assert counts[0]["ids"] < 3 * n < counts[1]["ids"] < 6 * n < counts[None]["ids"]
+    n = counts[None].targets
+    assert counts[0].ids < 3 * n < counts[1].ids < 6 * n < counts[None].ids
 
 
 def test_a_pass_that_does_not_fit_into_memory_is_halved(make_nlp):

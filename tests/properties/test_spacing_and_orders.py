@@ -7,6 +7,7 @@ import pytest
 import spacy
 
 from spacy_pll.metrics import MAX_EXACT, MaskRows
+from spacy_pll.prediction import Counts
 from spacy_pll.scoring.wordpieces import WORDS
 
 from .. import reference
@@ -47,11 +48,11 @@ def test_spaced_scores_are_those_of_brute_force(make_nlp, architecture, tokenize
         nlp = make_nlp(architecture, tokenizer, metrics=[metric], mask_spacing=spacing)
         scorer = nlp.get_pipe("pll")
         for text in (TEXT, SENTENCES[1]):
-            scorer.predictor.counts.clear()
+            scorer.predictor.counts = Counts()
             doc = nlp(text)
             values, tokens, n_passes = reference.score_spaced(doc, *parts(nlp), metric, "spacy", spacing)
             np.testing.assert_allclose(scores(doc), by_token(doc, values, tokens), atol=1e-5)
-            assert scorer.predictor.counts["rows"] == n_passes
+            assert scorer.predictor.counts.rows == n_passes
 
 
 def test_spaced_scores_do_not_depend_on_company(make_nlp):
@@ -74,10 +75,10 @@ def test_cost_grows_linearly(make_nlp):
     words = random.Random(0).choices(PARAGRAPH.split(), k=5000)
     cost = {}
     for n in (1000, 5000):
-        scorer.predictor.counts.clear()
+        scorer.predictor.counts = Counts()
         doc = nlp(" ".join(words[:n]))
-        assert scorer.predictor.counts["targets"] == doc._.pll_pieces > 2 * n
-        cost[n] = scorer.predictor.counts["ids"] / doc._.pll_pieces
+        assert scorer.predictor.counts.targets == doc._.pll_pieces > 2 * n
+        cost[n] = scorer.predictor.counts.ids / doc._.pll_pieces
     # Each window of 128 ids scores some 63 of them, in 8 passes and a few for its long words; exact: 128 ids a piece.
     assert cost[5000] == pytest.approx(cost[1000], rel=0.05) and cost[5000] < 30
 

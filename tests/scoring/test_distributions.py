@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 from spacy_pll.language_model.log_probs import CPU_ROWS, describe, largest
-from spacy_pll.scoring.distributions import Distributions, n_rows
+from spacy_pll.scoring.distributions import Distributions
 from spacy_pll.scoring.piece_texts import PieceTexts
 
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer
@@ -109,7 +109,7 @@ def test_ties_are_broken_by_id(data, vocabulary, n):
     target = data.draw(st.lists(st.integers(0, vocabulary - 1), min_size=len(rows), max_size=len(rows)))
     logits = torch.tensor(rows, dtype=torch.float32)
     log_sum = logits.logsumexp(dim=1)
-    found = Distributions.from_rows(describe(logits, log_sum, torch.tensor(target), n).numpy())
+    found = Distributions(*(field.numpy() for field in describe(logits, log_sum, torch.tensor(target), n)))
     for i, row in enumerate(rows):
         best = sorted(range(vocabulary), key=lambda id: (-row[id], id))[:n]
         assert found.ids[:, i].tolist() == best + [-1] * (n - len(best))
@@ -121,15 +121,15 @@ def test_ties_are_broken_by_id(data, vocabulary, n):
 
 def test_more_rows_than_fit_into_the_cache():
     logits = torch.randn(3 * CPU_ROWS + 1, 50, generator=torch.Generator().manual_seed(0))
-    found = describe(logits, logits.logsumexp(dim=1), torch.arange(len(logits)) % 50, 4)
-    assert found.shape == (n_rows(4), len(logits))
-    assert found[2].tolist() == logits.argmax(dim=1).tolist()
-    assert largest(logits[:0], 4)[1].shape == (0, 4) and n_rows(None) == 0
+    found = Distributions(*describe(logits, logits.logsumexp(dim=1), torch.arange(len(logits)) % 50, 4))
+    assert [field.shape[-1] for field in found] == [len(logits)] * 4
+    assert found.ids[0].tolist() == logits.argmax(dim=1).tolist()
+    assert largest(logits[:0], 4)[1].shape == (0, 4) and describe(logits, logits, logits, None) == ()
 
 
 def test_a_piece_with_probability_0_adds_nothing_to_the_entropy():
     logits = torch.tensor([[0.0, 0.0, -torch.inf]])
-    found = Distributions.from_rows(describe(logits, logits.logsumexp(dim=1), torch.tensor([2]), 3).numpy())
+    found = Distributions(*(field.numpy() for field in describe(logits, logits.logsumexp(dim=1), torch.tensor([2]), 3)))
     assert found.rank.tolist() == [3] and found.entropy[0] == pytest.approx(np.log(2))
     assert found.log_probs[:, 0].tolist() == [pytest.approx(-np.log(2))] * 2 + [-np.inf]
 
@@ -218,8 +218,12 @@ def test_they_survive_a_docbin(make_nlp):
     for other in (*docbin.get_docs(nlp.vocab), Doc(nlp.vocab).from_bytes(doc.to_bytes())):
         for name in ("pll_rank", "pll_entropy", "pll_first_choices"):
             assert [token._.get(name) for token in other] == [token._.get(name) for token in doc]
-        assert [[*map(tuple, t._.pll_alternatives)] for t in other] == [t._.pll_alternatives for t in doc]
+        assert [token._.pll_alternatives for token in other] == [token._.pll_alternatives for token in doc]
+        best = other[1]._.pll_alternatives[0]
+        assert (best.text, best.log_prob, best.begins_word) == doc[1]._.pll_alternatives[0]
         assert list(other._.pll_data["entropy"]) == doc._.pll_data["entropy"] and other._.pll_top1 == doc._.pll_top1
+    stored = [value for key, value in doc.user_data.items() if key[1] == "pll_alternatives"]
+    assert {type(alternative) for own in stored for alternative in own} == {tuple}  # anything can read it
 
 
 def test_merged_and_split_tokens(make_nlp):

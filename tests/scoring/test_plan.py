@@ -40,15 +40,15 @@ def answer(plan, **limits):
         for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
             log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
     assert len(log_probs) == plan.n_targets  # each is asked for once
-    return np.array([log_probs])
+    return np.array(log_probs)
 
 
 def scores_of(plans, contexts, n_metrics, **limits):
-    out = [np.zeros((n_metrics, len(context.word))) for context in contexts]
+    lengths = [len(context.word) for context in contexts]
+    total = np.zeros((n_metrics, sum(lengths)))
     for plan in plans:
-        for total, scores in zip(out, plan.scores(answer(plan, **limits)), strict=True):
-            total += scores
-    return out
+        total += plan.scores(answer(plan, **limits))
+    return np.split(total, np.cumsum(lengths)[:-1], axis=1)
 
 
 def brute_force(context, metric):

@@ -57,7 +57,7 @@ def test_corpus(assembled):
     assert component.settings.mask_spacing == 16 and component.model.name is None
     shared, exact = nlp(PARAGRAPH), assembled("corpus.cfg", "--components.pll.mask_spacing", "null")
     assert shared._.pll < 0 and shared._.pll != exact(PARAGRAPH)._.pll
-    assert component.predictor.counts["rows"] < 0.5 * exact.get_pipe("pll").predictor.counts["rows"]
+    assert component.predictor.counts.rows < 0.5 * exact.get_pipe("pll").predictor.counts.rows
 
 
 def test_two_models(assembled, make_nlp):

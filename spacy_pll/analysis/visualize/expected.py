@@ -31,6 +31,11 @@ def format_percent(p: float) -> str:
     return "<0.1 %" if 0 < p < 0.0005 else f"{100 * p:.1f} %"
 
 
+def name_alternatives(token: Token, names: Names, most: int | None = None) -> str:
+    """ "were 28.7 %, lay 5.8 %": the alternatives to a token, or the best of them, with their probabilities."""
+    return ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names)[:most])
+
+
 def has_expected(doc: Doc | Span, names: Names) -> bool:
     """Whether a token has alternatives or a rank."""
     return any(token._.get(name) is not None for token in doc for name in (names.alternatives, names.rank))
@@ -39,7 +44,7 @@ def has_expected(doc: Doc | Span, names: Names) -> bool:
 def expected_text(token: Token, names: Names) -> str:
     """What the model expected in the place of a token, as a sentence for screen readers; empty if that is not known."""
     parts = []
-    if listed := ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names)):
+    if listed := name_alternatives(token, names):
         parts.append(f"expected: {listed}")
     if (rank := token._.get(names.rank)) is not None:
         parts.append(f"rank {rank:,}, entropy {format_number(token._.get(names.entropy))} nats")
