@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Callable, Collection
+from dataclasses import fields
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -62,116 +63,87 @@ ProcessesOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
-def make_settings(
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Hub name or folder of a language model, or a spaCy pipeline with a `pll` component. "
-            "[default: the built-in English model]",
-            show_default=False,
-        ),
-    ] = None,
-    component: Annotated[
-        str | None,
-        typer.Option(
-            help="The `pll` component to use, if --model is a spaCy pipeline that has several. The others do not run.",
-            show_default=False,
-        ),
-    ] = None,
-    causal: Annotated[
-        bool,
-        typer.Option(
-            "--causal",
-            help="--model is a left-to-right model, for the metric causal. Only needed if there are masked models of "
-            "its type, too.",
-        ),
-    ] = False,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            help="Names of metrics, separated by commas. The first is the primary one. [default: word_l2r, or causal "
-            "for a left-to-right model]",
-            show_default=False,
-        ),
-    ] = None,
-    words: Annotated[
-        str | None,
-        typer.Option(
-            **one_of(*WORDS),
-            help="What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space "
-            "separates. [default: spacy]",
-            show_default=False,
-        ),
-    ] = None,
-    spans: Annotated[
-        str | None,
-        typer.Option(
-            **one_of(*SPAN_GETTERS),
-            help="What the model reads as one context: whole texts, sentences, or windows of {window} tokens that "
-            "begin {stride} tokens apart. [default: doc]".format(**SPAN_GETTERS["strided"]),
-            show_default=False,
-        ),
-    ] = None,
-    mask_spacing: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Mask several words in one forward pass if they are at least this many pieces apart. The scores are "
-            "close to the exact ones, and the cost grows linearly with the length. [default: exact scores]",
-            show_default=False,
-        ),
-    ] = None,
-    mask_margin: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Read all masks of a text in one forward pass, each with this many wordpieces on each side. 0 is the "
-            "fastest, and a wider margin is closer to the exact scores: `pll agree --margins` measures it on your "
-            "texts. [default: exact scores]",
-            show_default=False,
-        ),
-    ] = None,
-    alternatives: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="How many alternatives to keep for each token: what the model expected in its place. [default: 0]",
-            show_default=False,
-        ),
-    ] = None,
-    distribution: Annotated[
-        bool | None,
-        typer.Option(
-            "--distribution/--no-distribution",
-            help="Keep the rank of each token and the entropy of the model's prediction. [default: no]",
-            show_default=False,
-        ),
-    ] = None,
-    lang: Annotated[
-        str, typer.Option(help="Language of spaCy's tokenizer. Not used if --model is a spaCy pipeline.")
-    ] = "en",
-    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")] = -1,
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            **one_of(*PRECISIONS),
-            help="Data type of the forward passes. bfloat16 uses autocast. [default: float32]",
-            show_default=False,
-        ),
-    ] = None,
-) -> PipelineSettings:
-    """The settings of a pipeline from the options of a command."""
-    values = locals()  # of the parameters
-    names = None if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
-    return PipelineSettings(**{**values, "metrics": names})
+def _setting(help: str, *names: str, **more: Any) -> Any:
+    """An option whose default is not shown, or is said in the help text."""
+    return typer.Option(*names, help=help, show_default=False, **more)
+
+
+# The options for `PipelineSettings`, in the order of the help. The fields have the types and the defaults.
+SETTINGS: dict[str, Any] = {
+    "model": _setting(
+        "Hub name or folder of a language model, or a spaCy pipeline with a `pll` component. [default: the built-in "
+        "English model]"
+    ),
+    "component": _setting(
+        "The `pll` component to use, if --model is a spaCy pipeline that has several. The others do not run."
+    ),
+    "causal": _setting(
+        "--model is a left-to-right model, for the metric causal. Only needed if there are masked models of its type, "
+        "too.",
+        "--causal",
+    ),
+    "metrics": _setting(
+        "Names of metrics, separated by commas. The first is the primary one. [default: word_l2r, or causal for a "
+        "left-to-right model]"
+    ),
+    "words": _setting(
+        "What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space separates. "
+        "[default: spacy]",
+        **one_of(*WORDS),
+    ),
+    "spans": _setting(
+        "What the model reads as one context: whole texts, sentences, or windows of {window} tokens that begin "
+        "{stride} tokens apart. [default: doc]".format(**SPAN_GETTERS["strided"]),
+        **one_of(*SPAN_GETTERS),
+    ),
+    "mask_spacing": _setting(
+        "Mask several words in one forward pass if they are at least this many pieces apart. The scores are close to "
+        "the exact ones, and the cost grows linearly with the length. [default: exact scores]",
+        min=1,
+    ),
+    "mask_margin": _setting(
+        "Read all masks of a text in one forward pass, each with this many wordpieces on each side. 0 is the fastest, "
+        "and a wider margin is closer to the exact scores: `pll agree --margins` measures it on your texts. [default: "
+        "exact scores]",
+        min=0,
+    ),
+    "alternatives": _setting(
+        "How many alternatives to keep for each token: what the model expected in its place. [default: 0]", min=0
+    ),
+    "distribution": _setting(
+        "Keep the rank of each token and the entropy of the model's prediction. [default: no]",
+        "--distribution/--no-distribution",
+    ),
+    "lang": typer.Option(help="Language of spaCy's tokenizer. Not used if --model is a spaCy pipeline."),
+    "gpu_id": typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU."),
+    "precision": _setting(
+        "Data type of the forward passes. bfloat16 uses autocast. [default: float32]", **one_of(*PRECISIONS)
+    ),
+}
+
+
+def split_names(names: str) -> list[str]:
+    """The names of an option that takes several."""
+    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
-    """Give a command the options of `make_settings` in place of its parameter `settings`.
+    """Give a command the options in `SETTINGS` in place of its parameter `settings`.
 
     without (Collection[str]): Options that the command does not have.
     """
-    shared = [option for option in inspect.signature(make_settings).parameters.values() if option.name not in without]
+    by_name = {field.name: field for field in fields(PipelineSettings)}
+    types = get_type_hints(PipelineSettings) | {"metrics": str | None}
+    shared = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=by_name[name].default,
+            annotation=Annotated[types[name], option],
+        )
+        for name, option in SETTINGS.items()
+        if name not in without
+    ]
 
     def decorate(command: Command) -> Command:
         parameters = []
@@ -182,8 +154,10 @@ def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Co
 
         @wraps(command)
         def with_settings(**values: Any) -> Any:
-            settings = make_settings(**{option.name: values.pop(option.name) for option in shared})
-            return command(settings=settings, **values)
+            chosen = {option.name: values.pop(option.name) for option in shared}
+            if chosen.get("metrics") is not None:
+                chosen["metrics"] = split_names(chosen["metrics"])
+            return command(settings=PipelineSettings(**chosen), **values)
 
         vars(with_settings).update(__signature__=inspect.Signature(parameters))
         with_settings.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -13,7 +13,7 @@ from ..tuning.runs import tune
 from ..tuning.settings import TuningSettings
 from ..tuning.training import Progress
 from .errors import shown_errors
-from .options import ColumnOption, one_of, parse_numbers
+from .options import ColumnOption, one_of, parse_numbers, split_names
 
 
 def tune_cli(
@@ -78,7 +78,7 @@ def tune_cli(
             model=None if model == BUILTIN_NAME else model,
             texts=texts,
             dev_texts=dev_texts,
-            metrics=[name.strip() for name in metrics.split(",") if name.strip()],
+            metrics=split_names(metrics),
             words=cast(Words, words),
             margins=parse_numbers("--margins", margins),
             steps=steps,
