@@ -16,7 +16,7 @@ from .language_model.checksums import files_digest
 from .scoring.wordpieces import WORDS
 from .settings import ScoringSettings
 
-SPAN_GETTERS = {
+SPAN_GETTERS: dict[str, dict[str, Any]] = {
     "doc": {"@span_getters": "spacy-pll.doc_spans.v1"},
     "sents": {"@span_getters": "spacy-pll.sent_spans.v1"},
     "strided": {"@span_getters": "spacy-pll.strided_spans.v1", "window": 128, "stride": 96},

@@ -6,44 +6,39 @@ from typing import Any, Literal
 
 from wasabi import table
 
-from ..agreement import Agreement, Interval, TokenDifference
+from ..agreement import Agreement, Interval
 from .page_files import page_template, read_file
 
-LEVEL_COLUMNS = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
+Table = list[tuple[Any, ...]]  # the first row is the header
 # The corner of the plots' lower left, and their width, in the units of the page's drawings.
 LEFT, BOTTOM, SIDE = 45, 290, 280
 
 
 def agreement_tables(result: Agreement) -> str:
     """What the command line prints: the levels, the costs, the deciles and the tokens that differ most."""
-    first, second = (scorer.label for scorer in result.scorers)
     tokens = [
-        (" ".join(f"{one.before[-16:]}[{one.token}]{one.after[:16]}".split()), *_scores(one)) for one in result.tokens
+        (" ".join(f"{before[-16:]}[{token}]{after[:16]}".split()), *scores)
+        for (before, token, after), *scores in _token_rows(result)
     ]
-    return (
-        text_table(level_rows(result), "agreement by", *LEVEL_COLUMNS)
-        + text_table(cost_rows(result), "scorer", "metric", "seconds", "forward passes", "pieces in them")
-        + text_table(
-            decile_rows(result), "scores from", "to", "number", f"mean, {first}", f"mean, {second}", "difference"
-        )
-        + text_table(tokens, "the tokens that differ most", first, second, "difference")
-    )
+    header = ("the tokens that differ most", *(scorer.label for scorer in result.scorers), "difference")
+    return "".join(map(text_table, (_levels(result), _costs(result), _deciles(result), [header, *tokens])))
 
 
-def text_table(rows: Sequence[tuple[str, ...]], *header: str) -> str:
+def text_table(rows: Table) -> str:
     """A table for a terminal. The first column is of names, the others are of numbers."""
     aligns: list[Literal["l", "r"]] = ["l"]
-    aligns.extend("r" for _ in header[1:])
-    return table(rows, header=header, divider=True, aligns=aligns, max_col=60)
+    aligns.extend("r" for _ in rows[0][1:])
+    return table(rows[1:], header=rows[0], divider=True, aligns=aligns, max_col=60)
 
 
-def level_rows(result: Agreement) -> list[tuple[str, ...]]:
+def _levels(result: Agreement) -> Table:
     """One row per level; "–" where there is no value."""
-    rows = []
+    columns = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
+    rows: Table = [("agreement by", *columns)]
     levels = {"piece": result.piece, "word": result.word, "text": result.text, "text mean per piece": result.text_mean}
     for level, values in levels.items():
         if values is None:
-            rows.append((level, *("different pieces" if i == 0 else "–" for i in range(6))))
+            rows.append((level, "different pieces", *["–"] * 5))
             continue
         rows.append(
             (
@@ -59,37 +54,31 @@ def level_rows(result: Agreement) -> list[tuple[str, ...]]:
     return rows
 
 
-def cost_rows(result: Agreement) -> list[tuple[str, ...]]:
+def _costs(result: Agreement) -> Table:
     """One row per scorer."""
-    return [
-        (
-            scorer.label,
-            scorer.metric,
-            f"{scorer.seconds:,.1f}",
-            f"{scorer.forward_passes:,}",
-            f"{scorer.forward_pieces:,}",
-        )
-        for scorer in result.scorers
+    rows = [
+        (one.label, one.metric, f"{one.seconds:,.1f}", f"{one.forward_passes:,}", f"{one.forward_pieces:,}")
+        for one in result.scorers
     ]
+    return [("scorer", "metric", "seconds", "forward passes", "pieces in them"), *rows]
 
 
-def decile_rows(result: Agreement) -> list[tuple[str, ...]]:
+def _deciles(result: Agreement) -> Table:
     """One row per decile."""
+    means = (f"mean, {scorer.label}" for scorer in result.scorers)
+    rows: Table = [("scores from", "to", "number", *means, "difference")]
+    for one in result.deciles:
+        bounds = shown(one.low, 2), shown(one.high, 2), f"{one.n:,}"
+        rows.append((*bounds, shown(one.mean_first, 3), shown(one.mean_second, 3), shown(one.mean_difference, 3, "+")))
+    return rows
+
+
+def _token_rows(result: Agreement) -> Table:
+    """The tokens that differ most, between the texts before and after them, with both scores and the difference."""
     return [
-        (
-            shown(one.low, 2),
-            shown(one.high, 2),
-            f"{one.n:,}",
-            shown(one.mean_first, 3),
-            shown(one.mean_second, 3),
-            shown(one.mean_difference, 3, "+"),
-        )
-        for one in result.deciles
+        ((one.before, one.token, one.after), *(shown(x, 2) for x in one.scores), shown(one.difference, 2, "+"))
+        for one in result.tokens
     ]
-
-
-def _scores(token: TokenDifference) -> tuple[str, str, str]:
-    return shown(token.scores[0], 2), shown(token.scores[1], 2), shown(token.difference, 2, "+")
 
 
 def shown(value: float | None, digits: int, sign: str = "") -> str:
@@ -112,36 +101,35 @@ def agreement_page(result: Agreement) -> str:
     return render_page(f"Agreement of {first} and {second}", about, [result])
 
 
-def render_page(title: str, about: str, results: Sequence[Agreement], overview: dict[str, Any] | None = None) -> str:
+def render_page(
+    title: str, about: str, results: Sequence[Agreement], overview: Table | None = None, conclusions: Sequence[str] = ()
+) -> str:
     """The page of some comparisons.
 
     results (Sequence[Agreement]): At least one.
-    overview (Optional[dict[str, Any]]): The `header`, `rows` and `conclusions` that stand above several comparisons.
+    overview (Optional[Table]): A table that stands above several comparisons, with `conclusions` below it.
     """
     style = read_file("style.css") + read_file("page_frame.css")
-    comparisons = [_page_parts(result) for result in results]
     return page_template("agreement.html").render(
-        title=title, about=about, style=style, overview=overview, comparisons=comparisons
+        title=title,
+        about=about,
+        style=style,
+        overview=overview,
+        conclusions=conclusions,
+        comparisons=[_page_parts(result) for result in results],
     )
 
 
 def _page_parts(result: Agreement) -> dict[str, Any]:
     labels = [scorer.label for scorer in result.scorers]
-    unit = result.unit
     return {
-        "labels": labels,
-        "unit": unit,
-        "levels": level_rows(result),
-        "costs": cost_rows(result),
-        "deciles": decile_rows(result),
-        "plots": [_density(result, labels, unit), _calibration(result, labels, unit)],
-        "tokens": [
-            {
-                **{key: getattr(one, key) for key in ("before", "token", "after")},
-                **dict(zip(("a", "b", "difference"), _scores(one))),
-            }
-            for one in result.tokens
-        ],
+        "label": labels[1],
+        "unit": result.unit,
+        "levels": _levels(result),
+        "costs": _costs(result),
+        "deciles": _deciles(result),
+        "plots": [_density(result, labels, result.unit), _calibration(result, labels, result.unit)],
+        "tokens": [("token", *labels, "difference"), *_token_rows(result)],
     }
 
 

@@ -1,7 +1,7 @@
 """What margins and spacings cost and save, as a table and as a web page."""
 
 from ..agreement import MarginAgreement
-from .agreement import interval, render_page, shown, text_table
+from .agreement import Table, interval, render_page, shown, text_table
 
 HEADER = (
     "scores",
@@ -21,13 +21,13 @@ ABOUT = (
 
 def margin_tables(result: MarginAgreement) -> str:
     """What the command line prints."""
-    return "\n".join([text_table(margin_rows(result), *HEADER) + ABOUT, *conclusions(result)])
+    return "\n".join([text_table(margin_rows(result)) + ABOUT, *conclusions(result)])
 
 
-def margin_rows(result: MarginAgreement) -> list[tuple[str, ...]]:
+def margin_rows(result: MarginAgreement) -> Table:
     """One row for the exact scores, and one per margin and spacing."""
     exact = result.comparisons[0].scorers[0]
-    rows = [("exact", f"{exact.seconds:,.1f}", "1.0", *["–"] * 6)]
+    rows: Table = [HEADER, ("exact", f"{exact.seconds:,.1f}", "1.0", *["–"] * 6)]
     for one in result.comparisons:
         scorer, word = one.scorers[1], one.word
         rows.append(
@@ -62,5 +62,5 @@ def _conclusion(setting: str, smallest: int | None, at_least: float) -> str:
 def margins_page(result: MarginAgreement) -> str:
     """A web page with the table, and all that is known of each margin and spacing below it. It loads nothing else."""
     about = f"{result.texts:,} texts. {ABOUT} Intervals are bootstrap intervals over texts."
-    overview = {"header": HEADER, "rows": margin_rows(result), "conclusions": conclusions(result)}
-    return render_page(f"Exact and approximate scores of {result.model}", about, result.comparisons, overview)
+    title = f"Exact and approximate scores of {result.model}"
+    return render_page(title, about, result.comparisons, margin_rows(result), conclusions(result))
