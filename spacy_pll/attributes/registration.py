@@ -1,6 +1,7 @@
 """The attributes made known to spaCy."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -88,3 +89,9 @@ def _signature(function: Any) -> Any:
     if not isinstance(function, partial):
         return function
     return function.func.__module__, function.func.__qualname__, function.keywords
+
+
+# So docs from a file can be read where no pipeline is made. If another package has such an attribute, a component says
+# so when it is made.
+with suppress(ValueError):
+    install(Names("pll", []))

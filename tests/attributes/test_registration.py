@@ -61,6 +61,14 @@ def test_the_names_are_found_in_docs_of_a_pipeline_that_is_not_here(attr, unregi
     assert find_names([docs[0][:1]], attr).all == names.all
 
 
+def test_docs_from_a_file_are_read_where_no_pipeline_is_made(unregistered):
+    data = DocBin(docs=[scored(Names("pll", ["original"]))], store_user_data=True).to_bytes()
+    unregistered("pll")
+    importlib.reload(spacy_pll.attributes.registration)
+    [doc] = DocBin().from_bytes(data).get_docs(nlp.vocab)
+    assert (doc._.pll, doc._.pll_pieces, doc[:2]._.pll) == (-5.75, 6, -1.75)
+
+
 def test_an_attribute_of_another_component_is_no_metric(attr, unregistered):
     """Such as one with `attr="by_hand_original"`, whether its pipeline is in this process or not."""
     doc = scored(Names(attr, ["word_l2r", "whole_word"]))
