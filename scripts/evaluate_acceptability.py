@@ -118,8 +118,8 @@ def main():
                     differences[name][heading] = difference
         tables[metric] = list(rows.values())
         tables[f"minus raw by {metric}"] = list(differences.values())
-    for name, rows in tables.items():
-        print_table(name, rows)
+    for name, table in tables.items():
+        print_table(name, table)
     print(f"\nSentences: {', '.join(f'{heading} {len(judged)}' for heading, (judged, *_) in columns.items())}")
     if args.output:
         args.output.write_text(json.dumps(tables, indent=2, ensure_ascii=False) + "\n", encoding="utf8")

@@ -108,10 +108,10 @@ def scores_with_end(nlp: Language, texts: Sequence[str], batch_size: int = 512) 
             ids = np.concatenate([pieces.prefix, pieces.ids, pieces.suffix])
             position = np.arange(len(pieces) + len(pieces.suffix))
             contexts.append(Context(ids, len(pieces.prefix), position, position < len(pieces), 0, 0))
-        totals, text = np.zeros(len(batch)), np.repeat(np.arange(len(batch)), [len(c.word) for c in contexts])
+        totals, owner = np.zeros(len(batch)), np.repeat(np.arange(len(batch)), [len(c.word) for c in contexts])
         for plan in make_plans(contexts, [sentence_l2r], loaded.mask_id):
             passes = model.submit(plan.batches(*loaded.rows))
-            totals += np.bincount(text, plan.scores(passes.result().log_probs)[0])
+            totals += np.bincount(owner, plan.scores(passes.result().log_probs)[0])
         sums.update(zip(batch, totals.tolist()))
     return sums
 
