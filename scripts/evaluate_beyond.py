@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 import spacy
 from markdown_tables import print_table, replace_tables
-from paper.correlation import pearson
+from paper.correlation import pearson, pearson_difference
 from paper.data import CONTEXTS, lower_case_words
-from paper.published_texts import brown_paragraphs, read_brown, read_eventsadapt
-from scipy.stats import bootstrap
+from paper.published_texts import brown_paragraphs, eventsadapt_items, read_brown
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
 from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
@@ -54,37 +54,25 @@ def correlation(x, y) -> float:
     return pearson(x, y)["r"]
 
 
-def with_interval(x, y) -> str:
-    """Pearson's r with Fisher's 95 % interval."""
-    result = pearson(x, y)
-    return f"{result['r']:.3f} [{result['low']:.3f}, {result['high']:.3f}]"
+def shown(row: dict[str, float], sign: str = "") -> str:
+    """A value of `paper.correlation` with its 95 % interval."""
+    value, low, high, _ = row.values()
+    return f"{value:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
-def difference_interval(x, y, other, n_samples: int = 2000) -> str:
-    """r(x, y) - r(x, other), with a 95 % percentile bootstrap interval over the items."""
-
-    def difference(x, y, other):
-        r = np.corrcoef([x, y, other])[0]
-        return r[1] - r[2]
-
-    settings = {"paired": True, "vectorized": False, "n_resamples": n_samples, "method": "percentile"}
-    interval = bootstrap((x, y, other), difference, random_state=np.random.default_rng(0), **settings)
-    low, high = interval.confidence_interval
-    return f"{difference(x, y, other):+.3f} [{low:+.3f}, {high:+.3f}]"
+def percent(estimate: Estimate, sign: str = "") -> str:
+    """An accuracy, or a difference of accuracies, in percent with its 95 % interval."""
+    value, low, high = (f"{100 * number:{sign}.1f}" for number in estimate)
+    return f"{value} [{low}, {high}]"
 
 
 def pair_outcomes(docs: list[Doc], metric: str | None = None) -> np.ndarray:
-    """The outcome of each pair, in percent: 100 where the good sentence scores higher, 50 on a tie, 0 otherwise.
+    """The outcome of each pair: 1 where the good sentence scores higher, 0.5 on a tie, 0 otherwise.
 
     docs (list[Doc]): Good and bad sentences in turns.
     """
     scores = [doc._.get(f"pll_{metric}" if metric else "pll") for doc in docs]
-    return 100 * outcomes(scores[::2], scores[1::2])
-
-
-def half_width(values: np.ndarray) -> float:
-    """Half the width of the 95 % interval of a mean."""
-    return 1.96 * float(np.std(values)) / math.sqrt(len(values))
+    return outcomes(scores[::2], scores[1::2])
 
 
 # mask_spacing
@@ -147,7 +135,7 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
     exact_units = units(exact)
     exact_blimp, blimp_time, blimp_ids = timed(exact_nlp, sentences)
     n_pieces = len(exact_units["piece"]) / len(paragraphs)
-    accuracy = pair_outcomes(exact_blimp).mean()
+    accuracy = 100 * pair_outcomes(exact_blimp).mean()
     agreement: list[dict] = [
         {
             "mask_spacing": "exact",
@@ -199,8 +187,8 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
             {
                 "mask_spacing": spacing,
                 "r by sentence": f"{correlation([d._.pll for d in docs], [d._.pll for d in exact_blimp]):.5f}",
-                "accuracy": f"{pair_outcomes(docs).mean():.1f}",
-                "change": f"{change.mean():+.1f} ± {half_width(change):.1f}",
+                "accuracy": f"{100 * pair_outcomes(docs).mean():.1f}",
+                "change": percent(paired_difference(change), "+"),
                 "forward pieces": f"÷ {blimp_ids / ids:.1f}",
                 "CPU time": f"÷ {blimp_time / seconds:.1f}",
             }
@@ -236,15 +224,15 @@ def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
     blimp = []
     for name in sorted(groups, key=lambda name: (name != "overall", name)):
         mine = {metric: right[metric][groups[name]] for metric in METRICS}
-        cells = {metric: f"{values.mean():.1f} ± {half_width(values):.1f}" for metric, values in mine.items()}
+        cells = {metric: percent(proportion(values)) for metric, values in mine.items()}
         change = mine["word_any_order"] - mine["word_l2r"]
-        against = f"{change.mean():+.1f} ± {half_width(change):.1f}"
+        against = percent(paired_difference(change), "+")
         blimp.append({"phenomenon": name, **cells, "any order − l2r": against})
     print_table(f"BLiMP accuracy in percent, {len(pairs):,} pairs", blimp)
     tables = {"BLiMP": blimp}
     yield {"tables": tables}
 
-    sentences = read_eventsadapt(args.eventsadapt)
+    sentences, items = zip(*eventsadapt_items(args.eventsadapt).items())
     frequencies = log_frequencies(sentences)
     words = list(frequencies)
     in_context = list(nlp.pipe([CONTEXT.format(word) for word in words], batch_size=256))
@@ -262,23 +250,23 @@ def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
         correlations.append(
             {
                 "metric": metric,
-                "frequency, all words": with_interval(log_frequency, values),
-                "minus word_l2r's": difference_interval(log_frequency, values, score["word_l2r"])
+                "frequency, all words": shown(pearson(log_frequency, values)),
+                "minus word_l2r's": shown(pearson_difference(log_frequency, values, score["word_l2r"]), "+")
                 if metric != "word_l2r"
                 else "",
-                "frequency, words of several pieces": with_interval(log_frequency[several], values[several]),
-                "length": with_interval(length, negative),
+                "frequency, words of several pieces": shown(pearson(log_frequency[several], values[several])),
+                "length": shown(pearson(length, negative, items)),
             }
         )
         normalised.append(
             {
                 "metric": metric,
-                "score": with_interval(log_frequency, values),
-                "/ √pieces": with_interval(log_frequency, values / np.sqrt(n_pieces)),
-                "/ pieces": with_interval(log_frequency, values / n_pieces),
-                "/ characters": with_interval(log_frequency, values / np.array([len(word) for word in words])),
-                "/ pieces, words of several pieces": with_interval(
-                    log_frequency[several], (values / n_pieces)[several]
+                "score": shown(pearson(log_frequency, values)),
+                "/ √pieces": shown(pearson(log_frequency, values / np.sqrt(n_pieces))),
+                "/ pieces": shown(pearson(log_frequency, values / n_pieces)),
+                "/ characters": shown(pearson(log_frequency, values / np.array([len(word) for word in words]))),
+                "/ pieces, words of several pieces": shown(
+                    pearson(log_frequency[several], (values / n_pieces)[several])
                 ),
             }
         )

@@ -21,28 +21,30 @@ import spacy
 from evaluate_beyond import (
     CONTEXT,
     correlation,
-    half_width,
     log_frequencies,
     pair_outcomes,
+    percent,
+    shown,
     timed,
     units,
-    with_interval,
 )
 from markdown_tables import Rows, print_table, replace_tables
+from paper.correlation import pearson
 from paper.published_texts import (
     BLIMP_PATH,
     BROWN_PATH,
     EVENTSADAPT_PATH,
     brown_paragraphs,
     data_sets_folder,
+    eventsadapt_items,
     kauf_ivanova_sentences,
     read_brown,
-    read_eventsadapt,
 )
 from spacy.language import Language
 from spacy.tokens import Doc
 from training_data import is_held_out, read_lines
 
+from spacy_pll.evaluation.intervals import paired_difference
 from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
 
@@ -112,7 +114,8 @@ def results_table(nlps: dict[str, Language], folder: Path, n_pairs: int, n_items
     """
     pairs = sample_pairs(read_pairs(str(folder / BLIMP_PATH)), n_pairs)
     pair_sentences = [sentence for pair in pairs for sentence in pair[:2]]
-    sentences = read_eventsadapt(folder / EVENTSADAPT_PATH)
+    items = eventsadapt_items(folder / EVENTSADAPT_PATH)
+    sentences = list(items)
     frequency = log_frequencies(sentences)
     frequency = {word: frequency[word] for word in sample(list(frequency), n_items)}
     sentences = sample(sentences, n_items)
@@ -132,13 +135,17 @@ def results_table(nlps: dict[str, Language], folder: Path, n_pairs: int, n_items
         table.append(
             {
                 "setting": name,
-                f"BLiMP, {len(pairs):,} pairs": f"{right.mean():.1f}",
-                "change": "" if is_exact else f"{change.mean():+.1f} ± {half_width(change):.1f}",
+                f"BLiMP, {len(pairs):,} pairs": f"{100 * right.mean():.1f}",
+                "change": "" if is_exact else percent(paired_difference(change), "+"),
                 "*r* within pairs": "1" if is_exact else f"{correlation(within_pairs, exact_within_pairs):.3f}",
-                f"length, {len(sentences):,} sentences": with_interval(
-                    [doc._.pll_pieces for doc in scored], [-doc._.pll for doc in scored]
+                f"length, {len(sentences):,} sentences": shown(
+                    pearson(
+                        [doc._.pll_pieces for doc in scored],
+                        [-doc._.pll for doc in scored],
+                        [items[sentence] for sentence in sentences],
+                    )
                 ),
-                f"frequency, {len(frequency):,} words": with_interval(list(frequency.values()), words),
+                f"frequency, {len(frequency):,} words": shown(pearson(list(frequency.values()), words)),
             }
         )
     return table

@@ -15,14 +15,18 @@ from .scores import Model, Scores
 
 ABOUT = """The log-likelihood of a sentence under a left-to-right model, its beginning-of-sequence token prepended, is a
 probability; a PLL is not. A PLL that orders sentences as the log-likelihood does is the better one. Pearson's r over
-the sentences of a data set, with Fisher's 95 % interval."""
+the sentences of a data set, with 95 % bootstrap intervals over items: the four sentences of an item of EventsAdapt are
+not independent of each other."""
 NONE_GIVEN = """No left-to-right model was given, so there is nothing to compare with. Name some with
 --vars.causal_model (gpt2-medium, or a folder), or train one of the built-in model's size, which is then found by
 itself: python -m spacy project run train-causal"""
 
 
-def rows(model: Model, docs: dict, causal: Model, causal_docs: dict, dataset: str) -> list[dict]:
-    """docs, causal_docs: text -> scored doc, of the same texts. RETURNS: a row for each metric of `model`."""
+def rows(model: Model, docs: dict, causal: Model, causal_docs: dict, dataset: str, items: list[str]) -> list[dict]:
+    """docs, causal_docs: text -> scored doc, of the same texts. items: the item of each.
+
+    RETURNS: a row for each metric of `model`.
+    """
     likelihood = [causal_docs[text]._.causal for text in docs]
     return [
         {
@@ -30,7 +34,7 @@ def rows(model: Model, docs: dict, causal: Model, causal_docs: dict, dataset: st
             "left_to_right": causal.title,
             "dataset": DATASET_TITLES[dataset],
             "metric": METRIC_TITLES[metric],
-            **pearson([doc._.get(score_name(metric)) for doc in docs.values()], likelihood),
+            **pearson([doc._.get(score_name(metric)) for doc in docs.values()], likelihood, items),
         }
         for metric in model.metrics
     ]
@@ -82,7 +86,8 @@ def main():
                 for dataset in scores.datasets:
                     scored = [(model, scores.docs(model, dataset)) for model in masked]
                     likely = scores.docs(causal, dataset)
-                    mine = [row for model, docs in scored for row in rows(model, docs, causal, likely, dataset)]
+                    items = scores.items(dataset)
+                    mine = [row for model, docs in scored for row in rows(model, docs, causal, likely, dataset, items)]
                     name = f"causal-{file_name(causal.name)}-{file_name(dataset)}"
                     caption = f"Log-likelihood under {causal.title} against PLL, {DATASET_TITLES[dataset]}"
                     figures.append((name, plot(scored, causal, likely, mine), caption))

@@ -10,6 +10,7 @@ from .published_texts import (
     BROWN_PATH,
     EVENTSADAPT_PATH,
     LIBRISPEECH_PATH,
+    eventsadapt_items,
     kauf_ivanova_sentences,
     read_brown,
     read_eventsadapt,
@@ -72,6 +73,12 @@ def read_dataset(name: str, assets: Path) -> list[str]:
             )
         raise InputError(f"There is no {assets / path}. {how}")
     return read(assets / path)
+
+
+def read_items(name: str, assets: Path, texts: list[str]) -> list[str]:
+    """The item of each distinct sentence of a data set. Where there are no items, it is the sentence itself."""
+    items = eventsadapt_items(assets / EVENTSADAPT_PATH) if name == "eventsadapt" else {}
+    return [items.get(text, text) for text in dict.fromkeys(texts)]
 
 
 def read_blimp(folder: Path, per_paradigm: int) -> list[Pair]:

@@ -25,8 +25,8 @@ ABOUT = """In a context that fits any word, frequent words should score higher. 
 (lower-cased, of letters alone) is put into three contexts, "My word is _." (below: my word), "I opened the dictionary
 and randomly picked a word. It was _." (dictionary) and none at all, and its score, summed over its wordpieces, is
 compared with the logarithm of its frequency. Words whose frequency is not known are left out. r is Pearson's, with
-Fisher's 95 % interval; "one piece" and "several pieces" are the words that the model's tokenizer leaves whole and
-those it splits: a metric that inflates split words lifts them above the line of the others."""
+95 % bootstrap intervals over words; "one piece" and "several pieces" are the words that the model's tokenizer leaves
+whole and those it splits: a metric that inflates split words lifts them above the line of the others."""
 
 SHORT = {"my word": "“My word is _.”", "dictionary": "“… It was _.”", "none": "no context"}
 PIECE_COLOURS = {1: "#4c78a8", 2: "#f2a541", 3: "#d1495b", 4: "#6a2c70"}

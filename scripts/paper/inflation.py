@@ -4,10 +4,9 @@ python -m scripts.paper.inflation
 """
 
 import argparse
-import math
-import statistics
 from pathlib import Path
 
+from .correlation import mean
 from .data import EXAMPLE_SENTENCES, EXAMPLES
 from .errors import shown_errors
 from .names import DATASET_TITLES, METRIC_COLOURS, METRIC_TITLES, file_name, score_name
@@ -18,7 +17,7 @@ ABOUT = """While `original` scores a piece of a split word, the word's other pie
 word's score is inflated. `word_l2r` hides the pieces to the right as well; `whole_word` hides all of the word. The
 first table follows K&I's example words, piece by piece in the figures. The second gives the mean, over all words of a
 data set that the tokenizer splits, of the word's score under `original` minus that under each other metric, with its
-standard error: how much `original` inflates such words, in nats a word."""
+95 % bootstrap interval over word types: how much `original` inflates such words, in nats a word."""
 
 
 def example_rows(model: Model, docs: dict) -> list[dict]:
@@ -44,15 +43,16 @@ def difference_rows(model: Model, dataset: str, docs: dict) -> list[dict]:
         if metric == "original":
             continue
         differences = [token._.pll_original - token._.get(score_name(metric)) for token in split]
-        n = len(differences)
+        found = mean(differences, [token.lower_ for token in split])
         out.append(
             {
                 "model": model.title,
                 "dataset": DATASET_TITLES[dataset],
                 "metric": METRIC_TITLES[metric],
-                "split_words": n,
-                "mean_difference": statistics.fmean(differences) if n else math.nan,
-                "standard_error": statistics.stdev(differences) / math.sqrt(n) if n > 1 else math.nan,
+                "split_words": found["n"],
+                "mean_difference": found["mean"],
+                "low": found["low"],
+                "high": found["high"],
             }
         )
     return out
@@ -104,7 +104,7 @@ def main():
             del shown["causal"]
             output.table("inflation", examples, "Scores of the example words, natural logarithm", shown)
             shown = {"model": "", "dataset": "", "metric": "", "split_words": ",d"}
-            shown.update({"mean_difference": ".2f", "standard_error": ".2f"})
+            shown.update({"mean_difference": ".2f", "low": ".2f", "high": ".2f"})
             output.table(
                 "split-words", differences, "PLL-original minus each other metric, mean over split words", shown
             )

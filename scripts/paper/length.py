@@ -14,7 +14,8 @@ from .scores import Model, Scores
 
 ABOUT = """A longer sentence should be less likely, so its negative PLL should grow with its length. K&I measure length
 in the model's tokens (wordpieces); the correlation with the number of words (split at white space) stands beside it in
-the files. r is Pearson's, with Fisher's 95 % interval."""
+the files. r is Pearson's, with 95 % bootstrap intervals over items: the four sentences of an item of EventsAdapt
+are not independent of each other."""
 
 
 def lengths(docs: dict, kind: str) -> list[int]:
@@ -22,19 +23,19 @@ def lengths(docs: dict, kind: str) -> list[int]:
     return [doc._.get(pieces_name(kind)) for doc in docs.values()]
 
 
-def rows(model: Model, dataset: str, docs: dict) -> list[dict]:
-    """docs: text -> scored doc. RETURNS: a row for each metric."""
+def rows(model: Model, dataset: str, docs: dict, items: list[str]) -> list[dict]:
+    """docs: text -> scored doc. items: the item of each. RETURNS: a row for each metric."""
     words = [len(text.split()) for text in docs]
     out = []
     for metric in model.metrics:
         negative = [-doc._.get(score_name(metric)) for doc in docs.values()]
-        by_words = pearson(words, negative)
+        by_words = pearson(words, negative, items)
         out.append(
             {
                 "model": model.title,
                 "dataset": DATASET_TITLES[dataset],
                 "metric": METRIC_TITLES[metric],
-                **pearson(lengths(docs, model.kind), negative),
+                **pearson(lengths(docs, model.kind), negative, items),
                 **{f"{key}_words": by_words[key] for key in ("r", "low", "high")},
             }
         )
@@ -73,7 +74,7 @@ def main():
             table, figures = [], []
             for dataset in scores.datasets:
                 scored = [(model, scores.docs(model, dataset)) for model in models]
-                mine = [row for model, docs in scored for row in rows(model, dataset, docs)]
+                mine = [row for model, docs in scored for row in rows(model, dataset, docs, scores.items(dataset))]
                 figures.append((dataset, plot(scored, mine)))
                 table += mine
             shown = {"model": "", "dataset": "", "metric": "", **SHOWN}

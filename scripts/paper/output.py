@@ -52,7 +52,7 @@ class Output:
 
 def check_packages():
     """RAISES (ImportError): A package that the tables and figures need is not installed."""
-    missing = [name for name in ("matplotlib", "pandas", "scipy") if find_spec(name) is None]
+    missing = [name for name in ("matplotlib", "pandas") if find_spec(name) is None]
     if missing:
         raise ImportError(f"The analyses need {', '.join(missing)}, not installed here: {install_command('project')}")
 

@@ -41,6 +41,15 @@ def read_eventsadapt(path: str | Path) -> list[str]:
     return [_text_in(row, "Sentence", place) for place, row in read_rows(path)]
 
 
+def eventsadapt_items(path: str | Path) -> dict[str, str]:
+    """The item of each sentence of EventsAdapt. The four sentences of an item have the same words.
+
+    RAISES (InputError): As for `read_eventsadapt`.
+    """
+    path = _existing(path)
+    return {_text_in(row, "Sentence", place): _text_in(row, "ItemNum", place) for place, row in read_rows(path)}
+
+
 def read_librispeech(path: str | Path) -> list[str]:
     """The references of LibriSpeech's test-clean, as sentences: capitalised, with a full stop (Salazar et al. 2020).
 

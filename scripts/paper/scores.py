@@ -28,7 +28,7 @@ from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
 from spacy_pll.pipelines import describe_model
 
-from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset
+from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset, read_items
 from .errors import shown_errors
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, METRICS, file_name, model_title, split_list
@@ -253,6 +253,10 @@ class Scores:
     def datasets(self) -> list[str]:
         return self.index["datasets"]
 
+    def items(self, dataset: str) -> list[str]:
+        """The item of each of `docs`: intervals are about other items."""
+        return self.index["items"][dataset]
+
     def models(self, kind: str) -> list[Model]:
         return [Model(**model) for model in self.index["models"] if model["kind"] == kind]
 
@@ -301,6 +305,7 @@ def main():
         index = {
             "models": [model._asdict() for model in models],
             "datasets": args.datasets,
+            "items": {name: read_items(name, args.assets, texts) for name, texts in datasets.items()},
             "blimp_pairs": args.blimp_pairs,
             "collections": {},
         }

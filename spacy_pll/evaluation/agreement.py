@@ -21,7 +21,7 @@ from ..component import PLLScorer
 from ..metrics import FloatArray, IntArray
 from ..pipelines import get_scorer
 from ..prediction import Counts
-from .intervals import bootstrap_sums, percentiles
+from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
 
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
@@ -192,9 +192,7 @@ def level_agreement(
     text (int array, shape (things,)): The number of the text of each.
     """
     difference = b - a
-    # Means are taken off first, so that no digits are lost in the sums of squares.
-    x, y = a - a.mean(), b - b.mean()
-    columns = [np.ones(len(a)), x, y, x * x, y * y, x * y, difference, np.abs(difference)]
+    columns = [*correlation_columns(a, b), difference, np.abs(difference)]
     sums, samples = bootstrap_sums(columns, text, bootstrap, rng)
     r, mean, absolute = _statistics(sums)
     of_r, of_mean, of_absolute = (percentiles(values) for values in _statistics(samples))
@@ -212,10 +210,8 @@ def level_agreement(
 
 def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Correlation, mean difference and mean absolute difference. sums (float array, shape (samples, 8))."""
-    n, x, y, xx, yy, xy, difference, absolute = sums.T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        r = (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
-    return r, difference / n, absolute / n
+    n, difference, absolute = sums[:, [0, -2, -1]].T
+    return correlation(sums[:, :6]), difference / n, absolute / n
 
 
 def _number(value: float) -> float | None:

@@ -117,6 +117,19 @@ def bootstrap_sums(
     return sums.sum(axis=0)[None], np.concatenate([np.zeros((0, sums.shape[1])), *parts])
 
 
+def correlation_columns(x: FloatArray, y: FloatArray) -> list[FloatArray]:
+    """The columns whose sums give Pearson's r. Without the means, no digits of squares are lost."""
+    x, y = x - x.mean(), y - y.mean()
+    return [np.ones(len(x)), x, y, x * x, y * y, x * y]
+
+
+def correlation(sums: FloatArray) -> FloatArray:
+    """Pearson's r from the sums of `correlation_columns`, shape (samples, 6). NaN where a variable does not vary."""
+    n, x, y, xx, yy, xy = sums.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y)))
+
+
 def percentiles(samples: FloatArray) -> tuple[float, float] | None:
     """The percentile interval of a bootstrap; None if there is no sample for which the statistic is defined."""
     known = samples[np.isfinite(samples)]

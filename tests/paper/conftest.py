@@ -23,6 +23,7 @@ EVENTS = [
     "The cat slept.",
     "The king, who was old, praised the exhausted cook.",
 ]
+ITEMS = [1, 1, 2, 2, 3, 3, 4, 5]
 PAIRS = [
     ("The cats sleep.", "The cats sleeps.", "subject_verb_agreement"),
     ("The hooligan wrecks it.", "The hooligan wreck it.", "subject_verb_agreement"),
@@ -40,7 +41,7 @@ def tiny_assets(tmp_path_factory):
     folder = tmp_path_factory.mktemp("assets")
     for name in ("eventsadapt", "brown", "blimp"):
         (folder / name).mkdir()
-    lines = ['"ItemNum","Sentence"', *(f'"{i}","{sentence}"' for i, sentence in enumerate(EVENTS))]
+    lines = ['"ItemNum","Sentence"', *(f'"{item}","{sentence}"' for item, sentence in zip(ITEMS, EVENTS))]
     (folder / "eventsadapt" / "clean_EventsAdapt_SentenceSet.csv").write_text("\n".join(lines) + "\n")
     with zipfile.ZipFile(folder / "brown" / "brown.zip", "w") as archive:
         archive.writestr("brown/ca01", BROWN)

@@ -2,19 +2,22 @@
 
 import csv
 import math
+import random
 
+import numpy as np
 import pytest
 import transformers as hf
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from scripts.paper.correlation import mean, pearson, pearson_difference
 from scripts.paper.data import CONTEXTS, read_blimp
 from scripts.paper.files import read_json
 from spacy_pll.language_model import BUILTIN
 
 from .. import reference
 from ..language_model.test_causal import brute_force
-from .conftest import EVENTS, run_all
+from .conftest import EVENTS, ITEMS, run_all
 
 METRICS = {"original": "PLL-original", "word_l2r": "PLL-word-l2r", "whole_word": "PLL-whole-word",
            "sentence_l2r": "PLL-sentence-l2r"}  # fmt: skip
@@ -26,10 +29,35 @@ def plain_pearson(x, y):
     return cross / math.sqrt(sum((a - mean_x) ** 2 for a in x) * sum((b - mean_y) ** 2 for b in y))
 
 
-def fisher(r, n):
-    """The 95 % interval of r: the normal interval of its inverse hyperbolic tangent, error 1 / sqrt(n - 3)."""
-    half = 1.959963984540054 / math.sqrt(n - 3)
-    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+def resampled(x, y, items):
+    """The 95 % bootstrap interval of r over items, by drawing them one by one."""
+    draw, found = random.Random(0), []
+    members = {item: [i for i, own in enumerate(items) if own == item] for item in items}
+    while len(found) < 5000:
+        sample = [i for item in draw.choices(list(members), k=len(members)) for i in members[item]]
+        if len({x[i] for i in sample}) > 1 and len({y[i] for i in sample}) > 1:
+            found.append(plain_pearson([x[i] for i in sample], [y[i] for i in sample]))
+    return sorted(found)[125], sorted(found)[4874]
+
+
+def test_variants_of_an_item_say_no_more_than_the_item():
+    """Four equal variants of each item: the interval of the items, twice as wide as that of so many items."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=100)
+    y = x + rng.normal(size=100)
+    alone, four = pearson(x, y), [np.repeat(values, 4) for values in (x, y, np.arange(100))]
+    assert pearson(*four) == {**alone, "r": pytest.approx(alone["r"]), "low": pytest.approx(alone["low"]),
+                              "high": pytest.approx(alone["high"]), "n": 400}  # fmt: skip
+    narrow = pearson(*four[:2])
+    assert alone["high"] - alone["low"] == pytest.approx(2 * (narrow["high"] - narrow["low"]), rel=0.15)
+    assert mean(four[0], four[2])["high"] == pytest.approx(mean(x)["high"])
+    assert mean(four[0])["high"] < mean(x)["high"]
+    # Fisher's interval, for things that are independent.
+    half = 1.96 / math.sqrt(97)
+    low, high = math.tanh(math.atanh(alone["r"]) - half), math.tanh(math.atanh(alone["r"]) + half)
+    assert (alone["low"], alone["high"]) == pytest.approx((low, high), abs=0.03)
+    change = pearson_difference(x, y, -y)
+    assert change["r"] == pytest.approx(2 * alone["r"]) and change["low"] == pytest.approx(2 * alone["low"])
 
 
 class Plain:
@@ -69,7 +97,7 @@ def check_numbers(results, assets, plain):
         (row,) = rows(results, "length", "length", metric=title)
         r = plain_pearson(lengths, negative)
         assert row["r"] == pytest.approx(r, abs=1e-4) and row["n"] == len(EVENTS)
-        assert (row["low"], row["high"]) == pytest.approx(fisher(r, len(EVENTS)), abs=1e-3)
+        assert (row["low"], row["high"]) == pytest.approx(resampled(lengths, negative, ITEMS), abs=0.02)
         assert row["r_words"] == pytest.approx(plain_pearson([len(e.split()) for e in EVENTS], negative), abs=1e-4)
 
         points = []
@@ -136,7 +164,7 @@ def test_inflation(results, model_folder):
     assert row["word_l2r"] == pytest.approx(sum(inside), abs=1e-4) and len(row["pieces"].split()) == len(inside)
     assert row["sentence_word_l2r"] == pytest.approx(sum(scores), abs=1e-4)
     differences = rows(results, "inflation", "split-words", metric="PLL-word-l2r")[0]
-    assert differences["split_words"] > 5 and differences["standard_error"] > 0
+    assert differences["split_words"] > 5 and differences["low"] < differences["mean_difference"] < differences["high"]
 
 
 def test_every_item_has_its_files(results):
