@@ -20,9 +20,8 @@ from markdown_tables import print_table, replace_tables
 from spacy.language import Language
 from training_data import is_held_out, read_lines
 
-from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, read_pairs, sample_pairs, wins
-from spacy_pll.evaluation.scoring import score_distinct
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.evaluation.minimal_pairs import OVERALL, PHENOMENON, Pair, minimal_pairs, read_pairs, sample_pairs
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]
 CURVE_ROWS = 12  # of each run
@@ -30,17 +29,11 @@ CURVE_ROWS = 12  # of each run
 
 def blimp_accuracies(nlp: Language, pairs: list[Pair]) -> dict[str, dict[str, float]]:
     """Accuracy in percent by metric, then by phenomenon. "overall" is the mean over all pairs."""
-    # Sentences of one paradigm share many masked contexts, so they are scored together.
-    sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-    scores = score_distinct(nlp, get_scorer(nlp).names, sentences)
-    return {
-        metric: {
-            result.name or result.level: round(100 * result.accuracy, 1)
-            for result in accuracies(pairs, won)
-            if result.level in ("overall", "phenomenon")
-        }
-        for metric, won in wins(pairs, scores, METRICS)
-    }
+    found: dict[str, dict[str, float]] = {metric: {} for metric in METRICS}
+    for result in minimal_pairs(nlp, pairs).accuracies():
+        if result.level in (OVERALL, PHENOMENON):
+            found[result.scorer][result.name or result.level] = round(100 * result.accuracy, 1)
+    return found
 
 
 def blimp_table(accuracy: dict[str, dict[str, float]]) -> list[dict[str, str]]:

@@ -12,6 +12,7 @@ from .analysis.unigrams import load_unigrams
 from .component import PLLScorer
 from .evaluation.agreement import agree
 from .evaluation.margins import compare_margins
+from .evaluation.minimal_pairs import minimal_pairs, read_pairs
 from .evaluation.perplexity import perplexity
 from .pipelines import PipelineSettings, make_pipeline
 
@@ -26,9 +27,11 @@ __all__ = [
     "compare_pairs",
     "load_unigrams",
     "make_pipeline",
+    "minimal_pairs",
     "normalise",
     "perplexity",
     "pmi",
+    "read_pairs",
     "score",
     "score_continuations",
     "to_dataframe",

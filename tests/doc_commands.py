@@ -45,6 +45,7 @@ ONLY_CHECKED = {
     "pytest": "would run the tests within the tests",
     "-m spacy project": "needs a network, or hours",
     "pll agree": "prints how long it took",
+    "pairs events.csv": "takes a minute; tests/cli/test_pairs.py does so for seconds",
     "pll tune": "trains for hours; tests/tuning does so for seconds",
     "--model bert-tuned": "needs a model that was tuned",
     "pll unigrams": "needs a corpus; tests/cli/test_unigrams.py has one",
@@ -67,6 +68,7 @@ ONLY_CHECKED = {
 }
 # The same for blocks of Python.
 PYTHON_ONLY_CHECKED = {
+    "eventsadapt.csv": "needs a data set",
     "s3://": "needs a cluster and its storage",
     "prefer_gpu": "would move the tests that follow to the GPU, where there is one",
 }

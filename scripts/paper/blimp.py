@@ -6,7 +6,8 @@ python -m scripts.paper.blimp
 import argparse
 from pathlib import Path
 
-from spacy_pll.evaluation.minimal_pairs import Pair, accuracies, outcomes
+from spacy_pll.evaluation.minimal_pairs import OVERALL as OVERALL_LEVEL
+from spacy_pll.evaluation.minimal_pairs import PHENOMENON, Pair, accuracies, outcomes
 
 from .data import BLIMP, PHENOMENA, read_blimp
 from .errors import shown_errors
@@ -30,7 +31,7 @@ def percentages(pairs: list[Pair], scores: dict[str, float]) -> dict[str, float]
     scores (dict[str, float]): The score of each sentence.
     """
     won = outcomes([scores[pair.good] for pair in pairs], [scores[pair.bad] for pair in pairs])
-    results = [result for result in accuracies(pairs, won) if result.level in ("overall", "phenomenon")]
+    results = [result for result in accuracies(pairs, won) if result.level in (OVERALL_LEVEL, PHENOMENON)]
     found = {result.name or OVERALL: 100 * result.accuracy for result in results}
     return {name: found[name] for name in COLUMNS if name in found}
 

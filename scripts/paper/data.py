@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from spacy_pll.corpus.readers import InputError
-from spacy_pll.evaluation.minimal_pairs import BLIMP as BLIMP_COLUMNS
-from spacy_pll.evaluation.minimal_pairs import Pair, read_pairs, sample_pairs
+from spacy_pll.evaluation.minimal_pairs import PHENOMENON, Pair, read_pairs, sample_pairs
 
 from .published_texts import (
     BROWN_PATH,
@@ -90,15 +89,17 @@ def read_blimp(folder: Path, per_paradigm: int) -> list[Pair]:
     """
     if not any(folder.glob("*.jsonl")):
         raise InputError(f"There is no .jsonl file in {folder}. Get them with: python -m spacy project run data")
-    # Without a column of paradigms, each file is one.
-    pairs = read_pairs(str(folder), {**BLIMP_COLUMNS, "paradigm": None})
+    pairs = read_pairs(str(folder))  # without a column of paradigms, each file is one
     for pair in pairs:
         if pair.phenomenon not in PHENOMENA:
             raise InputError(
                 f"{folder}, paradigm {pair.paradigm!r}: the phenomenon {pair.phenomenon!r} is none of BLiMP's: "
                 f"{', '.join(PHENOMENA)}."
             )
-    return [pair._replace(phenomenon=PHENOMENA[pair.phenomenon]) for pair in sample_pairs(pairs, per_paradigm)]
+    return [
+        pair._replace(fields={**pair.fields, PHENOMENON: PHENOMENA[pair.phenomenon]})
+        for pair in sample_pairs(pairs, per_paradigm)
+    ]
 
 
 def lower_case_words(sentence: str) -> list[str]:

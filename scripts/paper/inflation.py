@@ -43,7 +43,7 @@ def difference_rows(model: Model, dataset: str, docs: dict) -> list[dict]:
         if metric == "original":
             continue
         differences = [token._.pll_original - token._.get(score_name(metric)) for token in split]
-        found = mean(differences, [token.lower_ for token in split])
+        found = mean(differences, [token.text.lower() for token in split])
         out.append(
             {
                 "model": model.title,

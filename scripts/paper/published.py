@@ -24,7 +24,7 @@ import numpy as np
 from spacy.language import Language
 
 from spacy_pll.corpus.readers import InputError
-from spacy_pll.evaluation.minimal_pairs import Pair, group_by_paradigm
+from spacy_pll.evaluation.minimal_pairs import Pair, smallest_groups
 from spacy_pll.evaluation.scoring import score_distinct
 from spacy_pll.metrics import sentence_l2r
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
@@ -173,7 +173,7 @@ def read_pairs(folder: Path, paradigms: list[dict[str, str]]) -> dict[str, list[
 
     RAISES (InputError): Data is missing or cannot be read.
     """
-    pairs = group_by_paradigm(read_blimp(folder, per_paradigm=10**6)) if paradigms else {}
+    pairs = smallest_groups(read_blimp(folder, per_paradigm=10**6)) if paradigms else {}
     missing = [row["paradigm"] for row in paradigms if row["paradigm"] not in pairs]
     if missing:
         raise InputError(f"{folder} has no {missing[0]}.jsonl. Get all of BLiMP with: python -m spacy project run data")

@@ -1,19 +1,31 @@
 """`pll pairs PATH`: the accuracy on minimal pairs."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from wasabi import table
 
 from ..corpus.files import check_output, write_csv, write_json
-from ..evaluation.minimal_pairs import BLIMP, Accuracy, accuracies, read_pairs, sample_pairs, wins
-from ..evaluation.scoring import score_distinct
-from ..pipelines import PipelineSettings, get_scorer, make_pipeline
+from ..corpus.formats import write_table
+from ..evaluation.minimal_pairs import (
+    BAD,
+    GOOD,
+    MACRO,
+    OVERALL,
+    Accuracy,
+    Difference,
+    minimal_pairs,
+    read_pairs,
+    sample_pairs,
+)
+from ..pipelines import BUILTIN_NAME, PipelineSettings, get_scorer, make_pipeline, parse_settings
 from .errors import shown_errors
 from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 from .terminal import say
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 @pipeline_options(without=EXPECTED)
@@ -26,26 +38,47 @@ def pairs_cli(
         ),
     ],
     settings: PipelineSettings,
-    good: Annotated[str, typer.Option(help="Column of the sentence that should score higher.")] = BLIMP["good"],
-    bad: Annotated[str, typer.Option(help="Column of the other sentence.")] = BLIMP["bad"],
-    phenomenon: Annotated[
+    scorers: Annotated[
+        list[str],
+        typer.Option(
+            "--scorer",
+            help="In place of --model and its settings, and once for each of several scorers to compare: a model, with "
+            "settings after commas, as for `pll agree`, such as builtin,mask_margin=0.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    good: Annotated[
         str | None,
         typer.Option(
-            help="Column to group by. [default: linguistics_term, if there is such a column]", show_default=False
+            help=f"Column of the sentence that should score higher. [default: {' or '.join(GOOD)}]", show_default=False
         ),
     ] = None,
-    paradigm: Annotated[
+    bad: Annotated[
+        str | None,
+        typer.Option(help=f"Column of the other sentence. [default: {' or '.join(BAD)}]", show_default=False),
+    ] = None,
+    columns: Annotated[
         str | None,
         typer.Option(
-            help="Column of smaller groups. [default: UID, or the name of the file if there is no such column]",
+            metavar="good,bad,...",
+            help="The names of the columns, in their order, if .csv and .tsv files have no header.",
             show_default=False,
         ),
     ] = None,
+    by: Annotated[
+        list[str],
+        typer.Option(
+            help="Column to group by: a condition. Can be given several times; the groups are then crossed, too. "
+            "[default: linguistics_term and UID, or the file, as far as the pairs have them]",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
     per_piece: Annotated[
         bool, typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums.")
     ] = False,
     sample: Annotated[
-        int | None, typer.Option(min=1, help="Use at most this many pairs per paradigm, the same ones in each run.")
+        int | None,
+        typer.Option(min=1, help="Use at most this many pairs of each of the smallest groups, the same in each run."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -53,6 +86,20 @@ def pairs_cli(
             "--output",
             "-o",
             help="Also write the results to FILE.json or FILE.csv. A name without an ending writes both.",
+            show_default=False,
+        ),
+    ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a table with one row per pair to FILE.csv or FILE.parquet: its columns, and its scores.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Also draw the accuracies of the groups ({', '.join(PICTURES)}). Needs the extra `[plot]`.",
             show_default=False,
         ),
     ] = None,
@@ -64,59 +111,103 @@ def pairs_cli(
 
     The accuracy is the share of pairs in which the better sentence has the higher score. Ties count as half.
 
-    PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences.
+    PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences. With several
+    metrics or scorers, each is compared with the first one on the same pairs.
     """
     with shown_errors():
         files = check_output(output, (".json", ".csv"), force, path)
-        columns = {"good": good, "bad": bad, "phenomenon": phenomenon, "paradigm": paradigm}
-        pairs = read_pairs(path, columns)
+        tables = check_output(items, (".csv", ".parquet"), force, path)
+        pictures = check_output(plot, PICTURES, force, path)
+        header = columns.split(",") if columns else None
+        pairs, groups = read_pairs(path, good, bad, header), by or None
         if sample:
-            pairs = sample_pairs(pairs, sample)
-        nlp = make_pipeline(settings)
-        scorer = get_scorer(nlp)
-        sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-        scores = score_distinct(nlp, scorer.names, sentences, batch_size, progress_bar, n_process)
-        if per_piece:
-            scores = {text: score.per_piece() for text, score in scores.items()}
-        results = {metric: accuracies(pairs, won) for metric, won in wins(pairs, scores, scorer.settings.metrics)}
+            pairs = sample_pairs(pairs, sample, groups)
+        common: dict[str, Any] = {"lang": settings.lang, "gpu_id": settings.gpu_id}
+        if scorers and settings != PipelineSettings(**common):
+            raise ValueError(
+                "--scorer takes the place of --model and its settings. Write them after commas: "
+                "--scorer MODEL,words=tokenizer."
+            )
+        nlps = {text: make_pipeline(parse_settings(text, **common)) for text in scorers}
+        nlps = nlps or {settings.model or BUILTIN_NAME: make_pipeline(settings)}
+        found = minimal_pairs(
+            nlps if len(nlps) > 1 else next(iter(nlps.values())),
+            pairs,
+            per_piece=per_piece,
+            batch_size=batch_size,
+            n_process=n_process,
+            progress=progress_bar,
+        )
+        results, differences = found.accuracies(groups), found.differences(groups)
         say(accuracy_table(results))
-        used = {
-            "path": path,
-            "model": settings.model or "builtin",
-            **scorer.settings.record,
-            "per_piece": per_piece,
-            "sample": sample,
-        }
-        rows = [{"metric": metric, **result._asdict()} for metric, own in results.items() for result in own]
+        if differences:
+            say(difference_table(differences))
+        rows = result_rows(results, differences)
+        used = [{"model": name, **get_scorer(nlp).settings.record} for name, nlp in nlps.items()]
+        about = {"path": path, **used[0], "compared": used[1:], "by": by, "per_piece": per_piece, "sample": sample}
         for file in files:
             if file.suffix == ".csv":
                 write_csv(file, rows)
             else:
-                write_json(file, {"settings": used, "results": rows})
+                write_json(file, {"settings": about, "results": rows})
+        for file in tables:
+            write_table(file, list(found.rows()))
+        for file in pictures:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            found.plot(groups).savefig(file)
 
 
-TITLES = {"overall": "overall", "macro": "mean over paradigms"}
+def accuracy_table(results: list[Accuracy]) -> str:
+    """Accuracies in percent with their intervals, for all pairs and for each group; a column for each scorer."""
+    scorers = list(dict.fromkeys(one.scorer for one in results))
+    groups: dict[tuple[str, str], list[Accuracy]] = {}
+    for one in results:
+        groups.setdefault((one.level, one.name), []).append(one)
+    rows: list[list[Any]] = []
+    last = OVERALL
+    for (level, name), own in groups.items():
+        if level not in (last, MACRO):
+            last = level
+            rows += [[""] * (2 + len(own)), [level.upper(), *[""] * (1 + len(own))]]
+        title = {OVERALL: OVERALL, MACRO: f"mean over {name}"}.get(level, name)
+        rows.append([title, own[0].pairs, *(percent(*one[5:]) for one in own)])
+    ties = ", ".join(f"{one.ties} under {one.scorer}" for one in groups[OVERALL, ""])
+    return _table(["accuracy in % (95 % interval)", "pairs", *scorers], rows) + f"Ties, counted as half: {ties}.\n"
 
 
-def accuracy_table(results: dict[str, list[Accuracy]]) -> str:
-    """Accuracies in percent with their intervals, for all pairs, for phenomena and for paradigms.
+def difference_table(differences: list[Difference]) -> str:
+    """What the other scorers gain against the first one, on all pairs."""
+    rows = [
+        [one.scorer, percent(*one[5:8], sign="+"), one.better, one.worse, f"{one.p:.2g}"]
+        for one in differences
+        if one.level == OVERALL
+    ]
+    header = [f"minus {differences[0].first}", "difference in % (95 % interval)", "better", "worse", "McNemar's p"]
+    return _table(header, rows)
 
-    results (dict[str, list[Accuracy]]): By metric. All metrics have the same groups.
-    """
-    rows, level = [], "overall"
-    for same_group in zip(*results.values()):
-        first = same_group[0]
-        if first.level not in (level, "macro"):
-            level = first.level
-            rows += [[""] * (2 + len(results)), [level.upper(), *[""] * (1 + len(results))]]
-        rows.append([TITLES.get(first.level, first.name), first.pairs, *map(_cell, same_group)])
-    ties = ", ".join(f"{own[0].ties} under {metric}" for metric, own in results.items())
-    header = ("accuracy in % (95 % interval)", "pairs", *results)
+
+def percent(value: float, low: float, high: float, sign: str = "") -> str:
+    """A share in percent with its interval."""
+    shown, *ends = (f"{100 * number:{sign}.1f}" for number in (value, low, high))
+    return f"{shown} ({(' to ' if sign else '-').join(ends)})"
+
+
+def _table(header: list[str], rows: list[list[Any]]) -> str:
     aligns: list[Literal["l", "r"]] = ["l"]
     aligns.extend("r" for _ in header[1:])
     # BLiMP's longest paradigm name has 54 characters.
-    return table(rows, header=header, divider=True, aligns=aligns, max_col=60) + f"Ties, counted as half: {ties}.\n"
+    return table(rows, header=header, divider=True, aligns=aligns, max_col=60)
 
 
-def _cell(result: Accuracy) -> str:
-    return f"{100 * result.accuracy:.1f} ({100 * result.low:.1f}-{100 * result.high:.1f})"
+def result_rows(results: list[Accuracy], differences: list[Difference]) -> list[dict[str, Any]]:
+    """The accuracies, and beside those of other scorers what they gain against the first one."""
+    gains = {(one.scorer, one.level, one.name): one for one in differences}
+    rows = []
+    for result in results:
+        row: dict[str, Any] = result._asdict()
+        if differences:
+            one = gains.get(result[:3])
+            row |= {name: one and getattr(one, name) for name in ("difference", "better", "worse", "p")}
+            row |= {f"difference_{name}": one and getattr(one, name) for name in ("low", "high")}
+        rows.append(row)
+    return rows

@@ -11,7 +11,7 @@ import numpy as np
 from spacy.tokens import DocBin
 
 from .fields import check_fields
-from .files import to_csv, to_json
+from .files import to_csv, to_json, write_csv
 from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, Record, format_of
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns, column_order
 
@@ -131,6 +131,16 @@ def _cell(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None  # as in JSON
     return to_json(value) if isinstance(value, list | dict | bool) else value
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows that have the same keys to a .csv or .parquet file, and make its folder if needed."""
+    if path.suffix == PARQUET:
+        from .parquet.table import write_rows  # needs the extra `[parquet]`
+
+        write_rows(path, rows)
+    else:
+        write_csv(path, [{name: _cell(value) for name, value in row.items()} for row in rows])
 
 
 class SpacyDocs:

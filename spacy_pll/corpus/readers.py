@@ -6,7 +6,7 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -229,16 +229,22 @@ def _read_table(
 
 
 def read_csv_rows(
-    file: IO[bytes], name: str, delimiter: str, encoding: str = "utf-8", column: str | None = None
+    file: IO[bytes],
+    name: str,
+    delimiter: str,
+    encoding: str = "utf-8",
+    column: str | None = None,
+    header: Sequence[str] | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a table with a header, each with its location. Blank lines are skipped.
+    """The rows of a table, each with its location. Blank lines are skipped.
 
     column (Optional[str]): A column that the header must have, even if there is no row.
+    header (Optional[Sequence[str]]): The names of the columns. None is the first line.
     """
     csv.field_size_limit(2**31 - 1)  # a text may be long
     rows = csv.reader((line for _, line in _decoded(file, name, encoding)), delimiter=delimiter, strict=True)
     try:
-        header = next(rows, [])
+        header = next(rows, []) if header is None else list(header)
         if len(set(header)) < len(header):
             raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
         if header and column is not None:
@@ -289,8 +295,11 @@ def check_utf8(text: str, location: str, column: str) -> None:
         raise InputError(f"{location}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
 
 
-def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a .jsonl, .csv, .tsv or .parquet file with all their columns, each with its location."""
+def read_rows(path: Path, header: Sequence[str] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a .jsonl, .csv, .tsv or .parquet file with all their columns, each with its location.
+
+    header (Optional[Sequence[str]]): The columns of .csv and .tsv files that have no header.
+    """
     with open_file(path) as file:
         if format_of(path) == ".jsonl":
             yield from read_json_rows(file, str(path))
@@ -299,7 +308,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
             yield from reader.read_rows(file, str(path))
         else:
-            yield from read_csv_rows(file, str(path), "\t" if format_of(path) == ".tsv" else ",")
+            yield from read_csv_rows(file, str(path), "\t" if format_of(path) == ".tsv" else ",", header=header)
 
 
 def table_columns(path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> list[str]:

@@ -1,36 +1,58 @@
 """Minimal pairs: how often the better sentence of a pair has the higher score (BLiMP: Warstadt et al. 2020)."""
 
 import random
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from spacy.language import Language
 
+from ..analysis.dataframe import import_pandas
+from ..analysis.visualize.plots import plot_accuracies
 from ..corpus.readers import PARQUET, InputError, format_of, get_text, list_files, read_rows
-from .intervals import Estimate, mean_proportion, proportion
-from .scoring import TextScore
+from ..metrics import FloatArray, IntArray
+from ..pipelines import get_scorer
+from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
+from .scoring import TextScore, score_distinct
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
-# What the columns are called in BLiMP's own files.
-BLIMP = {"good": "sentence_good", "bad": "sentence_bad", "phenomenon": "linguistics_term", "paradigm": "UID"}
+# What the columns of the two sentences are called where nothing else is said, in BLiMP's files and in others.
+GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
+# BLiMP's columns of groups and of smaller groups; and the field that pairs from a folder have.
+PHENOMENON, PARADIGM, FILE = "linguistics_term", "UID", "file"
+OVERALL, MACRO = "overall", "macro"
 
 
 class Pair(NamedTuple):
-    """Two sentences that differ little, and what the pair tests."""
+    """Two sentences that differ little."""
 
     good: str
     bad: str
-    phenomenon: str  # "" where it is not known
-    paradigm: str
+    fields: Mapping[str, Any] = {}  # the other columns: ids and conditions
+
+    @property
+    def phenomenon(self) -> str:
+        """As BLiMP has it, or ""."""
+        return str(self.fields.get(PHENOMENON, ""))
+
+    @property
+    def paradigm(self) -> str:
+        """As BLiMP has it, or the name of the file, or ""."""
+        return str(self.fields.get(PARADIGM, self.fields.get(FILE, "")))
 
 
 class Accuracy(NamedTuple):
     """How often the better sentence has the higher score, in a group of pairs."""
 
-    level: str  # "overall", "macro", "phenomenon" or "paradigm"
-    name: str  # of the phenomenon or paradigm
+    scorer: str  # the metric, or the scorer if there are several
+    level: str  # "overall", "macro" (the mean over the groups of `name`), or the columns that the group is made by
+    name: str  # of the group: the values in these columns
     pairs: int
     ties: int
     accuracy: float  # 0 to 1; a tie counts as half
@@ -38,12 +60,159 @@ class Accuracy(NamedTuple):
     high: float
 
 
-def read_pairs(path: str, columns: Mapping[str, str | None] = BLIMP) -> list[Pair]:
+class Difference(NamedTuple):
+    """How much more often a scorer is right than the first one, on the same pairs."""
+
+    scorer: str
+    first: str
+    level: str
+    name: str
+    pairs: int
+    difference: float  # of the accuracies, -1 to 1
+    low: float  # 95 % interval
+    high: float
+    better: int  # pairs with a better outcome than under the first scorer
+    worse: int
+    p: float  # McNemar's, exact and two-sided
+
+
+class Sides(NamedTuple):
+    """The scores of the two sentences of each pair."""
+
+    good: FloatArray  # natural log, summed over wordpieces
+    bad: FloatArray
+    good_pieces: IntArray
+    bad_pieces: IntArray
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Minimal pairs with their scores."""
+
+    pairs: Sequence[Pair]
+    scores: Mapping[str, Sides]  # by metric, or by scorer
+    per_piece: bool = False  # whether means per wordpiece are compared, instead of sums
+
+    @property
+    def outcomes(self) -> dict[str, FloatArray]:
+        """1 for each pair whose good sentence scores higher, 0 where the bad one does, 0.5 on a tie."""
+        return {
+            scorer: outcomes(good / good_pieces, bad / bad_pieces) if self.per_piece else outcomes(good, bad)
+            for scorer, (good, bad, good_pieces, bad_pieces) in self.scores.items()
+        }
+
+    def accuracies(self, by: Sequence[str] | None = None) -> list[Accuracy]:
+        """The accuracies of each scorer: of all pairs, and of each group.
+
+        by (Optional[Sequence[str]]): See `levels`.
+        """
+        return [result for scorer, won in self.outcomes.items() for result in accuracies(self.pairs, won, by, scorer)]
+
+    def differences(self, by: Sequence[str] | None = None) -> list[Difference]:
+        """What each other scorer gains against the first: of all pairs, and of each group. `by` is as above."""
+        (first, base), *others = self.outcomes.items()
+        found = []
+        for scorer, won in others:
+            for level, groups in levels(self.pairs, by).items():
+                for name, members in groups.items():
+                    change = won[members] - base[members]
+                    better, worse = int((change > 0).sum()), int((change < 0).sum())
+                    p = mcnemar(better, worse)
+                    estimate = paired_difference(change)
+                    found.append(Difference(scorer, first, level, name, len(change), *estimate, better, worse, p))
+        return found
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row per pair: the sentences, the other columns, and under each scorer the scores of both sentences and
+        the difference, also per wordpiece.
+
+        RAISES (ValueError): Another column has the name of a column of scores.
+        """
+        for i, pair in enumerate(self.pairs):
+            row: dict[str, Any] = {GOOD[0]: pair.good, BAD[0]: pair.bad}
+            for scorer, (good, bad, good_pieces, bad_pieces) in self.scores.items():
+                a, b = float(good[i]), float(bad[i])
+                x, y = int(good_pieces[i]), int(bad_pieces[i])
+                row |= {f"{scorer}_good": a, f"{scorer}_bad": b, f"{scorer}_difference": a - b}
+                row |= {f"{scorer}_good_pieces": x, f"{scorer}_bad_pieces": y}
+                row |= {f"{scorer}_good_per_piece": a / x, f"{scorer}_bad_per_piece": b / y}
+                row[f"{scorer}_difference_per_piece"] = a / x - b / y
+            if clash := row.keys() & pair.fields.keys():
+                raise ValueError(f"The pairs have a column {clash.pop()!r}, as their scores do. Rename it.")
+            yield {GOOD[0]: row.pop(GOOD[0]), BAD[0]: row.pop(BAD[0]), **pair.fields, **row}
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """One row per pair: see `rows`. RAISES (ImportError): pandas is not installed."""
+        return import_pandas().DataFrame(list(self.rows()))
+
+    def plot(self, by: Sequence[str] | None = None) -> "Figure":
+        """Draw the accuracies of the groups: of those by all columns together, or by the first if others lie in it.
+
+        RAISES (ImportError): matplotlib is not installed.
+        """
+        results = self.accuracies(by)
+        known = list(dict.fromkeys(one.level for one in results if one.level != MACRO))
+        crossed = [level for level in known if level not in (by or default_columns(self.pairs))]
+        level = crossed[-1] if len(crossed) > 1 else known[min(1, len(known) - 1)]
+        shown = [one for one in results if one.level == level]
+        names = list(dict.fromkeys(one.name or OVERALL for one in shown))
+        values = {scorer: [one[5:] for one in shown if one.scorer == scorer] for scorer in self.scores}
+        return plot_accuracies(names, values)
+
+
+def minimal_pairs(
+    nlp: Language | Mapping[str, Language],
+    pairs: Iterable[Pair | Sequence[str]],
+    *,
+    per_piece: bool = False,
+    batch_size: int = 512,
+    n_process: int = 1,
+    progress: Callable[[Iterator[Any], int], Iterable[Any]] = lambda scores, total: scores,
+) -> PairScores:
+    """Score minimal pairs. A sentence that occurs in several pairs is scored once.
+
+    nlp (Union[Language, Mapping[str, Language]]): A pipeline with a `pll` component; or several to compare, by name.
+    pairs (Iterable[Union[Pair, Sequence[str]]]): What `read_pairs` reads, or (good sentence, bad sentence).
+    per_piece (bool): Compare means per wordpiece instead of sums.
+    batch_size, n_process, progress: As for `score_distinct`.
+    RAISES (ValueError): There is no pair, or a sentence cannot be scored.
+    """
+    items = [pair if isinstance(pair, Pair) else Pair(pair[0], pair[1]) for pair in pairs]
+    if not items:
+        raise ValueError("There is no pair, so there is no accuracy.")
+    found: dict[str, Sides] = {}
+    for name, one in (nlp if isinstance(nlp, Mapping) else {"": nlp}).items():
+        scorer = get_scorer(one)
+        sentences = [sentence for pair in items for sentence in pair[:2]]
+        scores = score_distinct(one, scorer.names, sentences, batch_size, progress, n_process)
+        metrics = scorer.settings.metrics
+        for i, metric in enumerate(metrics):
+            label = metric if not name else name if len(metrics) == 1 else f"{name} {metric}"
+            found[label] = _sides(items, scores, i)
+    return PairScores(items, found, per_piece)
+
+
+def _sides(pairs: Sequence[Pair], scores: Mapping[str, TextScore], metric: int) -> Sides:
+    """RAISES (InputError): A sentence has no wordpiece, so it has no score."""
+    good, bad = ([scores[sentence] for sentence in side] for side in zip(*(pair[:2] for pair in pairs)))
+    for sentence in (sentence for pair in pairs for sentence in pair[:2]):
+        if not scores[sentence].pieces:
+            raise InputError(
+                f"The sentence {sentence!r} has no wordpiece under this model's tokenizer, so its pair has no outcome. "
+                "Leave this pair out."
+            )
+    a, b = (np.array([one.scores[metric] for one in side], dtype=np.float64) for side in (good, bad))
+    return Sides(a, b, np.array([one.pieces for one in good]), np.array([one.pieces for one in bad]))
+
+
+def read_pairs(
+    path: str, good: str | None = None, bad: str | None = None, header: Sequence[str] | None = None
+) -> list[Pair]:
     """Read minimal pairs from a file, or from the files of a folder in the order of their names.
 
-    columns (Mapping[str, Optional[str]]): The names of the columns "good", "bad", "phenomenon" and "paradigm". For
-        None the name is BLiMP's, and the last two may then be missing: the phenomenon is "", and the paradigm is the
-        name of the file, with its subfolder.
+    good, bad (Optional[str]): The columns of the sentences. None is BLiMP's name or "good" and "bad".
+    header (Optional[Sequence[str]]): The names of the columns of .csv and .tsv files that have no header.
+    RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
     RAISES (InputError): A pair cannot be read; the message gives the line.
     """
     if not Path(path).exists():
@@ -51,65 +220,82 @@ def read_pairs(path: str, columns: Mapping[str, str | None] = BLIMP) -> list[Pai
     files = list_files(path, ENDINGS)
     if format_of(files[0]) not in ENDINGS:
         raise InputError(f"{path!r} is no file that ends in {', '.join(ENDINGS)}, and no folder that holds one.")
-    pairs = []
+    pairs, sides = [], ((good, GOOD), (bad, BAD))
     for file in files:
-        name = file.relative_to(path).as_posix() if Path(path).is_dir() else file.name
-        name = name[: name.lower().rindex(format_of(file))]  # without its endings
-        pairs += [_pair(row, place, name, columns) for place, row in read_rows(file)]
+        name = file.relative_to(path).as_posix()
+        own = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
+        for place, row in read_rows(file, header):
+            names = [one or next((name for name in usual if name in row), usual[0]) for one, usual in sides]
+            both = [_sentence(row, place, name, option) for name, option in zip(names, ("--good", "--bad"))]
+            pairs.append(Pair(both[0], both[1], {**own, **{k: v for k, v in row.items() if k not in names}}))
     if not pairs:
         raise InputError(f"There is no pair in {path!r}.")
     return pairs
 
 
-def _pair(row: dict[str, Any], place: str, file_name: str, columns: Mapping[str, str | None]) -> Pair:
-    return Pair(
-        _sentence(row, place, columns, "good"),
-        _sentence(row, place, columns, "bad"),
-        _group(row, place, columns, "phenomenon", ""),
-        _group(row, place, columns, "paradigm", file_name),
-    )
-
-
-def _sentence(row: dict[str, Any], place: str, columns: Mapping[str, str | None], side: str) -> str:
-    column = columns[side] or BLIMP[side]
-    sentence = get_text(row, place, column, f"--{side}")
+def _sentence(row: dict[str, Any], place: str, column: str, option: str) -> str:
+    sentence = get_text(row, place, column, option)
     if not sentence.strip():
         raise InputError(f"{place}: {column!r} is empty. Each pair needs two sentences.")
     return sentence
 
 
-def _group(row: dict[str, Any], place: str, columns: Mapping[str, str | None], kind: str, default: str) -> str:
-    if columns[kind] is None and BLIMP[kind] not in row:
-        return default
-    return get_text(row, place, columns[kind] or BLIMP[kind], f"--{kind}")
+def default_columns(pairs: Sequence[Pair]) -> list[str]:
+    """BLiMP's columns of phenomena and paradigms as far as all pairs have them; without paradigms, the files."""
+    if not pairs:
+        raise ValueError("There is no pair, so there is no accuracy.")
+    shared = set.intersection(*(set(pair.fields) for pair in pairs))
+    smaller = PARADIGM if PARADIGM in shared else FILE
+    return [column for column in (PHENOMENON, smaller) if column in shared]
 
 
-def group_by_paradigm(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    """The pairs of each paradigm. Paradigms and pairs keep their order."""
-    groups = defaultdict(list)
-    for pair in pairs:
-        groups[pair.paradigm].append(pair)
-    return dict(groups)
+def levels(pairs: Sequence[Pair], by: Sequence[str] | None = None) -> dict[str, dict[str, list[int]]]:
+    """The groups that the pairs are divided into.
 
-
-def sample_pairs(pairs: Iterable[Pair], per_paradigm: int) -> list[Pair]:
-    """A random sample of at most `per_paradigm` pairs of each paradigm.
-
-    The seed is the paradigm's name, so the sample is the same each time.
+    by (Optional[Sequence[str]]): Columns: the values of each make groups, and so do all of them crossed, unless the
+        groups of one lie in those of the others. None is `default_columns`.
+    RETURNS (dict[str, dict[str, list[int]]]): First all pairs as one group; then by column, or by columns with " x "
+        between, and by name: the numbers of the pairs.
+    RAISES (InputError): A pair has no such column.
     """
-    return [
-        pair
-        for paradigm, group in group_by_paradigm(pairs).items()
-        for pair in random.Random(paradigm).sample(group, min(per_paradigm, len(group)))
-    ]
+    columns = list(by) if by is not None else default_columns(pairs)
+    for number, pair in enumerate(pairs, 1):
+        for column in columns:
+            if column not in pair.fields:
+                names = ", ".join(map(repr, pair.fields)) or "none"
+                raise InputError(f"Pair {number} has no column {column!r}. Its columns are: {names}.")
+    found: dict[str, dict[str, list[int]]] = {OVERALL: {"": list(range(len(pairs)))}}
+    for chosen in [*((column,) for column in columns), *([tuple(columns)] if len(columns) > 1 else [])]:
+        groups: dict[str, list[int]] = {}
+        for i, pair in enumerate(pairs):
+            groups.setdefault(" x ".join(str(pair.fields[column]) for column in chosen), []).append(i)
+        if len(chosen) == 1 or len(groups) > max(map(len, found.values())):
+            found[" x ".join(chosen)] = dict(sorted(groups.items()))
+    return found
 
 
-def first_pairs(pairs: Iterable[Pair], per_paradigm: int) -> list[Pair]:
-    """The first `per_paradigm` pairs of each paradigm."""
-    return [pair for group in group_by_paradigm(pairs).values() for pair in group[:per_paradigm]]
+def smallest_groups(pairs: Sequence[Pair], by: Sequence[str] | None = None) -> dict[str, list[Pair]]:
+    """The pairs of each of the smallest groups (see `levels`), in the order in which they come."""
+    groups = list(levels(pairs, by).values())[-1]
+    by_first = sorted(groups.items(), key=lambda group: group[1][0])
+    return {name: [pairs[i] for i in members] for name, members in by_first}
 
 
-def outcomes(good: Sequence[float], bad: Sequence[float]) -> np.ndarray:
+def sample_pairs(pairs: Sequence[Pair], n: int, by: Sequence[str] | None = None) -> list[Pair]:
+    """A random sample of at most `n` pairs of each of the smallest groups, in BLiMP of each paradigm.
+
+    The seed is the group's name, so the sample is the same each time.
+    """
+    groups = smallest_groups(pairs, by).items()
+    return [pair for name, group in groups for pair in random.Random(name).sample(group, min(n, len(group)))]
+
+
+def first_pairs(pairs: Sequence[Pair], n: int) -> list[Pair]:
+    """The first `n` pairs of each of the smallest groups, in BLiMP of each paradigm."""
+    return [pair for group in smallest_groups(pairs).values() for pair in group[:n]]
+
+
+def outcomes(good: Sequence[float] | FloatArray, bad: Sequence[float] | FloatArray) -> FloatArray:
     """1 where the good sentence scores higher, 0 where the bad one does, 0.5 on a tie. float64, shape (pairs,)."""
     a, b = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
     if np.isnan(a).any() or np.isnan(b).any():
@@ -117,51 +303,28 @@ def outcomes(good: Sequence[float], bad: Sequence[float]) -> np.ndarray:
     return (a > b) + 0.5 * (a == b)
 
 
-def wins(
-    pairs: Sequence[Pair], scores: dict[str, TextScore], metrics: Sequence[str]
-) -> Iterator[tuple[str, np.ndarray]]:
-    """The outcomes of the pairs under each metric.
-
-    scores (dict[str, TextScore]): The scores of each sentence, one per metric, in the order of `metrics`.
-    YIELDS (tuple[str, float array of shape (pairs,)]): A metric, and the `outcomes` under it.
-    RAISES (InputError): A sentence has no wordpiece, so it has no score.
-    """
-    for sentence in (sentence for pair in pairs for sentence in pair[:2]):
-        if not scores[sentence].pieces:
-            raise InputError(
-                f"The sentence {sentence!r} has no wordpiece under this model's tokenizer, so its pair has no outcome. "
-                "Leave this pair out."
-            )
-    for i, metric in enumerate(metrics):
-        good, bad = ([scores[sentence].scores[i] for sentence in side] for side in zip(*(pair[:2] for pair in pairs)))
-        yield metric, outcomes(good, bad)
-
-
-def accuracies(pairs: Sequence[Pair], outcomes: np.ndarray) -> list[Accuracy]:
-    """Accuracy overall, by phenomenon and by paradigm.
+def accuracies(
+    pairs: Sequence[Pair], outcomes: FloatArray, by: Sequence[str] | None = None, scorer: str = ""
+) -> list[Accuracy]:
+    """The accuracy of all pairs, and of each group.
 
     pairs (Sequence[Pair]): At least one.
     outcomes (float array, shape (pairs,)): 1, 0.5 or 0.
-    RETURNS (list[Accuracy]): First "overall", the mean over pairs. Then "macro", the mean over paradigms, but only
-        where paradigms differ in size: otherwise both are equal. Then each phenomenon, if pairs have one, and each
-        paradigm, sorted by name.
-    RAISES (ValueError): There is no pair.
+    by (Optional[Sequence[str]]): See `levels`.
+    RETURNS (list[Accuracy]): First "overall", the mean over pairs. Then "macro", the mean over the smallest groups, but
+        only where they differ in size: otherwise both are equal. Then the groups of each level, sorted by name.
     """
-
-    def group_by(names: Iterable[str]) -> dict[str, np.ndarray]:
-        groups = defaultdict(list)
-        for name, outcome in zip(names, outcomes, strict=True):
-            groups[name].append(outcome)
-        return {name: np.array(group) for name, group in sorted(groups.items()) if name}
-
-    phenomena, paradigms = group_by(pair.phenomenon for pair in pairs), group_by(pair.paradigm for pair in pairs)
-    results = [_accuracy("overall", "", outcomes, proportion(outcomes))]
-    if len({len(group) for group in paradigms.values()}) > 1:
-        results.append(_accuracy("macro", "", outcomes, mean_proportion(list(paradigms.values()))))
-    for level, groups in (("phenomenon", phenomena), ("paradigm", paradigms)):
-        results += [_accuracy(level, name, group, proportion(group)) for name, group in groups.items()]
+    found = levels(pairs, by)
+    results = []
+    smallest, groups = list(found.items())[-1]
+    for level, named in found.items():
+        for name, members in named.items():
+            results.append(_accuracy(scorer, level, name, outcomes[members], proportion(outcomes[members])))
+        if level == OVERALL and len({len(members) for members in groups.values()}) > 1:
+            mean = mean_proportion([outcomes[members] for members in groups.values()])
+            results.append(_accuracy(scorer, MACRO, smallest, outcomes, mean))
     return results
 
 
-def _accuracy(level: str, name: str, outcomes: np.ndarray, estimate: Estimate) -> Accuracy:
-    return Accuracy(level, name, len(outcomes), int((outcomes == 0.5).sum()), *estimate)
+def _accuracy(scorer: str, level: str, name: str, outcomes: FloatArray, estimate: Estimate) -> Accuracy:
+    return Accuracy(scorer, level, name, len(outcomes), int((outcomes == 0.5).sum()), *estimate)

@@ -2,6 +2,7 @@ import csv
 import gzip
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
@@ -35,7 +36,7 @@ def blimp(tmp_path):
 
 def results(path):
     """By (metric, level, name), from a JSON output."""
-    return {(row["metric"], row["level"], row["name"]): row for row in json.loads(path.read_text())["results"]}
+    return {(row["scorer"], row["level"], row["name"]): row for row in json.loads(path.read_text())["results"]}
 
 
 def test_a_folder_in_blimps_form(blimp, tmp_path, model_folder, make_nlp):
@@ -45,22 +46,58 @@ def test_a_folder_in_blimps_form(blimp, tmp_path, model_folder, make_nlp):
     rows = results(tmp_path / "out" / "it.json")
     # A pair and its mirror image make one half, the tie another half of one.
     for metric in ("word_l2r", "original"):
-        one = rows[metric, "paradigm", "one"]
+        one = rows[metric, "UID", "one"]
         assert (one["pairs"], one["ties"], one["accuracy"]) == (3, 1, 0.5)
-        assert rows[metric, "phenomenon", "agreement"]["accuracy"] == 0.5
-        two = rows[metric, "paradigm", "two"]["accuracy"]
+        assert rows[metric, "linguistics_term", "agreement"]["accuracy"] == 0.5
+        two = rows[metric, "UID", "two"]["accuracy"]
         assert rows[metric, "overall", ""]["accuracy"] == (1.5 + two) / 4
-        assert rows[metric, "macro", ""]["accuracy"] == (0.5 + two) / 2
+        assert rows[metric, "macro", "UID"]["accuracy"] == (0.5 + two) / 2
     docs = list(make_nlp("bert").pipe([GOOD, BAD]))
-    assert rows["word_l2r", "paradigm", "two"]["accuracy"] == float(docs[0]._.pll > docs[1]._.pll)
+    assert rows["word_l2r", "UID", "two"]["accuracy"] == float(docs[0]._.pll > docs[1]._.pll)
     with (tmp_path / "out" / "it.csv").open() as file:
         table = list(csv.DictReader(file))
-    assert [(row["metric"], row["level"], row["name"]) for row in table] == list(rows)
+    assert [(row["scorer"], row["level"], row["name"]) for row in table] == list(rows)
     assert [float(row["accuracy"]) for row in table] == [row["accuracy"] for row in rows.values()]
     assert "Ties, counted as half: 1 under word_l2r, 1 under original." in result.stdout
-    assert "mean over paradigms" in result.stdout and "50.0 (" in result.stdout
+    assert "mean over UID" in result.stdout and "50.0 (" in result.stdout
     settings = json.loads((tmp_path / "out" / "it.json").read_text())["settings"]
     assert settings["path"] == str(blimp) and settings["words"] == "spacy"
+
+
+def test_the_pairs_as_a_table(blimp, tmp_path, model_folder, make_nlp):
+    options = ("--model", model_folder("bert"), "--metrics", "word_l2r,original", "--items")
+    run("pairs", blimp, *options, tmp_path / "items.csv")
+    run("pairs", blimp, *options, tmp_path / "items.parquet")
+    with (tmp_path / "items.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [(row["sentence_good"], row["UID"], row["pairID"]) for row in table[::2]] == [(GOOD, "one", "0")] * 2
+    good, bad = make_nlp("bert").pipe([GOOD, BAD])
+    assert float(table[0]["word_l2r_difference"]) == pytest.approx(good._.pll - bad._.pll, abs=1e-4)
+    assert float(table[0]["word_l2r_bad_per_piece"]) == pytest.approx(bad._.pll / bad._.pll_pieces, abs=1e-4)
+    parquet = pq.read_table(tmp_path / "items.parquet").to_pylist()
+    assert [{name: str(value) for name, value in row.items()} for row in parquet] == table
+
+
+def test_two_scorers_on_the_same_pairs(blimp, tmp_path, model_folder):
+    folder = model_folder("bert")
+    result = run("pairs", blimp, "--scorer", folder, "--scorer", f"{folder},mask_margin=0", "-o", tmp_path / "o.json")
+    assert f"minus {folder}" in result.stdout and "McNemar's p" in result.stdout
+    rows = results(tmp_path / "o.json")
+    one, two = (rows[scorer, "overall", ""] for scorer in (str(folder), f"{folder},mask_margin=0"))
+    assert one["difference"] is None and two["difference"] == two["accuracy"] - one["accuracy"]
+    assert two["difference_low"] < two["difference"] < two["difference_high"] and two["p"] <= 1
+    message = run("pairs", blimp, "--scorer", folder, "--metrics", "original", fails=True).unwrapped_stderr
+    assert "--scorer takes the place of --model and its settings" in message
+
+
+def test_conditions_and_a_picture(tmp_path, model_folder):
+    (tmp_path / "p.tsv").write_text(f"{GOOD}\t{BAD}\ta\tx\n{BAD}\t{GOOD}\tb\tx\n{GOOD}\t{BAD}\tb\ty\n")
+    options = ("--columns", "good,bad,voice,kind", "--by", "voice", "--by", "kind", "--model", model_folder("bert"))
+    result = run("pairs", tmp_path / "p.tsv", *options, "--plot", tmp_path / "p.svg", "-o", tmp_path / "o.json")
+    assert "VOICE X KIND" in result.stdout
+    rows = results(tmp_path / "o.json")
+    assert {name for _, level, name in rows if level == "voice x kind"} == {"a x x", "b x x", "b x y"}
+    assert "accuracy in %" in (tmp_path / "p.svg").read_text() or (tmp_path / "p.svg").stat().st_size > 1000
 
 
 def test_equal_sentences_are_scored_once(blimp, model_folder, monkeypatch):
@@ -86,10 +123,10 @@ def test_a_table_with_columns_of_its_own(tmp_path, model_folder):
         options = ("--good", "right", "--bad", "wrong", "--model", model_folder("bert"), "--force")
         run("pairs", path, *options, "-o", tmp_path / "out.json")
         rows = results(tmp_path / "out.json")
-        assert set(rows) == {("word_l2r", "overall", ""), ("word_l2r", "paradigm", "mine")}
-        run("pairs", path, *options, "--phenomenon", "kind", "--paradigm", "kind", "-o", tmp_path / "out.json")
+        assert set(rows) == {("word_l2r", "overall", "")}
+        run("pairs", path, *options, "--by", "kind", "-o", tmp_path / "out.json")
         rows = results(tmp_path / "out.json")
-        assert rows["word_l2r", "phenomenon", "y"]["accuracy"] == rows["word_l2r", "paradigm", "y"]["accuracy"] == 0.5
+        assert rows["word_l2r", "kind", "y"]["accuracy"] == 0.5
 
 
 def test_per_piece(tmp_path, model_folder, make_nlp):
@@ -109,8 +146,7 @@ def test_files_of_one_name_in_two_folders_are_two_paradigms(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         write_jsonl(tmp_path / folder / "p.jsonl", {"sentence_good": GOOD, "sentence_bad": BAD})
-    columns = {"good": "sentence_good", "bad": "sentence_bad", "phenomenon": None, "paradigm": None}
-    assert [pair.paradigm for pair in read_pairs(str(tmp_path), columns)] == ["a/p", "b/p"]
+    assert [pair.paradigm for pair in read_pairs(str(tmp_path))] == ["a/p", "b/p"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +156,7 @@ def test_files_of_one_name_in_two_folders_are_two_paradigms(tmp_path):
         ('{"sentence_good": "A", "sentence_bad": "B"}\n{"a"\n', (), "line 2: not valid JSON"),
         ('{"sentence_good": "A", "sentence_bad": 3}\n', (), "line 1: 'sentence_bad' must be text. It is 3"),
         ('{"sentence_good": "A", "sentence_bad": " "}\n', (), "line 1: 'sentence_bad' is empty"),
-        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--paradigm", "x"), "there is no column 'x'"),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--by", "x"), "Pair 1 has no column 'x'"),
         (
             '{"sentence_good": "A", "sentence_bad": "B"}\n',
             ("--good", "x"),
@@ -150,17 +186,16 @@ def test_a_folder_with_compressed_files_and_others(blimp, tmp_path):
     for file in blimp.glob("*.jsonl"):
         (compressed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
     (compressed / "README.txt").touch()
-    columns = {"good": None, "bad": None, "phenomenon": None, "paradigm": None}
     with pytest.warns(UserWarning, match="1 file of other formats in .* will not be read: 'README.txt'"):
-        pairs = read_pairs(str(compressed), columns)
-    assert pairs == read_pairs(str(blimp), columns)
+        pairs = read_pairs(str(compressed))
+    assert pairs == read_pairs(str(blimp))
     rows = [json.loads(line) for line in (blimp / "one.jsonl").read_text().splitlines()]
     (compressed / "sub").mkdir()
     for row in rows:
         del row["UID"]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (compressed / "sub" / "three.jsonl.gz").write_bytes(gzip.compress(text.encode()))
-    assert {pair.paradigm for pair in read_pairs(str(compressed), columns)} == {"one", "two", "sub/three"}
+    assert {pair.paradigm for pair in read_pairs(str(compressed))} == {"one", "two", "sub/three"}
 
 
 def test_paths_that_hold_no_pairs(tmp_path):
@@ -179,7 +214,7 @@ def test_an_output_that_is_there_is_kept(blimp, tmp_path, model_folder):
         (tmp_path / there).unlink()
     (tmp_path / "out.csv").write_text("old")
     run("pairs", blimp, "--model", model_folder("bert"), "-o", tmp_path / "out.csv", "--force")
-    assert (tmp_path / "out.csv").read_text().startswith("metric,level,name,pairs,ties,accuracy,low,high\n")
+    assert (tmp_path / "out.csv").read_text().startswith("scorer,level,name,pairs,ties,accuracy,low,high\n")
 
 
 def test_without_arguments_it_says_how_it_is_used():

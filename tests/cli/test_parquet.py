@@ -215,7 +215,7 @@ def test_pairs_perplexity_and_pages(tiny, tmp_path):
         pa.Table.from_pylist(rows).append_column("when", pa.array([datetime.date(2020, 1, 1)] * len(rows))),
         tmp_path / "pairs.parquet",
     )
-    columns = ("--good", "good", "--bad", "bad", "--phenomenon", "topic")
+    columns = ("--good", "good", "--bad", "bad", "--by", "topic")
     pairs = [run("pairs", tmp_path / f"pairs{ending}", *tiny, *columns).stdout for ending in (".jsonl", ".parquet")]
     assert pairs[0] == pairs[1]
     ppl = [

@@ -6,36 +6,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.corpus.readers import InputError
-from spacy_pll.evaluation.intervals import proportion
+from spacy_pll.evaluation.intervals import paired_difference, proportion
 from spacy_pll.evaluation.minimal_pairs import (
-    BLIMP,
     Pair,
+    PairScores,
+    Sides,
     accuracies,
     first_pairs,
+    levels,
+    minimal_pairs,
     outcomes,
     read_pairs,
     sample_pairs,
-    wins,
 )
-from spacy_pll.evaluation.scoring import TextScore
 
+COLUMNS = ("linguistics_term", "UID")
 scores = st.sampled_from([-3.0, -2.5, -2.0, -1e9, 0.0])
 # Pairs with the scores of their two sentences, in a few paradigms of unequal size, some in two phenomena.
 scored_pairs = st.lists(
-    st.tuples(scores, scores, st.sampled_from(["", "agreement", "islands"]), st.sampled_from("abcde")), min_size=1
+    st.tuples(scores, scores, st.sampled_from(["binding", "agreement", "islands"]), st.sampled_from("abcde")),
+    min_size=1,
 )
 
 
 def parts(rows):
     good, bad = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-    return [Pair("good", "bad", *row[2:]) for row in rows], good, bad
+    return [Pair("good", "bad", dict(zip(COLUMNS, row[2:]))) for row in rows], good, bad
 
 
 def test_a_win_a_tie_and_a_loss():
     assert outcomes([1.0, 2.0, 2.0], [0.0, 2.0, 3.0]).tolist() == [1.0, 0.5, 0.0]
-    pairs = [Pair("a", "b", "", "p")] * 4
+    pairs = [Pair("a", "b")] * 4
     overall = accuracies(pairs, outcomes([1, 1, 1, 1], [0, 0, 1, 2]))[0]
-    assert overall[:5] == ("overall", "", 4, 1, 0.625)  # (1 + 1 + 0.5 + 0) / 4
+    assert overall[:6] == ("", "overall", "", 4, 1, 0.625)  # (1 + 1 + 0.5 + 0) / 4
 
 
 def test_no_outcome_of_what_is_not_a_number():
@@ -62,7 +65,7 @@ def test_swapped_sides_give_the_rest_to_one(rows):
     forward = accuracies(pairs, outcomes(good, bad))
     backward = accuracies(pairs, outcomes(bad, good))
     for one, other in zip(forward, backward, strict=True):
-        assert one[:4] == other[:4]
+        assert one[:5] == other[:5]
         assert one.accuracy + other.accuracy == pytest.approx(1)
 
 
@@ -72,59 +75,122 @@ def test_groups_hold_every_pair_once(rows):
     won = outcomes(good, bad)
     results = {(result.level, result.name): result for result in accuracies(pairs, won)}
     overall = results["overall", ""]
-    paradigms = [result for result in results.values() if result.level == "paradigm"]
+    paradigms = [result for result in results.values() if result.level == "UID"]
     assert sum(result.pairs for result in paradigms) == overall.pairs == len(pairs)
     assert sum(result.ties for result in paradigms) == overall.ties == (good == bad).sum()
     assert sum(result.pairs * result.accuracy for result in paradigms) == pytest.approx(won.sum())
-    assert ("phenomenon", "") not in results
-    for result in (result for result in results.values() if result.level == "phenomenon"):
+    for result in (result for result in results.values() if result.level == "linguistics_term"):
         assert result.accuracy == pytest.approx(won[[pair.phenomenon == result.name for pair in pairs]].mean())
-    # The mean over paradigms is another number only where they differ in size.
-    assert (("macro", "") in results) == (len({result.pairs for result in paradigms}) > 1)
-    if ("macro", "") in results:
-        assert results["macro", ""].accuracy == pytest.approx(np.mean([result.accuracy for result in paradigms]))
+    # The mean over the smallest groups is another number only where they differ in size.
+    level, smallest = list(levels(pairs).items())[-1]
+    sizes = {len(members) for members in smallest.values()}
+    assert (("macro", level) in results) == (len(sizes) > 1)
+    if ("macro", level) in results:
+        means = [results[level, name].accuracy for name in smallest]
+        assert results["macro", level].accuracy == pytest.approx(np.mean(means))
 
 
 def test_one_pair_of_each_paradigm_has_an_interval_as_well():
     """Resampled within paradigms, it had no width."""
-    pairs = [Pair("", "", "item", name) for name in "abcd"]
+    pairs = [Pair("", "", {"linguistics_term": "item", "UID": name}) for name in "abcd"]
     found = accuracies(pairs, np.array([1.0, 1.0, 1.0, 0.0]))
     overall, item, *paradigms = found
     assert (overall.accuracy, overall.low, overall.high) == (0.75, *proportion(np.array([1.0, 1.0, 1.0, 0.0]))[1:])
-    assert item[2:] == overall[2:] and all(one.high - one.low > 0.5 for one in paradigms)
+    assert item[3:] == overall[3:] and all(one.high - one.low > 0.5 for one in paradigms)
 
 
 def test_a_sample_is_the_paradigms_own():
-    pairs = [Pair(f"{name} {i}", "", "", name) for i in range(20) for name in ("x", "y")]
+    pairs = [Pair(f"{name} {i}", "", {"UID": name}) for i in range(20) for name in ("x", "y")]
     drawn = sample_pairs(pairs, 5)
     assert [pair.paradigm for pair in drawn] == ["x"] * 5 + ["y"] * 5
     assert drawn[:5] == random.Random("x").sample([pair for pair in pairs if pair.paradigm == "x"], 5)
     # What else is in the file does not change it.
     assert drawn[5:] == sample_pairs([pair for pair in pairs if pair.paradigm == "y"], 5)
-    assert sorted(sample_pairs(pairs, 100)) == sorted(pairs)
+    assert sorted(pair.good for pair in sample_pairs(pairs, 100)) == sorted(pair.good for pair in pairs)
 
 
 def test_the_first_pairs_of_each_paradigm():
-    pairs = [Pair(f"{name} {i}", "", "", name) for i in range(3) for name in ("y", "x")]
+    pairs = [Pair(f"{name} {i}", "", {"UID": name}) for i in range(3) for name in ("y", "x")]
     assert [pair.good for pair in first_pairs(pairs, 2)] == ["y 0", "y 1", "x 0", "x 1"]
-    assert sorted(first_pairs(pairs, 9)) == sorted(pairs)
+    assert len(first_pairs(pairs, 9)) == len(pairs)
 
 
 def test_columns_that_may_be_missing(tmp_path):
     (tmp_path / "part").mkdir()
-    (tmp_path / "part" / "own.csv").write_text("sentence_good,sentence_bad\nA cat.,A cats.\n")
-    (tmp_path / "theirs.jsonl").write_text(
-        '{"sentence_good": "A.", "sentence_bad": "B.", "linguistics_term": "t", "UID": "u"}\n'
-    )
-    assert read_pairs(str(tmp_path), dict.fromkeys(BLIMP)) == [
-        Pair("A cat.", "A cats.", "", "part/own"),
-        Pair("A.", "B.", "t", "u"),
+    (tmp_path / "part" / "own.csv").write_text("good,bad,id\nA cat.,A cats.,7\n")
+    (tmp_path / "theirs.jsonl").write_text('{"sentence_good": "A.", "sentence_bad": "B.", "UID": "u"}\n')
+    pairs = read_pairs(str(tmp_path))
+    assert pairs == [
+        Pair("A cat.", "A cats.", {"file": "part/own", "id": "7"}),
+        Pair("A.", "B.", {"file": "theirs", "UID": "u"}),
     ]
-    with pytest.raises(InputError, match="own.csv, line 2: there is no column 'linguistics_term'"):
-        read_pairs(str(tmp_path))
+    assert list(levels(pairs)) == ["overall", "file"]
+    with pytest.raises(InputError, match="Pair 1 has no column 'UID'. Its columns are: 'file', 'id'"):
+        levels(pairs, ["UID"])
 
 
-def test_each_metric_has_its_outcomes():
-    pairs = [Pair("a", "b", "", "p"), Pair("b", "c", "", "p")]
-    scored = {"a": TextScore((-1.0, -9.0), 3), "b": TextScore((-2.0, -8.0), 1), "c": TextScore((-2.0, -10.0), 4)}
-    assert {metric: won.tolist() for metric, won in wins(pairs, scored, ["m", "n"])} == {"m": [1, 0.5], "n": [0, 1]}
+def test_files_without_a_header(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("1\tA cat.\tA cats.\tshort\n2\tA dog.\tA dogs.\tshort\n")
+    pairs = read_pairs(str(tmp_path / "pairs.tsv"), header=["id", "good", "bad", "kind"])
+    assert pairs[0] == Pair("A cat.", "A cats.", {"id": "1", "kind": "short"}) and len(pairs) == 2
+    with pytest.raises(InputError, match="line 1: the row has 4 fields, but the header has 2"):
+        read_pairs(str(tmp_path / "pairs.tsv"), header=["good", "bad"])
+
+
+def test_conditions_are_crossed_unless_one_lies_in_the_other():
+    crossed = [Pair("", "", {"voice": voice, "kind": kind}) for voice in "ap" for kind in "xyz"]
+    found = levels(crossed, ["voice", "kind"])
+    assert list(found) == ["overall", "voice", "kind", "voice x kind"]
+    assert found["voice"]["p"] == [3, 4, 5] and found["voice x kind"]["p x y"] == [4]
+    nested = [Pair("", "", {"a": name[0], "b": name}) for name in ("x1", "x2", "y1")]
+    assert list(levels(nested, ["a", "b"])) == ["overall", "a", "b"]
+
+
+SIDES = {
+    "m": Sides(np.array([-1.0, -2.0, -4.0]), np.array([-3.0, -2.0, -3.0]), np.array([1, 2, 4]), np.array([1, 2, 2])),
+    "n": Sides(np.array([-5.0, -1.0, -2.0]), np.array([-4.0, -2.0, -3.0]), np.array([1, 2, 4]), np.array([1, 2, 2])),
+}
+PAIRS = [Pair("a", "b", {"id": 0}), Pair("b", "c", {"id": 1}), Pair("d", "e", {"id": 2})]
+
+
+def test_outcomes_and_differences_of_two_scorers():
+    found = PairScores(PAIRS, SIDES)
+    assert {name: won.tolist() for name, won in found.outcomes.items()} == {"m": [1, 0.5, 0], "n": [0, 1, 1]}
+    assert PairScores(PAIRS, SIDES, per_piece=True).outcomes["m"].tolist() == [1, 0.5, 1]
+    (overall,) = found.differences([])
+    assert overall[:5] == ("n", "m", "overall", "", 3)
+    assert overall.difference == pytest.approx(0.5 / 3) and (overall.better, overall.worse, overall.p) == (2, 1, 1.0)
+    assert overall[5:8] == paired_difference(np.array([-1.0, 0.5, 1.0]))
+    assert {one.name: one.better for one in found.differences(["id"]) if one.level == "id"} == {"0": 0, "1": 1, "2": 1}
+
+
+def test_a_row_for_each_pair():
+    frame = PairScores(PAIRS, SIDES).to_dataframe()
+    assert list(frame.columns[:6]) == ["sentence_good", "sentence_bad", "id", "m_good", "m_bad", "m_difference"]
+    assert frame["m_difference"].tolist() == [2, 0, -1] and frame["n_difference_per_piece"].tolist() == [-1, 0.5, 1]
+    with pytest.raises(ValueError, match="The pairs have a column 'm_good', as their scores do"):
+        list(PairScores([Pair("a", "b", {"m_good": 1})], SIDES).rows())
+
+
+def test_a_picture_has_the_groups():
+    pairs = [Pair("a", "b", {"kind": "x"}), Pair("b", "c", {"kind": "y"}), Pair("d", "e", {"kind": "x"})]
+    axes = PairScores(pairs, SIDES).plot(["kind"]).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["m", "n"]
+    assert [label.get_text() for label in PairScores(pairs, SIDES).plot().axes[0].get_yticklabels()] == ["overall"]
+
+
+def test_pairs_of_texts_are_scored(make_nlp):
+    nlp = make_nlp("bert", metrics=["word_l2r", "original"])
+    found = minimal_pairs(nlp, [("The traveler.", "The souvenir."), ("The traveler.", "The cats sleep.")])
+    docs = {text: nlp(text) for text in ("The traveler.", "The souvenir.", "The cats sleep.")}
+    assert list(found.scores) == ["word_l2r", "original"]
+    good, bad, good_pieces, bad_pieces = found.scores["word_l2r"]
+    assert good == pytest.approx([docs["The traveler."]._.pll] * 2, abs=1e-4)
+    assert bad == pytest.approx([docs[text]._.pll for text in ("The souvenir.", "The cats sleep.")], abs=1e-4)
+    assert bad_pieces.tolist() == [docs[text]._.pll_pieces for text in ("The souvenir.", "The cats sleep.")]
+    other = make_nlp("bert", metrics=["original"])
+    both = minimal_pairs({"one": nlp, "two": other}, found.pairs)
+    assert list(both.scores) == ["one word_l2r", "one original", "two"]
+    with pytest.raises(ValueError, match="There is no pair"):
+        minimal_pairs(nlp, [])

@@ -36,7 +36,7 @@ def test_the_same_pairs_each_time(tiny_assets):
             {"sentence_good": "A.", "sentence_bad": " ", "linguistics_term": "ellipsis"},
             ".jsonl, line 2: 'sentence_bad' is empty",
         ),
-        ({"sentence_good": "A.", "sentence_bad": "B."}, ".jsonl, line 2: there is no column 'linguistics_term'"),
+        ({"sentence_good": "A.", "sentence_bad": "B."}, "': the phenomenon '' is none of BLiMP's"),
         (
             {"sentence_good": "A.", "sentence_bad": "B.", "linguistics_term": "gossip"},
             "': the phenomenon 'gossip' is none of BLiMP's: anaphor_agreement",

@@ -1,7 +1,7 @@
 """Scores as a figure: one line per metric."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -38,17 +38,13 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     RAISES (ValueError): The doc has no scores of that name, or none of its tokens is scored.
     RAISES (ImportError): matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError(f"Plots need matplotlib. Install it with: {install_command('plot')}") from None
     names = find_names([doc], attr)
     columns = select_metrics(names, metrics)
     labels, lines, unit = _points(doc, names, columns)
     if not any(math.isfinite(value) for line in lines.values() for value in line):
         raise ValueError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")
     n = len(labels)
-    figure = Figure(figsize=(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6), layout="constrained")
+    figure = _new_figure(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6)
     axes = figure.subplots()
     for i, (heading, values) in enumerate(lines.items()):
         colour, marker = _LINES[i % len(_LINES)]
@@ -72,6 +68,44 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     title = f"sentence score (mean over {unit}s)"
     axes.legend(title=title, loc="lower left", bbox_to_anchor=(0, 1), ncols=1 + (n > 12), frameon=False, fontsize=9,
                 title_fontsize=9, alignment="left")  # fmt: skip
+    return figure
+
+
+def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence[tuple[float, ...]]]) -> "Figure":
+    """Draw the accuracies of groups of minimal pairs, with their intervals; one colour per scorer.
+
+    names (Sequence[str]): Of the groups.
+    values (Mapping[str, Sequence[tuple[float, float, float]]]): By scorer, the accuracy of each group and its interval.
+    RAISES (ImportError): matplotlib is not installed.
+    """
+    figure = _new_figure(6.4, 1.2 + len(names) * (0.16 + 0.12 * len(values)))
+    axes = figure.subplots()
+    for i, (scorer, own) in enumerate(values.items()):
+        colour, marker = _LINES[i % len(_LINES)]
+        shift = (i + 1) / (len(values) + 1) - 0.5
+        mid, low, high = ([100 * value for value in column] for column in zip(*own))
+        errors = [[m - x for m, x in zip(mid, low)], [x - m for m, x in zip(mid, high)]]
+        places = [place + shift for place in range(len(names))]
+        axes.errorbar(mid, places, xerr=errors, fmt=marker, color=colour, markersize=4, linewidth=1, label=scorer)
+    axes.axvline(50, color="0.6", linewidth=0.8, linestyle=":")
+    axes.set_yticks(range(len(names)), [visible_text(name) for name in names], parse_math=False, fontsize=9)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("accuracy in % (95 % interval)")
+    axes.grid(axis="x", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=9)
+    return figure
+
+
+def _new_figure(width: float, height: float) -> "Figure":
+    """An empty figure that notebooks display. RAISES (ImportError): matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(f"Plots need matplotlib. Install it with: {install_command('plot')}") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
     # Notebooks display what has this method. Without it they display only the figures that pyplot manages.
     figure._repr_png_ = partial(_to_png, figure)  # type: ignore[attr-defined]
     return figure

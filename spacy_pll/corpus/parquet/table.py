@@ -2,15 +2,17 @@
 
 import io
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..fields import check_fields
+from ..files import atomic_write
 from ..readers import Record
 from ..rows import ScoredText, TextRows, TokenRows, column_order
-from .columns import output_schema
+from .columns import ColumnType, output_schema
 
 # A row group of the whole file is written as soon as those of its parts have one of these sizes together.
 ROWS_PER_GROUP = 2**16
@@ -75,6 +77,21 @@ class ParquetTable:
                 writer.write_table(group, row_group_size=len(group))
                 yield from sink.take()
         yield from sink.take()
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows of values that JSON has to a file.
+
+    RAISES (InputError): A column has values of different types.
+    """
+    types: dict[str, ColumnType] = {}
+    for number, row in enumerate(rows, 1):
+        for name, value in row.items():
+            types.setdefault(name, ColumnType(name)).add(value, f"row {number}")
+    schema = pa.schema([(name, column.resolve()) for name, column in types.items()])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        pq.write_table(pa.Table.from_pylist(rows, schema), file)
 
 
 def _scalar(value: Any, type_: pa.DataType) -> pa.Scalar:
