@@ -232,7 +232,8 @@ def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
     tables = {"BLiMP": blimp}
     yield {"tables": tables}
 
-    sentences, items = zip(*eventsadapt_items(args.eventsadapt).items())
+    events = eventsadapt_items(args.eventsadapt)
+    sentences, items = list(events), list(events.values())
     frequencies = log_frequencies(sentences)
     words = list(frequencies)
     in_context = list(nlp.pipe([CONTEXT.format(word) for word in words], batch_size=256))

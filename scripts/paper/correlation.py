@@ -35,16 +35,17 @@ def pearson(x, y, items=None) -> dict[str, float]:
 def pearson_difference(x, y, other, items=None) -> dict[str, float]:
     """r(x, y) - r(x, other), as "r", with its interval."""
     columns = [*correlation_columns(x, y), *correlation_columns(x, other)]
-    each = [correlation(sums[:, :6]) - correlation(sums[:, 6:]) for sums in _sums(columns, items)]
-    return _row("r", *each, len(x))
+    values, samples = (correlation(sums[:, :6]) - correlation(sums[:, 6:]) for sums in _sums(columns, items))
+    return _row("r", values, samples, len(x))
 
 
 def mean(values, items=None) -> dict[str, float]:
     """The "mean" of values, with its interval."""
     if not len(values):
         return {"mean": math.nan, "low": math.nan, "high": math.nan, "n": 0}
-    each = [sums[:, 1] / sums[:, 0] for sums in _sums([np.ones(len(values)), np.asarray(values, dtype=float)], items)]
-    return _row("mean", *each, len(values))
+    columns = [np.ones(len(values)), np.asarray(values, dtype=float)]
+    means, samples = (sums[:, 1] / sums[:, 0] for sums in _sums(columns, items))
+    return _row("mean", means, samples, len(values))
 
 
 def as_text(row: dict) -> str:
