@@ -48,6 +48,14 @@ INPUT_HELP = (
 EXPECTED = ("alternatives", "distribution")
 
 ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,NAME,...",
+        help="The names of the columns, in their order, if .csv and .tsv files have no header.",
+        show_default=False,
+    ),
+]
 BatchSizeOption = Annotated[
     int,
     typer.Option(

@@ -21,7 +21,7 @@ from ..evaluation.minimal_pairs import (
 )
 from ..pipelines import BUILTIN_NAME, PipelineSettings, get_scorer, make_pipeline, parse_settings
 from .errors import shown_errors
-from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
+from .options import EXPECTED, BatchSizeOption, ColumnsOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 from .terminal import say
 
@@ -57,14 +57,7 @@ def pairs_cli(
         str | None,
         typer.Option(help=f"Column of the other sentence. [default: {' or '.join(BAD)}]", show_default=False),
     ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="good,bad,...",
-            help="The names of the columns, in their order, if .csv and .tsv files have no header.",
-            show_default=False,
-        ),
-    ] = None,
+    columns: ColumnsOption = None,
     by: Annotated[
         list[str],
         typer.Option(

@@ -15,7 +15,16 @@ from ..corpus.readers import READERS, STANDARD_STREAM, InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
 from .errors import shown_errors
-from .options import INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, one_of, pipeline_options
+from .options import (
+    INPUT_HELP,
+    BatchSizeOption,
+    ColumnOption,
+    ColumnsOption,
+    ForceOption,
+    ProcessesOption,
+    one_of,
+    pipeline_options,
+)
 from .progress import progress_with_speed
 from .terminal import report, until_closed
 
@@ -65,6 +74,7 @@ def score_cli(
     ],
     settings: PipelineSettings,
     column: ColumnOption = "text",
+    columns: ColumnsOption = None,
     file_format: Annotated[
         str | None,
         typer.Option(
@@ -167,6 +177,7 @@ def score_cli(
                 "--format": file_format,
                 "--encoding": encoding != "utf-8",
                 "--delimiter": delimiter,
+                "--columns": columns,
             }
             local |= {"--tokens": tokens, "--prodigy": prodigy, "--resume": resume}
             local |= {"--normalise": normalise, "--unigrams": unigrams}
@@ -214,6 +225,7 @@ def score_cli(
             skip_errors,
             methods,
             unigrams,
+            columns.split(",") if columns else None,
         )
         if output_path == STANDARD_STREAM:
             _print(score_to_stream(run))

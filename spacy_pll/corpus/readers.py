@@ -43,6 +43,7 @@ def read_records(
     typed: bool = False,
     encoding: str = "utf-8",
     delimiter: str | None = None,
+    header: Sequence[str] | None = None,
 ) -> Iterator[Record]:
     """Read texts one by one. Only .spacy files are read into memory as a whole, one file at a time.
 
@@ -55,10 +56,11 @@ def read_records(
         values that JSON has.
     encoding (str): Of .txt, .jsonl, .csv and .tsv files.
     delimiter (Optional[str]): Between the columns of .csv and .tsv files. None is the comma, or the tab.
+    header (Optional[Sequence[str]]): The columns of .csv and .tsv files that have no header.
     YIELDS (Record): In the order of the input.
     RAISES (InputError): A line cannot be read; the message gives its number.
     """
-    how: dict[str, Any] = {"typed": typed, "encoding": encoding, "delimiter": delimiter}
+    how: dict[str, Any] = {"typed": typed, "encoding": encoding, "delimiter": delimiter, "header": header}
     if path == STANDARD_STREAM:
         reader = _reader(file_format or ".txt", "standard input", **how)
         yield from reader(sys.stdin.buffer, "standard input", column, vocab)
@@ -139,7 +141,9 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
             raise InputError(message) from None
 
 
-def _reader(file_format: str, path: str, typed: bool, encoding: str, delimiter: str | None) -> Callable[..., Any]:
+def _reader(
+    file_format: str, path: str, typed: bool, encoding: str, delimiter: str | None, header: Sequence[str] | None
+) -> Callable[..., Any]:
     if file_format not in READERS:
         known = ", ".join(READERS)
         raise InputError(f"{path}: the format {file_format!r} cannot be read. The known formats are: {known}.")
@@ -148,8 +152,8 @@ def _reader(file_format: str, path: str, typed: bool, encoding: str, delimiter: 
         settings = {"typed": typed}
     elif file_format in TEXT_FORMATS:
         settings = {"encoding": encoding}
-    if delimiter and file_format in (".csv", ".tsv"):
-        settings["delimiter"] = delimiter
+    if file_format in (".csv", ".tsv"):
+        settings |= {"header": header} | ({"delimiter": delimiter} if delimiter else {})
     return partial(READERS[file_format], **settings)
 
 
@@ -222,9 +226,15 @@ def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Itera
 
 
 def _read_table(
-    file: IO[bytes], name: str, column: str, vocab: Vocab | None, encoding: str = "utf-8", delimiter: str = ","
+    file: IO[bytes],
+    name: str,
+    column: str,
+    vocab: Vocab | None,
+    encoding: str = "utf-8",
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
 ) -> Iterator[Record]:
-    for location, row in read_csv_rows(file, name, delimiter, encoding, column):
+    for location, row in read_csv_rows(file, name, delimiter, encoding, column, header):
         yield _from_row(row, location, column)
 
 

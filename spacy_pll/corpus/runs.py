@@ -68,6 +68,7 @@ class Run:
     skip_errors (bool): A text that cannot be scored gets a row without scores, with the reason in a column `error`.
     normalise (Sequence[str]): Methods of `analysis.normalised.normalise`, each with a column for each metric.
     unigrams (Optional[str]): The table for them: see `load_unigrams`.
+    header (Optional[Sequence[str]]): The columns of tables without a header: see `read_records`.
     """
 
     input_path: str
@@ -84,10 +85,12 @@ class Run:
     skip_errors: bool = False
     normalise: Sequence[str] = ()
     unigrams: str | None = None
+    header: Sequence[str] | None = None
 
     def read(self, path: str, vocab: Vocab, typed: bool = False, file_format: str | None = None) -> Iterator[Record]:
         """Read the input, or a copy of it: see `read_records`."""
-        return read_records(path, self.column, vocab, file_format, typed, self.encoding, self.delimiter)
+        how = (self.encoding, self.delimiter, self.header)
+        return read_records(path, self.column, vocab, file_format, typed, *how)
 
     def make_rows(self, nlp: Language) -> Any:
         rows = ROWS[self.rows].of(get_scorer(nlp), self.column)
@@ -142,7 +145,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         typed = Path(output_path).suffix.lower() == PARQUET
         summary = summarize_input(run, path, nlp, output_format, typed)
         output = _make_format(output_format, run, nlp, summary)
-        input_ = {"column": run.column, "encoding": run.encoding, "delimiter": run.delimiter, **summary.manifest()}
+        how = {name: getattr(run, name) for name in ("column", "encoding", "delimiter", "header")}
         settings = {
             "rows": run.rows,
             "batch_size": run.batch_size,
@@ -152,7 +155,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
             "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
         }
         device = str(get_torch_default_device())
-        done = parts.begin(make_manifest(input_, settings, run.pipeline.model, nlp, device))
+        done = parts.begin(make_manifest({**how, **summary.manifest()}, settings, run.pipeline.model, nlp, device))
         if done is not None:
             records = run.read(path, nlp.vocab, typed)
             with parts.kept(summary.texts):
@@ -203,7 +206,7 @@ def summarize_input(
         if columns:
             columns.add(record)
     for file in files:  # a table without a row keeps its columns
-        names = table_columns(file, run.encoding, run.delimiter)
+        names = [] if run.header else table_columns(file, run.encoding, run.delimiter)
         fields.update(dict.fromkeys(name for name in names if name != run.column))
     return InputSummary(n, list(fields), files_digest(files), columns and columns.schema(list(fields)))
 

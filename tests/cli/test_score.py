@@ -92,6 +92,18 @@ def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
         assert message in run("score", source, "-", *tiny, *option, code=2).unwrapped_stderr
 
 
+def test_a_table_without_a_header(tiny, tmp_path):
+    """Its first line is a text, too, and is not read as the names of columns."""
+    source, output = tmp_path / "in.tsv", tmp_path / "out.csv"
+    source.write_text("cola\t1\tThe cat sat.\n", encoding="utf8")
+    run("score", source, output, *tiny, "--columns", "source,label,sentence", "--column", "sentence")
+    [row] = read_rows(output)
+    assert list(row)[:4] == ["sentence", "source", "label", "pll_word_l2r"]
+    assert (row["sentence"], row["label"]) == ("The cat sat.", "1")
+    again = run("score", source, output, *tiny, "--columns", "a,b,text", "--resume", fails=True)
+    assert "header" in again.unwrapped_stderr
+
+
 def test_a_row_per_token(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", TEXTS)
     for name in ("texts.jsonl", "tokens.jsonl", "tokens.csv"):

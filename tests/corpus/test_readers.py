@@ -121,6 +121,22 @@ def test_a_table_with_another_delimiter(tmp_path, ending):
     ]
 
 
+def test_a_table_without_a_header(tmp_path):
+    (tmp_path / "a.tsv").write_text("1\tOne.\n2\tTwo.\n")
+    records = list(read_records(str(tmp_path), header=["n", "text"]))
+    assert [(record.text, record.fields) for record in records] == [
+        ("One.", {"file": "a.tsv", "n": "1"}),
+        ("Two.", {"file": "a.tsv", "n": "2"}),
+    ]
+    for header, message in [
+        (["n"], "line 1: there is no column 'text'. The columns are: 'n'"),
+        (["text", "text"], "two columns have the same name"),
+        (["text"], "line 1: the row has 2 fields, but the header has 1"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            list(read_records(str(tmp_path), header=header))
+
+
 def test_hidden_files_are_not_read_and_those_of_other_formats_are_named(tmp_path):
     for name in ("a.txt", "._a.txt", ".DS_Store", ".ipynb_checkpoints/a.txt", "sub/.hidden.csv", "sub/b.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
