@@ -9,6 +9,7 @@ from .analysis.dataframe import to_dataframe
 from .analysis.normalised import normalise, pmi
 from .analysis.results import score
 from .analysis.unigrams import load_unigrams
+from .analysis.words import WordTable
 from .component import PLLScorer
 from .evaluation.agreement import agree
 from .evaluation.margins import compare_margins
@@ -21,6 +22,7 @@ __version__ = version("spacy-pll")  # setup.cfg has it
 __all__ = [
     "PLLScorer",
     "PipelineSettings",
+    "WordTable",
     "agree",
     "compare",
     "compare_margins",

@@ -55,6 +55,7 @@ class PipelineSettings:
     alternatives (Optional[int]): How many alternatives to each token to keep.
     distribution (Optional[bool]): Also keep the rank of each token and the entropy of the model's prediction.
     keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
+    targets (Optional[str]): The component's setting of this name.
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
     causal (bool): `model` is a left-to-right model. Only needed if its type also has masked ones.
     """
@@ -70,6 +71,7 @@ class PipelineSettings:
     alternatives: int | None = None
     distribution: bool | None = None
     keep_pieces: bool = False
+    targets: str | None = None
     gpu_id: int = -1
     component: str | None = None
     causal: bool = False

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc, Span, Token
 
 from .names import Names
 from .stored import stored_names
@@ -28,13 +28,15 @@ def stored_columns(docs: Iterable[Doc], names: Names) -> dict[str, Any]:
     return token_columns(names, names.alternatives in stored, names.rank in stored)
 
 
-def token_values(token: Token, names: Names, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a token in the columns that `token_columns` gives."""
+def token_values(token: Token | Span, names: Names, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a token in columns that `token_columns` gives; or the sums over a span, in those of floats."""
     values = {name: table_value(token, name, names) for name in names.metrics.values()}
     score = table_value(token, names.score, names)
     values["surprisal"] = None if score is None else 0.0 - score  # 0 without a minus
     if "rank" in columns:
-        values |= {"rank": token._.get(names.rank), "entropy": table_value(token, names.entropy, names)}
+        values["rank"] = token._.get(names.rank)
+    if "entropy" in columns:
+        values["entropy"] = table_value(token, names.entropy, names)
     if "alternatives" in columns:
         found = token._.get(names.alternatives)
         values["alternatives"] = found and [one.text for one in found]

@@ -29,6 +29,7 @@ def fail(message: str, code: int = 1, command: str | None = None) -> NoReturn:
 # What the package calls by the names of the component's settings, and what to type instead.
 IN_OPTIONS = {
     r"[Ss]et `(\w+)` to null": r"Leave out `\1`",
+    r"set `log_frequency` to false": "add --no-log-frequency",
     r"Set `name` in the settings of `model` to": "Give with `model`",
     r"`get_spans` set to spacy-pll\.strided_spans\.v1": "--spans strided",
     r"`name`": "`model`",

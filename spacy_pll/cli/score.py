@@ -4,12 +4,13 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from tqdm import tqdm
 
 from ..analysis.normalised import METHODS, WITH_UNIGRAMS
+from ..analysis.words import UNITS, Unit, WordTable
 from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM, InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
@@ -103,6 +104,45 @@ def score_cli(
             "metric, in nats. Except under sentence_l2r and causal, the model has seen the text on both sides.",
         ),
     ] = False,
+    table: Annotated[
+        str,
+        typer.Option(
+            **one_of("texts", "tokens", "words"),
+            help="What has a row of its own. `tokens` is --tokens. `words` is for studies of reading: also place, "
+            "length, and log frequency (natural logarithm, from wordfreq: it needs the extra `[reading]`).",
+        ),
+    ] = "texts",
+    rows: Annotated[
+        str,
+        typer.Option(
+            **one_of(*UNITS),
+            help="With --table words: words are spaCy's tokens, or what white space separates, with its punctuation.",
+        ),
+    ] = "spacy",
+    lags: Annotated[
+        int,
+        typer.Option(
+            min=0, help="With --table words: also the values of so many words before, such as surprisal_lag1."
+        ),
+    ] = 0,
+    regions: Annotated[
+        str | None,
+        typer.Option(
+            help="With --table words, for .spacy input: a key of doc.spans. The column `region` has the spans' labels.",
+            show_default=False,
+        ),
+    ] = None,
+    log_frequency: Annotated[
+        bool, typer.Option(help="With --table words: the column `log_frequency`. The language is the pipeline's.")
+    ] = True,
+    context_column: Annotated[
+        str | None,
+        typer.Option(
+            help="With --table words: a column with a context for each text. The model reads it before the text. It is "
+            "not scored, and its words have no rows.",
+            show_default=False,
+        ),
+    ] = None,
     prodigy: Annotated[
         bool,
         typer.Option(
@@ -179,7 +219,7 @@ def score_cli(
                 "--delimiter": delimiter,
                 "--columns": columns,
             }
-            local |= {"--tokens": tokens, "--prodigy": prodigy, "--resume": resume}
+            local |= {"--tokens": tokens, "--prodigy": prodigy, "--resume": resume, "--table": table != "texts"}
             local |= {"--normalise": normalise, "--unigrams": unigrams}
             local |= {"--max-length": max_length, "--skip-errors": skip_errors}
             _check_unset(RAY, {**local, "--n-process": n_process != 1, "--gpu-id": settings.gpu_id != -1})
@@ -197,23 +237,36 @@ def score_cli(
                 force=force,
             )
             return
+        table = "tokens" if tokens and table == "texts" else table
+        of_words = {"--rows": rows != "spacy", "--lags": lags, "--regions": regions}
+        of_words |= {"--no-log-frequency": not log_frequency, "--context-column": context_column}
+        if table != "words" and any(of_words.values()):
+            raise InputError(f"{next(filter(of_words.get, of_words))} is for rows of words. Add --table words.")
+        if context_column and settings.spans == "sents":
+            raise InputError(
+                "With --spans sents, the model reads no context. Leave out one of it and --context-column."
+            )
         _check_unset(LOCAL, {"--workers": workers, "--gpus-per-worker": gpus_per_worker, "--id-column": id_column})
-        if settings.alternatives and not tokens and Path(output_path).suffix.lower() != ".spacy":
+        if settings.alternatives and table != "tokens" and Path(output_path).suffix.lower() != ".spacy":
             raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")
-        if tokens and prodigy:
-            raise InputError("--prodigy writes one task per text. Leave out --tokens.")
+        if tokens and table == "words":
+            raise InputError("--tokens and --table words are two tables. Leave out one of them.")
+        if prodigy and table != "texts":
+            raise InputError("--prodigy writes one task per text. Leave out --tokens and --table.")
         methods = [name.strip() for name in (normalise or "").split(",") if name.strip()]
-        if methods and (tokens or Path(output_path).suffix.lower() == ".spacy"):
-            raise InputError("--normalise writes columns of texts. Leave out --tokens, and write no .spacy file.")
+        if methods and (table != "texts" or Path(output_path).suffix.lower() == ".spacy"):
+            raise InputError(
+                "--normalise writes columns of texts. Leave out --tokens and --table, and write no .spacy file."
+            )
         if file_format and input_path != STANDARD_STREAM:
             raise InputError("--format is for standard input. The format of a file is the ending of its name.")
         if resume and STANDARD_STREAM in (input_path, output_path):
             raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
-        rows: RowKind = "tokens" if tokens else "prodigy" if prodigy else "texts"
+        kind = cast(RowKind, "prodigy" if prodigy else table)
         run = Run(
             input_path,
             settings,
-            rows,
+            kind,
             column,
             file_format,
             encoding,
@@ -226,6 +279,8 @@ def score_cli(
             methods,
             unigrams,
             columns.split(",") if columns else None,
+            WordTable(cast(Unit, rows), lags, regions, log_frequency),
+            context_column,
         )
         if output_path == STANDARD_STREAM:
             _print(score_to_stream(run))

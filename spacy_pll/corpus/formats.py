@@ -199,9 +199,9 @@ def find_format(path: str, rows: type[Rows]) -> type[Format]:
         from .parquet.table import ParquetTable  # needs the extra `[parquet]`
 
         return ParquetTable
-    if rows is TokenRows and FORMATS[ending] is SpacyDocs:
+    if issubclass(rows, TokenRows) and FORMATS[ending] is SpacyDocs:
         raise InputError(
-            "A .spacy file contains whole docs with all their tokens. Leave out --tokens, or write .jsonl, .csv, .tsv "
-            "or .parquet."
+            "A .spacy file contains whole docs with all their tokens. Leave out --tokens and --table, or write "
+            ".jsonl, .csv, .tsv or .parquet."
         )
     return FORMATS[ending]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from spacy.tokens import Doc
 
 from ..analysis.normalised import NOT_NORMALISED
+from ..analysis.words import WordTable
 from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
@@ -24,6 +25,7 @@ class ScoredText(NamedTuple):
     pieces: int  # scored wordpieces
 
 
+TEXT_SPAN = "pll_text"  # where the text is in a doc that has its context, too: a key of `doc.spans`
 AnyRows = TypeVar("AnyRows", bound="BaseRows")
 
 
@@ -88,6 +90,7 @@ class TokenRows(BaseRows):
     """
 
     keep_pieces = True
+    number = "token"  # the column that counts the rows of a text
 
     @property
     def types(self) -> dict[str, Any]:
@@ -102,6 +105,25 @@ class TokenRows(BaseRows):
                 row = {"doc": number, "token": token.i, self.column: token.text, **record.fields}
                 row["pieces"] = [pieces[i] for i in groups.get(token.i, [])]
                 yield row | token_values(token, self.names, columns)
+
+
+class WordRows(TokenRows):
+    """One row per word: see `WordTable`."""
+
+    keep_pieces = False
+    number = "word"
+    table, lang = WordTable(), ""
+
+    @property
+    def types(self) -> dict[str, Any]:
+        of_word = self.table.types(self.names, self.distribution)
+        return {"doc": int, **{name: type_ for name, type_ in of_word.items() if name != "text"}}
+
+    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
+        text = doc.spans[TEXT_SPAN][0] if TEXT_SPAN in doc.spans else doc
+        for row in self.table.rows(text, self.names, self.distribution, self.lang):
+            first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
+            yield {**first, **record.fields, **row}
 
 
 class ListRows(TextRows):
@@ -172,7 +194,7 @@ def column_order(rows: TextRows | TokenRows, fields: list[str]) -> list[str]:
 
     fields (list[str]): The other columns of the input.
     """
-    first = [rows.column, *fields] if isinstance(rows, TextRows) else ["doc", "token", rows.column, *fields]
+    first = [rows.column, *fields] if isinstance(rows, TextRows) else ["doc", rows.number, rows.column, *fields]
     return [*first, *(name for name in rows.columns if name not in first)]
 
 

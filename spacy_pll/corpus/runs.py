@@ -8,11 +8,13 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -21,15 +23,16 @@ from spacy.vocab import Vocab
 from thinc.api import get_torch_default_device
 
 from ..analysis.normalised import Normaliser
+from ..analysis.words import WordTable, log_frequencies
 from ..language_model.checksums import file_digest, files_digest
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
 from ..workers import score_texts
 from .files import check_target
 from .formats import Format, Rows, find_format
-from .readers import PARQUET, STANDARD_STREAM, InputError, Record, list_files, read_records, table_columns
+from .readers import PARQUET, STANDARD_STREAM, InputError, Record, get_text, list_files, read_records, table_columns
 from .resumable import ResumableOutput
-from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns
+from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
 
 if TYPE_CHECKING:
     from .parquet.columns import InputColumns
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
 TEXTS_PER_PART, BYTES_PER_PART, SECONDS_PER_PART = 1024, 2**24, 30
 # The packages whose versions the manifest records.
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
-RowKind = Literal["texts", "tokens", "prodigy"]
-ROWS: dict[RowKind, type[Rows]] = {"texts": TextRows, "tokens": TokenRows, "prodigy": ProdigyRows}
+RowKind = Literal["texts", "tokens", "words", "prodigy"]
+ROWS: dict[RowKind, type[Rows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows, "prodigy": ProdigyRows}
 
 # Wraps a stream of scored texts, to show progress. It gets the number of all texts, if known, and of those done before.
 Progress = Callable[[Iterable[ScoredText], int | None, int], Iterable[ScoredText]]
@@ -57,7 +60,8 @@ class Run:
 
     input_path (str): A file, a folder, or "-" for standard input: see `read_records`.
     pipeline (PipelineSettings): Makes the pipeline. `keep_pieces` is set as the rows need it.
-    rows (str): "texts" (one row per text), "tokens" (one row per token), or "prodigy" (tasks for Prodigy).
+    rows (str): "texts" (one row per text), "tokens" (one row per token), "words" (as `table` says), or "prodigy"
+        (tasks for Prodigy).
     column (str): The column, or key, that holds the text.
     file_format (Optional[str]): The format of standard input, such as ".jsonl". None is .txt.
     encoding, delimiter (str): Of the input: see `read_records`.
@@ -69,6 +73,8 @@ class Run:
     normalise (Sequence[str]): Methods of `analysis.normalised.normalise`, each with a column for each metric.
     unigrams (Optional[str]): The table for them: see `load_unigrams`.
     header (Optional[Sequence[str]]): The columns of tables without a header: see `read_records`.
+    table (WordTable): The rows of words.
+    context_column (Optional[str]): The column of the contexts: with rows of words, each text is read after its context.
     """
 
     input_path: str
@@ -86,6 +92,8 @@ class Run:
     normalise: Sequence[str] = ()
     unigrams: str | None = None
     header: Sequence[str] | None = None
+    table: WordTable = WordTable()
+    context_column: str | None = None
 
     def read(self, path: str, vocab: Vocab, typed: bool = False, file_format: str | None = None) -> Iterator[Record]:
         """Read the input, or a copy of it: see `read_records`."""
@@ -95,21 +103,56 @@ class Run:
     def make_rows(self, nlp: Language) -> Any:
         rows = ROWS[self.rows].of(get_scorer(nlp), self.column)
         rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
+        if isinstance(rows, WordRows):
+            rows.table, rows.lang = self.table, nlp.lang
+            if self.table.log_frequency:
+                log_frequencies(nlp.lang)  # an error about it should come now
         return rows
 
     def make_pipeline(self) -> Language:
-        nlp = make_pipeline(replace(self.pipeline, keep_pieces=ROWS[self.rows].keep_pieces or bool(self.normalise)))
+        keep_pieces = ROWS[self.rows].keep_pieces or bool(self.normalise)
+        targets = TEXT_SPAN if self.context_column else self.pipeline.targets
+        nlp = make_pipeline(replace(self.pipeline, keep_pieces=keep_pieces, targets=targets))
         nlp.max_length = self.max_length or nlp.max_length
         return nlp
 
     def check(self, record: Record, output_format: type[Format], nlp: Language, rows: Rows) -> None:
         """RAISES (InputError): The row of this text could not be written, or the text is too long."""
         output_format.check(record, rows)
+        self.context_of(record)
         if not self.skip_errors and isinstance(record.text, str) and len(record.text) > nlp.max_length:
             raise InputError(
                 f"{record.location}: the text has {len(record.text):,} characters, and at most {nlp.max_length:,} are "
                 f"read. Give --max-length {len(record.text)}, or --skip-errors to leave its scores out."
             )
+
+    def context_of(self, record: Record) -> str:
+        """RAISES (InputError): There should be a context, and it is no text."""
+        if self.context_column is None:
+            return ""
+        # Parquet files give Arrow's scalars.
+        fields = {name: value.as_py() if hasattr(value, "as_py") else value for name, value in record.fields.items()}
+        return get_text(fields, record.location, self.context_column, "--context-column")
+
+    def in_context(self, nlp: Language, record: Record) -> str | Doc:
+        """What the pipeline gets for a record: its text or, with contexts, a doc of context and text."""
+        if self.context_column is None:
+            return record.text
+        context, text = self.context_of(record), record.text
+        try:
+            docs = [nlp.make_doc(part) if isinstance(part, str) else part for part in (context, text)]
+        except Exception:  # the pipeline fails in the same way, and its error belongs to this text
+            return f"{context} {text}"
+        doc = cast(Doc, Doc.from_docs(docs, exclude=["user_data"]))
+        doc.spans[TEXT_SPAN] = [text_span := doc[len(docs[0]) :]]
+        if text_span and not docs[1].has_annotation("SENT_START"):
+            text_span[0].is_sent_start = None  # spaCy takes the text for a sentence
+        return doc
+
+    def score(self, nlp: Language, records: Iterable[Record], first: int = 0) -> Generator[ScoredText, None, None]:
+        """Score records: see `score_records`."""
+        text_of = partial(self.in_context, nlp)
+        return score_records(nlp, records, self.batch_size, self.n_process, first, self.skip_errors, text_of)
 
 
 class InputSummary(NamedTuple):
@@ -153,6 +196,8 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
             "errors": run.skip_errors,
             "normalise": list(run.normalise),
             "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
+            "table": asdict(run.table),
+            "context_column": run.context_column,
         }
         device = str(get_torch_default_device())
         done = parts.begin(make_manifest({**how, **summary.manifest()}, settings, run.pipeline.model, nlp, device))
@@ -177,7 +222,7 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     if is_stream:
         records = _checked(run, records, output_format, nlp)
     output = _make_format(output_format, run, nlp, summary or InputSummary(0, [], ""))
-    with closing(score_records(nlp, records, run.batch_size, run.n_process, skip_errors=run.skip_errors)) as scored:
+    with closing(run.score(nlp, records)) as scored:
         yield from output.encode([text] for text in run.progress(scored, summary and summary.texts, 0))
 
 
@@ -256,12 +301,14 @@ def score_records(
     n_process: int = 1,
     first: int = 0,
     skip_errors: bool = False,
+    text_of: Callable[[Record], str | Doc] = attrgetter("text"),
 ) -> Generator[ScoredText, None, None]:
     """Score records in their order.
 
     nlp (Language): A pipeline with a `pll` component.
     first (int): The number of the first record.
     skip_errors (bool): Each record gets a field `error`: None, or why the text cannot be scored.
+    text_of (Callable[[Record], Union[str, Doc]]): What the pipeline gets for a record.
     RAISES (InputError): A text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
@@ -272,7 +319,7 @@ def score_records(
     def texts() -> Iterator[str | Doc]:
         for record in records:
             waiting.append(record)
-            yield record.text
+            yield text_of(record)
 
     with closing(score_texts(nlp, texts(), batch_size, n_process)) as outcomes:
         for number, outcome in enumerate(outcomes, first):
@@ -301,7 +348,7 @@ def _score_to_parts(
     first = parts.done
     rest = islice(records, first, None)
     # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
-    with closing(score_records(nlp, rest, run.batch_size, run.n_process, first, run.skip_errors)) as scored:
+    with closing(run.score(nlp, rest, first)) as scored:
         batches = minibatch(run.progress(scored, n_texts, first), run.batch_size)
         for batch in batches:
             part = _Part(chain([batch], batches))

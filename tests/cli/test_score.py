@@ -18,6 +18,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_pll import WordTable, to_dataframe
 from spacy_pll.component import PLLScorer
 from spacy_pll.corpus import runs
 from spacy_pll.corpus.readers import FIELDS
@@ -43,6 +44,7 @@ def read_rows(path):
     return [json.loads(line) for line in path.read_text(encoding="utf8").split("\n")[:-1]]
 
 
+WORDS = ("--table", "words", "--rows", "whitespace", "--no-log-frequency")
 TEXTS = [*SENTENCES, "", "  ", "A\u2028line separator is text.", "I can't \U0001f600 <b>"]
 
 
@@ -59,6 +61,67 @@ def test_every_line_has_its_row_with_the_scores_of_the_pipeline(make_nlp, tiny, 
         assert (row["pll_original"] is None) == (row["pppl"] is None) == (not doc._.pll_pieces)
         assert (row["pppl"] or 0) == pytest.approx(doc._.pppl or 0, rel=1e-4)
     assert not (tmp_path / "out.jsonl.parts").exists()
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".parquet"])
+def test_a_table_of_words(make_nlp, tiny, tmp_path, ending):
+    source, out = tmp_path / "in.jsonl", tmp_path / f"out{ending}"
+    source.write_text("".join(json.dumps({"item": i, "sentence": text}) + "\n" for i, text in enumerate(TEXTS)))
+    run("score", source, out, *tiny, *WORDS, "--column", "sentence", "--lags", 1, "--distribution")
+    rows = (
+        pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist() if ending == ".parquet" else read_rows(out)
+    )
+    assert list(rows[0])[:8] == ["doc", "word", "sentence", "item", "start", "end", "whitespace", "sent"]
+    assert [row["sentence"] for row in rows] == " ".join(TEXTS).split()
+    table = WordTable("whitespace", lags=1, log_frequency=False)
+    frame = to_dataframe(make_nlp("bert", distribution=True).pipe(TEXTS), words=table)
+    for name in ("doc", "word", "start", "end", "length", "pll_pieces"):
+        assert [int(row[name]) for row in rows] == frame[name].tolist()
+    for name in ("pll_word_l2r", "entropy_lag1"):
+        assert [float(row[name] or "nan") for row in rows] == pytest.approx(frame[name].tolist(), abs=1e-4, nan_ok=True)
+    run("score", source, tmp_path / "tokens.jsonl", *tiny, "--column", "sentence", "--tokens")
+    run("score", source, tmp_path / "same.jsonl", *tiny, "--column", "sentence", "--table", "tokens")
+    assert (tmp_path / "tokens.jsonl").read_bytes() == (tmp_path / "same.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".spacy"])
+@pytest.mark.parametrize("processes", [1, 2])
+def test_words_are_read_after_a_context_that_has_no_rows(make_nlp, tiny, tmp_path, ending, processes):
+    texts = [("He ran.", "The traveler lost it."), ("", "A souvenir."), ("Only this. ", ""), ("The\n", " dog  ran.")]
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps({"before": before, "text": text}) + "\n" for before, text in texts))
+    if ending != ".jsonl":
+        run("score", source, source := tmp_path / f"in{ending}", *tiny)
+        if ending == ".parquet":  # without its scores
+            table = pytest.importorskip("pyarrow.parquet").read_table(source).select(["text", "before"])
+            pytest.importorskip("pyarrow.parquet").write_table(table, source)
+    run("score", source, out, *tiny, *WORDS, "--context-column", "before", "--n-process", processes)
+    rows, nlp, expected = read_rows(out), make_nlp("bert"), []
+    for number, (before, text) in enumerate(texts):
+        separator = "" if not before or before[-1].isspace() else " "
+        doc = nlp(before + separator + text)
+        for word in re.finditer(r"\S+", text):
+            begin = len(before + separator) + word.start()
+            score = doc.char_span(begin, begin + len(word[0]))._.pll
+            expected.append((number, word[0], word.start(), pytest.approx(score, abs=1e-4)))
+    assert [(row["doc"], row["text"], row["start"], row["pll_word_l2r"]) for row in rows] == expected
+    assert {row["before"] for row in rows} == {"He ran.", "", "The\n"} and {row["sent"] for row in rows} == {None}
+
+
+def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = [
+        {"before": "He ran.", "text": "A cat."},
+        {"before": "He.", "text": "x " * 100},
+        {"before": "y " * 100, "text": "It."},
+    ]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.warns(UserWarning, match="2 of 3 texts could not be scored"):
+        run("score", source, out, *tiny, *WORDS, "--context-column", "before", "--max-length", 150, "--skip-errors")
+    first, *_, long, other = read_rows(out)
+    assert first["pll_word_l2r"] < 0 and first["error"] is None
+    assert (other["text"], other["pll_word_l2r"], other["error"][:6]) == ("It.", None, "ValueE")
+    assert long["pll_word_l2r"] is None and long["error"].startswith("ValueError: [E088]") and "x x" in long["text"]
 
 
 def test_it_says_where_it_wrote_and_how_long_it_took(tiny, tmp_path):
@@ -303,6 +366,14 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((tmp_path / "none.txt", "out.jsonl"), "There is no file or folder"),
         ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .tsv, .spacy, .parquet, or be -"),
         ((source, "out.spacy", "--tokens"), "Leave out --tokens"),
+        ((source, "out.spacy", "--table", "words", "--no-log-frequency"), "Leave out --tokens and --table"),
+        ((source, "out.csv", "--table", "words", "--tokens"), "--tokens and --table words are two tables"),
+        ((source, "out.csv", "--table", "tokens", "--prodigy"), "--prodigy writes one task per text"),
+        ((source, "out.csv", "--lags", 2), "--lags is for rows of words. Add --table words"),
+        ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or add --no-log-frequency"),
+        ((source, "out.csv", "--tokens", "--context-column", "c"), "--context-column is for rows of words"),
+        ((source, "out.csv", *WORDS, "--context-column", "c"), "in.txt, line 1: there is no column 'c'"),
+        ((source, "out.csv", *WORDS, "--context-column", "c", "--spans", "sents"), "the model reads no context"),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
         ((source, "out.csv", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
         ((source, "-", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),

@@ -10,6 +10,7 @@ from itertools import islice
 
 import pytest
 
+from spacy_pll.analysis.words import WordTable
 from spacy_pll.corpus import runs
 from spacy_pll.corpus.formats import JsonLines
 from spacy_pll.corpus.readers import InputError
@@ -46,6 +47,8 @@ def source(tmp_path):
         (".jsonl", "prodigy"),
         (".parquet", "texts"),
         (".parquet", "tokens"),
+        (".csv", "words"),
+        (".parquet", "words"),
     ],
 )
 def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, tmp_path, monkeypatch, ending, rows):
@@ -61,7 +64,8 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, t
             scored.append(text.number)
             yield text
 
-    run = Run(source, settings, rows, batch_size=2, progress=watch)
+    table = WordTable("whitespace", lags=1, log_frequency=False)
+    run = Run(source, settings, rows, batch_size=2, progress=watch, table=table)
     stop_at = None
     score_to_file(run, str(tmp_path / f"whole{ending}"))
     assert scored == list(range(n_texts))

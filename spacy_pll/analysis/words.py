@@ -1,0 +1,146 @@
+"""A table of words as studies of reading need it: scores beside length and frequency, and those of the words before."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from spacy.tokens import Doc, Span
+
+from ..attributes.columns import token_columns, token_values
+from ..attributes.names import Names
+from ..requirements import install_command
+
+Unit = Literal["spacy", "whitespace"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
+
+
+@dataclass(frozen=True)
+class WordTable:
+    """Which words have a row of their own, and which columns a table of them has.
+
+    unit (str): "spacy": spaCy's tokens that are not white space. "whitespace": what white space separates, with its
+        punctuation; the scores are sums over spaCy's tokens. A token that contains white space is not divided.
+    lags (int): The columns `length`, `log_frequency` and those of scores are there again for each of so many words
+        before, such as `surprisal_lag1`.
+    regions (Optional[str]): A key of `doc.spans`. The column `region` has the label of the first of these spans in
+        which the word begins.
+    log_frequency (bool): Whether there is a column `log_frequency`, from the package wordfreq.
+    RAISES (ValueError): A value is not valid.
+    """
+
+    unit: Unit = "spacy"
+    lags: int = 0
+    regions: str | None = None
+    log_frequency: bool = True
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise ValueError(f"`unit` must be {' or '.join(map(repr, UNITS))}. It is {self.unit!r}.")
+        if self.lags < 0:
+            raise ValueError(f"`lags` must be 0 or more. It is {self.lags}.")
+
+    def types(self, names: Names, distribution: bool) -> dict[str, Any]:
+        """The columns, with the Python types of their values. Each may be None.
+
+        names (Names): What the component calls its attributes.
+        distribution (bool): Whether the docs have what the component's setting of this name adds.
+        """
+        place = {"start": int, "end": int, "whitespace": str, "sent": int, "word_in_sent": int}
+        region = {"region": str} if self.regions else {}
+        lagged = {"length": int, **({"log_frequency": float} if self.log_frequency else {})}
+        lagged |= _scores(names, distribution)
+        again = {f"{name}_lag{lag}": type_ for lag in range(1, self.lags + 1) for name, type_ in lagged.items()}
+        return {"word": int, "text": str, **place, **region, names.pieces: int, **lagged, **again}
+
+    def rows(self, tokens: Doc | Span, names: Names, distribution: bool, lang: str) -> list[dict[str, Any]]:
+        """The rows of a scored text. Words and characters are counted from its beginning.
+
+        lang (str): The language of `log_frequency`.
+        """
+        words, text = self._words(tokens), tokens.text_with_ws
+        starts = [word.start_char - tokens[0].idx for word in words]
+        ends = [start + len(word.text) for start, word in zip(starts, words)]
+        columns: dict[str, list[Any]] = {
+            "word": list(range(len(words))),
+            "text": [word.text for word in words],
+            "start": starts,
+            "end": ends,
+            "whitespace": [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)])],
+            "length": [len(word.text) for word in words],
+            names.pieces: [word._.get(names.pieces) for word in words],
+        }
+        columns["sent"], columns["word_in_sent"] = _sentences(tokens, words)
+        if self.regions:
+            spans = reversed(tokens.doc.spans.get(self.regions, []))
+            region = {i: span.label_ for span in spans for i in range(span.start, span.end)}
+            columns["region"] = [region.get(word.start) or None for word in words]
+        if self.log_frequency:
+            columns["log_frequency"] = list(map(log_frequencies(lang), columns["text"]))
+        scores = _scores(names, distribution)
+        values = [token_values(word, names, scores) for word in words]
+        columns |= {name: [row[name] for row in values] for name in scores}
+        types = self.types(names, distribution)
+        for name in types.keys() - columns:
+            source, _, lag = name.rpartition("_lag")
+            columns[name] = [None] * int(lag) + columns[source]
+        return [dict(zip(types, row)) for row in zip(*(columns[name] for name in types))]
+
+    def _words(self, tokens: Doc | Span) -> list[Span]:
+        bounds: list[list[int]] = []
+        after_space = True
+        for token in tokens:
+            if not token.is_space:
+                if self.unit == "spacy" or after_space or token.text[0].isspace():
+                    bounds.append([token.i, token.i])
+                bounds[-1][1] = token.i + 1
+            after_space = token.text_with_ws[-1].isspace()
+        return [tokens.doc[start:end] for start, end in bounds]
+
+
+def _scores(names: Names, distribution: bool) -> dict[str, Any]:
+    """The columns that are sums over tokens: scores, surprisal, entropy."""
+    columns = token_columns(names, alternatives=False, distribution=distribution)
+    return {name: type_ for name, type_ in columns.items() if type_ is float}
+
+
+def _sentences(tokens: Doc | Span, words: list[Span]) -> tuple[list[int | None], list[int | None]]:
+    """For each word: the number of its sentence, and its own number there. None without sentence boundaries."""
+    if not tokens.doc.has_annotation("SENT_START"):
+        return [None] * len(words), [None] * len(words)
+    sentence = {token.i: number for number, sent in enumerate(tokens.sents) for token in sent}
+    numbers, seen = [sentence[word.start] for word in words], Counter[int]()
+    places = []
+    for number in numbers:
+        places.append(seen[number])
+        seen[number] += 1
+    return [*numbers], [*places]
+
+
+def log_frequencies(lang: str) -> Callable[[str], float | None]:
+    """From a word to the natural logarithm of its share of all words of a language; None if it is not known.
+
+    RAISES (ImportError): wordfreq is not installed.
+    RAISES (ValueError): It does not know the language.
+    """
+    try:
+        import wordfreq
+    except ImportError:
+        raise ImportError(
+            f"`log_frequency` needs the package wordfreq. Install it with: {install_command('reading')}. Or set "
+            "`log_frequency` to false."
+        ) from None
+    try:
+        wordfreq.word_frequency("a", lang)
+    except LookupError:
+        raise ValueError(
+            f"The package wordfreq has no word frequencies for the language {lang!r}. Choose another language, or "
+            "set `log_frequency` to false."
+        ) from None
+
+    def look_up(word: str) -> float | None:
+        frequency = wordfreq.word_frequency(word, lang)
+        return math.log(frequency) if frequency else None
+
+    return look_up

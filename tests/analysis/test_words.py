@@ -1,0 +1,150 @@
+import math
+import re
+import sys
+
+import pytest
+from hypothesis import given
+from spacy.tokens import Doc, Span
+
+from spacy_pll import WordTable, to_dataframe
+from spacy_pll.analysis.words import log_frequencies
+from spacy_pll.attributes.names import Names
+from spacy_pll.requirements import install_command
+
+from ..conftest import PARAGRAPH, odd_text
+
+TEXT = ' "But,"  she said,\n\n"the keys\u00a0are gone." Where? '
+NO_FREQUENCY = WordTable(log_frequency=False)
+BY_SPACE = WordTable("whitespace", log_frequency=False)
+
+
+def rows(doc, table=BY_SPACE, metrics=("word_l2r",), distribution=False):
+    return table.rows(doc, Names("pll", list(metrics)), distribution, "en")
+
+
+@given(odd_text)
+def test_what_white_space_separates_is_one_row_each_in_order(make_nlp, text):
+    found = rows(make_nlp("bert").make_doc(text), metrics=())
+    assert [row["text"] for row in found] == text.split()
+    assert [text[row["start"] : row["end"]] for row in found] == text.split()
+    begin = len(text) - len(text.lstrip())
+    assert text[:begin] + "".join(row["text"] + row["whitespace"] for row in found) == text
+
+
+def test_a_word_has_the_sums_of_its_tokens(make_nlp):
+    metrics = ["word_l2r", "original"]
+    doc = make_nlp("bert", metrics=metrics, distribution=True)(TEXT)
+    found = rows(doc, metrics=metrics, distribution=True)
+    assert [row["text"] for row in found] == TEXT.split()
+    for row in found:
+        span = doc.char_span(row["start"], row["end"])
+        assert len(span) > 1 or row["text"] in ("she", "keys", "are")
+        assert row["pll_pieces"] == span._.pll_pieces and row["length"] == len(row["text"])
+        assert row["pll_word_l2r"] == -row["surprisal"] == span._.pll_word_l2r
+        assert (row["pll_original"], row["entropy"]) == (span._.pll_original, span._.pll_entropy)
+    assert sum(row["pll_original"] for row in found) == pytest.approx(doc._.pll_original)
+    tokens = rows(doc, NO_FREQUENCY, metrics)
+    assert [row["text"] for row in tokens] == [token.text for token in doc if not token.is_space]
+    assert [row["pll_word_l2r"] for row in tokens] == [token._.pll for token in doc if not token.is_space]
+
+
+def test_a_token_with_white_space_in_it_is_one_row(make_nlp):
+    nlp = make_nlp("bert")
+    doc = nlp(Doc(nlp.vocab, ["in", "New York", ","], [True, False, False]))
+    assert [row["text"] for row in rows(doc)] == ["in", "New York,"]
+    doc = Doc(nlp.vocab, ["a", " b", "c"], [False, False, False])
+    assert [row["text"] for row in rows(doc, metrics=())] == ["a", " bc"]
+
+
+def test_a_word_without_a_wordpiece_has_no_score(make_nlp):
+    first, second = rows(make_nlp("bert")("\u200b cat"))
+    assert (first["pll_word_l2r"], first["surprisal"], first["pll_pieces"]) == (None, None, 0)
+    assert second["pll_word_l2r"] < 0
+
+
+def test_lags_are_those_of_the_words_before_in_the_text(make_nlp):
+    table = WordTable("whitespace", lags=2, log_frequency=False)
+    found = rows(make_nlp("bert", distribution=True)(TEXT), table, distribution=True)
+    lagged = ["length", "pll_word_l2r", "surprisal", "entropy"]
+    names = [f"{name}_lag{lag}" for lag in (1, 2) for name in lagged]
+    assert list(found[0])[-8:] == names and list(found[0]) == list(table.types(Names("pll", ["word_l2r"]), True))
+    for lag in (1, 2):
+        for number, row in enumerate(found):
+            before = found[number - lag] if number >= lag else dict.fromkeys(lagged)
+            assert [row[f"{name}_lag{lag}"] for name in lagged] == [before[name] for name in lagged]
+
+
+def test_sentences_if_there_are_boundaries(make_nlp):
+    nlp = make_nlp("bert")
+    assert {(row["sent"], row["word_in_sent"]) for row in rows(nlp(TEXT))} == {(None, None)}
+    nlp.add_pipe("sentencizer")
+    found = rows(nlp(TEXT))
+    assert [row["sent"] for row in found] == [0] * 7 + [1]
+    assert [row["word_in_sent"] for row in found] == [*range(7), 0]
+
+
+def test_a_part_of_a_doc_counts_from_its_beginning(make_nlp):
+    nlp = make_nlp("bert")
+    nlp.add_pipe("sentencizer")
+    doc = nlp("A cat.  A dog. It ran.")
+    part = doc[4:]
+    assert part.text == "A dog. It ran."
+    found = rows(part)
+    assert [row["text"] for row in found] == ["A", "dog.", "It", "ran."]
+    assert [part.text[row["start"] : row["end"]] for row in found] == ["A", "dog.", "It", "ran."]
+    assert [(row["word"], row["sent"], row["word_in_sent"]) for row in found] == [
+        (0, 0, 0),
+        (1, 0, 1),
+        (2, 1, 0),
+        (3, 1, 1),
+    ]
+    assert [row["pll_word_l2r"] for row in found] == [row["pll_word_l2r"] for row in rows(doc)[2:]]
+    assert rows(doc[2:2]) == rows(nlp("")) == rows(nlp("  ")) == []
+
+
+def test_regions_are_the_labels_of_spans(make_nlp):
+    doc = make_nlp("bert")("The old man the boats.")
+    doc.spans["regions"] = [Span(doc, 0, 2, "subject"), Span(doc, 1, 3, "later"), Span(doc, 5, 6, "end")]
+    found = rows(doc, WordTable(regions="regions", log_frequency=False))
+    assert [row["region"] for row in found] == ["subject", "subject", "later", None, None, "end"]
+    # a word is in the region in which it begins
+    assert rows(doc, WordTable("whitespace", regions="regions", log_frequency=False))[-1]["region"] is None
+    assert {row["region"] for row in rows(doc, WordTable(regions="others", log_frequency=False))} == {None}
+
+
+def test_log_frequency(make_nlp, monkeypatch):
+    wordfreq = pytest.importorskip("wordfreq")
+    found = rows(make_nlp("bert")("The cat, xqztv — the!"), WordTable("whitespace", lags=1))
+    the, cat = (math.log(wordfreq.word_frequency(word, "en")) for word in ("the", "cat"))
+    assert [row["log_frequency"] for row in found] == [the, cat, None, None, the]
+    assert [row["log_frequency_lag1"] for row in found] == [None, the, cat, None, None]
+    with pytest.raises(ValueError, match="no word frequencies for the language 'xx'.*set `log_frequency` to false"):
+        log_frequencies("xx")
+    monkeypatch.setitem(sys.modules, "wordfreq", None)
+    with pytest.raises(ImportError, match=re.escape(install_command("reading"))):
+        log_frequencies("en")
+
+
+def test_wrong_values_are_errors():
+    with pytest.raises(ValueError, match="`unit` must be 'spacy' or 'whitespace'. It is 'tokens'"):
+        WordTable("tokens")
+    with pytest.raises(ValueError, match="`lags` must be 0 or more. It is -1"):
+        WordTable(lags=-1)
+
+
+def test_a_data_frame_has_the_same_columns_and_values(make_nlp):
+    nlp = make_nlp("bert", metrics=["word_l2r", "original"], distribution=True)
+    docs = list(nlp.pipe([TEXT, "", PARAGRAPH]))
+    table = WordTable("whitespace", lags=1, regions="regions", log_frequency=False)
+    frame = to_dataframe(docs, words=table)
+    made = [(i, row) for i in (0, 2) for row in rows(docs[i], table, ["word_l2r", "original"], True)]
+    assert frame.columns.tolist() == ["doc", *made[0][1]]
+    assert frame["doc"].tolist() == [number for number, _ in made]
+    for name in frame.columns[1:]:
+        assert frame[name].astype(object).where(frame[name].notna(), None).tolist() == [row[name] for _, row in made]
+    assert [str(frame[name].dtype) for name in ("word", "sent", "surprisal")] == ["Int64", "Int64", "float64"]
+    fewer = to_dataframe(docs, ["original"], words=table)
+    assert [name for name in frame if name not in fewer] == ["pll_word_l2r", "pll_word_l2r_lag1"]
+    assert fewer["surprisal"].tolist() == frame["surprisal"].tolist()
+    empty = to_dataframe(nlp(""), words=table)
+    assert len(empty) == 0 and {"word", "surprisal_lag1"} < {*empty}
