@@ -13,7 +13,7 @@ from pathlib import Path
 from markdown_tables import print_table, replace_tables
 
 from spacy_pll import compare_pairs
-from spacy_pll.evaluation.minimal_pairs import Accuracy, Pair, accuracies, outcomes
+from spacy_pll.evaluation.minimal_pairs import PARADIGM, PHENOMENON, Accuracy, Pair, accuracies, outcomes
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 # The heading of each column, with the metric and whether wordpieces are aligned.
@@ -28,7 +28,7 @@ def read(path: Path) -> list[Pair]:
     """The pairs, grouped by direction and by type of bias. "Good" is the sentence with more of the stereotype."""
     with path.open(encoding="utf8", newline="") as file:
         return [
-            Pair(row["sent_more"], row["sent_less"], row["stereo_antistereo"], row["bias_type"])
+            Pair(row["sent_more"], row["sent_less"], {PHENOMENON: row["stereo_antistereo"], PARADIGM: row["bias_type"]})
             for row in csv.DictReader(file)
         ]
 

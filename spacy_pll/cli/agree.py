@@ -18,7 +18,7 @@ from ..evaluation.agreement import agree
 from ..evaluation.margins import AT_LEAST, compare_margins
 from ..pipelines import FROM_TEXT, make_pipeline, parse_settings
 from .errors import shown_errors
-from .options import BatchSizeOption, ColumnOption, ForceOption, parse_numbers
+from .options import BatchSizeOption, ColumnOption, ForceOption, GpuOption, parse_numbers
 from .progress import progress_bar
 from .terminal import say
 
@@ -67,7 +67,7 @@ def agree_cli(
         int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.", show_default=False)
     ] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
-    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")] = -1,
+    gpu_id: GpuOption = -1,
     bootstrap: Annotated[int, typer.Option(min=100, help="Bootstrap samples for the 95 % intervals.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     output: Annotated[

@@ -68,6 +68,7 @@ ProcessesOption = Annotated[
     int,
     typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core."),
 ]
+GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 

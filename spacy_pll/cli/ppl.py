@@ -2,11 +2,12 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from wasabi import table
 
+from ..analysis.visualize.text import text_table
 from ..corpus.files import check_output, write_json
 from ..corpus.readers import InputError, read_records
 from ..evaluation.perplexity import Perplexity, perplexity
@@ -25,14 +26,7 @@ UNITS = {
 
 @pipeline_options(without=EXPECTED)
 def ppl_cli(
-    path: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT",
-            help=f"{INPUT_HELP}.",
-            show_default=False,
-        ),
-    ],
+    path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.", show_default=False)],
     settings: PipelineSettings,
     column: ColumnOption = "text",
     output: Annotated[
@@ -88,8 +82,7 @@ def summary_tables(result: Perplexity, unit: str) -> str:
     ]
     rows = [(metric, _shown(value), _shown(result.per_word.get(metric))) for metric, value in result.per_piece.items()]
     header = ("pseudo-perplexity", "per piece", "per word")
-    aligns: list[Literal["l", "r"]] = ["l", "r", "r"]
-    return table(counts, aligns=aligns[:2]) + table(rows, header=header, divider=True, aligns=aligns)
+    return table(counts, aligns=["l", "r"]) + text_table([header, *rows])
 
 
 def _shown(perplexity: float | None) -> str:

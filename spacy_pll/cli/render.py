@@ -20,13 +20,7 @@ from .progress import progress_bar
 
 @pipeline_options()
 def render_cli(
-    input: Annotated[
-        str,
-        typer.Argument(
-            help=f"{INPUT_HELP}.",
-            show_default=False,
-        ),
-    ],
+    input: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.", show_default=False)],
     output: Annotated[Path, typer.Argument(help="The page to write, an .html file.", show_default=False)],
     settings: PipelineSettings,
     column: ColumnOption = "text",

@@ -3,11 +3,11 @@
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
-from wasabi import table
 
+from ..analysis.visualize.text import Table, text_table
 from ..corpus.files import check_output, to_json, write_text
 from ..corpus.readers import InputError
 from ..evaluation.rescoring import (
@@ -158,7 +158,10 @@ def quality_table(evaluated: ReferencedLists, measure: Measure, weight: float) -
     }
     if measure.name == "WER":
         chosen["oracle"] = oracle(evaluated.counts)
-    rows = [(measure.name, *(f"{corpus_value(evaluated.counts, best, measure):.2f}" for best in chosen.values()))]
+    rows: Table = [
+        ("", *chosen),
+        (measure.name, *(f"{corpus_value(evaluated.counts, best, measure):.2f}" for best in chosen.values())),
+    ]
     if measure.name == "WER":
         totals = [sum(of_list[i] for of_list, i in zip(evaluated.counts, best)) for best in chosen.values()]
         rows += [(kind, *(total[k] for total in totals)) for k, kind in enumerate(EDITS)]
@@ -166,6 +169,4 @@ def quality_table(evaluated: ReferencedLists, measure: Measure, weight: float) -
     caption = "1 list has a reference" if n == 1 else f"{n} lists have references"
     if measure.name == "WER":
         caption += f", of {totals[0][3]} words"
-    aligns: list[Literal["l", "r"]] = ["l"]
-    aligns.extend("r" for _ in chosen)
-    return table(rows, header=("", *chosen), divider=True, aligns=aligns) + caption + ".\n"
+    return text_table(rows) + caption + ".\n"

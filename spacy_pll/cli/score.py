@@ -58,13 +58,7 @@ def _check_delimiter(value: str | None) -> str | None:
 
 @pipeline_options()
 def score_cli(
-    input_path: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT",
-            help=f"{INPUT_HELP} or as --format says.",
-        ),
-    ],
+    input_path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP} or as --format says.")],
     output_path: Annotated[
         str,
         typer.Argument(

@@ -13,7 +13,7 @@ from ..tuning.runs import tune
 from ..tuning.settings import TuningSettings
 from ..tuning.training import Progress
 from .errors import shown_errors
-from .options import ColumnOption, one_of, parse_numbers, split_names
+from .options import ColumnOption, GpuOption, one_of, parse_numbers, split_names
 
 
 def tune_cli(
@@ -57,7 +57,7 @@ def tune_cli(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of texts and wordpieces.")] = 0,
-    gpu_id: Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")] = -1,
+    gpu_id: GpuOption = -1,
     precision: Annotated[
         str, typer.Option(**one_of(*PRECISIONS), help="Data type of the forward passes. bfloat16 uses autocast.")
     ] = TuningSettings.precision,

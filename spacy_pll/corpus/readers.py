@@ -27,6 +27,17 @@ class InputError(ValueError):
     """The input cannot be read. The message says where, what is wrong, and what to do."""
 
 
+class How(NamedTuple):
+    """How files are read: see `read_records`."""
+
+    column: str = "text"
+    vocab: Vocab | None = None
+    typed: bool = False
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    header: Sequence[str] | None = None
+
+
 class Record(NamedTuple):
     """One text of the input."""
 
@@ -60,20 +71,19 @@ def read_records(
     YIELDS (Record): In the order of the input.
     RAISES (InputError): A line cannot be read; the message gives its number.
     """
-    how: dict[str, Any] = {"typed": typed, "encoding": encoding, "delimiter": delimiter, "header": header}
+    how = How(column, vocab, typed, encoding, delimiter, header)
     if path == STANDARD_STREAM:
-        reader = _reader(file_format or ".txt", "standard input", **how)
-        yield from reader(sys.stdin.buffer, "standard input", column, vocab)
+        yield from _reader(file_format or ".txt", "standard input")(sys.stdin.buffer, "standard input", how)
     elif Path(path).is_dir():
         for file in list_files(path):
-            for record in read_records(str(file), column, vocab, **how):
+            for record in read_records(str(file), **how._asdict()):
                 # A field `file` that the record already has is kept.
                 yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
     else:
         [file] = list_files(path)
-        reader = _reader(file_format or format_of(file), path, **how)
+        reader = _reader(file_format or format_of(file), path)
         with open_file(file) as stream:
-            yield from reader(stream, str(path), column, vocab)
+            yield from reader(stream, path, how)
 
 
 def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
@@ -141,20 +151,11 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
             raise InputError(message) from None
 
 
-def _reader(
-    file_format: str, path: str, typed: bool, encoding: str, delimiter: str | None, header: Sequence[str] | None
-) -> Callable[..., Any]:
+def _reader(file_format: str, path: str) -> "Reader":
     if file_format not in READERS:
         known = ", ".join(READERS)
         raise InputError(f"{path}: the format {file_format!r} cannot be read. The known formats are: {known}.")
-    settings: dict[str, object] = {}
-    if file_format == PARQUET:
-        settings = {"typed": typed}
-    elif file_format in TEXT_FORMATS:
-        settings = {"encoding": encoding}
-    if file_format in (".csv", ".tsv"):
-        settings |= {"header": header} | ({"delimiter": delimiter} if delimiter else {})
-    return partial(READERS[file_format], **settings)
+    return READERS[file_format]
 
 
 def _decoded(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
@@ -192,18 +193,14 @@ def _decoded_from(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[i
         ) from None
 
 
-def _read_txt(
-    file: IO[bytes], name: str, column: str, vocab: Vocab | None, encoding: str = "utf-8"
-) -> Iterator[Record]:
-    for number, line in _decoded(file, name, encoding):
+def _read_txt(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
+    for number, line in _decoded(file, name, how.encoding):
         yield Record(f"{name}, line {number}", line.rstrip("\r\n"), {})
 
 
-def _read_jsonl(
-    file: IO[bytes], name: str, column: str, vocab: Vocab | None, encoding: str = "utf-8"
-) -> Iterator[Record]:
-    for location, row in read_json_rows(file, name, encoding):
-        yield _from_row(row, location, column)
+def _read_jsonl(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
+    for location, row in read_json_rows(file, name, how.encoding):
+        yield _from_row(row, location, how.column)
 
 
 def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -225,17 +222,9 @@ def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Itera
         yield location, row
 
 
-def _read_table(
-    file: IO[bytes],
-    name: str,
-    column: str,
-    vocab: Vocab | None,
-    encoding: str = "utf-8",
-    delimiter: str = ",",
-    header: Sequence[str] | None = None,
-) -> Iterator[Record]:
-    for location, row in read_csv_rows(file, name, delimiter, encoding, column, header):
-        yield _from_row(row, location, column)
+def _read_table(file: IO[bytes], name: str, how: How, delimiter: str = ",") -> Iterator[Record]:
+    for location, row in read_csv_rows(file, name, how.delimiter or delimiter, how.encoding, how.column, how.header):
+        yield _from_row(row, location, how.column)
 
 
 def read_csv_rows(
@@ -330,12 +319,12 @@ def table_columns(path: Path, encoding: str = "utf-8", delimiter: str | None = N
         return next(csv.reader((line for _, line in _decoded(file, str(path), encoding)), delimiter=delimiter), [])
 
 
-def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) -> Iterator[Record]:
+def _read_spacy(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
     try:
         docs = DocBin().from_bytes(file.read())
     except Exception as error:  # zlib, msgpack or key errors, depending on the damage
         raise InputError(f"{name}: this file is damaged, or was not written by DocBin.to_disk ({error}).") from None
-    for number, doc in enumerate(docs.get_docs(vocab or Vocab()), 1):
+    for number, doc in enumerate(docs.get_docs(how.vocab or Vocab()), 1):
         fields = doc.user_data.get(FIELDS) or {}
         if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
             raise InputError(
@@ -345,15 +334,14 @@ def _read_spacy(file: IO[bytes], name: str, column: str, vocab: Vocab | None) ->
         yield Record(f"{name}, doc {number}", doc, dict(fields))
 
 
-def _read_parquet(
-    file: IO[bytes], name: str, column: str, vocab: Vocab | None, typed: bool = False
-) -> Iterator[Record]:
+def _read_parquet(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
     from .parquet import reader  # needs the extra `[parquet]`
 
-    yield from reader.read_records(file, name, column, typed)
+    yield from reader.read_records(file, name, how.column, how.typed)
 
 
-READERS: dict[str, Callable[..., Any]] = {
+Reader = Callable[[IO[bytes], str, How], Iterator[Record]]
+READERS: dict[str, Reader] = {
     ".txt": _read_txt,
     ".jsonl": _read_jsonl,
     ".csv": _read_table,

@@ -172,7 +172,7 @@ def test_a_table_without_rows_keeps_its_columns(tmp_path, model_folder):
     (tmp_path / "in.csv").write_text("id,text,n\n")
     for ending in ("csv", "parquet"):
         run("score", tmp_path / "in.csv", tmp_path / f"out.{ending}", "--model", model_folder("bert"))
-    assert (tmp_path / "out.csv").read_text() == "text,id,n,pll,pll_pieces,pppl\n"
+    assert (tmp_path / "out.csv").read_text() == "text,id,n,pll_word_l2r,pll_pieces,pppl\n"
     names = pyarrow.parquet.read_schema(tmp_path / "out.parquet").names
     assert names == ["text", "id", "n", "pll_word_l2r", "pll_pieces", "pppl"]
 

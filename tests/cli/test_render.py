@@ -61,7 +61,7 @@ def test_a_pipeline_with_an_attribute_of_its_own(corpus, make_nlp, tmp_path):
     make_nlp("bert", attr="tiny").to_disk(tmp_path / "pipeline")
     run("render", corpus, tmp_path / "page.HTML", "--model", tmp_path / "pipeline", "--vmin", "-40")
     html = (tmp_path / "page.HTML").read_text(encoding="utf8")
-    assert '<span class="number">1</span> tiny</span>' in html and ">−36</span>" in html
+    assert '<span class="number">1</span> word_l2r</span>' in html and ">−36</span>" in html
 
 
 def test_without_arguments_it_says_how_it_is_used():

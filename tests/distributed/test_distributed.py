@@ -126,7 +126,7 @@ def test_a_pipeline_travels_with_its_weights(model_folder, tmp_path):
     make = serialize_pipeline(nlp)
     shutil.rmtree(tmp_path / "model")
     rows = Worker(make, "text")(table(SENTENCES)).to_pylist()
-    assert [row["pll_word_l2r"] for row in rows] == pytest.approx(expected, abs=1e-5)
+    assert [row["pll_original"] for row in rows] == pytest.approx(expected, abs=1e-5)
 
 
 def read_here(corpus):

@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
-
-from wasabi import table
+from typing import Any
 
 from ..agreement import Agreement, Interval
 from .page_files import page_template, read_file
+from .text import Table, text_table
 
-Table = list[tuple[Any, ...]]  # the first row is the header
 # The corner of the plots' lower left, and their width, in the units of the page's drawings.
 LEFT, BOTTOM, SIDE = 45, 290, 280
 
@@ -22,13 +20,6 @@ def agreement_tables(result: Agreement) -> str:
     ]
     header = ("the tokens that differ most", *(scorer.label for scorer in result.scorers), "difference")
     return "".join(map(text_table, (_levels(result), _costs(result), _deciles(result), [header, *tokens])))
-
-
-def text_table(rows: Table) -> str:
-    """A table for a terminal. The first column is of names, the others are of numbers."""
-    aligns: list[Literal["l", "r"]] = ["l"]
-    aligns.extend("r" for _ in rows[0][1:])
-    return table(rows[1:], header=rows[0], divider=True, aligns=aligns, max_col=60)
 
 
 def _levels(result: Agreement) -> Table:

@@ -1,7 +1,8 @@
 """What margins and spacings cost and save, as a table and as a web page."""
 
 from ..agreement import MarginAgreement
-from .agreement import Table, interval, render_page, shown, text_table
+from .agreement import interval, render_page, shown
+from .text import Table, text_table
 
 HEADER = (
     "scores",

@@ -1,7 +1,12 @@
-"""Text and numbers as they are shown: visible white space, minus signs, units, writing direction."""
+"""Text, numbers and tables as they are shown: visible white space, minus signs, units, writing direction."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from wasabi import table
+
+Table = list[tuple[Any, ...]]  # the first row is the header
 
 _VISIBLE_SPACE = {"\n": "↵", "\r": "", "\t": "⇥"}
 
@@ -32,6 +37,13 @@ def in_nats(score: float) -> str:
 def count_pieces(n: int) -> str:
     """ "no piece", "1 piece", "2 pieces"."""
     return {0: "no piece", 1: "1 piece"}.get(n, f"{n} pieces")
+
+
+def text_table(rows: Table) -> str:
+    """A table for a terminal. The first column is of names, the others are of numbers."""
+    aligns: list[Literal["l", "r"]] = ["l"]
+    aligns.extend("r" for _ in rows[0][1:])
+    return table(rows[1:], header=rows[0], divider=True, aligns=aligns, max_col=60)
 
 
 def text_direction(text: str) -> str | None:
