@@ -94,7 +94,7 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
                 log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
         assert len(log_probs) == plan.n_targets
         total += plan.scores(np.array(log_probs))
-    for context, scores in zip(contexts, np.split(total, np.cumsum(lengths)[:-1], axis=1), strict=True):
+    for context, scores in zip(contexts, np.split(total, np.cumsum(lengths), axis=1)[:-1], strict=True):
         for name, metric, values in zip(names, metrics, scores):
             expected = np.zeros(len(context.word))
             for target, masked, weight in zip(*metric(context.word)):
