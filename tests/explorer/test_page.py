@@ -179,7 +179,7 @@ def test_files_are_opened(open_page, tmp_path, make_nlp):
     page.get("file_uploader")[0].set_value(("scores.spacy", docs.to_bytes(), "application/octet-stream"))
     shown = tab(check(page.run()), "Open a file")
     assert html(shown).count("<article") == 3 and shown.caption[0].value == "These are the scores that the file has."
-    page.selectbox(key="order").set_value(("pll_word_l2r", True))
+    page.selectbox(key="order").set_value(("pll_whole_word", True))
     shown = tab(check(page.run()), "Open a file")
     assert html(shown).index("sat sat") < html(shown).index('data-text="A cat ."')
     page.get("file_uploader")[0].set_value(("broken.jsonl", b"{", "text/plain"))
