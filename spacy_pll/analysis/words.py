@@ -109,7 +109,8 @@ def _sentences(tokens: Doc | Span, words: list[Span]) -> tuple[list[int | None],
     """For each word: the number of its sentence, and its own number there. None without sentence boundaries."""
     if not tokens.doc.has_annotation("SENT_START"):
         return [None] * len(words), [None] * len(words)
-    sentence = {token.i: number for number, sent in enumerate(tokens.sents) for token in sent}
+    sents = tokens.sents  # type: ignore[union-attr]  # spaCy's stub leaves out that of Span
+    sentence = {token.i: number for number, sent in enumerate(sents) for token in sent}
     numbers, seen = [sentence[word.start] for word in words], Counter[int]()
     places = []
     for number in numbers:

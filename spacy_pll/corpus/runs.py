@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -104,9 +104,9 @@ class Run:
         rows = ROWS[self.rows].of(get_scorer(nlp), self.column)
         rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
         if isinstance(rows, WordRows):
-            rows.table, rows.lang = self.table, nlp.lang
+            rows.table, rows.lang = self.table, str(nlp.lang)
             if self.table.log_frequency:
-                log_frequencies(nlp.lang)  # an error about it should come now
+                log_frequencies(rows.lang)  # an error about it should come now
         return rows
 
     def make_pipeline(self) -> Language:
@@ -143,7 +143,7 @@ class Run:
             docs = [nlp.make_doc(part) if isinstance(part, str) else part for part in (context, text)]
         except Exception:  # the pipeline fails in the same way, and its error belongs to this text
             return f"{context} {text}"
-        doc = cast(Doc, Doc.from_docs(docs, exclude=["user_data"]))
+        doc = Doc.from_docs(docs, exclude=["user_data"])  # type: ignore[call-arg]  # not in spaCy's stub
         doc.spans[TEXT_SPAN] = [text_span := doc[len(docs[0]) :]]
         if text_span and not docs[1].has_annotation("SENT_START"):
             text_span[0].is_sent_start = None  # spaCy takes the text for a sentence
