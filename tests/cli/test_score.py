@@ -16,7 +16,7 @@ from operator import eq, lt
 
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import DocBin, Span
 
 from spacy_pll import WordTable, to_dataframe
 from spacy_pll.component import PLLScorer
@@ -106,6 +106,30 @@ def test_words_are_read_after_a_context_that_has_no_rows(make_nlp, tiny, tmp_pat
             expected.append((number, word[0], word.start(), pytest.approx(score, abs=1e-4)))
     assert [(row["doc"], row["text"], row["start"], row["pll_word_l2r"]) for row in rows] == expected
     assert {row["before"] for row in rows} == {"He ran.", "", "The\n"} and {row["sent"] for row in rows} == {None}
+
+
+def test_regions_of_spacy_input_stay_with_their_words_after_a_context(tiny, tmp_path):
+    nlp = spacy.blank("en")
+    docs = [nlp("The old man the boats."), nlp("A cat.")]
+    docs[0].spans["roles"] = [Span(docs[0], 0, 2, "subject")]
+    for doc in docs:
+        doc.user_data[FIELDS] = {"before": "He ran off."}
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "in.spacy")
+    for more in ((), ("--context-column", "before", "--n-process", 2)):
+        run(
+            "score",
+            tmp_path / "in.spacy",
+            tmp_path / "out.jsonl",
+            *tiny,
+            *WORDS,
+            "--regions",
+            "roles",
+            *more,
+            "--force",
+        )
+        rows = read_rows(tmp_path / "out.jsonl")
+        assert [row["region"] for row in rows] == ["subject", "subject", *[None] * 5]
+        assert [row["text"] for row in rows] == ["The", "old", "man", "the", "boats.", "A", "cat."]
 
 
 def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):

@@ -71,8 +71,8 @@ def test_the_notebook_is_small_and_complete(path):
     assert "/site-packages/" not in source and "Traceback" not in source
 
 
-def test_there_are_five():
-    assert len(NOTEBOOKS) == 5
+def test_there_are_six():
+    assert len(NOTEBOOKS) == 6
 
 
 def main():

@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -130,6 +132,7 @@ def test_starting_times_are_measured_with_and_without_the_package(script, tmp_pa
         ("docs/experiments.md", ["evaluate_beyond", "evaluate_crows_pairs", "find_replaced_words", "paper/causal"]),
         ("docs/mask-spacing.md", ["evaluate_beyond"]),
         ("docs/normalised-scores.md", ["evaluate_acceptability"]),
+        ("docs/reading.md", ["evaluate_reading"]),
         ("spacy_pll/language_model/builtin/README.md", ["evaluate_builtin"]),
     ],
 )
@@ -141,6 +144,26 @@ def test_every_place_for_a_table_is_filled_by_a_script(script, page, names):
     parts = {name: [name, *name.split(" by ")[1:]] for name in places}
     assert len(places) == len(set(places))
     assert [name for name in parts if not any(f'"{part}' in source for part in parts[name])] == []
+
+
+def test_regressions_of_reading_times_find_what_is_there(script):
+    """Here, reading times depend on the first metric alone."""
+    pytest.importorskip("statsmodels", reason="statsmodels is not installed: pip install '.[reading]'")
+    reading = script("scripts", "evaluate_reading")
+    rng = np.random.default_rng(0)
+    names = [*reading.BASELINE, *(f"pll_{metric}{lag}" for metric in reading.METRICS for lag in reading.LAGS)]
+    words = pd.DataFrame({name: rng.normal(size=400) for name in names})
+    words["item"] = np.arange(400) // 100
+    words["meanItemRT"] = 300 + 5 * words["length"] - 3 * words["pll_word_l2r"] + rng.normal(size=400)
+    first, second = (reading.compare(words, metric, seed=0) for metric in reading.METRICS)
+    effect, low, high = map(float, re.findall(r"-?[\d.]+", first["ms per nat"]))
+    assert low < 3 < high and effect == pytest.approx(3, abs=0.2)
+    assert first["p"] == "< 1e-10" and float(second["p"]) > 0.01
+    # half the logarithm of a variance of 10 in place of 1 is 1.15 nats per word
+    for held_out in ("gain, words held out", "gain, stories held out"):
+        gain, other = (float(row[held_out].split()[0]) for row in (first, second))
+        assert 900 < gain < 1400 and -50 < other < 50
+    assert first["stories with a gain"] == "4 of 4"
 
 
 def test_the_learning_curve_of_several_runs(script, tmp_path):
