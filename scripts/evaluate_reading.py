@@ -24,7 +24,9 @@ from spacy_pll import PipelineSettings, WordTable, make_pipeline, to_dataframe
 
 METRICS = ["word_l2r", "sentence_l2r"]
 LAGS = ("", "_lag1", "_lag2")
-BASELINE = [f"{name}{lag}" for name in ("length", "log_frequency") for lag in LAGS]
+# The score of a word is a sum over its wordpieces, so it may only stand for their number.
+BASELINES = {"length, frequency": ["length", "log_frequency"]}
+BASELINES["and wordpieces"] = [*BASELINES["length, frequency"], "pll_pieces"]
 FOLDS = 10
 
 
@@ -48,15 +50,14 @@ def regression(words: pd.DataFrame, columns: list[str]) -> Any:
     return sm.OLS(words["meanItemRT"], sm.add_constant(words[columns].astype(float))).fit()
 
 
-def gains(words: pd.DataFrame, columns: list[str], fold: np.ndarray) -> np.ndarray:
-    """For each fold: how much more likely its reading times are under a regression with these columns than under the
+def gains(words: pd.DataFrame, baseline: list[str], more: list[str], fold: np.ndarray) -> np.ndarray:
+    """For each fold: how much more likely its reading times are under a regression with more columns than under the
     baseline, both fitted to the other folds. In nats per 1,000 words.
     """
     values = []
     for number in np.unique(fold):
         fitted, rest = words[fold != number], words[fold == number]
-        baseline, full = (held_out(fitted, rest, [*BASELINE, *more]) for more in ([], columns))
-        values.append(1000 * (full - baseline))
+        values.append(1000 * (held_out(fitted, rest, baseline + more) - held_out(fitted, rest, baseline)))
     return np.array(values)
 
 
@@ -68,32 +69,37 @@ def held_out(fitted: pd.DataFrame, rest: pd.DataFrame, columns: list[str]) -> fl
     return float((-0.5 * (errors / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))).mean())
 
 
-def compare(words: pd.DataFrame, metric: str, seed: int) -> dict[str, str]:
+def with_lags(names: list[str]) -> list[str]:
+    return [f"{name}{lag}" for name in names for lag in LAGS]
+
+
+def compare(words: pd.DataFrame, metric: str, baseline: str, seed: int) -> dict[str, str]:
     """A row of the table: what surprisal under a metric adds to the baseline.
 
     Intervals are over stories, since the times of neighbouring words are alike: standard errors are clustered by story.
     """
-    surprisal = [f"surprisal_{metric}{lag}" for lag in LAGS]
+    columns, surprisal = with_lags(BASELINES[baseline]), with_lags([f"surprisal_{metric}"])
     words = words.assign(**{own: -words[f"pll_{metric}{lag}"] for own, lag in zip(surprisal, LAGS, strict=True)})
-    base, full = regression(words, BASELINE), regression(words, BASELINE + surprisal)
+    base, full = regression(words, columns), regression(words, columns + surprisal)
     ratio, p, _ = full.compare_lr_test(base)
     by_story = full.get_robustcov_results("cluster", groups=words["item"].to_numpy())
     intervals = dict(zip(full.params.index, by_story.conf_int(), strict=True))
     fold = np.random.default_rng(seed).permutation(len(words)) % FOLDS
-    of_stories = gains(words, surprisal, words["item"].to_numpy())
+    of_stories = gains(words, columns, surprisal, words["item"].to_numpy())
     of_mean = interval(*sm.stats.DescrStatsW(of_stories).tconfint_mean())
     effects = {
         f"ms per nat{lag.replace('_lag', ', word −')}": f"{full.params[name]:.2f} {interval(*intervals[name])}"
         for name, lag in zip(surprisal, LAGS, strict=True)
     }
     return {
+        "baseline": baseline,
         "metric": metric,
         **effects,
         "R², baseline": f"{base.rsquared:.4f}",
         "R²": f"{full.rsquared:.4f}",
         "likelihood ratio, χ²(3)": f"{ratio:.1f}",
         "p": f"{p:.2g}" if p > 1e-10 else "< 1e-10",
-        "gain, words held out": f"{gains(words, surprisal, fold).mean():.1f}",
+        "gain, words held out": f"{gains(words, columns, surprisal, fold).mean():.1f}",
         "gain, stories held out": f"{of_stories.mean():.1f} {of_mean}",
         "stories with a gain": f"{(of_stories > 0).sum()} of {len(of_stories)}",
     }
@@ -114,6 +120,8 @@ def main():
     parser.add_argument("--output", type=Path, help="write the words with scores and times to this .csv file")
     parser.add_argument("--write", type=Path, metavar="FILE.md", help="put the tables there")
     args = parser.parse_args()
+    if args.stories < 2:
+        parser.error("--stories must be 2 or more: each story is held out in turn")
     spacy.prefer_gpu()
     times = read_times(args.folder / "processed_wordinfo.tsv")
     times = times[times["item"] <= args.stories].reset_index(drop=True)
@@ -124,8 +132,8 @@ def main():
         metrics.append("causal")
     if args.output:
         words.to_csv(args.output, index=False)
-    complete = words.dropna(subset=[*BASELINE, *(f"pll_{metric}{lag}" for metric in metrics for lag in LAGS)])
-    rows = [compare(complete, metric, args.seed) for metric in metrics]
+    complete = words.dropna(subset=with_lags([*BASELINES["and wordpieces"], *(f"pll_{metric}" for metric in metrics)]))
+    rows = [compare(complete, metric, baseline, args.seed) for baseline in BASELINES for metric in metrics]
     print_table("reading times", rows)
     print(f"\nWords: {len(complete):,} of {len(words):,}, in {times['item'].nunique()} stories")
     if args.write:

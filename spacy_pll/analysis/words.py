@@ -22,8 +22,8 @@ class WordTable:
 
     unit (str): "spacy": spaCy's tokens that are not white space. "whitespace": what white space separates, with its
         punctuation; the scores are sums over spaCy's tokens. A token that contains white space is not divided.
-    lags (int): The columns `length`, `log_frequency` and those of scores are there again for each of so many words
-        before, such as `surprisal_lag1`.
+    lags (int): The columns of wordpieces, `length`, `log_frequency` and scores are there again for each of so many
+        words before, such as `surprisal_lag1`.
     regions (Optional[str]): A key of `doc.spans`. The column `region` has the label of the first of these spans in
         which the word begins.
     log_frequency (bool): Whether there is a column `log_frequency`, from the package wordfreq.
@@ -49,10 +49,10 @@ class WordTable:
         """
         place = {"start": int, "end": int, "whitespace": str, "sent": int, "word_in_sent": int}
         region = {"region": str} if self.regions else {}
-        lagged = {"length": int, **({"log_frequency": float} if self.log_frequency else {})}
+        lagged = {names.pieces: int, "length": int, **({"log_frequency": float} if self.log_frequency else {})}
         lagged |= _scores(names, distribution)
         again = {f"{name}_lag{lag}": type_ for lag in range(1, self.lags + 1) for name, type_ in lagged.items()}
-        return {"word": int, "text": str, **place, **region, names.pieces: int, **lagged, **again}
+        return {"word": int, "text": str, **place, **region, **lagged, **again}
 
     def rows(self, tokens: Doc | Span, names: Names, distribution: bool, lang: str) -> list[dict[str, Any]]:
         """The rows of a scored text. Words and characters are counted from its beginning.

@@ -65,9 +65,9 @@ def test_a_word_without_a_wordpiece_has_no_score(make_nlp):
 def test_lags_are_those_of_the_words_before_in_the_text(make_nlp):
     table = WordTable("whitespace", lags=2, log_frequency=False)
     found = rows(make_nlp("bert", distribution=True)(TEXT), table, distribution=True)
-    lagged = ["length", "pll_word_l2r", "surprisal", "entropy"]
+    lagged = ["pll_pieces", "length", "pll_word_l2r", "surprisal", "entropy"]
     names = [f"{name}_lag{lag}" for lag in (1, 2) for name in lagged]
-    assert list(found[0])[-8:] == names and list(found[0]) == list(table.types(Names("pll", ["word_l2r"]), True))
+    assert list(found[0])[-10:] == names and list(found[0]) == list(table.types(Names("pll", ["word_l2r"]), True))
     for lag in (1, 2):
         for number, row in enumerate(found):
             before = found[number - lag] if number >= lag else dict.fromkeys(lagged)

@@ -151,11 +151,12 @@ def test_regressions_of_reading_times_find_what_is_there(script):
     pytest.importorskip("statsmodels", reason="statsmodels is not installed: pip install '.[reading]'")
     reading = script("scripts", "evaluate_reading")
     rng = np.random.default_rng(0)
-    names = [*reading.BASELINE, *(f"pll_{metric}{lag}" for metric in reading.METRICS for lag in reading.LAGS)]
+    baseline = list(reading.BASELINES)[-1]
+    names = reading.with_lags([*reading.BASELINES[baseline], *(f"pll_{metric}" for metric in reading.METRICS)])
     words = pd.DataFrame({name: rng.normal(size=400) for name in names})
     words["item"] = np.arange(400) // 100
     words["meanItemRT"] = 300 + 5 * words["length"] - 3 * words["pll_word_l2r"] + rng.normal(size=400)
-    first, second = (reading.compare(words, metric, seed=0) for metric in reading.METRICS)
+    first, second = (reading.compare(words, metric, baseline, seed=0) for metric in reading.METRICS)
     effect, low, high = map(float, re.findall(r"-?[\d.]+", first["ms per nat"]))
     assert low < 3 < high and effect == pytest.approx(3, abs=0.2)
     assert first["p"] == "< 1e-10" and float(second["p"]) > 0.01
