@@ -3,6 +3,7 @@
 import importlib
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -236,3 +237,28 @@ def test_the_updates_do_not_depend_on_the_number_of_workers(script, before, use_
         assert all(torch.equal(other[key], results[0][key]) for key in other)
     with pytest.raises(ValueError, match="'0.3' is no weight"):
         optimizers.load_tensors({"optimizer.0.3.exp_avg": torch.zeros(1)})
+
+
+# 120 numbers of rows, forward and backward.
+MANY_SIZES = """
+import training_step, torch
+def size():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 1e6
+torch.set_num_threads(1)
+weight = torch.randn(768, 256, dtype=torch.bfloat16, requires_grad=True)
+for step in range(120):
+    rows = 1024 + 77 * step % 240
+    x = torch.randn(rows, 256, dtype=torch.bfloat16, requires_grad=True)
+    torch.autograd.grad((x @ weight.T).float().sum(), [x, weight])
+    if step == 60:
+        start = size()
+print(size() - start)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a process is read from /proc")
+def test_memory_does_not_grow_with_the_sizes_of_batches():
+    command = [sys.executable, "-c", MANY_SIZES]
+    found = subprocess.run(command, cwd=SCRIPT.parent, capture_output=True, text=True, check=True).stdout
+    assert float(found) < 40  # MB; 144 if 1,024 products are kept, 8 if 64 are
