@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from spacy.language import Language
 from wasabi import table
 
 from ..corpus.files import check_output, write_csv, write_json
@@ -43,7 +44,8 @@ def pairs_cli(
         typer.Option(
             "--scorer",
             help="In place of --model and its settings, and once for each of several scorers to compare: a model, with "
-            "settings after commas, as for `pll agree`, such as builtin,mask_margin=0.",
+            "settings after commas, as for `pll agree`, such as builtin,mask_margin=0. NAME= before it names the "
+            "scorer in the results: margin0=builtin,mask_margin=0.",
             show_default=False,
         ),
     ] = [],  # noqa: B006
@@ -85,14 +87,16 @@ def pairs_cli(
     items: Annotated[
         Path | None,
         typer.Option(
-            help="Also write a table with one row per pair to FILE.csv or FILE.parquet: its columns, and its scores.",
+            help="Also write a table with one row per pair to FILE.csv, FILE.tsv or FILE.parquet: its columns, and its "
+            "scores. A name without an ending writes all three.",
             show_default=False,
         ),
     ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
-            help=f"Also draw the accuracies of the groups ({', '.join(PICTURES)}). Needs the extra `[plot]`.",
+            help=f"Also draw the accuracies of the groups to a file ({', '.join(PICTURES)}; without an ending, all "
+            "three). Needs the extra `[plot]`.",
             show_default=False,
         ),
     ] = None,
@@ -109,7 +113,7 @@ def pairs_cli(
     """
     with shown_errors():
         files = check_output(output, (".json", ".csv"), force, path)
-        tables = check_output(items, (".csv", ".parquet"), force, path)
+        tables = check_output(items, (".csv", ".tsv", ".parquet"), force, path)
         pictures = check_output(plot, PICTURES, force, path)
         header = columns.split(",") if columns else None
         pairs, groups = read_pairs(path, good, bad, header), by or None
@@ -121,8 +125,8 @@ def pairs_cli(
                 "--scorer takes the place of --model and its settings. Write them after commas: "
                 "--scorer MODEL,words=tokenizer."
             )
-        nlps = {text: make_pipeline(parse_settings(text, **common)) for text in scorers}
-        nlps = nlps or {settings.model or BUILTIN_NAME: make_pipeline(settings)}
+        used = named_settings(scorers, **common) or {settings.model or BUILTIN_NAME: settings}
+        nlps = {name: make_pipeline(one) for name, one in used.items()}
         found = minimal_pairs(
             nlps if len(nlps) > 1 else next(iter(nlps.values())),
             pairs,
@@ -136,8 +140,8 @@ def pairs_cli(
         if differences:
             say(difference_table(differences))
         rows = result_rows(results, differences)
-        used = [{"model": name, **get_scorer(nlp).settings.record} for name, nlp in nlps.items()]
-        about = {"path": path, **used[0], "compared": used[1:], "by": by, "per_piece": per_piece, "sample": sample}
+        first, *others = (scorer_record(name, used[name], nlp) for name, nlp in nlps.items())
+        about = {"path": path, **first, "compared": others, "by": by, "per_piece": per_piece, "sample": sample}
         for file in files:
             if file.suffix == ".csv":
                 write_csv(file, rows)
@@ -148,6 +152,29 @@ def pairs_cli(
         for file in pictures:
             file.parent.mkdir(parents=True, exist_ok=True)
             found.plot(groups).savefig(file)
+
+
+def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:
+    """The settings of each scorer by its name: what stands before `=`, as in small=builtin, or else the whole text.
+
+    RAISES (ValueError): Two scorers have the same name.
+    """
+    found: dict[str, PipelineSettings] = {}
+    for text in scorers:
+        name, _, spec = text.partition("=")
+        if not name.isidentifier() or not spec:
+            name = spec = text
+        if name in found:
+            raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
+        found[name] = parse_settings(spec, **common)
+    return found
+
+
+def scorer_record(name: str, given: PipelineSettings, nlp: Language) -> dict[str, Any]:
+    """What a scorer is, for the file of results."""
+    settings = get_scorer(nlp).settings
+    about = {"scorer": name, "model": given.model or BUILTIN_NAME, "metrics": list(settings.metrics)}
+    return {**about, "spans": given.spans, "precision": given.precision, **settings.record}
 
 
 def accuracy_table(results: list[Accuracy]) -> str:

@@ -185,9 +185,9 @@ def _finite(value: Any) -> Any:
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write a table with a header. All rows have the same keys as the first row."""
-    columns = list(rows[0])
-    write_text(path, [to_csv([dict(zip(columns, columns)), *rows], columns)])
+    """Write a .csv or .tsv table with a header. All rows have the same keys as the first row."""
+    columns, delimiter = list(rows[0]), "\t" if path.suffix == ".tsv" else ","
+    write_text(path, [to_csv([dict(zip(columns, columns)), *rows], columns, delimiter)])
 
 
 def to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str = ",") -> str:

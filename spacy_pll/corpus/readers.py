@@ -243,7 +243,8 @@ def read_csv_rows(
     csv.field_size_limit(2**31 - 1)  # a text may be long
     rows = csv.reader((line for _, line in _decoded(file, name, encoding)), delimiter=delimiter, strict=True)
     try:
-        header = next(rows, []) if header is None else list(header)
+        given = header
+        header = next(rows, []) if given is None else list(given)
         if len(set(header)) < len(header):
             raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
         if header and column is not None:
@@ -252,8 +253,11 @@ def read_csv_rows(
             if not row:
                 continue
             location = f"{name}, line {rows.line_num}"
+            if row == given and rows.line_num == 1:
+                raise InputError(f"{location}: the file has a header with the names in --columns. Leave out --columns.")
             if len(row) != len(header):
-                raise InputError(f"{location}: the row has {len(row)} fields, but the header has {len(header)}.")
+                named = "the header has" if given is None else "--columns names"
+                raise InputError(f"{location}: the row has {len(row)} fields, but {named} {len(header)}.")
             yield location, dict(zip(header, row))
     except csv.Error as error:
         raise InputError(f"{name}, line {rows.line_num}: {error}.") from None

@@ -54,7 +54,7 @@ def mean_proportion(groups: Sequence[FloatArray]) -> Estimate:
     variance = mean * (1 - mean)
     within = np.array([np.sum((group - m) ** 2) for group, m in zip(groups, means)])
     of_mean = max(np.sum(variance / sizes), np.sum((within + variance) / sizes**2)) / len(groups) ** 2
-    return _wilson(mean, variance / of_mean if variance else len(groups) ** 2 / np.sum(1 / sizes))
+    return _wilson(mean, float(variance / of_mean if variance else len(groups) ** 2 / np.sum(1 / sizes)))
 
 
 def _some(outcomes: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,6 +92,7 @@ class PairScores:
     pairs: Sequence[Pair]
     scores: Mapping[str, Sides]  # by metric, or by scorer
     per_piece: bool = False  # whether means per wordpiece are compared, instead of sums
+    columns: Mapping[str, str] = field(default_factory=dict)  # what columns begin with where it is not the scorer
 
     @property
     def outcomes(self) -> dict[str, FloatArray]:
@@ -123,23 +124,28 @@ class PairScores:
         return found
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One row per pair: the sentences, the other columns, and under each scorer the scores of both sentences and
-        the difference, also per wordpiece.
+        """One row per pair: its number, the sentences, the other columns, and under each scorer the outcome, the scores
+        of both sentences and the difference, also per wordpiece. A column `pair` of the pairs takes the place of the
+        number.
 
         RAISES (ValueError): Another column has the name of a column of scores.
         """
+        outcomes = self.outcomes
         for i, pair in enumerate(self.pairs):
             row: dict[str, Any] = {GOOD[0]: pair.good, BAD[0]: pair.bad}
             for scorer, (good, bad, good_pieces, bad_pieces) in self.scores.items():
+                name = self.columns.get(scorer, scorer)
                 a, b = float(good[i]), float(bad[i])
                 x, y = int(good_pieces[i]), int(bad_pieces[i])
-                row |= {f"{scorer}_good": a, f"{scorer}_bad": b, f"{scorer}_difference": a - b}
-                row |= {f"{scorer}_good_pieces": x, f"{scorer}_bad_pieces": y}
-                row |= {f"{scorer}_good_per_piece": a / x, f"{scorer}_bad_per_piece": b / y}
-                row[f"{scorer}_difference_per_piece"] = a / x - b / y
+                row |= {f"{name}_correct": float(outcomes[scorer][i])}
+                row |= {f"{name}_good": a, f"{name}_bad": b, f"{name}_difference": a - b}
+                row |= {f"{name}_good_pieces": x, f"{name}_bad_pieces": y}
+                row |= {f"{name}_good_per_piece": a / x, f"{name}_bad_per_piece": b / y}
+                row[f"{name}_difference_per_piece"] = a / x - b / y
             if clash := row.keys() & pair.fields.keys():
                 raise ValueError(f"The pairs have a column {clash.pop()!r}, as their scores do. Rename it.")
-            yield {GOOD[0]: row.pop(GOOD[0]), BAD[0]: row.pop(BAD[0]), **pair.fields, **row}
+            sentences = {name: row.pop(name) for name in (GOOD[0], BAD[0])}
+            yield {"pair": i + 1, **sentences, **pair.fields, **row}
 
     def to_dataframe(self) -> "pd.DataFrame":
         """One row per pair: see `rows`. RAISES (ImportError): pandas is not installed."""
@@ -174,13 +180,14 @@ def minimal_pairs(
     nlp (Union[Language, Mapping[str, Language]]): A pipeline with a `pll` component; or several to compare, by name.
     pairs (Iterable[Union[Pair, Sequence[str]]]): What `read_pairs` reads, or (good sentence, bad sentence).
     per_piece (bool): Compare means per wordpiece instead of sums.
-    batch_size, n_process, progress: As for `score_distinct`.
-    RAISES (ValueError): There is no pair, or a sentence cannot be scored.
+    batch_size (int): Number of sentences per batch. Masked contexts that are equal within a batch run once.
+    n_process (int): Worker processes.
+    progress (Callable): Wraps the iterator over the scores of a pipeline; its second argument is their number.
+    RAISES (ValueError): There is no pair, or one is not of this form, or a sentence cannot be scored.
     """
-    items = [pair if isinstance(pair, Pair) else Pair(pair[0], pair[1]) for pair in pairs]
-    if not items:
-        raise ValueError("There is no pair, so there is no accuracy.")
+    items = _checked(pairs)
     found: dict[str, Sides] = {}
+    columns: dict[str, str] = {}
     for name, one in (nlp if isinstance(nlp, Mapping) else {"": nlp}).items():
         scorer = get_scorer(one)
         sentences = [sentence for pair in items for sentence in pair[:2]]
@@ -189,7 +196,25 @@ def minimal_pairs(
         for i, metric in enumerate(metrics):
             label = metric if not name else name if len(metrics) == 1 else f"{name} {metric}"
             found[label] = _sides(items, scores, i)
-    return PairScores(items, found, per_piece)
+            if not name:
+                columns[label] = scorer.names.metrics[metric]
+    return PairScores(items, found, per_piece, columns)
+
+
+def _checked(pairs: Iterable[Pair | Sequence[str]]) -> list[Pair]:
+    if isinstance(pairs, str | Path):
+        raise ValueError(
+            f'`pairs` must be a list of pairs, such as [("good", "bad")]. It is {pairs!r}. `spacy_pll.read_pairs` '
+            "reads a file."
+        )
+    items = list(pairs)
+    if not items:
+        raise ValueError("There is no pair, so there is no accuracy.")
+    for number, pair in enumerate(items, 1):
+        two = pair[:2] if isinstance(pair, Pair) else pair
+        if not isinstance(two, tuple | list) or len(two) != 2 or not all(isinstance(text, str) for text in two):
+            raise ValueError(f"Pair {number} must be two texts, or a `Pair`. It is {pair!r:.100}.")
+    return [pair if isinstance(pair, Pair) else Pair(*pair) for pair in items]
 
 
 def _sides(pairs: Sequence[Pair], scores: Mapping[str, TextScore], metric: int) -> Sides:
@@ -224,9 +249,11 @@ def read_pairs(
     for file in files:
         name = file.relative_to(path).as_posix()
         own = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
+        table = header is None and format_of(file) in (".csv", ".tsv")
+        hint = ", or, if the file has no header, name its columns with --columns" if table else ""
         for place, row in read_rows(file, header):
             names = [one or next((name for name in usual if name in row), usual[0]) for one, usual in sides]
-            both = [_sentence(row, place, name, option) for name, option in zip(names, ("--good", "--bad"))]
+            both = [_sentence(row, place, name, option + hint) for name, option in zip(names, ("--good", "--bad"))]
             pairs.append(Pair(both[0], both[1], {**own, **{k: v for k, v in row.items() if k not in names}}))
     if not pairs:
         raise InputError(f"There is no pair in {path!r}.")
@@ -258,6 +285,8 @@ def levels(pairs: Sequence[Pair], by: Sequence[str] | None = None) -> dict[str, 
         between, and by name: the numbers of the pairs.
     RAISES (InputError): A pair has no such column.
     """
+    if isinstance(by, str):
+        raise ValueError(f"`by` must be a list of columns, such as {[by]}. It is {by!r}.")
     columns = list(by) if by is not None else default_columns(pairs)
     for number, pair in enumerate(pairs, 1):
         for column in columns:

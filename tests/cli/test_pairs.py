@@ -62,19 +62,24 @@ def test_a_folder_in_blimps_form(blimp, tmp_path, model_folder, make_nlp):
     assert "mean over UID" in result.stdout and "50.0 (" in result.stdout
     settings = json.loads((tmp_path / "out" / "it.json").read_text())["settings"]
     assert settings["path"] == str(blimp) and settings["words"] == "spacy"
+    assert settings["metrics"] == ["word_l2r", "original"] and settings["model"] == str(model_folder("bert"))
 
 
 def test_the_pairs_as_a_table(blimp, tmp_path, model_folder, make_nlp):
     options = ("--model", model_folder("bert"), "--metrics", "word_l2r,original", "--items")
     run("pairs", blimp, *options, tmp_path / "items.csv")
-    run("pairs", blimp, *options, tmp_path / "items.parquet")
+    run("pairs", blimp, *options, tmp_path / "all")
     with (tmp_path / "items.csv").open() as file:
         table = list(csv.DictReader(file))
+    with (tmp_path / "all.tsv").open() as file:
+        assert list(csv.DictReader(file, delimiter="\t")) == table
+    assert (tmp_path / "all.csv").read_text() == (tmp_path / "items.csv").read_text()
+    assert [(row["pair"], row["pll_original_correct"]) for row in table[2:3]] == [("3", "0.5")]
     assert [(row["sentence_good"], row["UID"], row["pairID"]) for row in table[::2]] == [(GOOD, "one", "0")] * 2
     good, bad = make_nlp("bert").pipe([GOOD, BAD])
-    assert float(table[0]["word_l2r_difference"]) == pytest.approx(good._.pll - bad._.pll, abs=1e-4)
-    assert float(table[0]["word_l2r_bad_per_piece"]) == pytest.approx(bad._.pll / bad._.pll_pieces, abs=1e-4)
-    parquet = pq.read_table(tmp_path / "items.parquet").to_pylist()
+    assert float(table[0]["pll_word_l2r_difference"]) == pytest.approx(good._.pll - bad._.pll, abs=1e-4)
+    assert float(table[0]["pll_word_l2r_bad_per_piece"]) == pytest.approx(bad._.pll / bad._.pll_pieces, abs=1e-4)
+    parquet = pq.read_table(tmp_path / "all.parquet").to_pylist()
     assert [{name: str(value) for name, value in row.items()} for row in parquet] == table
 
 
@@ -86,8 +91,31 @@ def test_two_scorers_on_the_same_pairs(blimp, tmp_path, model_folder):
     one, two = (rows[scorer, "overall", ""] for scorer in (str(folder), f"{folder},mask_margin=0"))
     assert one["difference"] is None and two["difference"] == two["accuracy"] - one["accuracy"]
     assert two["difference_low"] < two["difference"] < two["difference_high"] and two["p"] <= 1
+    settings = json.loads((tmp_path / "o.json").read_text())["settings"]
+    assert settings["scorer"] == settings["model"] == str(folder) and settings["metrics"] == ["word_l2r"]
+    (compared,) = settings["compared"]
+    assert (compared["scorer"], compared["model"], compared["mask_margin"]) == (
+        f"{folder},mask_margin=0",
+        str(folder),
+        0,
+    )
     message = run("pairs", blimp, "--scorer", folder, "--metrics", "original", fails=True).unwrapped_stderr
     assert "--scorer takes the place of --model and its settings" in message
+
+
+def test_scorers_with_names(blimp, tmp_path, model_folder):
+    folder = model_folder("bert")
+    scorers = ("--scorer", f"exact={folder}", "--scorer", f"margin0={folder},mask_margin=0,metrics=original+word_l2r")
+    run("pairs", blimp, *scorers, "-o", tmp_path / "o.json", "--items", tmp_path / "items.csv")
+    compared = json.loads((tmp_path / "o.json").read_text())["settings"]["compared"][0]
+    assert (compared["scorer"], compared["model"], compared["mask_margin"]) == ("margin0", str(folder), 0)
+    assert compared["metrics"] == ["original", "word_l2r"]
+    names = {scorer for scorer, _, _ in results(tmp_path / "o.json")}
+    assert names == {"exact", "margin0 original", "margin0 word_l2r"}
+    header = (tmp_path / "items.csv").read_text().splitlines()[0].split(",")
+    assert {"exact_good", "margin0 original_correct"} <= set(header)
+    message = run("pairs", blimp, "--scorer", "a=builtin", "--scorer", f"a={folder}", fails=True).unwrapped_stderr
+    assert "Two scorers have the name 'a'. Name one with --scorer NAME=MODEL" in message
 
 
 def test_conditions_and_a_picture(tmp_path, model_folder):

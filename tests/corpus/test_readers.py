@@ -131,10 +131,11 @@ def test_a_table_without_a_header(tmp_path):
     for header, message in [
         (["n"], "line 1: there is no column 'text'. The columns are: 'n'"),
         (["text", "text"], "two columns have the same name"),
-        (["text"], "line 1: the row has 2 fields, but the header has 1"),
+        (["text"], "line 1: the row has 2 fields, but --columns names 1"),
+        (["1", "One."], "line 1: the file has a header with the names in --columns. Leave out --columns"),
     ]:
         with pytest.raises(InputError, match=message):
-            list(read_records(str(tmp_path), header=header))
+            list(read_records(str(tmp_path), header[-1] if "One." in header else "text", header=header))
 
 
 def test_hidden_files_are_not_read_and_those_of_other_formats_are_named(tmp_path):

@@ -1,7 +1,9 @@
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +59,7 @@ def test_the_interval_contains_the_estimate(rows):
     for result in accuracies(pairs, outcomes(good, bad)):
         assert 0 <= result.low <= result.accuracy + 1e-9
         assert result.accuracy - 1e-9 <= result.high <= 1
+        assert [type(number) for number in result[5:]] == [float] * 3
 
 
 @given(scored_pairs)
@@ -133,8 +136,16 @@ def test_files_without_a_header(tmp_path):
     (tmp_path / "pairs.tsv").write_text("1\tA cat.\tA cats.\tshort\n2\tA dog.\tA dogs.\tshort\n")
     pairs = read_pairs(str(tmp_path / "pairs.tsv"), header=["id", "good", "bad", "kind"])
     assert pairs[0] == Pair("A cat.", "A cats.", {"id": "1", "kind": "short"}) and len(pairs) == 2
-    with pytest.raises(InputError, match="line 1: the row has 4 fields, but the header has 2"):
+    with pytest.raises(InputError, match="line 1: the row has 4 fields, but --columns names 2"):
         read_pairs(str(tmp_path / "pairs.tsv"), header=["good", "bad"])
+    with pytest.raises(InputError, match="or, if the file has no header, name its columns with --columns"):
+        read_pairs(str(tmp_path / "pairs.tsv"))
+
+
+def test_a_header_is_no_pair(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("good\tbad\tkind\nA cat.\tA cats.\tshort\n")
+    with pytest.raises(InputError, match="line 1: the file has a header with the names in --columns. Leave out"):
+        read_pairs(str(tmp_path / "pairs.tsv"), header=["good", "bad", "kind"])
 
 
 def test_conditions_are_crossed_unless_one_lies_in_the_other():
@@ -166,10 +177,14 @@ def test_outcomes_and_differences_of_two_scorers():
 
 def test_a_row_for_each_pair():
     frame = PairScores(PAIRS, SIDES).to_dataframe()
-    assert list(frame.columns[:6]) == ["sentence_good", "sentence_bad", "id", "m_good", "m_bad", "m_difference"]
+    assert list(frame)[:6] == ["pair", "sentence_good", "sentence_bad", "id", "m_correct", "m_good"]
+    assert frame["pair"].tolist() == [1, 2, 3] and frame["m_correct"].tolist() == [1, 0.5, 0]
     assert frame["m_difference"].tolist() == [2, 0, -1] and frame["n_difference_per_piece"].tolist() == [-1, 0.5, 1]
     with pytest.raises(ValueError, match="The pairs have a column 'm_good', as their scores do"):
         list(PairScores([Pair("a", "b", {"m_good": 1})], SIDES).rows())
+    # A number that the pairs have themselves is kept.
+    (first, *_) = PairScores([Pair("a", "b", {"pair": "x7"})], SIDES, columns={"m": "pll_m"}).rows()
+    assert first["pair"] == "x7" and first["pll_m_difference"] == 2 and "m_good" not in first
 
 
 def test_a_picture_has_the_groups():
@@ -192,5 +207,28 @@ def test_pairs_of_texts_are_scored(make_nlp):
     other = make_nlp("bert", metrics=["original"])
     both = minimal_pairs({"one": nlp, "two": other}, found.pairs)
     assert list(both.scores) == ["one word_l2r", "one original", "two"]
+    assert {"pll_word_l2r_good", "pll_original_correct"} <= set(found.to_dataframe())
+    assert {"one word_l2r_good", "two_correct"} <= set(both.to_dataframe())
     with pytest.raises(ValueError, match="There is no pair"):
         minimal_pairs(nlp, [])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ("mine.tsv", r"`pairs` must be a list of pairs, such as .* It is 'mine.tsv'. `spacy_pll.read_pairs` reads a"),
+        (Path("mine.tsv"), r"`pairs` must be a list of pairs, .* It is .*Path\('mine.tsv'\)"),
+        ([("A.", "B."), {"good": "A.", "bad": "B."}], "Pair 2 must be two texts, or a `Pair`. It is {'good': 'A.'"),
+        ([("A.", "B.", "kind")], r"Pair 1 must be two texts, or a `Pair`. It is \('A.', 'B.', 'kind'\)"),
+        (["AB"], "Pair 1 must be two texts"),
+        ([Pair("A.", None)], "Pair 1 must be two texts"),
+    ],
+)
+def test_what_is_no_pair(pairs, message):
+    with pytest.raises(ValueError, match=message):
+        minimal_pairs(spacy.blank("en"), pairs)
+
+
+def test_columns_are_a_list():
+    with pytest.raises(ValueError, match=r"`by` must be a list of columns, such as \['kind'\]. It is 'kind'."):
+        PairScores(PAIRS, SIDES).accuracies("kind")
