@@ -38,9 +38,12 @@ def to_dataframe(
         the columns of `pll score --tokens`, which has the wordpieces under `pieces`.
         With `words`, they are `doc` and those of `pll score --table words`.
     RAISES (ValueError): The docs have no scores of that name, or under one of the metrics.
+    RAISES (TypeError): `words` is no `WordTable`.
     RAISES (ImportError): pandas is not installed; or wordfreq, with `words`.
     """
     pd = import_pandas()
+    if words is not None and not isinstance(words, WordTable):
+        raise TypeError(f'`words` must be a WordTable, such as WordTable("whitespace"). It is {words!r}.')
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = Names(attr, [*select_metrics(find_names(docs, attr), metrics)])
     columns = stored_columns([item.doc for item in docs], names)

@@ -1,7 +1,7 @@
 """From texts to scores in one call."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Token
@@ -96,6 +96,10 @@ def score(
     RAISES (ValueError): A setting is not valid, or the model cannot score text.
     RAISES (TypeError): There is no such setting.
     """
+    known = [field.name for field in fields(PipelineSettings)][2:]  # after the model and the metrics
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"Unknown setting {name!r}. The settings are: {', '.join(known)}.")
     nlp = make_pipeline(PipelineSettings(model, [metrics] if isinstance(metrics, str) else metrics, **settings))
     scorer = get_scorer(nlp)
     docs = nlp.pipe([texts] if isinstance(texts, str) else texts, batch_size=batch_size, n_process=n_process)

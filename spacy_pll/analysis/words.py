@@ -11,8 +11,9 @@ from spacy.tokens import Doc, Span
 from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
 from ..requirements import install_command
+from ..user_warnings import warn_user
 
-Unit = Literal["spacy", "whitespace"]
+Unit = Literal["whitespace", "spacy"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
@@ -20,8 +21,8 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 class WordTable:
     """Which words have a row of their own, and which columns a table of them has.
 
-    unit (str): "spacy": spaCy's tokens that are not white space. "whitespace": what white space separates, with its
-        punctuation; the scores are sums over spaCy's tokens. A token that contains white space is not divided.
+    unit (str): "whitespace": what white space separates, with its punctuation; the scores are sums over spaCy's tokens.
+        A token that contains white space is not divided. "spacy": spaCy's tokens that are not white space.
     lags (int): The columns of wordpieces, `length`, `log_frequency` and scores are there again for each of so many
         words before, such as `surprisal_lag1`.
     regions (Optional[str]): A key of `doc.spans`. The column `region` has the label of the first of these spans in
@@ -30,7 +31,7 @@ class WordTable:
     RAISES (ValueError): A value is not valid.
     """
 
-    unit: Unit = "spacy"
+    unit: Unit = "whitespace"
     lags: int = 0
     regions: str | None = None
     log_frequency: bool = True
@@ -73,6 +74,11 @@ class WordTable:
         }
         columns["sent"], columns["word_in_sent"] = _sentences(tokens, words)
         if self.regions:
+            if self.regions not in tokens.doc.spans:
+                warn_user(
+                    f"A doc has no spans under `regions`, doc.spans[{self.regions!r}], so its words are in none. "
+                    f"It has spans under these keys: {list(tokens.doc.spans)}."
+                )
             spans = reversed(tokens.doc.spans.get(self.regions, []))
             region = {i: span.label_ for span in spans for i in range(span.start, span.end)}
             columns["region"] = [region.get(word.start) or None for word in words]

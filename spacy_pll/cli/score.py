@@ -110,9 +110,11 @@ def score_cli(
         str,
         typer.Option(
             **one_of(*UNITS),
-            help="With --table words: words are spaCy's tokens, or what white space separates, with its punctuation.",
+            help="With --table words: a word is what white space separates, with its punctuation, or one of spaCy's "
+            "tokens. While `cabinet` in `cabinet,` is scored, the model sees the comma. Add --words whitespace to mask "
+            "it, too.",
         ),
-    ] = "spacy",
+    ] = UNITS[0],
     lags: Annotated[
         int,
         typer.Option(
@@ -232,14 +234,16 @@ def score_cli(
             )
             return
         table = "tokens" if tokens and table == "texts" else table
-        of_words = {"--rows": rows != "spacy", "--lags": lags, "--regions": regions}
+        of_words = {"--rows": rows != UNITS[0], "--lags": lags, "--regions": regions}
         of_words |= {"--no-log-frequency": not log_frequency, "--context-column": context_column}
         if table != "words" and any(of_words.values()):
             raise InputError(f"{next(filter(of_words.get, of_words))} is for rows of words. Add --table words.")
         if context_column and settings.spans == "sents":
             raise InputError(
-                "With --spans sents, the model reads no context. Leave out one of it and --context-column."
+                "With --spans sents, the model does not read what --context-column names. Leave out one of the two."
             )
+        if context_column == column:
+            raise InputError("--context-column names the column of the texts. Name that of the contexts.")
         _check_unset(LOCAL, {"--workers": workers, "--gpus-per-worker": gpus_per_worker, "--id-column": id_column})
         if settings.alternatives and table != "tokens" and Path(output_path).suffix.lower() != ".spacy":
             raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")

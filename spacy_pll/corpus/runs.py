@@ -120,6 +120,11 @@ class Run:
         """RAISES (InputError): The row of this text could not be written, or the text is too long."""
         output_format.check(record, rows)
         self.context_of(record)
+        if self.table.regions and isinstance(record.text, str) and nlp.path is None:
+            raise InputError(
+                f"{record.location}: --regions is for .spacy input, or for a saved pipeline that makes spans. Leave it "
+                "out."
+            )
         if not self.skip_errors and isinstance(record.text, str) and len(record.text) > nlp.max_length:
             raise InputError(
                 f"{record.location}: the text has {len(record.text):,} characters, and at most {nlp.max_length:,} are "
@@ -131,8 +136,9 @@ class Run:
         if self.context_column is None:
             return ""
         # Parquet files give Arrow's scalars.
-        fields = {name: value.as_py() if hasattr(value, "as_py") else value for name, value in record.fields.items()}
-        return get_text(fields, record.location, self.context_column, "--context-column")
+        row = {self.column: record.text, **record.fields}
+        row = {name: value.as_py() if hasattr(value, "as_py") else value for name, value in row.items()}
+        return get_text(row, record.location, self.context_column, "--context-column")
 
     def in_context(self, nlp: Language, record: Record) -> str | Doc:
         """What the pipeline gets for a record: its text or, with contexts, a doc of context and text."""

@@ -72,7 +72,7 @@ def test_a_single_text_and_a_single_metric_and_other_settings(model, make_nlp):
     [result] = spacy_pll.score("The travelers can't.", model, "original", words="whitespace")
     doc = make_nlp("bert", metrics=["original"], words="whitespace")("The travelers can't.")
     assert result.score == pytest.approx(doc._.pll, abs=1e-5)
-    with pytest.raises(TypeError, match="unit"):
-        spacy_pll.score([], model, unit="whitespace")
+    with pytest.raises(TypeError, match="Unknown setting 'mask_margn'. The settings are: words, .*, mask_margin, "):
+        spacy_pll.score([], model, mask_margn=0)
     with pytest.raises(ValueError, match="Unknown PLL metric 'nonesuch'"):
         spacy_pll.score([], model, "nonesuch")

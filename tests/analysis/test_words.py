@@ -14,8 +14,8 @@ from spacy_pll.requirements import install_command
 from ..conftest import PARAGRAPH, odd_text
 
 TEXT = ' "But,"  she said,\n\n"the keys\u00a0are gone." Where? '
-NO_FREQUENCY = WordTable(log_frequency=False)
-BY_SPACE = WordTable("whitespace", log_frequency=False)
+BY_TOKEN = WordTable("spacy", log_frequency=False)
+BY_SPACE = WordTable(log_frequency=False)
 
 
 def rows(doc, table=BY_SPACE, metrics=("word_l2r",), distribution=False):
@@ -43,7 +43,7 @@ def test_a_word_has_the_sums_of_its_tokens(make_nlp):
         assert row["pll_word_l2r"] == -row["surprisal"] == span._.pll_word_l2r
         assert (row["pll_original"], row["entropy"]) == (span._.pll_original, span._.pll_entropy)
     assert sum(row["pll_original"] for row in found) == pytest.approx(doc._.pll_original)
-    tokens = rows(doc, NO_FREQUENCY, metrics)
+    tokens = rows(doc, BY_TOKEN, metrics)
     assert [row["text"] for row in tokens] == [token.text for token in doc if not token.is_space]
     assert [row["pll_word_l2r"] for row in tokens] == [token._.pll for token in doc if not token.is_space]
 
@@ -63,7 +63,7 @@ def test_a_word_without_a_wordpiece_has_no_score(make_nlp):
 
 
 def test_lags_are_those_of_the_words_before_in_the_text(make_nlp):
-    table = WordTable("whitespace", lags=2, log_frequency=False)
+    table = WordTable(lags=2, log_frequency=False)
     found = rows(make_nlp("bert", distribution=True)(TEXT), table, distribution=True)
     lagged = ["pll_pieces", "length", "pll_word_l2r", "surprisal", "entropy"]
     names = [f"{name}_lag{lag}" for lag in (1, 2) for name in lagged]
@@ -105,16 +105,18 @@ def test_a_part_of_a_doc_counts_from_its_beginning(make_nlp):
 def test_regions_are_the_labels_of_spans(make_nlp):
     doc = make_nlp("bert")("The old man the boats.")
     doc.spans["regions"] = [Span(doc, 0, 2, "subject"), Span(doc, 1, 3, "later"), Span(doc, 5, 6, "end")]
-    found = rows(doc, WordTable(regions="regions", log_frequency=False))
+    found = rows(doc, WordTable("spacy", regions="regions", log_frequency=False))
     assert [row["region"] for row in found] == ["subject", "subject", "later", None, None, "end"]
     # a word is in the region in which it begins
-    assert rows(doc, WordTable("whitespace", regions="regions", log_frequency=False))[-1]["region"] is None
-    assert {row["region"] for row in rows(doc, WordTable(regions="others", log_frequency=False))} == {None}
+    assert rows(doc, WordTable(regions="regions", log_frequency=False))[-1]["region"] is None
+    with pytest.warns(UserWarning, match=r"no spans under `regions`, doc.spans\['others'\].*keys: \['regions'\]"):
+        found = rows(doc, WordTable(regions="others", log_frequency=False))
+    assert {row["region"] for row in found} == {None}
 
 
 def test_log_frequency(make_nlp, monkeypatch):
     wordfreq = pytest.importorskip("wordfreq")
-    found = rows(make_nlp("bert")("The cat, xqztv — the!"), WordTable("whitespace", lags=1))
+    found = rows(make_nlp("bert")("The cat, xqztv — the!"), WordTable(lags=1))
     the, cat = (math.log(wordfreq.word_frequency(word, "en")) for word in ("the", "cat"))
     assert [row["log_frequency"] for row in found] == [the, cat, None, None, the]
     assert [row["log_frequency_lag1"] for row in found] == [None, the, cat, None, None]
@@ -126,16 +128,24 @@ def test_log_frequency(make_nlp, monkeypatch):
 
 
 def test_wrong_values_are_errors():
-    with pytest.raises(ValueError, match="`unit` must be 'spacy' or 'whitespace'. It is 'tokens'"):
+    with pytest.raises(ValueError, match="`unit` must be 'whitespace' or 'spacy'. It is 'tokens'"):
         WordTable("tokens")
     with pytest.raises(ValueError, match="`lags` must be 0 or more. It is -1"):
         WordTable(lags=-1)
 
 
+def test_a_data_frame_of_words_needs_a_word_table(make_nlp):
+    for words in ("whitespace", "", True):
+        with pytest.raises(TypeError, match=r'`words` must be a WordTable, such as WordTable\("whitespace"\). It is'):
+            to_dataframe(make_nlp("bert")("A cat."), words=words)
+
+
 def test_a_data_frame_has_the_same_columns_and_values(make_nlp):
     nlp = make_nlp("bert", metrics=["word_l2r", "original"], distribution=True)
     docs = list(nlp.pipe([TEXT, "", PARAGRAPH]))
-    table = WordTable("whitespace", lags=1, regions="regions", log_frequency=False)
+    for doc in docs:
+        doc.spans["regions"] = []
+    table = WordTable(lags=1, regions="regions", log_frequency=False)
     frame = to_dataframe(docs, words=table)
     made = [(i, row) for i in (0, 2) for row in rows(docs[i], table, ["word_l2r", "original"], True)]
     assert frame.columns.tolist() == ["doc", *made[0][1]]
@@ -146,5 +156,5 @@ def test_a_data_frame_has_the_same_columns_and_values(make_nlp):
     fewer = to_dataframe(docs, ["original"], words=table)
     assert [name for name in frame if name not in fewer] == ["pll_word_l2r", "pll_word_l2r_lag1"]
     assert fewer["surprisal"].tolist() == frame["surprisal"].tolist()
-    empty = to_dataframe(nlp(""), words=table)
+    empty = to_dataframe(docs[1], words=table)
     assert len(empty) == 0 and {"word", "surprisal_lag1"} < {*empty}

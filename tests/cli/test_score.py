@@ -44,7 +44,7 @@ def read_rows(path):
     return [json.loads(line) for line in path.read_text(encoding="utf8").split("\n")[:-1]]
 
 
-WORDS = ("--table", "words", "--rows", "whitespace", "--no-log-frequency")
+WORDS = ("--table", "words", "--no-log-frequency")
 TEXTS = [*SENTENCES, "", "  ", "A\u2028line separator is text.", "I can't \U0001f600 <b>"]
 
 
@@ -73,7 +73,7 @@ def test_a_table_of_words(make_nlp, tiny, tmp_path, ending):
     )
     assert list(rows[0])[:8] == ["doc", "word", "sentence", "item", "start", "end", "whitespace", "sent"]
     assert [row["sentence"] for row in rows] == " ".join(TEXTS).split()
-    table = WordTable("whitespace", lags=1, log_frequency=False)
+    table = WordTable(lags=1, log_frequency=False)
     frame = to_dataframe(make_nlp("bert", distribution=True).pipe(TEXTS), words=table)
     for name in ("doc", "word", "start", "end", "length", "pll_pieces"):
         assert [int(row[name]) for row in rows] == frame[name].tolist()
@@ -130,6 +130,17 @@ def test_regions_of_spacy_input_stay_with_their_words_after_a_context(tiny, tmp_
         rows = read_rows(tmp_path / "out.jsonl")
         assert [row["region"] for row in rows] == ["subject", "subject", *[None] * 5]
         assert [row["text"] for row in rows] == ["The", "old", "man", "the", "boats.", "A", "cat."]
+
+
+def test_regions_may_be_spans_that_the_pipeline_makes(make_nlp, tmp_path):
+    nlp = make_nlp("bert")
+    nlp.add_pipe("span_ruler", config={"spans_key": "roles"}).add_patterns([{"label": "animal", "pattern": "cat"}])
+    nlp.to_disk(tmp_path / "saved")
+    source, out = write_lines(tmp_path / "in.txt", ["A cat ran."]), tmp_path / "out.jsonl"
+    run("score", source, out, "--model", tmp_path / "saved", *WORDS, "--regions", "roles")
+    assert [row["region"] for row in read_rows(out)] == [None, "animal", None]
+    with pytest.warns(UserWarning, match="no spans under `regions`"):
+        run("score", source, out, "--model", tmp_path / "saved", *WORDS, "--regions", "other", "--force")
 
 
 def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):
@@ -393,11 +404,14 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((source, "out.spacy", "--table", "words", "--no-log-frequency"), "Leave out --tokens and --table"),
         ((source, "out.csv", "--table", "words", "--tokens"), "--tokens and --table words are two tables"),
         ((source, "out.csv", "--table", "tokens", "--prodigy"), "--prodigy writes one task per text"),
+        ((source, "out.csv", "--rows", "spacy"), "--rows is for rows of words. Add --table words"),
         ((source, "out.csv", "--lags", 2), "--lags is for rows of words. Add --table words"),
         ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or add --no-log-frequency"),
         ((source, "out.csv", "--tokens", "--context-column", "c"), "--context-column is for rows of words"),
-        ((source, "out.csv", *WORDS, "--context-column", "c"), "in.txt, line 1: there is no column 'c'"),
-        ((source, "out.csv", *WORDS, "--context-column", "c", "--spans", "sents"), "the model reads no context"),
+        ((source, "out.csv", *WORDS, "--context-column", "c"), "there is no column 'c'. The columns are: 'text'."),
+        ((source, "out.csv", *WORDS, "--context-column", "text"), "--context-column names the column of the texts"),
+        ((source, "out.csv", *WORDS, "--context-column", "c", "--spans", "sents"), "Leave out one of the two"),
+        ((source, "out.csv", *WORDS, "--regions", "r"), "in.txt, line 1: --regions is for .spacy input"),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
         ((source, "out.csv", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
         ((source, "-", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),

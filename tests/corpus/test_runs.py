@@ -64,7 +64,7 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, t
             scored.append(text.number)
             yield text
 
-    table = WordTable("whitespace", lags=1, log_frequency=False)
+    table = WordTable(lags=1, log_frequency=False)
     run = Run(source, settings, rows, batch_size=2, progress=watch, table=table)
     stop_at = None
     score_to_file(run, str(tmp_path / f"whole{ending}"))
