@@ -1,7 +1,8 @@
 """From a few settings to a pipeline that scores, and what identifies the model in it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -234,6 +235,18 @@ def get_scorer(nlp: Language, name: str | None = None) -> PLLScorer:
             return component
     kind = "`pll` component" if name is None else f"`pll` component {name!r}"
     raise ValueError(f'The pipeline has no {kind}, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')
+
+
+@contextmanager
+def pieces_kept(nlp: Language) -> Iterator[PLLScorer]:
+    """The pipeline's scorer, which meanwhile keeps the record of wordpieces: `keep_pieces` is set."""
+    scorer = get_scorer(nlp)
+    settings = scorer.settings
+    scorer.predictor.settings = replace(settings, keep_pieces=True)
+    try:
+        yield scorer
+    finally:
+        scorer.predictor.settings = settings
 
 
 def scorer_config(nlp: Language) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def agree_cli(
         files = check_output(output, (".json", ".html"), force, corpus)
         if corpus != STANDARD_STREAM:
             list_files(corpus)  # fails before a model is loaded
-        settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, keep_pieces=True) for scorer in scorers]
+        settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id) for scorer in scorers]
         nlps = [make_pipeline(one) for one in settings]
 
         def texts() -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -44,7 +44,7 @@ def ppl_cli(
     """
     with shown_errors():
         files = check_output(output, (".json",), force, path)
-        nlp = make_pipeline(replace(settings, keep_pieces=True))
+        nlp = make_pipeline(settings)
         texts = (record.text for record in read_records(path, column, nlp.vocab))
         result = perplexity(nlp, texts, batch_size, n_process, progress_bar)
         if not result.pieces:

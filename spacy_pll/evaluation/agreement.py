@@ -19,7 +19,7 @@ from spacy.tokens import Doc
 from ..analysis.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference
 from ..component import PLLScorer
 from ..metrics import FloatArray, IntArray
-from ..pipelines import get_scorer
+from ..pipelines import pieces_kept
 from ..prediction import Counts
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
 
@@ -65,25 +65,25 @@ def agree(
 ) -> Agreement:
     """Score texts with two pipelines, and compare their primary metrics.
 
-    first, second (Language): Pipelines with a `pll` component that has `keep_pieces`.
+    first, second (Language): Pipelines with a `pll` component.
     labels (tuple[str, str]): What the results call them.
     bootstrap (int): Bootstrap samples for the intervals.
     seed (int): Of the bootstrap.
     progress (Callable[[Iterable], Iterable]): Wraps the texts, to show progress.
     RAISES (ValueError): No text was scored by both.
     """
-    nlps, scorers = (first, second), (get_scorer(first), get_scorer(second))
-    for scorer in scorers:
-        scorer.predictor.counts = Counts()
-    collected, seconds = AgreementCounts(scorers), [0.0, 0.0]
-    for batch in batches(progress(texts), batch_size):
-        docs: list[list[Doc]] = []
-        for side, nlp in enumerate(nlps):
-            inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
-            began = time.perf_counter()
-            docs.append(list(nlp.pipe(inputs, batch_size=batch_size)))
-            seconds[side] += time.perf_counter() - began
-        collected.add(*docs)
+    with pieces_kept(first) as one, pieces_kept(second) as other:
+        for scorer in (one, other):
+            scorer.predictor.counts = Counts()
+        collected, seconds = AgreementCounts((one, other)), [0.0, 0.0]
+        for batch in batches(progress(texts), batch_size):
+            docs: list[list[Doc]] = []
+            for side, nlp in enumerate((first, second)):
+                inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
+                began = time.perf_counter()
+                docs.append(list(nlp.pipe(inputs, batch_size=batch_size)))
+                seconds[side] += time.perf_counter() - began
+            collected.add(*docs)
     return collected.result(labels, seconds, bootstrap, seed)
 
 

@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 
 from ..attributes.values import exp_or_inf
 from ..component import PLLScorer
-from ..pipelines import get_scorer
+from ..pipelines import get_scorer, pieces_kept
 from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
 from ..workers import score_docs
 
@@ -113,7 +113,7 @@ def perplexity(
 ) -> Perplexity:
     """Score texts, and measure their pseudo-perplexity.
 
-    nlp (Language): A pipeline with a `pll` component that has `keep_pieces` set.
+    nlp (Language): A pipeline with a `pll` component.
     progress (Callable): Wraps the stream of scored docs.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
@@ -125,7 +125,7 @@ def perplexity(
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
     corpus = Perplexity()
-    with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
+    with pieces_kept(nlp), closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
         for doc in progress(docs):
             _add_doc(corpus, doc, scorer)
     return corpus

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_pll.analysis.visualize.agreement import agreement_page, agreement_tables
 from spacy_pll.evaluation.agreement import agree, deciles, histogram, level_agreement
-from spacy_pll.pipelines import PipelineSettings, parse_settings
+from spacy_pll.pipelines import PipelineSettings, get_scorer, parse_settings
 
 from ..conftest import PARAGRAPH, SENTENCES
 
@@ -19,6 +19,13 @@ TEXTS = [*SENTENCES, PARAGRAPH, "", " ", "The souvenir!"]
 @pytest.fixture
 def exact(make_nlp):
     return make_nlp("bert", keep_pieces=True)
+
+
+def test_any_pipelines_are_compared_and_stay_as_they_are(make_nlp):
+    nlp = make_nlp("bert")
+    result = agree(nlp, make_nlp("bert", mask_spacing=4), TEXTS)
+    assert result.piece is not None and result.piece.n > 0
+    assert not get_scorer(nlp).settings.keep_pieces and nlp("A text.")._.pll_data is None
 
 
 @pytest.mark.core

@@ -5,7 +5,7 @@ import pytest
 import spacy
 from hypothesis import given
 
-from spacy_pll.evaluation.perplexity import Perplexity, pieces_per_word, word_starts
+from spacy_pll.evaluation.perplexity import Perplexity, perplexity, pieces_per_word, word_starts
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 
 from ..conftest import SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
@@ -76,3 +76,14 @@ def test_words_as_spacy_counts_them_have_the_tokens_pieces(make_nlp):
         starts = word_starts(doc, "spacy", None)
         expected = [token._.pll_pieces for token in doc if not token.is_space]
         assert pieces_per_word(doc._.pll_data["start"], starts).tolist() == expected
+
+
+def test_any_pipeline_has_a_perplexity_and_stays_as_it_is(make_nlp):
+    nlp = make_nlp("bert", metrics=["word_l2r", "original"])
+    result = perplexity(nlp, SENTENCES, n_process=1)
+    docs = list(nlp.pipe(SENTENCES))
+    pieces, total = sum(doc._.pll_pieces for doc in docs), sum(doc._.pll_original for doc in docs)
+    assert result.pieces == pieces and result.per_piece["original"] == pytest.approx(
+        math.exp(-total / pieces), rel=1e-4
+    )
+    assert docs[0]._.pll_data is None
