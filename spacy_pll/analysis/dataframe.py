@@ -31,11 +31,12 @@ def to_dataframe(
     attr (str): The component's setting of that name.
     words (Optional[WordTable]): The rows of words, with these columns, in place of those of tokens.
     RETURNS (pandas.DataFrame): The columns are `doc` (number of the doc, from 0), `token` (index in the doc), `text`,
-        `pieces` (number of wordpieces, missing where the token was not scored) and one column of scores per metric,
+        `pll_pieces` (number of wordpieces, missing where the token was not scored) and one column of scores per metric,
         such as `pll_word_l2r` (natural log, NaN where not scored and where there is no wordpiece). `surprisal` is minus
         the score under the first metric that the docs were scored with. If the docs have them, also `rank` (missing
         where there is none), `entropy` (nats), `alternatives` (lists of texts) and `alternative_log_probs`. These are
-        the columns of `pll score --tokens`, which has the wordpieces under `pieces`.
+        the columns of `pll score --tokens`, which has the wordpieces themselves, under `pieces`, in place of their
+        number.
         With `words`, they are `doc` and those of `pll score --table words`.
     RAISES (ValueError): The docs have no scores of that name, or under one of the metrics.
     RAISES (TypeError): `words` is no `WordTable`.
@@ -59,7 +60,7 @@ def to_dataframe(
         "doc": pd.Series([number for number, doc in enumerate(docs) for _ in doc], dtype="int64"),
         "token": pd.Series([token.i for token in tokens], dtype="int64"),
         "text": pd.Series([token.text for token in tokens], dtype="str"),
-        "pieces": pd.Series([token._.get(names.pieces) for token in tokens], dtype="Int64"),
+        names.pieces: pd.Series([token._.get(names.pieces) for token in tokens], dtype="Int64"),
     }
     rows = [token_values(token, names, columns) for token in tokens]
     for name, type_ in columns.items():

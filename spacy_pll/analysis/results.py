@@ -59,7 +59,7 @@ class Scores(Iterator[TextScore]):
 
         tokens (bool): One row per token, as `spacy_pll.to_dataframe` gives them, instead of one per text.
         RETURNS (pandas.DataFrame): With one row per text, the columns are `text`, one column of scores per metric, with
-            the name of its attribute, such as `pll_word_l2r` (NaN where there is no wordpiece), `pieces` and `pppl`.
+            its attribute's name, such as `pll_word_l2r` (NaN where there is no wordpiece), `pll_pieces` and `pppl`.
         RAISES (ImportError): pandas is not installed.
         """
         if tokens:
@@ -67,7 +67,7 @@ class Scores(Iterator[TextScore]):
         pd = import_pandas()
         rows = [(one.text, *one.scores.values(), one.pieces, one.pppl) for one in self]
         scores = dict.fromkeys(self._names.metrics.values(), "float64")
-        types = {"text": "str", **scores, "pieces": "int64", "pppl": "float64"}
+        types = {"text": "str", **scores, self._names.pieces: "int64", self._names.perplexity: "float64"}
         return pd.DataFrame(rows, columns=list(types)).astype(types)
 
 
