@@ -214,7 +214,7 @@ def _checked(pairs: Iterable[Pair | Sequence[str]]) -> list[Pair]:
         two = pair[:2] if isinstance(pair, Pair) else pair
         if not isinstance(two, tuple | list) or len(two) != 2 or not all(isinstance(text, str) for text in two):
             raise ValueError(f"Pair {number} must be two texts, or a `Pair`. It is {pair!r:.100}.")
-    return [pair if isinstance(pair, Pair) else Pair(*pair) for pair in items]
+    return [pair if isinstance(pair, Pair) else Pair(pair[0], pair[1]) for pair in items]
 
 
 def _sides(pairs: Sequence[Pair], scores: Mapping[str, TextScore], metric: int) -> Sides:
