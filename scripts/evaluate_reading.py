@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import spacy
-import statsmodels.api as sm
 from markdown_tables import print_table, replace_tables
 
 from spacy_pll import PipelineSettings, WordTable, make_pipeline, to_dataframe
@@ -46,7 +45,15 @@ def add_scores(times: pd.DataFrame, settings: PipelineSettings) -> pd.DataFrame:
     return words.join(times.drop(columns="word"))
 
 
+def statsmodels() -> Any:
+    """Imported here, so that `--help` needs no extra."""
+    import statsmodels.api
+
+    return statsmodels.api
+
+
 def regression(words: pd.DataFrame, columns: list[str]) -> Any:
+    sm = statsmodels()
     return sm.OLS(words["meanItemRT"], sm.add_constant(words[columns].astype(float))).fit()
 
 
@@ -65,7 +72,8 @@ def held_out(fitted: pd.DataFrame, rest: pd.DataFrame, columns: list[str]) -> fl
     """The mean log-likelihood of the words of `rest` under a regression of those of `fitted`."""
     model = regression(fitted, columns)
     sigma = math.sqrt(model.ssr / model.nobs)
-    errors = rest["meanItemRT"] - model.predict(sm.add_constant(rest[columns].astype(float), has_constant="add"))
+    table = statsmodels().add_constant(rest[columns].astype(float), has_constant="add")
+    errors = rest["meanItemRT"] - model.predict(table)
     return float((-0.5 * (errors / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))).mean())
 
 
@@ -86,7 +94,7 @@ def compare(words: pd.DataFrame, metric: str, baseline: str, seed: int) -> dict[
     intervals = dict(zip(full.params.index, by_story.conf_int(), strict=True))
     fold = np.random.default_rng(seed).permutation(len(words)) % FOLDS
     of_stories = gains(words, columns, surprisal, words["item"].to_numpy())
-    of_mean = interval(*sm.stats.DescrStatsW(of_stories).tconfint_mean())
+    of_mean = interval(*statsmodels().stats.DescrStatsW(of_stories).tconfint_mean())
     effects = {
         f"ms per nat{lag.replace('_lag', ', word −')}": f"{full.params[name]:.2f} {interval(*intervals[name])}"
         for name, lag in zip(surprisal, LAGS, strict=True)

@@ -74,7 +74,7 @@ def test_what_reads_scores_is_right_after_a_merge(doc):
         key: record[key] for key in record if key != "token"
     }
     frame = to_dataframe(doc, attr="x")
-    assert frame["pieces"].tolist() == list(map(len, expected))
+    assert frame["x_pieces"].tolist() == list(map(len, expected))
     assert frame["x_word_l2r"].tolist() == [token._.x_word_l2r for token in doc]
     assert frame["x_original"].sum() == pytest.approx(doc._.x_original)
 
@@ -133,7 +133,7 @@ def test_the_record_gives_the_scores_of_the_parts_of_a_token(doc):
     assert values(doc) == before and values(doc[i : i + 3]) == scores
     assert doc[: i + 1]._.x_pieces + doc[i + 1 :]._.x_pieces == before[3]
     assert doc[: i + 1]._.x + doc[i + 1 :]._.x == pytest.approx(before[0])
-    assert to_dataframe(doc, attr="x")["pieces"][i : i + 3].tolist() == [1, 2, 1]
+    assert to_dataframe(doc, attr="x")["x_pieces"][i : i + 3].tolist() == [1, 2, 1]
 
 
 def test_without_a_record_parts_are_refused_and_sums_are_right(make_nlp):

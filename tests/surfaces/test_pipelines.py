@@ -191,7 +191,7 @@ def test_attributes_that_only_look_like_a_metrics_are_left_alone(make_nlp, unreg
     assert doc[0]._.pll_whole_word == "mine"
     assert (scores(doc, "pll_original") == alone).all() and doc._.pll_original_pieces > 0
     own = ["word_l2r", "sentence_l2r"]
-    columns = ["doc", "token", "text", "pieces", *(f"pll_{name}" for name in own), "surprisal"]
+    columns = ["doc", "token", "text", "pll_pieces", *(f"pll_{name}" for name in own), "surprisal"]
     assert list(to_dataframe(doc).columns) == columns
     assert list(to_dataframe(doc, attr="pll_original")["pll_original_word_l2r"]) == list(alone)
     html = render(doc, jupyter=False)
