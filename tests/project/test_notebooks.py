@@ -34,7 +34,8 @@ def run(path: Path):
         # so deep that "../assets", with data that the notebooks may use, is not there
         place = Path(folder, "examples")
         place.mkdir()
-        options = {"timeout": 600, "record_timing": False, "kernel_name": "python3"}
+        # What a cell prints with pauses would otherwise be several outputs.
+        options = {"timeout": 600, "record_timing": False, "kernel_name": "python3", "coalesce_streams": True}
         client.NotebookClient(notebook, resources={"metadata": {"path": str(place)}}, **options).execute()
     notebook.metadata = metadata
     for cell in notebook.cells:
