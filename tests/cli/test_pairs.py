@@ -257,7 +257,7 @@ def test_blimps_own_files(tmp_path):
     overall = rows["word_l2r", "overall", ""]
     assert overall["pairs"] == 670 and overall["accuracy"] >= 0.62
     levels = [level for _, level, _ in rows]
-    assert (levels.count("phenomenon"), levels.count("paradigm"), levels.count("macro")) == (13, 67, 0)
+    assert (levels.count("linguistics_term"), levels.count("UID"), levels.count("macro")) == (13, 67, 0)
     assert 0.02 < overall["high"] - overall["low"] < 0.08
     assert "irregular_forms" in result.stdout
 
