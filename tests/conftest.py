@@ -19,8 +19,10 @@ from spacy.tokens import Doc, Span, Token  # noqa: E402
 from spacy.tokens.underscore import Underscore  # noqa: E402
 
 torch.set_num_threads(1)
-settings.register_profile("spacy-pll", deadline=None, suppress_health_check=list(HealthCheck), max_examples=60)
-settings.load_profile("spacy-pll")
+# Random examples for each property. `pytest --hypothesis-profile thorough` looks further.
+for name, examples in (("short", 20), ("thorough", 300)):
+    settings.register_profile(name, deadline=None, suppress_health_check=list(HealthCheck), max_examples=examples)
+settings.load_profile("short")
 
 # The folder with data that is not in the repository: data/blimp, data/brown, data/eventsadapt, data/published, corpus,
 # and real tokenizers as tokenizers/NAME.

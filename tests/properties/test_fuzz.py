@@ -11,7 +11,7 @@ from ..conftest import odd_text
 CORPUS = Path(__file__).parents[1] / "fuzz_corpus.txt"
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(
     choice=st.binary(min_size=fuzzing.CHOICES, max_size=fuzzing.CHOICES),
     text=st.one_of(odd_text.map(lambda text: text.encode("utf8")), st.binary(max_size=40)),
