@@ -13,17 +13,14 @@ from ..corpus.readers import InputError
 from ..evaluation.rescoring import (
     ADDED,
     FORMAT,
-    MAX_WEIGHTS,
-    Measure,
-    ReferencedLists,
-    best_by,
+    NBest,
     bleu,
-    corpus_value,
-    grid,
+    evaluate,
     oracle,
     read_nbest,
     rescored_rows,
-    second_pass,
+    tune,
+    with_pll,
     word_error_rate,
 )
 from ..evaluation.scoring import score_distinct
@@ -33,19 +30,22 @@ from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pi
 from .progress import progress_bar
 from .terminal import say
 
-EDITS = ("substitutions", "deletions", "insertions")
+MAX_WEIGHTS = 100_000  # in a grid
 
 
 def parse_grid(value: str) -> list[float]:
     """The weights of START:STOP:STEP."""
     try:
         start, stop, step = (float(number) for number in value.split(":"))
-        return grid(start, stop, step)
-    except ValueError:
+        n = (stop - start) / step
+    except (ValueError, ZeroDivisionError):
+        n = step = math.nan
+    if not (step > 0 and 0 <= n < MAX_WEIGHTS):
         raise typer.BadParameter(
             "--grid must be START:STOP:STEP, such as 0:2:0.05, with START <= STOP, STEP above 0, and at most "
             f"{MAX_WEIGHTS:,} steps. It is {value!r}."
-        ) from None
+        )
+    return [round(start + i * step, 10) for i in range(int(n + 1e-9) + 1)]
 
 
 @pipeline_options(without=("metrics", *EXPECTED))
@@ -108,65 +108,50 @@ def rescore_cli(
     weights = parse_grid(grid_)
     with shown_errors():
         files = check_output(output, (".jsonl",), force, path, dev)
-        rows, lists = read_nbest(path, several_references=use_bleu, added=ADDED if files else ())
-        dev_lists = read_nbest(dev, several_references=use_bleu)[1] if dev else []
+        lists = read_nbest(path, several_references=use_bleu, added=ADDED if files else ())
+        dev_lists = read_nbest(dev, several_references=use_bleu) if dev else []
         if dev and not any(nbest.references for nbest in dev_lists):
             raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
+        measure, missing = bleu if use_bleu else word_error_rate, f"No list in {path!r} has a reference.\n"
         has_references = any(nbest.references for nbest in (*lists, *dev_lists))
-        measure, missing = None, ""
-        try:
-            measure = (bleu() if use_bleu else word_error_rate()) if has_references else None
-        except ImportError as error:  # needed to tune, not to rank
-            if dev:
-                raise
-            missing = str(error)
+        if has_references:
+            try:
+                measure(["a"], [["a"]])  # fails here without the extra, before anything is scored
+            except ImportError as error:  # needed to tune, not to rank
+                if dev:
+                    raise
+                has_references, missing = False, str(error)
         nlp = make_pipeline(replace(settings, metrics=[metric] if metric else None))
         texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
         scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar, n_process)
+        lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
         if dev:
-            assert measure is not None  # a list in it has a reference
-            weight = _tune(ReferencedLists.select(dev_lists, scores, per_piece, measure), measure, weights, dev)
+            tuned_on = [nbest for nbest in dev_lists if nbest.references]
+            weight = tune(tuned_on, measure, weights)
+            (name, value), *_ = evaluate(tuned_on, weight, measure).items()
+            before = evaluate(tuned_on, 0.0, measure)[name]
+            say(f"Tuned on {dev}: {name} {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
+            if weight == weights[-1] > weights[0]:
+                say(f"The grid ends at {weight:g}, and a higher weight may be better: give a wider --grid.")
         assert weight is not None  # without --dev it was given
         n_hypotheses = sum(len(nbest.texts) for nbest in lists)
         say(f"{len(lists)} {'list' if len(lists) == 1 else 'lists'}, {n_hypotheses} hypotheses, weight {weight:g}.")
-        evaluated = ReferencedLists.select(lists, scores, per_piece, measure)
-        if measure and evaluated.lists:
-            say(quality_table(evaluated, measure, weight))
-        else:
-            say(missing or f"No list in {path!r} has a reference.\n")
-        plls = second_pass(lists, scores, per_piece)
+        evaluated = [nbest for nbest in lists if nbest.references] if has_references else []
+        say(quality_table(evaluated, weight, use_bleu) if evaluated else missing)
         for file in files:
-            reranked = rescored_rows(rows, lists, plls, scores, weight)
-            write_text(file, (to_json(row) + "\n" for row in reranked))
+            write_text(file, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
 
 
-def _tune(dev: ReferencedLists, measure: Measure, weights: list[float], name: str) -> float:
-    """The best weight on the development set. Prints how good it is there."""
-    weight, value = dev.tune(measure, weights)
-    before = dev.value(measure, 0.0)
-    say(f"Tuned on {name}: {measure.name} {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
-    if weight == weights[-1] > weights[0]:
-        say(f"The grid ends at {weight:g}, and a higher weight may be better: give a wider --grid.")
-    return weight
-
-
-def quality_table(evaluated: ReferencedLists, measure: Measure, weight: float) -> str:
+def quality_table(lists: list[NBest], weight: float, use_bleu: bool) -> str:
     """The measure before and after. For the word error rate also the kinds of errors, and the best possible ranking."""
-    chosen = {
-        "first pass": best_by(evaluated.lists, evaluated.plls, 0.0),
-        "rescored": best_by(evaluated.lists, evaluated.plls, weight),
-    }
-    if measure.name == "WER":
-        chosen["oracle"] = oracle(evaluated.counts)
-    rows: Table = [
-        ("", *chosen),
-        (measure.name, *(f"{corpus_value(evaluated.counts, best, measure):.2f}" for best in chosen.values())),
-    ]
-    if measure.name == "WER":
-        totals = [sum(of_list[i] for of_list, i in zip(evaluated.counts, best)) for best in chosen.values()]
-        rows += [(kind, *(total[k] for total in totals)) for k, kind in enumerate(EDITS)]
-    n = len(evaluated.lists)
-    caption = "1 list has a reference" if n == 1 else f"{n} lists have references"
-    if measure.name == "WER":
-        caption += f", of {totals[0][3]} words"
-    return text_table(rows) + caption + ".\n"
+    measure = bleu if use_bleu else word_error_rate
+    columns = {"first pass": evaluate(lists, 0.0, measure), "rescored": evaluate(lists, weight, measure)}
+    if not use_bleu:
+        columns["oracle"] = oracle(lists)
+    words = [figures.pop("words", None) for figures in columns.values()][0]
+    rows: Table = [("", *columns)]
+    for name in columns["rescored"]:
+        values = (figures[name] for figures in columns.values())
+        rows.append((name, *(f"{value:.2f}" if isinstance(value, float) else value for value in values)))
+    caption = "1 list has a reference" if len(lists) == 1 else f"{len(lists)} lists have references"
+    return text_table(rows) + caption + (f", of {words} words" if words is not None else "") + ".\n"

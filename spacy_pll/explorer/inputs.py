@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
@@ -60,50 +61,26 @@ def is_scored(doc: Doc, attr: str) -> bool:
     return len(doc) > 0
 
 
-def file_rows(records: Iterable[Record], attr: str) -> list[dict[str, Any]]:
+def file_table(records: Iterable[Record], attr: str) -> pd.DataFrame:
     """One row per text: its columns, and the scores that a .spacy file keeps.
 
-    Numbers in .csv files become numbers. The entries of an object, such as `meta`, become columns. Lists are left out.
+    The entries of an object, such as `meta`, become columns. Lists are left out.
     """
     rows = []
     for text, fields in ((record.text, record.fields) for record in records):
-        row: dict[str, Any] = {"text": text if isinstance(text, str) else text.text}
-        for key, value in fields.items():
-            if isinstance(value, dict):
-                row.update({f"{key}.{name}": as_number(v) for name, v in value.items() if not isinstance(v, list)})
-            elif not isinstance(value, list):
-                row[key] = as_number(value)
+        row: dict[str, Any] = {"text": text if isinstance(text, str) else text.text, **fields}
         if isinstance(text, Doc) and is_scored(text, attr):
             names = find_names([text], attr)
             columns = [*names.metrics.values(), names.pieces, names.perplexity]
             row.update({name: table_value(text, name, names) for name in columns})
         rows.append(row)
-    return rows
+    table = pd.json_normalize(rows)
+    return table.loc[:, [not any(isinstance(value, list) for value in table[name]) for name in table]]
 
 
-def as_number(value: Any) -> Any:
-    """The number that a text is, or the value itself; None for an empty text."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return float(value) if value else None
-    except ValueError:
-        return value
-
-
-def number_columns(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """The columns that texts can be sorted by: those with numbers only."""
-    rows = list(rows)
-    names = dict.fromkeys(name for row in rows for name in row)
-    values = {name: [row[name] for row in rows if row.get(name) is not None] for name in names}
-    return [name for name, own in values.items() if own and all(isinstance(value, int | float) for value in own)]
-
-
-def sorted_order(rows: list[dict[str, Any]], column: str | None, lowest_first: bool) -> list[int]:
-    """The positions of the rows, sorted by a column; rows without a number come last. None: as in the file."""
-    if column is None:
-        return list(range(len(rows)))
-    # NaN, which equals nothing, is no number.
-    known = [i for i, row in enumerate(rows) if (value := row.get(column)) is not None and value == value]
-    known.sort(key=lambda i: rows[i][column], reverse=not lowest_first)
-    return [*known, *sorted({*range(len(rows))} - {*known})]
+def file_numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """The columns that texts can be sorted by: those with numbers only, also as texts, as in .csv files."""
+    known = table.notna() & (table != "")
+    numbers = {name: pd.to_numeric(table[name], errors="coerce") for name in table.columns.drop("text")}
+    whole = [name for name, own in numbers.items() if known[name].any() and (own.notna() == known[name]).all()]
+    return pd.DataFrame({name: numbers[name] for name in whole}, index=table.index)

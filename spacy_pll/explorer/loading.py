@@ -1,20 +1,17 @@
 """The pipeline behind the page: its model is loaded once, while metrics, unit of words and margin change."""
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import RLock
-from typing import TypeVar
 
 from spacy.language import Language
 
 from ..metrics import pll_metrics
-from ..pipelines import PipelineSettings, get_scorer, make_pipeline, scorer_config
+from ..pipelines import PipelineSettings, get_scorer, make_pipeline, vary_scorer
 
 # How many alternatives to each token the page shows, unless the command line says otherwise.
 N_ALTERNATIVES = 5
-Result = TypeVar("Result")
 
 
 def show_expected(settings: PipelineSettings) -> PipelineSettings:
@@ -39,10 +36,10 @@ class SharedPipeline:
         self._lock = RLock()
         scorer = get_scorer(self._nlp)
         used = scorer.settings
-        self.metrics, self.words, self.attr, self.name = list(used.metrics), used.words, scorer.attr, scorer.name
+        self.metrics, self.words, self.attr = list(used.metrics), used.words, scorer.attr
         self.title = scorer.model.describe().title
         self.mask_spacing, self.mask_margin = used.mask_spacing, used.mask_margin
-        self._config = self._used = scorer_config(self._nlp)
+        self.vocab = self._nlp.vocab
 
     def list_metrics(self) -> list[str]:
         """The metrics that the model can compute, beginning with those that the pipeline has."""
@@ -60,36 +57,15 @@ class SharedPipeline:
         return True
 
     @contextmanager
-    def use(
-        self, metrics: Sequence[str] | None, words: str | None, mask_margin: int | None = None
-    ) -> Iterator[Language]:
-        """The pipeline with some metrics, a unit of words and a margin, for as long as the context lasts.
+    def use(self, settings: PipelineSettings) -> Iterator[Language]:
+        """The pipeline with the metrics, unit of words and margin of some settings, for as long as the context lasts.
 
-        metrics (Optional[Sequence[str]]): None takes those that the pipeline was loaded with.
-        words (Optional[str]): The same.
-        mask_margin (Optional[int]): None takes none.
+        `metrics` and `words` that are None are those that the pipeline was loaded with.
         RAISES (ValueError): A setting is not valid. The pipeline stays as it was.
         """
-        chosen = {"metrics": list(metrics or self.metrics), "words": words or self.words, "mask_margin": mask_margin}
-        config = {**self._config, **chosen}
+        metrics, words = list(settings.metrics or self.metrics), settings.words or self.words
         with self._lock:
-            if config != self._used:
-                model = get_scorer(self._nlp).model
-                self._nlp.create_pipe("pll", name=self.name, config=config)  # fails before the old one is removed
-                self._nlp.replace_pipe(self.name, "pll", config=config)
-                get_scorer(self._nlp).model = model
-                self._used = config
+            scorer = get_scorer(self._nlp)
+            varied = vary_scorer(self._nlp, metrics=metrics, words=words, mask_margin=settings.mask_margin)
+            scorer.predictor, scorer.names = varied.predictor, varied.names
             yield self._nlp
-
-    def run(self, settings: PipelineSettings, function: Callable[[Language], Result]) -> tuple[Result, list[str]]:
-        """What a function makes of the pipeline with the metrics, unit of words and margin that the settings name.
-
-        RETURNS (tuple[Result, list[str]]): Its result, and the warnings that a user should see.
-        """
-        chosen = settings.metrics, settings.words, settings.mask_margin
-        with self.use(*chosen) as nlp, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            get_scorer(nlp).predictor.warned.clear()  # an earlier text may have had the same warning
-            result = function(nlp)
-        shown = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
-        return result, list(dict.fromkeys(shown))

@@ -9,7 +9,7 @@ from ..metrics import get_metric
 from ..pipelines import PipelineSettings, is_spacy_pipeline
 from ..scoring.wordpieces import WORDS
 from .loading import SharedPipeline, show_expected
-from .views import Chosen, compare_view, file_view, rank_view, score_view, shown_errors
+from .views import compare_view, file_view, rank_view, score_view, shown_errors
 
 TABS = {
     "Score": score_view,
@@ -39,10 +39,10 @@ def show_page(start: PipelineSettings) -> None:
             get_metric(name)
         pipeline = load(settings)
         with st.sidebar:
-            chosen = Chosen(choose_scores(settings, pipeline), pipeline)
+            chosen = choose_scores(settings, pipeline)
         for tab, view in zip(st.tabs(list(TABS)), TABS.values()):
             with tab, shown_errors():
-                view(chosen)
+                view(pipeline, chosen)
 
 
 def choose_model(start: PipelineSettings) -> PipelineSettings:

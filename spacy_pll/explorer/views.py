@@ -1,22 +1,26 @@
-"""The tabs of the page: fields, then the scored text, tables, and the Python that gives the same."""
+"""The tabs of the page: fields, then the scored text and tables."""
 
+import math
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
+import pandas as pd
 import streamlit as st
 from spacy.tokens import Doc
 
 from ..analysis.comparison import Comparison, compare
 from ..analysis.continuations import Continuation, score_continuations
+from ..analysis.dataframe import to_dataframe
 from ..analysis.visualize import render, render_comparison, render_continuations
+from ..analysis.visualize.expected import readable_alternatives
+from ..attributes.registration import find_names
 from ..corpus.readers import READERS
 from ..pipelines import PipelineSettings
-from . import snippets
-from .inputs import file_rows, is_scored, number_columns, read_upload, sorted_order, split_at_slot, split_lines
-from .loading import Result, SharedPipeline
-from .tables import alternative_rows, candidate_rows, say_difference, segment_rows, token_rows
+from .inputs import file_numbers, file_table, is_scored, read_upload, split_at_slot, split_lines
+from .loading import SharedPipeline
 
 TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souvenir."
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
@@ -30,18 +34,6 @@ FORMATS: dict[str, Any] = {
 }
 
 
-class Chosen(NamedTuple):
-    """What the fields at the side say."""
-
-    settings: PipelineSettings  # with metrics, words and margin
-    pipeline: SharedPipeline
-
-    @property
-    def for_code(self) -> dict[str, str]:
-        """What the code that is shown has to name."""
-        return {"component": self.pipeline.name, "attr": self.pipeline.attr}
-
-
 @contextmanager
 def shown_errors() -> Iterator[None]:
     """Show the errors that a user can fix as a message. All others are defects and keep their traceback."""
@@ -49,6 +41,16 @@ def shown_errors() -> Iterator[None]:
         yield
     except (ImportError, OSError, ValueError) as error:
         st.error(as_markdown(str(error)))
+
+
+@contextmanager
+def shown_warnings() -> Iterator[None]:
+    """Show the warnings that a user should see as messages."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
+        st.warning(as_markdown(message))
 
 
 def as_markdown(text: str) -> str:
@@ -59,7 +61,7 @@ def as_markdown(text: str) -> str:
 # The tabs
 
 
-def score_view(chosen: Chosen) -> None:
+def score_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     """Texts, coloured; their tokens in a table; alternatives to one of them."""
     with st.form("score", border=False):
         typed = st.text_area("Texts, one per line", TEXTS, key="texts", height=120)
@@ -68,15 +70,16 @@ def score_view(chosen: Chosen) -> None:
     if not texts:
         st.info("Type or paste a text.")
         return
-    docs = with_warnings(score(chosen.pipeline, chosen.settings, tuple(texts)))
-    show_docs(docs, chosen.pipeline.attr)
-    show_alternatives(docs, chosen.pipeline.attr)
-    show_code(snippets.score_code(chosen.settings, texts, **chosen.for_code))
+    docs = score(pipeline, settings, tuple(texts))
+    show_html(render(docs, attr=pipeline.attr, jupyter=False))
+    table = to_dataframe(docs, attr=pipeline.attr)
+    show_table(table.drop(columns=["surprisal", "alternative_log_probs"], errors="ignore"), "Table of the tokens")
+    show_alternatives(docs, pipeline.attr)
 
 
-def compare_view(chosen: Chosen) -> None:
+def compare_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     """Two versions of a text, and where the difference comes from."""
-    metrics = list(chosen.settings.metrics or ())
+    metrics = list(settings.metrics or ())
     with st.form("compare", border=False):
         a = st.text_input("First version", VERSIONS[0], key="a")
         b = st.text_input("Second version", VERSIONS[1], key="b")
@@ -85,14 +88,14 @@ def compare_view(chosen: Chosen) -> None:
     if not (a.strip() and b.strip()):
         st.info("Type two versions of a text.")
         return
-    comparison = with_warnings(compare_texts(chosen.pipeline, chosen.settings, a, b, metric))
+    comparison = compare_texts(pipeline, settings, a, b, metric)
     st.markdown(say_difference(comparison.difference))
     show_html(render_comparison(comparison, jupyter=False))
-    show_table(segment_rows(comparison), "Table of the parts")
-    show_code(snippets.compare_code(chosen.settings, a, b, metric, **chosen.for_code))
+    rows = [(segment.a.text, segment.b.text, segment.kind, segment.difference) for segment in comparison.segments]
+    show_table(pd.DataFrame(rows, columns=["a", "b", "change", "b − a"]), "Table of the parts")
 
 
-def rank_view(chosen: Chosen) -> None:
+def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     """Candidates in a slot, the most probable first."""
     with st.form("rank", border=False):
         sentence = st.text_input("Sentence, with ___ for the slot", SLOT, key="slot")
@@ -103,14 +106,14 @@ def rank_view(chosen: Chosen) -> None:
         st.info("Type some candidates.")
         return
     prefix, suffix = split_at_slot(sentence)
-    found = rank_candidates(chosen.pipeline, chosen.settings, prefix, tuple(candidates), suffix)
-    ranked = with_warnings(found)
-    show_table(candidate_rows(ranked))
-    show_html(render_continuations(ranked, attr=chosen.pipeline.attr, jupyter=False))
-    show_code(snippets.candidates_code(chosen.settings, prefix, candidates, suffix, **chosen.for_code))
+    found = rank_candidates(pipeline, settings, prefix, tuple(candidates), suffix)
+    rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in found]
+    table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
+    show_table(table.sort_values("probability", ascending=False, kind="stable"))
+    show_html(render_continuations(found, attr=pipeline.attr, jupyter=False))
 
 
-def file_view(chosen: Chosen) -> None:
+def file_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     """The texts of a file, sorted by one of its columns."""
     endings = [ending.removeprefix(".") for ending in READERS]
     file = st.file_uploader(
@@ -123,84 +126,78 @@ def file_view(chosen: Chosen) -> None:
     column = st.text_input("Column of the texts", "text", key="column").strip()
     if file is None:
         return
-    attr = chosen.pipeline.attr
-    settings = chosen.settings
-    with chosen.pipeline.use(settings.metrics, settings.words, settings.mask_margin) as nlp:
-        records = read_upload(file.name, file.getvalue(), column, nlp.vocab)
+    records = read_upload(file.name, file.getvalue(), column, pipeline.vocab)
     if not records:
         st.info("There is no text in this file.")
         return
-    rows = file_rows(records, attr)
-    columns = number_columns(rows)
+    table = file_table(records, pipeline.attr)
+    numbers = file_numbers(table)
     order = st.selectbox(
         "Order",
-        [None, *((name, lowest) for name in columns for lowest in (True, False))],
+        [None, *((name, lowest) for name in numbers for lowest in (True, False))],
         format_func=lambda choice: (
             f"{choice[0]}, {'lowest' if choice[1] else 'highest'} first" if choice else IN_FILE_ORDER
         ),
         key="order",
     )
-    shown = sorted_order(rows, *(order or (None, True)))
-    n_pages = -(-len(shown) // PER_PAGE)
+    if order:
+        name, lowest_first = order
+        numbers = numbers.sort_values(name, ascending=lowest_first, kind="stable")
+    n_pages = -(-len(table) // PER_PAGE)
     page = st.number_input(f"Page, from 1 to {n_pages}", 1, n_pages, key="number") if n_pages > 1 else 1
-    shown = shown[(int(page) - 1) * PER_PAGE : int(page) * PER_PAGE]
-    own = [records[i].text for i in shown]
-    docs = [text for text in own if isinstance(text, Doc) and is_scored(text, attr)]
+    own = [records[i].text for i in numbers.index[(int(page) - 1) * PER_PAGE : int(page) * PER_PAGE]]
+    docs = [text for text in own if isinstance(text, Doc) and is_scored(text, pipeline.attr)]
     if len(docs) == len(own):
         st.caption("These are the scores that the file has.")
-        code = snippets.docs_code(file.name, attr)
     else:
-        st.caption(f"These texts were scored with {as_markdown(chosen.pipeline.title)}.")
-        texts = [text if isinstance(text, str) else text.text for text in own]
-        docs = with_warnings(score(chosen.pipeline, chosen.settings, tuple(texts)))
-        code = snippets.score_code(chosen.settings, texts, **chosen.for_code)
-    show_html(render(docs, attr=attr, jupyter=False))
-    show_table(rows, f"Table of the file ({len(rows)} texts)")
-    show_code(code)
+        st.caption(f"These texts were scored with {as_markdown(pipeline.title)}.")
+        docs = score(pipeline, settings, tuple(text if isinstance(text, str) else text.text for text in own))
+    show_html(render(docs, attr=pipeline.attr, jupyter=False))
+    show_table(table, f"Table of the file ({len(table)} texts)")
 
 
-# Scores. They are kept, because the page runs again whenever one of its fields changes.
+# Scores. They are kept, with their warnings, because the page runs again whenever one of its fields changes.
 
 
 @st.cache_resource(max_entries=50, show_spinner="Scoring the texts …")
-def score(_pipeline: SharedPipeline, settings: PipelineSettings, texts: tuple[str, ...]) -> tuple[list[Doc], list[str]]:
-    return _pipeline.run(settings, lambda nlp: list(nlp.pipe(texts)))
+def score(_pipeline: SharedPipeline, settings: PipelineSettings, texts: tuple[str, ...]) -> list[Doc]:
+    with _pipeline.use(settings) as nlp, shown_warnings():
+        return list(nlp.pipe(texts))
 
 
 @st.cache_resource(max_entries=50, show_spinner="Scoring both versions …")
 def compare_texts(
     _pipeline: SharedPipeline, settings: PipelineSettings, a: str, b: str, metric: str | None
-) -> tuple[Comparison, list[str]]:
-    return _pipeline.run(settings, lambda nlp: compare(nlp, a, b, metric, attr=_pipeline.attr))
+) -> Comparison:
+    with _pipeline.use(settings) as nlp, shown_warnings():
+        return compare(nlp, a, b, metric, attr=_pipeline.attr)
 
 
 @st.cache_resource(max_entries=50, show_spinner="Scoring the candidates …")
 def rank_candidates(
     _pipeline: SharedPipeline, settings: PipelineSettings, prefix: str, candidates: tuple[str, ...], suffix: str
-) -> tuple[list[Continuation], list[str]]:
-    return _pipeline.run(settings, lambda nlp: score_continuations(nlp, prefix, candidates, suffix, separator=""))
+) -> list[Continuation]:
+    with _pipeline.use(settings) as nlp, shown_warnings():
+        return score_continuations(nlp, prefix, candidates, suffix, separator="")
 
 
 # Parts of the tabs
 
 
-def with_warnings(found: tuple[Result, list[str]]) -> Result:
-    """The result of `SharedPipeline.run`, whose warnings are shown."""
-    result, messages = found
-    for message in messages:
-        st.warning(as_markdown(message))
-    return result
-
-
-def show_docs(docs: Sequence[Doc], attr: str) -> None:
-    """The texts, coloured, and a table of their tokens."""
-    show_html(render(docs, attr=attr, jupyter=False))
-    show_table(token_rows(docs, attr), "Table of the tokens")
+def say_difference(difference: float) -> str:
+    """Which of two versions has the higher score, as Markdown. difference (float): That of b minus that of a."""
+    if math.isinf(difference):
+        return f"The **{'first' if difference > 0 else 'second'}** version has no wordpiece, so it has no score."
+    if round(difference, 2) == 0:
+        return "Both versions have the same score."
+    higher = "second" if difference > 0 else "first"
+    return f"The **{higher}** version has the higher score. Difference: **{abs(difference):.2f}** nats."
 
 
 def show_alternatives(docs: Sequence[Doc], attr: str) -> None:
     """What the model expected in the place of one token."""
-    tokens = [token for doc in docs for token in doc if alternative_rows(token, attr)]
+    names = find_names(docs, attr)
+    tokens = [token for doc in docs for token in doc if token._.get(names.alternatives)]
     if not tokens:
         return
     st.subheader("What the model expected")
@@ -214,7 +211,8 @@ def show_alternatives(docs: Sequence[Doc], attr: str) -> None:
         help="For a word of several wordpieces, this is the first one.",
     )
     if number is not None:
-        show_table(alternative_rows(tokens[number], attr))
+        rows = [(text, p, math.log(p)) for text, p in readable_alternatives(tokens[number], names)]
+        show_table(pd.DataFrame(rows, columns=["alternative", "probability", "log-probability"]))
 
 
 def show_html(html: str | None) -> None:
@@ -222,18 +220,8 @@ def show_html(html: str | None) -> None:
         st.html(html)
 
 
-def show_table(rows: Sequence[dict[str, Any]], title: str | None = None) -> None:
+def show_table(table: pd.DataFrame, title: str | None = None) -> None:
     """A table, in a part of the page that can be opened if it has a title."""
     with st.expander(title) if title else st.container():
-        numbers = {
-            name: st.column_config.NumberColumn(format="%.2f")
-            for row in rows
-            for name, value in row.items()
-            if isinstance(value, float)
-        }
-        st.dataframe(list(rows), hide_index=True, column_config={**numbers, **FORMATS})
-
-
-def show_code(code: str) -> None:
-    with st.expander("Python that gives the same"):
-        st.code(code)
+        numbers = {name: st.column_config.NumberColumn(format="%.2f") for name in table.select_dtypes("float")}
+        st.dataframe(table, hide_index=True, column_config={**numbers, **FORMATS})

@@ -115,7 +115,6 @@ def test_the_keyboard_is_enough(browser, address):
         "Texts, one per line",
         "Score",
         "Table of the tokens",
-        "Python that gives the same",
     ):
         assert any(name in label for label in reached), (name, reached)
     first = page.all("[data-testid=stTab]")[0]

@@ -1,18 +1,14 @@
 """What people type, and files as `pll score` writes them."""
 
-import math
-
 import pytest
 from spacy.vocab import Vocab
 
-from spacy_pll.corpus.readers import InputError
+from spacy_pll.corpus.readers import InputError, Record
 from spacy_pll.explorer.inputs import (
-    as_number,
-    file_rows,
+    file_numbers,
+    file_table,
     is_scored,
-    number_columns,
     read_upload,
-    sorted_order,
     split_at_slot,
     split_lines,
 )
@@ -62,29 +58,25 @@ def scored(tmp_path_factory, model_folder):
 @pytest.mark.parametrize("metrics", ["original", "original,word_l2r"])
 def test_files_of_scores(scored, ending, metrics):
     records = read_upload(*scored(ending, "--metrics", metrics), "text", Vocab())
-    rows = file_rows(records, "pll")
-    assert [row["text"] for row in rows] == TEXTS.splitlines()
-    columns = number_columns(rows)
+    table = file_table(records, "pll")
+    assert list(table["text"]) == TEXTS.splitlines()
+    numbers = file_numbers(table)
     score = "pll_original" if metrics == "original" else "pll_word_l2r"
-    assert score in columns and "pll_pieces" in columns and "pppl" in columns and "text" not in columns
-    assert rows[0][score] < 0
-    lowest = min(range(2), key=lambda i: rows[i][score])
-    assert sorted_order(rows, score, lowest_first=True) == [lowest, 1 - lowest]
-    assert sorted_order(rows, score, lowest_first=False) == [1 - lowest, lowest]
-    assert sorted_order(rows, None, lowest_first=True) == [0, 1]
+    assert {score, "pll_pieces", "pppl"} <= set(numbers) and "text" not in numbers
+    assert (numbers[score] < 0).all()
     assert all(is_scored(record.text, "pll") for record in records) if ending == ".spacy" else True
 
 
 def test_tasks_for_prodigy(scored):
-    rows = file_rows(read_upload(*scored(".jsonl", "--prodigy"), "text", Vocab()), "pll")
-    assert {row["meta.score"] for row in rows} == {0.0, 1.0}
-    assert "tokens" not in rows[0]
+    table = file_table(read_upload(*scored(".jsonl", "--prodigy"), "text", Vocab()), "pll")
+    assert set(file_numbers(table)["meta.score"]) == {0.0, 1.0}
+    assert "tokens" not in table
 
 
 def test_rows_of_tokens(scored):
-    rows = file_rows(read_upload(*scored(".csv", "--tokens"), "text", Vocab()), "pll")
-    assert [row["text"] for row in rows][:3] == ["The", "cats", "sleep"]
-    assert rows[1]["surprisal"] > 0
+    table = file_table(read_upload(*scored(".csv", "--tokens"), "text", Vocab()), "pll")
+    assert list(table["text"])[:3] == ["The", "cats", "sleep"]
+    assert file_numbers(table)["surprisal"][1] > 0
 
 
 def test_docs_without_scores(make_nlp):
@@ -94,15 +86,12 @@ def test_docs_without_scores(make_nlp):
     assert is_scored(nlp(doc), "pll") and not is_scored(doc, "mine")
 
 
-def test_missing_numbers_come_last():
-    rows = [{"a": None}, {"a": -2.0, "b": "x"}, {"a": -3.0}, {}]
-    assert number_columns(rows) == ["a"]
-    assert sorted_order(rows, "a", lowest_first=False) == [1, 2, 0, 3]
-
-
-@pytest.mark.parametrize(("text", "value"), [("-1.5", -1.5), ("", None), ("a", "a"), (3, 3), (None, None)])
-def test_numbers_of_csv_files(text, value):
-    assert as_number(text) == value
+def test_columns_of_numbers():
+    fields = [{"a": None, "b": "", "c": 1}, {"a": -2.0, "b": "7", "c": "x"}, {"b": "1e3"}]
+    numbers = file_numbers(file_table([Record("", "a", row) for row in fields], "pll"))
+    assert list(numbers) == ["a", "b"]
+    assert list(numbers.sort_values("a").index) == [1, 0, 2]  # rows without a number come last
+    assert list(numbers["b"])[1:] == [7, 1000]
 
 
 @pytest.mark.parametrize(
@@ -116,9 +105,3 @@ def test_numbers_of_csv_files(text, value):
 def test_files_that_cannot_be_read(name, contents, message):
     with pytest.raises(InputError, match=message):
         read_upload(name, contents, "text", Vocab())
-
-
-def test_rows_without_a_number_come_last():
-    rows = [{"n": math.nan}, {"n": 2.0}, {}, {"n": 1.0}, {"n": None}, {"n": math.inf}]
-    assert sorted_order(rows, "n", lowest_first=True) == [3, 1, 5, 0, 2, 4]
-    assert sorted_order(rows, "n", lowest_first=False) == [5, 1, 3, 0, 2, 4]

@@ -8,7 +8,6 @@ import spacy
 import torch
 import transformers as hf
 
-from spacy_pll.explorer.snippets import pipeline_code
 from spacy_pll.language_model.architectures import CausalLM
 from spacy_pll.pipelines import PipelineSettings, get_scorer, is_causal, make_pipeline, parse_settings
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -145,7 +144,6 @@ def test_a_left_to_right_model_is_recognised_by_its_config(causal_folder, model_
         nlp = make_pipeline(settings)
         assert get_scorer(nlp).settings.metrics == ["causal"] and (scores(nlp(SENTENCES[0])) == expected).all()
     assert not is_causal(PipelineSettings()) and not is_causal(PipelineSettings(str(model_folder("bert"))))
-    assert "spacy-pll.CausalLM.v1" in pipeline_code(PipelineSettings(str(folder)))
 
 
 def test_a_model_of_which_there_are_both_kinds(model_folder, tmp_path):
