@@ -50,7 +50,6 @@ ONLY_CHECKED = {
     "--model bert-tuned": "needs a model that was tuned",
     "pll unigrams": "needs a corpus; tests/cli/test_unigrams.py has one",
     "--unigrams unigrams.json": "needs what that command writes",
-    "--engine ray": "starts a cluster; tests/distributed/test_distributed.py does so",
     "python scripts/": "takes minutes to hours",
     "tests.project.test_docs": "is what runs these tests",
     "tests.project.test_notebooks": "is a slow test",
@@ -69,7 +68,7 @@ ONLY_CHECKED = {
 # The same for blocks of Python.
 PYTHON_ONLY_CHECKED = {
     "eventsadapt.csv": "needs a data set",
-    "s3://": "needs a cluster and its storage",
+    "s3://": "needs a cluster and its storage; tests/test_distributed.py has both on one machine",
     "prefer_gpu": "would move the tests that follow to the GPU, where there is one",
 }
 

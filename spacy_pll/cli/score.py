@@ -29,8 +29,6 @@ from .options import (
 from .progress import progress_with_speed
 from .terminal import report, until_closed
 
-LOCAL, RAY = "local", "ray"
-
 
 def _check_format(value: str | None) -> str | None:
     ending = value and "." + value.lower().removeprefix(".")
@@ -178,24 +176,6 @@ def score_cli(
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     force: ForceOption = False,
-    engine: Annotated[
-        str,
-        typer.Option(**one_of(LOCAL, RAY), help="With ray, several processes or machines score, using Ray Data."),
-    ] = LOCAL,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="With --engine ray: number of workers, each with its own model. [default: 1]"),
-    ] = None,
-    gpus_per_worker: Annotated[
-        float | None, typer.Option(min=0, max=1, help="With --engine ray: GPUs per worker, from 0 to 1. [default: 0]")
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            help="With --engine ray: the column of ids. Rows are sorted by id. Without such a column, the "
-            "texts are numbered. [default: id]"
-        ),
-    ] = None,
 ) -> None:
     """Score the texts of a file or folder, and write the scores to a file.
 
@@ -204,35 +184,8 @@ def score_cli(
 
     Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
     command with --resume.
-
-    With --engine ray, OUTPUT is a folder of Parquet files.
     """
     with shown_errors():
-        if engine == RAY:
-            local: dict[str, object] = {
-                "--format": file_format,
-                "--encoding": encoding != "utf-8",
-                "--delimiter": delimiter,
-                "--columns": columns,
-            }
-            local |= {"--tokens": tokens, "--prodigy": prodigy, "--resume": resume, "--table": table != "texts"}
-            local |= {"--normalise": normalise, "--unigrams": unigrams}
-            local |= {"--max-length": max_length, "--skip-errors": skip_errors}
-            _check_unset(RAY, {**local, "--n-process": n_process != 1, "--gpu-id": settings.gpu_id != -1})
-            from .. import distributed  # needs the extra `[ray]`
-
-            distributed.score_to_parquet(
-                input_path,
-                output_path,
-                settings,
-                column=column,
-                id_column=id_column or "id",
-                workers=workers or 1,
-                gpus_per_worker=gpus_per_worker or 0,
-                batch_size=batch_size,
-                force=force,
-            )
-            return
         table = "tokens" if tokens and table == "texts" else table
         of_words = {"--rows": rows != UNITS[0], "--lags": lags, "--regions": regions}
         of_words |= {"--no-log-frequency": not log_frequency, "--context-column": context_column}
@@ -244,7 +197,6 @@ def score_cli(
             )
         if context_column == column:
             raise InputError("--context-column names the column of the texts. Name that of the contexts.")
-        _check_unset(LOCAL, {"--workers": workers, "--gpus-per-worker": gpus_per_worker, "--id-column": id_column})
         if settings.alternatives and table != "tokens" and Path(output_path).suffix.lower() != ".spacy":
             raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")
         if tokens and table == "words":
@@ -288,14 +240,6 @@ def score_cli(
                 report(f"Wrote {output_path} in {tqdm.format_interval(time.monotonic() - start)} (minutes:seconds).")
             else:
                 report(f"{output_path} was complete. Nothing was scored.")
-
-
-def _check_unset(engine: str, options: dict[str, object]) -> None:
-    """RAISES (InputError): An option was given that the engine does not have."""
-    given = [name for name, value in options.items() if value]
-    if given:
-        others = {RAY: "Leave it out, or leave out --engine ray", LOCAL: "Add --engine ray, or leave it out"}
-        raise InputError(f"{given[0]} cannot be combined with --engine {engine}. {others[engine]}.")
 
 
 def _print(blocks: Iterable[bytes]) -> None:

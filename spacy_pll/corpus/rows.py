@@ -1,7 +1,6 @@
 """From a scored doc to the rows of a table."""
 
 from collections.abc import Iterator
-from types import GenericAlias
 from typing import Any, NamedTuple, TypeVar
 
 from spacy.tokens import Doc
@@ -124,34 +123,6 @@ class WordRows(TokenRows):
         for row in self.table.rows(text, self.names, self.distribution, self.lang):
             first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
             yield {**first, **record.fields, **row}
-
-
-class ListRows(TextRows):
-    """One row per text, with lists for its tokens that are not white space: their texts, scores and wordpieces."""
-
-    keep_pieces = True
-
-    @property
-    def token_columns(self) -> dict[str, str]:
-        """The columns of lists. For each, the column of `TokenRows` that has the entries of the list."""
-        more = [name for name in self._of_tokens.columns if name not in ("doc", "token", "surprisal")]
-        return {"tokens": self.column, **{f"token_{name}": name for name in more}}
-
-    @property
-    def _of_tokens(self) -> TokenRows:
-        return TokenRows(self.column, self.names, self.alternatives, self.distribution)
-
-    @property
-    def types(self) -> dict[str, Any]:
-        of_tokens = {self.column: str, **self._of_tokens.types}
-        lists = {name: GenericAlias(list, (of_tokens[key],)) for name, key in self.token_columns.items()}
-        return {**super().types, **lists}
-
-    def __call__(self, number: int, doc: Doc, record: Record) -> Iterator[dict[str, Any]]:
-        tokens = list(self._of_tokens(number, doc, record._replace(fields={})))
-        lists = {name: [token[key] for token in tokens] for name, key in self.token_columns.items()}
-        scores = {name: table_value(doc, name, self.names) for name in self.attributes}
-        yield {self.column: doc.text, **record.fields, **scores, **lists}
 
 
 class ProdigyRows(BaseRows):

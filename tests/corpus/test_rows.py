@@ -1,7 +1,7 @@
 import pytest
 
 from spacy_pll.corpus.readers import InputError, Record
-from spacy_pll.corpus.rows import ListRows, ProdigyRows, TextRows, TokenRows, check_columns
+from spacy_pll.corpus.rows import ProdigyRows, TextRows, TokenRows, check_columns
 
 TEXT = "The  traveler's souvenir."
 FIELDS = {"id": 7}
@@ -43,23 +43,12 @@ def test_a_row_per_token(rows):
     assert [piece for row in table for piece in row["pieces"]] == doc._.pll_data["pieces"]
 
 
-def test_a_row_per_text_with_lists_for_its_tokens(rows):
-    _, make = rows
-    own, [row] = make(ListRows)
-    _, [text] = make(TextRows)
-    _, tokens = make(TokenRows)
-    assert set(row) == {"text", "id", *own.columns} and row.items() >= text.items()
-    assert row["tokens"] == [token["text"] for token in tokens]
-    assert row["token_pll_original"] == [token["pll_original"] for token in tokens]
-    assert row["token_pieces"] == [token["pieces"] for token in tokens]
-
-
 @pytest.mark.parametrize("text", ["", "   ", "\u200b"])
 def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
     """Its empty sum, 0.0, would be the best score there is."""
     nlp = make_nlp("bert", keep_pieces=True, distribution=True)
     doc, scorer = nlp(text), nlp.get_pipe("pll")
-    for cls in (TextRows, TokenRows, ListRows, ProdigyRows):
+    for cls in (TextRows, TokenRows, ProdigyRows):
         for row in cls.of(scorer, "text")(0, doc, Record("", "", {})):
             values = {**row, **row.get("meta", {})}
             names = {
@@ -73,7 +62,6 @@ def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
                 "score",
             } & values.keys()
             assert names and {values[name] for name in names} == {None}, cls
-            assert row.get("token_pll_word_l2r", []) == [None] * len(row.get("tokens", [])) or cls is not ListRows
 
 
 def test_tasks_for_prodigy(rows):
@@ -98,7 +86,7 @@ def test_columns_of_what_the_model_expected(make_nlp, alternatives, distribution
     of_text = ["pll_top1", "pll_entropy"] if distribution else []
     of_token = ["rank", "entropy"] if distribution else []
     of_token += ["alternatives", "alternative_log_probs"] if alternatives else []
-    texts, tokens, lists, tasks = (cls.of(scorer, "text") for cls in (TextRows, TokenRows, ListRows, ProdigyRows))
+    texts, tokens, tasks = (cls.of(scorer, "text") for cls in (TextRows, TokenRows, ProdigyRows))
     assert texts.columns == ["pll_word_l2r", "pll_pieces", "pppl", *of_text]
     assert tokens.columns == ["doc", "token", "pieces", "pll_word_l2r", "surprisal", *of_token]
     record = Record("", "", dict(FIELDS))
@@ -112,9 +100,5 @@ def test_columns_of_what_the_model_expected(make_nlp, alternatives, distribution
         if alternatives:
             pairs = list(zip(of_one["alternatives"], of_one["alternative_log_probs"], strict=True))
             assert pairs == [(text, log_prob) for text, log_prob, _ in token._.pll_alternatives] and len(pairs) == 2
-    [of_all] = lists(0, doc, record)
-    assert set(of_all) == {"text", "id", *lists.columns} and of_all.items() >= row.items()
-    for name in of_token:
-        assert of_all[f"token_{name}"] == [of_one[name] for of_one in table]
     [task] = tasks(0, doc, record)
     assert [name in task["meta"] for name in ("pll_top1", "pll_entropy")] == [distribution] * 2

@@ -1,22 +1,33 @@
-"""The work of each worker: with its own pipeline, it adds scores to the tables of texts that it gets from Ray Data."""
+"""Score texts with a pool of workers, on one machine or several, with Ray Data. This needs the extra `[ray]`.
+
+Ray reads and writes the texts, and gives the workers their work. If a worker dies, Ray repeats its unfinished work.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from types import GenericAlias
 from typing import Any
 
-import pyarrow as pa
-import ray.data
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
-from ..corpus.parquet.columns import arrow_type
-from ..corpus.readers import Record
-from ..corpus.rows import ListRows, check_columns
-from ..outcomes import CANARY_TEXT, ERROR, TextError, score_each
-from ..pipelines import get_scorer, setup_gpu
+from .component import PLLScorer
+from .corpus.readers import Record
+from .corpus.rows import TextRows, TokenRows, check_columns
+from .outcomes import CANARY_TEXT, ERROR, TextError, score_each
+from .pipelines import get_scorer, setup_gpu
+from .requirements import install_command
+
+try:
+    import pyarrow as pa
+    import ray.data
+except ImportError:
+    raise ImportError(f"Scoring on several machines needs Ray. Install it with: {install_command('ray')}") from None
+
+from .corpus.parquet.columns import arrow_type
 
 
 def annotate(
@@ -24,31 +35,26 @@ def annotate(
     nlp: Language | Callable[[], Language],
     *,
     column: str = "text",
-    id_column: str = "id",
     workers: int = 1,
     gpus_per_worker: float = 0,
     batch_size: int = 256,
-    ordered: bool = False,
 ) -> ray.data.Dataset:
     """Score the texts of a Ray Dataset. Scoring starts when the result is used (`write_parquet`, `iter_rows`...).
 
-    dataset (ray.data.Dataset): One row per text. All its columns are kept.
+    dataset (ray.data.Dataset): One row per text. All its columns are kept, and so is the order of the rows.
     nlp (Union[Language, Callable[[], Language]]): A pipeline with a `pll` component, which is sent to the workers, or
         a function that makes one there (`functools.partial(spacy.load, "/shared/folder")`).
     column (str): The column of texts.
-    id_column (str): The column that the rows are sorted by.
     workers (int): Processes, each with a pipeline. A worker takes one CPU of the cluster and, without a GPU, uses one
         thread. Leave one CPU for reading and writing.
     gpus_per_worker (float): 1, or a fraction such as 0.5 if several workers share a GPU; 0 for CPUs.
     batch_size (int): Texts per batch. Identical masked contexts in a batch run once. If a worker dies, its batch is
         scored again.
-    ordered (bool): The dataset is sorted by its ids already, as `CorpusFiles.read` returns it.
-    RETURNS (ray.data.Dataset): The rows sorted by their ids, with these columns added: one per metric, such as
-        `pll_word_l2r` (natural log), `pll_pieces` and `pppl`, named as the attributes are; `tokens`, `token_pieces` and
-        one such as `token_pll_word_l2r` per metric, lists with one entry per token that is not white space; and
-        `error`, null or the reason why the row has no scores. With `distribution` also `pll_top1`, `pll_entropy`,
-        `token_rank` and `token_entropy`, and with `alternatives` `token_alternatives` and
-        `token_alternative_log_probs`, lists of lists.
+    RETURNS (ray.data.Dataset): The rows with these columns added: one per metric, such as `pll_word_l2r` (natural log),
+        `pll_pieces` and `pppl`, named as the attributes are; `tokens`, `token_pieces` and one such as
+        `token_pll_word_l2r` per metric, lists with one entry per token that is not white space; and `error`, null or
+        the reason why the row has no scores. With `distribution` also `pll_top1`, `pll_entropy`, `token_rank` and
+        `token_entropy`, and with `alternatives` `token_alternatives` and `token_alternative_log_probs`, lists of lists.
     RAISES (ValueError): A column is missing or would be overwritten, or a setting is not valid.
     """
     if workers < 1:
@@ -56,10 +62,14 @@ def annotate(
     if not 0 <= gpus_per_worker <= 1:
         raise ValueError(f"`gpus_per_worker` must be 0 to 1, since a worker uses one GPU. It is {gpus_per_worker}.")
     if isinstance(nlp, Language):
-        _check_dataset(dataset, nlp, column, id_column)
+        names = dataset.columns() or []
+        if column not in names:
+            raise ValueError(
+                f"The dataset has no column {column!r}. Its columns are: {', '.join(map(repr, names)) or 'none'}. Name "
+                "the column of texts with `column`."
+            )
+        check_columns(names, list(added_columns(get_scorer(nlp))), "The dataset")
         nlp = serialize_pipeline(nlp)
-    if not ordered:
-        dataset = dataset.sort(id_column)  # cheaper now than after scoring, when there are more columns
     context = dataset.context
     context.execution_options.preserve_order = True
     # A worker may run out of memory while it loads its model. Later, Ray Data itself restarts a worker that died
@@ -76,23 +86,20 @@ def annotate(
     )
 
 
-def _check_dataset(dataset: ray.data.Dataset, nlp: Language, column: str, id_column: str) -> None:
-    names = dataset.columns() or []
-    for name in (column, id_column):
-        if name not in names:
-            raise ValueError(
-                f"The dataset has no column {name!r}. Its columns are: {', '.join(map(repr, names)) or 'none'}. Name "
-                "the column of texts with `column`, and the column to sort by with `id_column`."
-            )
-    check_columns(names, added_columns(nlp, column), "The dataset")
+def added_columns(scorer: PLLScorer) -> dict[str, Any]:
+    """The columns that `annotate` adds, with the Python types of their values."""
+    lists = {_list_name(name): GenericAlias(list, (type_,)) for name, type_ in _token_columns(scorer).items()}
+    return {**TextRows.of(scorer, "text").types, **lists, ERROR: str}
 
 
-def added_columns(nlp: Language, column: str) -> list[str]:
-    """The columns that `annotate` adds.
+def _token_columns(scorer: PLLScorer) -> dict[str, Any]:
+    """The columns of tokens that become columns of lists."""
+    types = {"text": str, **TokenRows.of(scorer, "text").types}
+    return {name: type_ for name, type_ in types.items() if name not in ("doc", "token", "surprisal")}
 
-    RAISES (ValueError): The pipeline has no `pll` component.
-    """
-    return [*ListRows.of(get_scorer(nlp), column).columns, ERROR]
+
+def _list_name(column: str) -> str:
+    return "tokens" if column == "text" else f"token_{column}"
 
 
 def serialize_pipeline(nlp: Language) -> Callable[[], Language]:
@@ -115,21 +122,23 @@ class Worker:
 
     def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False):
         setup_gpu(0 if gpu else -1)
-        self.nlp = make_nlp()
-        scorer = get_scorer(self.nlp)
-        scorer.predictor.settings = replace(scorer.settings, keep_pieces=ListRows.keep_pieces)
-        self.column, self.rows = column, ListRows.of(scorer, column)
-        self.types = {name: arrow_type(type_) for name, type_ in (self.rows.types | {ERROR: str}).items()}
+        self.nlp, self.column = make_nlp(), column
+        self.scorer = get_scorer(self.nlp)
+        self.scorer.predictor.settings = replace(self.scorer.settings, keep_pieces=True)
         self.nlp(CANARY_TEXT)  # fails before Ray has given it a text
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         texts = batch[self.column].to_pylist()
         rows = [self._row(outcome) for outcome in score_each(self.nlp, texts, len(texts) or 1)]
-        for name, type_ in self.types.items():
-            batch = batch.append_column(pa.field(name, type_), pa.array([row.get(name) for row in rows], type_))
+        for name, type_ in added_columns(self.scorer).items():
+            values = pa.array([row.get(name) for row in rows], arrow_type(type_))
+            batch = batch.append_column(pa.field(name, values.type), values)
         return batch
 
     def _row(self, outcome: Doc | TextError) -> dict[str, Any]:
         if isinstance(outcome, TextError):
             return {ERROR: str(outcome)}
-        return next(self.rows(0, outcome, Record("", "", {})))
+        record = Record("", "", {})
+        [row] = TextRows.of(self.scorer, "text")(0, outcome, record)
+        tokens = list(TokenRows.of(self.scorer, "text")(0, outcome, record))
+        return row | {_list_name(name): [token[name] for token in tokens] for name in _token_columns(self.scorer)}
