@@ -46,10 +46,10 @@ class narrowed:
         self.run, self.name, self.before = run, name, run.narrowing
 
     def __enter__(self):
-        self.run.narrowing = self.name
+        self.run.narrow(self.name)
 
     def __exit__(self, *error):
-        self.run.narrowing = self.before
+        self.run.narrow(self.before)
 
 
 def main():

@@ -15,7 +15,7 @@ Needs minicons: pip install ".[test-transformers4]".
 """
 
 import json
-import math
+import os
 import platform
 import statistics
 import tempfile
@@ -40,7 +40,6 @@ from transformers import AutoTokenizer
 
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.forward import Forward
-from spacy_pll.language_model.memory import free_bytes
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
 from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
@@ -62,7 +61,7 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     """A function that runs the forward passes of some texts, and the number of pieces in them without padding."""
     loaded: Any = get_scorer(nlp).model.load()
     forward = Forward(loaded.checkpoint.transformer)
-    forward.narrowing = "before_head"
+    forward.narrow("before_head")
     contexts = []
     for doc in map(nlp.make_doc, texts):
         pieces = get_wordpieces(doc[:], loaded.tokenizer, "tokenizer")
@@ -98,6 +97,13 @@ def make_minicons(folder: Path, texts: list[str], device: str) -> tuple[Callable
     some = texts[:: max(1, len(texts) // 32)]
     best = min(sizes, key=lambda size: seconds(lambda: run(size, some))) if len(sizes) > 1 else sizes[0]
     return lambda: run(best), best
+
+
+def free_bytes(device: str) -> int:
+    """The free memory of a device."""
+    if device == "cuda":
+        return torch.cuda.mem_get_info()[0]
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def seconds(function: Callable) -> float:
@@ -142,7 +148,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     # minicons reads a text in one pass and keeps all its float32 logits, twice while it normalises them.
     longest = max(doc._.pll_pieces for doc in nlp.pipe(texts))
     needed = 8 * longest**2 * get_scorer(nlp).model.load().tokenizer.get_vocab_size()
-    if needed < (free_bytes(torch.device(device)) or math.inf) and longest < get_scorer(nlp).model.load().max_length:
+    if needed < free_bytes(device) and longest < get_scorer(nlp).model.load().max_length:
         contestants["minicons"], batch = make_minicons(folder, texts, device)
     some = texts[: max(1, len(texts) // 10)]
     for warm in (nlp, three, rounded):

@@ -16,16 +16,16 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
-from ..scoring.groups import GROUP_ROW, GroupBatch
+from ..scoring.groups import GroupBatch
 from ..scoring.plan import Batch
 from . import BUILTIN
-from .capabilities import find_capabilities, make_group_trial, make_trial, rows_share_passes, sees_what_follows
+from .capabilities import find_capabilities, make_trial, rows_share_passes, sees_what_follows
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embeddings_of
 from .checksums import check_checksums, write_checksums
 from .forward import Forward, one_thread_after_fork
 from .log_probs import PendingAnswer, TargetLogProbs, Tensors, joined
-from .memory import MAX_IDS_WITH_GROUPS, batch_limits, is_out_of_memory
+from .memory import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, is_out_of_memory, limit
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded, PassLimits
 
@@ -138,29 +138,28 @@ class TransformerLanguageModel:
         tokenizer.no_padding()
         max_length = max_length_of(transformer, hf_tokenizer)
         check_room_for_text(tokenizer, max_length, source)
-        max_tokens, max_positions = batch_limits(transformer, transformer.device, max_length)
         pad_id = hf_tokenizer.pad_token_id if hf_tokenizer.pad_token_id is not None else 0
         forward = Forward(transformer)
         log_probs = self._log_probs(forward, hf_tokenizer, tokenizer, source)
         trial = make_trial(tokenizer, max_length, pad_id, self.shift)
         n_embeddings = embeddings_of(transformer).num_embeddings
         with torch.inference_mode():
-            found = find_capabilities(log_probs, forward, trial, source)
+            pads = find_capabilities(log_probs, forward, trial, source)
             sees_both_sides = sees_what_follows(log_probs, trial.long, n_embeddings)
         check_direction(sees_both_sides, self.shift == 0, self.example, source)
-        forward.narrowing = found.narrowing
         if self.mixed_precision:
             warn_if_emulated(transformer.device)
-        forward.set_arithmetic(self.mixed_precision)
-        if found.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
-            max_tokens = min(max_tokens, max_positions)
+        forward.mixed_precision = self.mixed_precision
+        max_tokens, max_positions = limit(MAX_IDS, forward.device), limit(MAX_LOGITS, forward.device) // n_embeddings
+        if forward.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
+            max_tokens = max(1, min(max_tokens, max_positions))
         max_targets = max(1, max_positions // log_probs.positions_per_target)
         return LoadedModel(
             tokenizer=tokenizer,
             max_length=max_length,
             mask_id=hf_tokenizer.mask_token_id if self.shift == 0 else -1,  # left to right, nothing is masked
             unknown_id=hf_tokenizer.unk_token_id,
-            rows=PassLimits(max_tokens, max_targets, pad_id, found.pads),
+            rows=PassLimits(max_tokens, max_targets, pad_id, pads),
             prefetch=int(transformer.device.type == "cuda"),  # a GPU works while the host prepares the next docs
             checkpoint=checkpoint,
             forward=forward,
@@ -172,25 +171,20 @@ class TransformerLanguageModel:
 
         RAISES (ValueError): The architecture cannot read them.
         """
-        transformer, rows, title = loaded.checkpoint.transformer, loaded.rows, self.describe().title
+        rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
         with torch.inference_mode(), loaded.forward.in_float32():
-            trial = make_group_trial(loaded.tokenizer, loaded.max_length, loaded.mask_id)
-            pads = rows_share_passes(loaded.log_probs, trial, rows.pad_id)
+            pads = rows_share_passes(loaded.log_probs, loaded.tokenizer, loaded.max_length, loaded.mask_id, rows.pad_id)
         if pads is None:
             raise ValueError(
-                f"A {type(transformer).__name__}, such as {title}, cannot read all masks in one pass, as "
+                f"A {kind}, such as {title}, cannot read all masks in one pass, as "
                 "`mask_margin` asks: in a trial, its scores were not the exact ones. Set `mask_margin` to null. "
                 "For approximate scores of long texts, set `mask_spacing` to 16, or choose a model of another "
                 "architecture (docs/models.md)."
             )
-        longest = GROUP_ROW * loaded.max_length  # attention that is not fused needs memory for the longer row
-        tokens = batch_limits(transformer, transformer.device, longest, MAX_IDS_WITH_GROUPS)[0]
-        logger.info(
-            "%s reads all masks of a text in one pass, %s.",
-            title,
-            "several texts a pass" if pads else "one text a pass",
-        )
-        return rows._replace(max_tokens=min(tokens, rows.max_tokens), pads=pads)
+        found = "several texts a pass" if pads else "one text a pass"
+        logger.info("%s reads all masks of a text in one pass, %s.", title, found)
+        max_tokens = min(limit(MAX_IDS_WITH_GROUPS, loaded.forward.device), rows.max_tokens)
+        return rows._replace(max_tokens=max_tokens, pads=pads)
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         """RAISES (ValueError): A model with this config and tokenizer is of another kind."""

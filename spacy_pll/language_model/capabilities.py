@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from ..metrics import original
 from ..scoring.groups import GroupPlan
-from ..scoring.mask_blocks import MaskBlock
+from ..scoring.mask_blocks import MaskBlock, iter_mask_blocks
 from ..scoring.plan import Batch, Plan
 from ..scoring.windows import Context
 from .checks import check_finite
@@ -24,6 +24,8 @@ from .log_probs import Tensors
 # A text, and a shorter one to be padded to its length.
 LONG_TEXT = "This is the longer of two texts, to see what padding does."
 SHORT_TEXT = "Two texts."
+# More ids than they have.
+LIMIT = 10**6
 
 # What a model raises if it is asked for something that it cannot do, or does not have.
 UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
@@ -31,13 +33,6 @@ UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
 logger = logging.getLogger(__name__)
 
 LogProbs = Callable[[Any], Tensors]  # of a Batch or GroupBatch
-
-
-class Capabilities(NamedTuple):
-    """The savings of work that do not change a model's log-probabilities."""
-
-    narrowing: str | None  # what may run at the targets alone: one of `Forward.narrowings`; None: nothing
-    pads: bool  # whether rows of different lengths may share a forward pass
 
 
 class Trial(NamedTuple):
@@ -66,15 +61,15 @@ def make_trial(tokenizer: Tokenizer, max_length: int, pad_id: int, shift: int) -
     return Trial(long, batch(short[None], len(short)), batch(ids, len(long), len(short)))
 
 
-def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, source: str) -> Capabilities:
+def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, source: str) -> bool:
     """Try each saving of work, and keep those that do not change the log-probabilities.
 
-    Without a saving, the model is slower and its scores are right. The result is not applied to `forward`.
+    Without a saving, the model is slower and its scores are right.
 
-    log_probs (Callable[[Batch], Tensors]): Runs `forward`.
+    log_probs (Callable[[Batch], Tensors]): Runs `forward`, which is narrowed as far as it may be.
+    RETURNS (bool): Whether rows of different lengths may share a forward pass.
     RAISES (ValueError): The model cannot read a short text, or gives values that are not finite.
     """
-    forward.narrowing = None
     try:
         reference = log_probs(trial.alone)[0]
     except UNABLE as error:
@@ -86,7 +81,7 @@ def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, sourc
 
     def is_exact(narrowing: str | None, *batches: Batch) -> bool:
         try:
-            forward.narrowing = narrowing
+            forward.narrow(narrowing)
             # There are fewer positions than ids, so an operation that mixes narrowed states with others fails.
             return all(torch.allclose(log_probs(batch)[0], reference, rtol=1e-4, atol=1e-4) for batch in batches)
         except UNABLE:
@@ -94,10 +89,8 @@ def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, sourc
 
     pads = forward.takes_mask and is_exact(None, trial.together)
     batches = [trial.alone, trial.together] if pads else [trial.alone]
-    try:
-        narrowing = next((name for name in Forward.narrowings if is_exact(name, *batches)), None)
-    finally:
-        forward.narrowing = None
+    narrowing = next((name for name in Forward.narrowings if is_exact(name, *batches)), None)
+    forward.narrow(narrowing)
     logger.info(
         "%r is a %s. Texts of different lengths %s. Of its last layer and head, it computes %s.",
         source,
@@ -105,7 +98,7 @@ def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, sourc
         "share forward passes" if pads else "do not share forward passes, which is slower",
         f"what comes {narrowing} at the masked pieces alone" if narrowing else "all at all pieces, which is slower",
     )
-    return Capabilities(narrowing, pads)
+    return pads
 
 
 def sees_what_follows(log_probs: LogProbs, ids: np.ndarray, n_embeddings: int) -> bool:
@@ -126,54 +119,40 @@ def sees_what_follows(log_probs: LogProbs, ids: np.ndarray, n_embeddings: int) -
     return abs(after - before) > 1e-5
 
 
-class GroupTrial(NamedTuple):
-    """A longer and a shorter context, with some masked pieces each."""
-
-    contexts: list[Context]
-    blocks: list[MaskBlock]
-    mask_id: int
-
-    def plan(self, margin: int | None, rows: int = 2) -> Plan | GroupPlan:
-        """The first masked pieces of each context, so many; with groups or, exactly, without."""
-        blocks = [block.select(np.arange(len(block.masked)) < rows) for block in self.blocks]
-        if margin is None:
-            return Plan(self.contexts, blocks, 1, self.mask_id)
-        return GroupPlan(self.contexts, blocks, 1, self.mask_id, margin)
+def _trial_context(tokenizer: Tokenizer, text: str, max_length: int) -> Context:
+    """A text, of which two pieces are scored."""
+    encoding = tokenizer.encode(text)
+    own = np.flatnonzero(~np.array(encoding.special_tokens_mask, dtype=bool))
+    n = len(own) - max(0, len(encoding.ids) - max_length)
+    ids = np.delete(np.array(encoding.ids, dtype=np.int32), own[n:])
+    return Context(ids, int(own[0]), np.arange(n), np.isin(np.arange(n), [n // 2, n - 1]), 0, 0)
 
 
-def make_group_trial(tokenizer: Tokenizer, max_length: int, mask_id: int) -> GroupTrial:
-    """The long one is longer than most windows of local attention, so that these are tried, too."""
-    contexts, blocks = [], []
-    for c, text in enumerate([" ".join([LONG_TEXT] * 12), LONG_TEXT]):
-        encoding = tokenizer.encode(text)
-        own = np.flatnonzero(~np.array(encoding.special_tokens_mask, dtype=bool))
-        excess = max(0, len(encoding.ids) - max_length)
-        n = len(own) - excess
-        ids = np.delete(np.array(encoding.ids, dtype=np.int32), own[n:])
-        context = Context(ids, int(own[0]), np.arange(n), np.ones(n, dtype=bool), 0, 0)
-        rows = original(context.word)
-        some = np.array([n // 2, n - 1]) if n > 1 else np.array([0])
-        number, ones = np.arange(len(some)), np.ones(len(some))
-        blocks.append(MaskBlock(c, 0, 0, rows.masked[some], number, some, ones, ones.astype(bool)))
-        contexts.append(context)
-    return GroupTrial(contexts, blocks, mask_id)
-
-
-def rows_share_passes(log_probs: LogProbs, trial: GroupTrial, pad_id: int) -> bool | None:
-    """Try whether a model reads passes with groups as it should.
+def rows_share_passes(
+    log_probs: LogProbs, tokenizer: Tokenizer, max_length: int, mask_id: int, pad_id: int
+) -> bool | None:
+    """Try whether a model reads passes with groups as it should, on a longer and a shorter text.
 
     A group that is the whole context must give the scores of the exact pass. And the scores of a small group must not
     depend on the other groups in its row, neither directly nor by way of the content.
 
     RETURNS (Optional[bool]): Whether several rows may share a pass; None: the model cannot read such passes.
     """
-    exact = _scores(log_probs, trial.plan(None), pad_id, False)
-    whole = max(len(context) for context in trial.contexts)
-    alone = _scores(log_probs, trial.plan(0, rows=1), pad_id, False)
+    # The long one is longer than most windows of local attention, so that these are tried, too.
+    texts = " ".join([LONG_TEXT] * 12), LONG_TEXT
+    contexts = [_trial_context(tokenizer, text, max_length) for text in texts]
+    blocks = list(iter_mask_blocks(contexts, [original], None, LIMIT))
+    first = [block.select(np.arange(len(block.masked)) == 0) for block in blocks]
+
+    def scores(blocks: list[MaskBlock], margin: int, pads: bool) -> np.ndarray | None:
+        return _scores(log_probs, GroupPlan(contexts, blocks, 1, mask_id, margin), pad_id, pads)
+
+    exact = _scores(log_probs, Plan(contexts, blocks, 1, mask_id), pad_id, False)
+    alone = scores(first, 0, False)
     assert exact is not None
     for pads in (True, False):
-        found = _scores(log_probs, trial.plan(whole), pad_id, pads)
-        beside = _scores(log_probs, trial.plan(0), pad_id, pads)
+        found = scores(blocks, max(map(len, contexts)), pads)
+        beside = scores(blocks, 0, pads)
         if found is None or beside is None or alone is None:
             continue
         if np.allclose(found, exact, rtol=1e-4, atol=1e-4) and np.allclose(beside[alone != 0], alone[alone != 0], 1e-4):
@@ -183,9 +162,8 @@ def rows_share_passes(log_probs: LogProbs, trial: GroupTrial, pad_id: int) -> bo
 
 def _scores(log_probs: LogProbs, plan: Plan | GroupPlan, pad_id: int, pads: bool) -> np.ndarray | None:
     """The scores of all pieces, one after the other; None if the model cannot run."""
-    limit = 10**6
     try:
-        answers = [log_probs(batch)[0].float().cpu().numpy() for batch in plan.batches(limit, limit, pad_id, pads)]
+        answers = [log_probs(batch)[0].float().cpu().numpy() for batch in plan.batches(LIMIT, LIMIT, pad_id, pads)]
     except UNABLE:
         return None
     return plan.scores(np.concatenate(answers))

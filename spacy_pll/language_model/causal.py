@@ -124,7 +124,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         assert isinstance(batch, Batch)  # groups are for metrics of masked models
         before, after = batch.position - 1, batch.position
         # The prediction after one piece is the prediction before the next one: each is computed once.
-        positions, which = np.unique(
+        (row, position), which = np.unique(
             np.stack([np.tile(batch.row, 2), np.concatenate([before, after])]), axis=1, return_inverse=True
         )
         last = batch.position + 1 == batch.lengths[batch.row] - self.n_suffix
@@ -132,9 +132,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         gives = self.begins_word[batch.target] & (batch.position > self.n_prefix)
         receives = last | self.begins_word[following]
         logits, which_, target, gives_, receives_, begins = self.forward.logits(
-            batch.ids,
-            batch.lengths,
-            *positions,
+            batch._replace(row=row, position=position),
             which.reshape(2, -1),
             batch.target,
             gives,

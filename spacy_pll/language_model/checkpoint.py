@@ -28,6 +28,7 @@ from . import DOCUMENTS
 from .card import card_languages
 from .checks import check_fast, check_trained, check_vocabulary
 from .hub import cached_file, connection_error
+from .true_positions import position_embeddings
 
 # The most ids in a context, for a model that states no limit.
 DEFAULT_MAX_LENGTH = 512
@@ -200,16 +201,7 @@ def max_length_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
     limits = [tokenizer.model_max_length]
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions and positions > 0:
-        # RoBERTa and similar models count positions from after the padding id.
-        offset = max(
-            (
-                module.padding_idx + 1
-                for name, module in model.named_modules()
-                if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
-            ),
-            default=0,
-        )
-        limits.append(positions - offset)
+        limits.append(positions - max((first for _, first in position_embeddings(model)), default=0))
     limit = int(min(limits))
     return limit if limit < 1_000_000 else DEFAULT_MAX_LENGTH
 

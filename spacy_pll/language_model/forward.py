@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
+from ..scoring.groups import GroupBatch
+from ..scoring.plan import Batch
 from .group_attention import GroupAttention
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
 from .true_positions import set_hooks, true_positions
@@ -52,14 +53,6 @@ class _Targets:
 _targets: ContextVar[_Targets | None] = ContextVar("targets", default=None)
 
 
-class Groups(NamedTuple):
-    """The layout of a pass with groups, as in `scoring.groups.GroupBatch`."""
-
-    true: np.ndarray
-    group: np.ndarray
-    block: int
-
-
 class Forward:
     """Runs a transformers model, and leaves out work that no target needs.
 
@@ -67,7 +60,6 @@ class Forward:
     by itself, so they only need the positions of the targets. Hooks narrow the hidden states
     (rows, length, width) down to (1, positions, width), as if those positions were one row, and
     the model's own code does the rest. They are set once, and do nothing in passes of others.
-    `narrowing` names the method that sets them, one of `narrowings`, or is None.
     `capabilities.find_capabilities` finds by trying which of them leaves the logits of an architecture as they are.
 
     model (PreTrainedModel): On its device, in evaluation mode.
@@ -78,36 +70,24 @@ class Forward:
 
     def __init__(self, model: PreTrainedModel):
         self.model = model
-        self._narrowing: str | None = None
+        self.mixed_precision = False  # under autocast, in bfloat16 (float16 on GPUs without it), instead of in float32
+        self.narrowing: str | None = None
         self._hooks: list[RemovableHandle] = []
         self._parameters = set(inspect.signature(model.forward).parameters)
         self._reads_true_positions = False
-        self.set_arithmetic()
+        self._onednn: OneDNNLinear | None = None
 
-    @property
-    def narrowing(self) -> str | None:
-        """What runs at the targets alone.
+    def narrow(self, name: str | None) -> None:
+        """Set what runs at the targets alone: one of `narrowings`; None: nothing.
 
-        RAISES (AttributeError): When it is set: the model has no such part.
+        RAISES (AttributeError): The model has no such part.
         """
-        return self._narrowing
-
-    @narrowing.setter
-    def narrowing(self, name: str | None) -> None:
         for hook in self._hooks:
             hook.remove()
-        self._narrowing, self._hooks = None, []
+        self.narrowing, self._hooks = None, []
         if name is not None:
             self._hooks = getattr(self, name)()
-            self._narrowing = name
-
-    def set_arithmetic(self, mixed_precision: bool = False) -> None:
-        """Set how the model's matrix products are computed. By default: in float32, by the fastest library here.
-
-        mixed_precision (bool): Under autocast, in bfloat16 (float16 on GPUs without bfloat16).
-        """
-        self.mixed_precision = mixed_precision
-        self._onednn: OneDNNLinear | None = None
+            self.narrowing = name
 
     @contextmanager
     def in_float32(self) -> Iterator[None]:
@@ -130,22 +110,10 @@ class Forward:
         """Whether the model can be told what is padding."""
         return "attention_mask" in self._parameters
 
-    def logits(
-        self,
-        ids: np.ndarray,
-        lengths: np.ndarray,
-        row: np.ndarray,
-        position: np.ndarray,
-        *others: np.ndarray,
-        groups: Groups | None = None,
-    ) -> list[torch.Tensor]:
-        """The logits at some positions. float32, shape (positions, vocabulary), on the device.
+    def logits(self, batch: Batch | GroupBatch, *others: np.ndarray) -> list[torch.Tensor]:
+        """The logits at a batch's positions. float32, shape (positions, vocabulary), on the device.
 
-        ids (int array, shape (rows, longest)): What is read.
-        lengths (int array, shape (rows,)): The rest of a row is padding. With groups, the rest of its content.
-        row, position (int arrays, shape (positions,)): Where.
         others (int or bool arrays): Other arrays that are needed on the device. They are copied together with the rest.
-        groups (Optional[Groups]): Read the ids as content and groups.
         RETURNS (list[Tensor]): The logits, and the other arrays as int64.
         RAISES (RuntimeError): This is a worker process, and the model is on a GPU.
         """
@@ -154,16 +122,19 @@ class Forward:
                 "Worker processes cannot use the GPU that the parent process holds. Use nlp.pipe(..., n_process=1) "
                 "on a GPU, or spacy.require_cpu() before the pipeline is made."
             )
-        layout = () if groups is None else (groups.true, groups.group)
-        inputs, lengths_, row_, position_, *rest = self.upload(ids, lengths, row, position, *layout, *others)
-        run = partial(self.run, inputs, lengths_)
-        if groups is not None:
-            true, group, *rest = rest
-            run = partial(self.run_groups, inputs, lengths_, int(lengths.max()), true, group, groups.block)
-        if self.narrowing is None:
-            return [run()[row_, position_].float(), *rest]
-        with self.at(row_, position_):
-            return [run()[0].float(), *rest]
+        grouped = isinstance(batch, GroupBatch)
+        layout = (batch.true, batch.group) if grouped else ()
+        ids, lengths, row, position, *rest = self.upload(
+            batch.ids, batch.lengths, batch.row, batch.position, *layout, *others
+        )
+        with self.at(row, position) if self.narrowing else nullcontext():
+            if grouped:
+                true, group, *rest = rest
+                content = int(batch.lengths.max())
+                logits = self.run_groups(ids, GroupAttention(lengths, content, true, group, batch.block))
+            else:
+                logits = self.run(ids, lengths)
+        return [(logits[0] if self.narrowing else logits[row, position]).float(), *rest]
 
     @contextmanager
     def at(self, row: torch.Tensor, position: torch.Tensor) -> Iterator[None]:
@@ -190,26 +161,18 @@ class Forward:
             arguments["attention_mask"] = mask.long()
         return self._run(ids, arguments)
 
-    def run_groups(
-        self,
-        ids: torch.Tensor,
-        lengths: torch.Tensor,
-        content: int,
-        true: torch.Tensor,
-        group: torch.Tensor,
-        block: int,
-    ) -> torch.Tensor:
-        """One forward pass with groups. `GroupAttention` describes the arguments."""
+    def run_groups(self, ids: torch.Tensor, attention: GroupAttention) -> torch.Tensor:
+        """One forward pass with groups."""
         if not self._reads_true_positions:
             set_hooks(self.model)
             self._reads_true_positions = True
         arguments: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if self.takes_mask else {}
         if "position_ids" in self._parameters:
-            arguments["position_ids"] = true
+            arguments["position_ids"] = attention.true
         if "token_type_ids" in self._parameters and any("token_type" in n for n, _ in self.model.named_modules()):
             # By default a model takes them from a list that is as long as its positions. A row may be longer.
             arguments["token_type_ids"] = torch.zeros_like(ids)
-        with true_positions(true), GroupAttention(lengths, content, true, group, block):
+        with true_positions(attention.true), attention:
             return self._run(ids, arguments)
 
     def _run(self, ids: torch.Tensor, arguments: dict[str, Any]) -> torch.Tensor:

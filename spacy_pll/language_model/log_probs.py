@@ -7,7 +7,7 @@ import torch
 from ..scoring.distributions import Answer, Distributions
 from ..scoring.groups import GroupBatch
 from ..scoring.plan import Batch
-from .forward import Forward, Groups
+from .forward import Forward
 
 # How many rows of logits are described at once on a CPU: what fits into its cache takes a quarter of the time.
 CPU_ROWS = 64
@@ -32,17 +32,10 @@ class TargetLogProbs:
 
     def __call__(self, batch: Batch | GroupBatch) -> Tensors:
         """The log-probabilities, and if the batch asks for alternatives, the fields of `Distributions`."""
-        logits, target = self.forward.logits(
-            batch.ids, batch.lengths, batch.row, batch.position - self.shift, batch.target, groups=groups_of(batch)
-        )
+        logits, target = self.forward.logits(batch._replace(position=batch.position - self.shift), batch.target)
         log_sum = logits.logsumexp(dim=1)
         log_probs = logits.gather(1, target[:, None])[:, 0] - log_sum
         return log_probs, *describe(logits, log_sum, target, batch.n_alternatives)
-
-
-def groups_of(batch: Batch | GroupBatch) -> Groups | None:
-    """The layout of a pass with groups; None for a plain one."""
-    return Groups(batch.true, batch.group, batch.block) if isinstance(batch, GroupBatch) else None
 
 
 def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int | None) -> Tensors:

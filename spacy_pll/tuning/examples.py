@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from ..language_model.forward import Forward
-from ..language_model.log_probs import groups_of
 from ..language_model.masked import MaskedLanguageModel
 from ..metrics import IntArray, get_metric
 from ..scoring.groups import GroupBatch, GroupPlan
@@ -126,6 +125,6 @@ def predictions(
         done = 0
         for batch in batches:
             end = done + len(batch.target)
-            logits = forward.logits(batch.ids, batch.lengths, batch.row, batch.position, groups=groups_of(batch))[0]
+            logits = forward.logits(batch)[0]
             yield logits, piece[done:end]
             done = end

@@ -14,6 +14,7 @@ import torch
 
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.masked import MaskedLanguageModel
+from spacy_pll.scoring.plan import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, scores
 
@@ -43,8 +44,9 @@ def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
         row, position = np.zeros(3, dtype=int), np.array([len(long) - 2, 1, 1])
     whole = Forward(model.load().checkpoint.transformer)
     with torch.inference_mode():
-        (found,) = forward.logits(ids, lengths, row, position)
-        (expected,) = whole.logits(ids, lengths, row, position)
+        batch = Batch(ids, lengths, row, position, row)
+        (found,) = forward.logits(batch)
+        (expected,) = whole.logits(batch)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -136,12 +138,12 @@ def test_a_row_of_many_targets_is_answered_in_parts(make_nlp, monkeypatch):
     expected = scores(nlp(SENTENCES[0]))
     logits = model.loaded.forward.logits
 
-    def limited(ids, lengths, row, *others, **groups):
-        if len(row) > 2:
+    def limited(batch, *others):
+        if len(batch.row) > 2:
             raise RuntimeError(
                 "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte"
             )
-        return logits(ids, lengths, row, *others, **groups)
+        return logits(batch, *others)
 
     monkeypatch.setattr(model.loaded.forward, "logits", limited)
     np.testing.assert_allclose(scores(nlp(SENTENCES[0])), expected, atol=1e-5)
