@@ -9,16 +9,23 @@ from typing import Annotated, Any
 
 import typer
 
-from ..analysis.agreement import Agreement, MarginAgreement
-from ..analysis.visualize.agreement import agreement_page, agreement_tables
-from ..analysis.visualize.margins import margin_tables, margins_page
-from ..corpus.files import check_output, write_json, write_text
+from ..analysis.visualize.text import Table, text_table
+from ..corpus.files import check_output, write_json
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
-from ..evaluation.agreement import agree
-from ..evaluation.margins import AT_LEAST, compare_margins
+from ..evaluation.agreement import Agreement, Interval, agree
+from ..evaluation.margins import AT_LEAST, MarginAgreement, compare_margins
 from ..pipelines import FROM_TEXT, make_pipeline, parse_settings
 from .errors import shown_errors
-from .options import BatchSizeOption, ColumnOption, ForceOption, GpuOption, parse_numbers
+from .options import (
+    PICTURES,
+    BatchSizeOption,
+    ColumnOption,
+    ForceOption,
+    GpuOption,
+    PlotOption,
+    parse_numbers,
+    save_plots,
+)
 from .progress import progress_bar
 from .terminal import say
 
@@ -75,11 +82,11 @@ def agree_cli(
         typer.Option(
             "--output",
             "-o",
-            help="Also write the results to FILE.json, or as a page to FILE.html. "
-            "A name without an ending writes both.",
+            help="Also write the results to FILE.json.",
             show_default=False,
         ),
     ] = None,
+    plot: PlotOption = None,
     force: ForceOption = False,
     batch_size: BatchSizeOption = 64,
 ) -> None:
@@ -95,7 +102,8 @@ def agree_cli(
     with shown_errors():
         tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
         _check_number(scorers, any(tried), at_least)
-        files = check_output(output, (".json", ".html"), force, corpus)
+        files = check_output(output, (".json",), force, corpus)
+        pictures = check_output(plot, PICTURES, force, corpus)
         if corpus != STANDARD_STREAM:
             list_files(corpus)  # fails before a model is loaded
         settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id) for scorer in scorers]
@@ -111,16 +119,13 @@ def agree_cli(
         if any(tried):
             goal = AT_LEAST if at_least is None else at_least
             result = compare_margins(nlps[0], texts(), *tried, at_least=goal, **shared)
-            table, page = margin_tables(result), margins_page(result)
+            say(margin_tables(result))
         else:
             result = agree(nlps[0], nlps[1], texts(), labels=(scorers[0], scorers[1]), **shared)
-            table, page = agreement_tables(result), agreement_page(result)
-        say(table)
+            say(agreement_tables(result))
         for file in files:
-            if file.suffix == ".json":
-                write_json(file, {"corpus": corpus, **more, **asdict(result)})
-            else:
-                write_text(file, [page])
+            write_json(file, {"corpus": corpus, **more, **asdict(result)})
+        save_plots(pictures, result.plot)
 
 
 def _check_number(scorers: list[str], tried: bool, at_least: float | None) -> None:
@@ -137,3 +142,83 @@ def _check_number(scorers: list[str], tried: bool, at_least: float | None) -> No
         )
     if not tried and at_least is not None:
         raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
+
+
+def agreement_tables(result: Agreement) -> str:
+    """The levels, the costs, the deciles and the tokens that differ most."""
+    names = [scorer.label for scorer in result.scorers]
+    header = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
+    levels: Table = [("agreement by", *header)]
+    for level in ("piece", "word", "text", "text_mean"):
+        one = getattr(result, level)
+        title = {"text_mean": "text mean per piece"}.get(level, level)
+        levels.append(
+            (
+                title,
+                f"{one.n:,}",
+                shown(one.r, ".4f"),
+                shown(one.r_interval, ".4f"),
+                shown(one.mean_difference, "+.3f"),
+                shown(one.mean_difference_interval, "+.3f"),
+                shown(one.mean_absolute_difference, ".3f"),
+            )
+            if one
+            else (title, "different pieces", *["–"] * 5)
+        )
+    costs: Table = [("scorer", "metric", "seconds", "forward passes", "pieces in them")]
+    for run in result.scorers:
+        costs.append(
+            (run.label, run.metric, f"{run.seconds:,.1f}", f"{run.forward_passes:,}", f"{run.forward_pieces:,}")
+        )
+    deciles: Table = [("scores from", "to", "number", *(f"mean, {name}" for name in names), "difference")]
+    for group in result.deciles:
+        means = f"{group.mean_first:.3f}", f"{group.mean_second:.3f}", f"{group.mean_difference:+.3f}"
+        deciles.append((f"{group.low:.2f}", f"{group.high:.2f}", f"{group.n:,}", *means))
+    tokens: Table = [("the tokens that differ most", *names, "difference")]
+    for token in result.tokens:
+        place = " ".join(f"{token.before[-16:]}[{token.token}]{token.after[:16]}".split())
+        tokens.append((place, *(f"{score:.2f}" for score in token.scores), f"{token.difference:+.2f}"))
+    return "".join(map(text_table, (levels, costs, deciles, tokens)))
+
+
+def margin_tables(result: MarginAgreement) -> str:
+    """A row for the exact scores and one per margin and spacing; which to take."""
+    exact = result.comparisons[0].scorers[0]
+    levels = ("r by piece", "r by word", "95 % interval", "r by text", "difference by word", "95 % interval")
+    rows: Table = [("scores", "seconds", "times faster", *levels)]
+    rows.append(("exact", f"{exact.seconds:,.1f}", "1.0", *["–"] * 6))
+    for one in result.comparisons:
+        scorer, word = one.scorers[1], one.word
+        rows.append(
+            (
+                scorer.label,
+                f"{scorer.seconds:,.1f}",
+                f"{exact.seconds / scorer.seconds:,.1f}",
+                shown(one.piece.r if one.piece else None, ".4f"),
+                shown(word.r, ".4f"),
+                shown(word.r_interval, ".4f"),
+                shown(one.text_mean.r, ".4f"),
+                shown(word.mean_absolute_difference, ".3f"),
+                shown(word.mean_absolute_difference_interval, ".3f"),
+            )
+        )
+    lines = [
+        "r by text: of mean scores per wordpiece. Difference: the mean absolute difference from the exact scores, in "
+        "nats."
+    ]
+    for setting, smallest in result.smallest.items():
+        goal, option = f"r = {result.at_least:g} by word", "--" + setting.replace("_", "-")
+        lines.append(
+            f"No {setting} of these reaches {goal}. Try larger ones, or keep the exact scores."
+            if smallest is None
+            else f"{setting} {smallest} is the smallest of these that reaches {goal}. The option for it: {option} "
+            f"{smallest}"
+        )
+    return text_table(rows) + "\n".join(lines)
+
+
+def shown(value: float | Interval | None, spec: str) -> str:
+    """A number or an interval, or "–" for none."""
+    if isinstance(value, tuple):
+        return " to ".join(format(end, spec) for end in value)
+    return "–" if value is None else format(value, spec)

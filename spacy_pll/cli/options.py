@@ -1,9 +1,10 @@
 """The options that several commands have, each written once."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -69,6 +70,15 @@ ProcessesOption = Annotated[
     typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core."),
 ]
 GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
+PICTURES = (".png", ".svg", ".pdf")
+PlotOption = Annotated[
+    Path | None,
+    typer.Option(
+        help=f"Also draw the results to a file ({', '.join(PICTURES)}; without an ending, all three). Needs the extra "
+        "`[plot]`.",
+        show_default=False,
+    ),
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
@@ -129,6 +139,13 @@ SETTINGS: dict[str, Any] = {
         "Data type of the forward passes. bfloat16 uses autocast. [default: float32]", **one_of(*PRECISIONS)
     ),
 }
+
+
+def save_plots(files: Iterable[Path], plot: Callable[..., Any], *arguments: Any) -> None:
+    """Draw a result to files, and make their folders if needed."""
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        plot(*arguments).savefig(file)
 
 
 def split_names(names: str) -> list[str]:

@@ -22,11 +22,19 @@ from ..evaluation.minimal_pairs import (
 )
 from ..pipelines import BUILTIN_NAME, PipelineSettings, get_scorer, make_pipeline, parse_settings
 from .errors import shown_errors
-from .options import EXPECTED, BatchSizeOption, ColumnsOption, ForceOption, ProcessesOption, pipeline_options
+from .options import (
+    EXPECTED,
+    PICTURES,
+    BatchSizeOption,
+    ColumnsOption,
+    ForceOption,
+    PlotOption,
+    ProcessesOption,
+    pipeline_options,
+    save_plots,
+)
 from .progress import progress_bar
 from .terminal import say
-
-PICTURES = (".png", ".svg", ".pdf")
 
 
 @pipeline_options(without=EXPECTED)
@@ -92,14 +100,7 @@ def pairs_cli(
             show_default=False,
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"Also draw the accuracies of the groups to a file ({', '.join(PICTURES)}; without an ending, all "
-            "three). Needs the extra `[plot]`.",
-            show_default=False,
-        ),
-    ] = None,
+    plot: PlotOption = None,
     force: ForceOption = False,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,
@@ -149,9 +150,7 @@ def pairs_cli(
                 write_json(file, {"settings": about, "results": rows})
         for file in tables:
             write_table(file, list(found.rows()))
-        for file in pictures:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            found.plot(groups).savefig(file)
+        save_plots(pictures, found.plot, groups)
 
 
 def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:

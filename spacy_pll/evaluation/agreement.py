@@ -2,26 +2,31 @@
 
 *r* is Pearson's correlation. Differences are those of the second scorer from the first, in nats. The intervals are 95 %
 percentile bootstrap intervals over texts (Efron & Tibshirani 1993, chapter 13): texts are drawn with replacement, since
-the pieces of one text are not independent of each other.
+the pieces of one text are not independent of each other. `dataclasses.asdict` makes plain JSON values of each result.
 """
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..analysis.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference
+from ..analysis.visualize.plots import new_figure
+from ..analysis.visualize.text import visible_text
+from ..attributes.names import Names
 from ..component import PLLScorer
 from ..metrics import FloatArray, IntArray
 from ..pipelines import pieces_kept
 from ..prediction import Counts
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
@@ -31,25 +36,89 @@ BINS = 48
 LEVELS = ("piece", "word", "text", "text_mean")
 
 
-@dataclass
-class Pairs:
-    """The scores of the same things by two scorers."""
+Interval = tuple[float, float]
 
-    a: list[FloatArray] = field(default_factory=list)  # one array per text
-    b: list[FloatArray] = field(default_factory=list)
-    text: list[int] = field(default_factory=list)  # the number of each array's text
 
-    def add(self, number: int, a: Iterable[float], b: Iterable[float]) -> None:
-        """Add the scores of one text."""
-        self.a.append(np.array(a, dtype=np.float64))
-        self.b.append(np.array(b, dtype=np.float64))
-        self.text.append(number)
+@dataclass(frozen=True)
+class ScorerRun:
+    """One of the scorers, and what it took."""
 
-    def arrays(self) -> tuple[FloatArray, FloatArray, IntArray]:
-        """All scores of the first, all of the second, and the number of the text of each."""
-        text = np.repeat(np.array(self.text, dtype=np.int64), [len(part) for part in self.a])
-        none = [np.zeros(0)]
-        return np.concatenate(none + self.a), np.concatenate(none + self.b), text
+    label: str
+    metric: str  # the primary one
+    settings: Mapping[str, Any]  # what the scores depend on, besides model and text
+    seconds: float
+    forward_pieces: int
+    forward_passes: int
+    scored_pieces: int
+
+
+@dataclass(frozen=True)
+class LevelAgreement:
+    """The scores of the same pieces, words or texts. Differences are those of the second scorer from the first.
+
+    The intervals are 95 % percentile bootstrap intervals over texts. A value that cannot be computed is None.
+    """
+
+    n: int
+    r: float | None  # Pearson's correlation
+    r_interval: Interval | None
+    mean_difference: float | None
+    mean_difference_interval: Interval | None
+    mean_absolute_difference: float | None
+    mean_absolute_difference_interval: Interval | None
+    standard_deviation_of_difference: float | None
+
+
+@dataclass(frozen=True)
+class Decile:
+    """A tenth of the things, by the first scorer's score."""
+
+    n: int
+    low: float
+    high: float
+    mean_first: float
+    mean_second: float
+    mean_difference: float
+
+
+@dataclass(frozen=True)
+class TokenDifference:
+    """A token whose two scores differ, with the text around it."""
+
+    text: int  # number of the text, from 0
+    before: str
+    token: str
+    after: str
+    scores: tuple[float, float]
+    difference: float
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
+
+    edges: Sequence[float]
+    counts: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well two scorers agree on the same texts."""
+
+    texts: int
+    scorers: tuple[ScorerRun, ScorerRun]
+    piece: LevelAgreement | None  # None if the two have different pieces
+    word: LevelAgreement
+    text: LevelAgreement
+    text_mean: LevelAgreement  # of the texts' mean scores per piece
+    unit: str  # of `deciles` and `histogram`: "piece", or "word" if the two have different pieces
+    deciles: Sequence[Decile]
+    histogram: Histogram
+    tokens: Sequence[TokenDifference]  # those that differ most
+
+    def plot(self) -> "Figure":
+        """Draw the scores: see `plot_agreements`. RAISES (ImportError): matplotlib is not installed."""
+        return plot_agreements([self])
 
 
 def agree(
@@ -95,35 +164,52 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 
 class AgreementCounts:
-    """The scores of two scorers on the same texts.
-
-    scorers (tuple[PLLScorer, PLLScorer]): Both with `keep_pieces`.
-    """
+    """The scores of two scorers, both with `keep_pieces`, on the same texts."""
 
     def __init__(self, scorers: tuple[PLLScorer, PLLScorer]):
         self.scorers = scorers
-        self.pairs = {level: Pairs() for level in LEVELS}
+        # Of each text, shape (things, 3): the two scores, and the number of the text.
+        self.parts: dict[str, list[FloatArray]] = {level: [np.zeros((0, 3))] for level in LEVELS}
         self.same_pieces, self.n = True, 0
         self.tokens: list[TokenDifference] = []
 
     def add(self, first: Iterable[Doc], second: Iterable[Doc]) -> None:
         """Add some texts, each scored by both."""
-        for a, b in zip(first, second, strict=True):
-            self.same_pieces &= _add(self.n, a, b, self.scorers, self.pairs)
-            tokens = [*self.tokens, *_tokens(self.n, a, b, self.scorers)]
-            self.tokens = heapq.nlargest(TOKENS, tokens, key=lambda token: abs(token.difference))
+        for docs in zip(first, second, strict=True):
+            scored = list(zip(docs, self.scorers))
+            records = [doc._.get(scorer.names.data) for doc, scorer in scored]
+            sums = [doc._.get(scorer.names.score) for doc, scorer in scored]
+            numbers = [len(record["ids"]) for record in records]
+            if all(numbers):
+                self._add("text", *([score] for score in sums))
+                self._add("text_mean", *([score / n] for score, n in zip(sums, numbers)))
+            tokens = list(_tokens(self.n, *docs, *(scorer.names for scorer in self.scorers)))
+            self._add("word", *([token.scores[side] for token in tokens] for side in (0, 1)))
+            if all(records[0][key] == records[1][key] for key in ("pieces", "start", "end")):
+                own = (record["scores"][scorer.settings.metrics[0]] for record, scorer in zip(records, self.scorers))
+                self._add("piece", *own)
+            else:
+                self.same_pieces = False
+            self.tokens = heapq.nlargest(TOKENS, [*self.tokens, *tokens], key=lambda token: abs(token.difference))
             self.n += 1
+
+    def _add(self, level: str, *scores: list[float]) -> None:
+        self.parts[level].append(np.column_stack([*scores, [self.n] * len(scores[0])]))
 
     def result(self, labels: Sequence[str], seconds: Sequence[float], bootstrap: int, seed: int) -> Agreement:
         """What `agree` returns. seconds (Sequence[float]): How long each scorer took."""
-        if not self.pairs["text"].a:
+        if len(self.parts["text"]) == 1:
             raise ValueError(f"Of the {self.n} texts, none was scored by both scorers, so there is nothing to compare.")
-        unit = "piece" if self.same_pieces else "word"
         rng = np.random.default_rng(seed)
         first, second = (_describe(*one) for one in zip(labels, self.scorers, seconds, strict=True))
-        known = {level: own.arrays() for level, own in self.pairs.items() if level != "piece" or self.same_pieces}
-        found = {level: level_agreement(*arrays, bootstrap, rng) for level, arrays in known.items()}
-        a, b, _ = known[unit]
+        levels = LEVELS if self.same_pieces else LEVELS[1:]
+        known = {level: np.concatenate(self.parts[level]) for level in levels}
+        found = {
+            level: level_agreement(rows[:, 0], rows[:, 1], rows[:, 2].astype(np.int64), bootstrap, rng)
+            for level, rows in known.items()
+        }
+        unit = levels[0]
+        a, b, _ = known[unit].T
         return Agreement(
             self.n,
             (first, second),
@@ -143,44 +229,16 @@ def _describe(label: str, scorer: PLLScorer, seconds: float) -> ScorerRun:
     return ScorerRun(label, settings.metrics[0], settings.record, seconds, counts.ids, counts.rows, counts.targets)
 
 
-def _add(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer], pairs: dict[str, Pairs]) -> bool:
-    """Add the scores of a text. RETURNS: Whether the two have the same pieces."""
-    names = [scorer.names for scorer in scorers]
-    records = [doc._.get(own.data) for doc, own in zip((a, b), names)]
-    pieces = [len(record["ids"]) for record in records]
-    if all(pieces):
-        sums = [doc._.get(own.score) for doc, own in zip((a, b), names)]
-        pairs["text"].add(number, sums[:1], sums[1:])
-        pairs["text_mean"].add(number, [sums[0] / pieces[0]], [sums[1] / pieces[1]])
-    words = list(_words(a, b, scorers))
-    pairs["word"].add(number, [one[2] for one in words], [one[3] for one in words])
-    same = all(records[0][key] == records[1][key] for key in ("pieces", "start", "end"))
-    if same:
-        values = [record["scores"][scorer.settings.metrics[0]] for record, scorer in zip(records, scorers)]
-        pairs["piece"].add(number, *values)
-    return same
-
-
-def _words(a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer]) -> Iterator[tuple[int, int, float, float]]:
-    """The tokens that both have and that both have scored: where each begins and ends, and its two scores."""
-    other = {(token.idx, len(token)): token for token in b}
+def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:
+    """The tokens that both have and that both have scored."""
+    other, text = {(token.idx, len(token)): token for token in b}, a.text
     for token in a:
         twin = other.get((token.idx, len(token)))
-        if twin is None or not token._.get(scorers[0].names.pieces) or not twin._.get(scorers[1].names.pieces):
-            continue
-        yield (
-            token.idx,
-            token.idx + len(token),
-            token._.get(scorers[0].names.score),
-            twin._.get(scorers[1].names.score),
-        )
-
-
-def _tokens(number: int, a: Doc, b: Doc, scorers: tuple[PLLScorer, PLLScorer]) -> Iterator[TokenDifference]:
-    text = a.text
-    for start, end, score_a, score_b in _words(a, b, scorers):
-        before, after = text[max(0, start - CONTEXT) : start], text[end : end + CONTEXT]
-        yield TokenDifference(number, before, text[start:end], after, (score_a, score_b), score_b - score_a)
+        if twin is not None and token._.get(names_a.pieces) and twin._.get(names_b.pieces):
+            start, end = token.idx, token.idx + len(token)
+            scores = token._.get(names_a.score), twin._.get(names_b.score)
+            before, after = text[max(0, start - CONTEXT) : start], text[end : end + CONTEXT]
+            yield TokenDifference(number, before, text[start:end], after, scores, scores[1] - scores[0])
 
 
 def level_agreement(
@@ -235,3 +293,23 @@ def histogram(a: FloatArray, b: FloatArray) -> Histogram:
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
     counts, _, _ = np.histogram2d(np.clip(a, low, None), np.clip(b, low, None), bins=(edges, edges))
     return Histogram(edges.tolist(), counts.astype(int).tolist())
+
+
+def plot_agreements(results: Sequence[Agreement]) -> "Figure":
+    """Draw how many things have which two scores, and the mean scores by decile. One picture per comparison.
+
+    RAISES (ImportError): matplotlib is not installed.
+    """
+    figure = new_figure(5 * len(results), 4.5)
+    for axes, result in zip(figure.subplots(1, len(results), squeeze=False)[0], results):
+        edges, counts = result.histogram.edges, np.array(result.histogram.counts, dtype=np.float64)
+        # The darker, the more (logarithmic). Where there is nothing, there is no colour.
+        squares = axes.pcolormesh(edges, edges, np.where(counts, counts, np.nan).T, norm="log", cmap="Blues", vmin=0.5)
+        figure.colorbar(squares, ax=axes, label=f"{result.unit}s")
+        axes.axline((edges[0], edges[0]), slope=1, color="0.4", linestyle="--", linewidth=0.8, label="equal scores")
+        means = [(one.mean_first, one.mean_second) for one in result.deciles]
+        axes.plot(*zip(*means), color="#d55e00", marker="o", markersize=4, label="means by decile")
+        for label, write in zip((one.label for one in result.scorers), (axes.set_xlabel, axes.set_ylabel)):
+            write(visible_text(label), parse_math=False)
+        axes.legend(loc="upper left", frameon=False, fontsize=9)
+    return figure

@@ -1,20 +1,38 @@
 """How close the scores with `mask_margin` and `mask_spacing` are to the exact ones, on some texts."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..analysis.agreement import Agreement, MarginAgreement
 from ..component import PLLScorer
 from ..pipelines import vary_scorer
-from .agreement import AgreementCounts, batches
+from .agreement import Agreement, AgreementCounts, batches, plot_agreements
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MARGINS = (0, 1, 2, 4)
 AT_LEAST = 0.99
 EXACT: dict[str, Any] = {"mask_margin": None, "mask_spacing": None}
+
+
+@dataclass(frozen=True)
+class MarginAgreement:
+    """How close the scores with some margins and spacings are to the exact ones."""
+
+    model: str
+    texts: int
+    at_least: float  # how large the correlation by word should be
+    smallest: Mapping[str, int | None]  # for each setting that was tried: its smallest value that reaches `at_least`
+    comparisons: Sequence[Agreement]  # of each margin and spacing with the exact scores, which come first
+
+    def plot(self) -> "Figure":
+        """Draw the scores of each comparison: see `plot_agreements`. RAISES (ImportError): There is no matplotlib."""
+        return plot_agreements(self.comparisons)
 
 
 def compare_margins(
@@ -75,9 +93,5 @@ class _Timed:
 
 def _smallest(comparisons: Sequence[Agreement], setting: str, at_least: float) -> int | None:
     """The smallest value of a setting with which the correlation by word is large enough."""
-    reached = []
-    for one in comparisons:
-        value, r = one.scorers[1].settings[setting], one.word.r
-        if value is not None and r is not None and r >= at_least:
-            reached.append(value)
-    return min(reached, default=None)
+    r = {one.scorers[1].settings[setting]: one.word.r for one in comparisons}
+    return min((value for value in r if value is not None and (r[value] or -1) >= at_least), default=None)

@@ -7,7 +7,7 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.analysis.visualize.agreement import agreement_page, agreement_tables
+from spacy_pll.cli.agree import agreement_tables
 from spacy_pll.evaluation.agreement import agree, deciles, histogram, level_agreement
 from spacy_pll.pipelines import PipelineSettings, get_scorer, parse_settings
 
@@ -121,21 +121,19 @@ def test_docs_and_texts_with_nothing_to_score(exact, make_nlp):
         agree(exact, make_nlp("bert", keep_pieces=True), ["", " "])
 
 
-def test_the_page_shows_everything_and_loads_nothing(exact, make_nlp):
+def test_the_picture_shows_everything(exact, make_nlp):
     other = make_nlp("bert", keep_pieces=True, mask_spacing=2)
-    texts = [*TEXTS, "Is 1 <b>less</b> than 2 & 3?"]
-    result = agree(exact, other, texts, labels=("<exact>", "spacing 2"))
-    page, table = agreement_page(result), agreement_tables(result)
-    assert "&lt;exact&gt;" in page and "<exact>" not in page and "<b>less" not in page
-    assert "http:" not in page and "https:" not in page and "<script" not in page and "src=" not in page
-    assert page.count("<svg") == 2 and page.count("<circle") == 10
-    shown = sum(
-        int(part.split("<")[0]) for part in page.split('<rect class="cell"')[1:] for part in [part.split("<title>")[1]]
-    )
-    assert shown == result.piece.n
-    for value in (f"{result.piece.r:.4f}", f"{result.word.n:,}"):
-        assert value in page and value in table
+    result = agree(exact, other, TEXTS, labels=("$exact$", "spacing 2"))
+    axes, _ = result.plot().axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("$exact$", "spacing 2")
+    squares = axes.collections[0].get_array()
+    assert squares.sum() == result.piece.n and squares.count() == sum(map(bool, sum(result.histogram.counts, [])))
+    below = squares.reshape(48, 48)[10, 30]  # row y, column x
+    assert (below or 0) == result.histogram.counts[30][10]
+    assert len(axes.lines[1].get_xdata()) == 10
+    table = agreement_tables(result)
     assert "spacing 2" in table and "the tokens that differ most" in table
+    assert f"{result.piece.r:.4f}" in table and f"{result.word.n:,}" in table
 
 
 def test_a_scorer_as_a_text():

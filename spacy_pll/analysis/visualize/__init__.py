@@ -3,7 +3,6 @@
 Scores are natural logarithms throughout.
 
 `style.css` has the colours and the layout of scored text; `page.html`, `page_frame.css` and `page.js` make whole pages.
-`agreement` and `margins` are the pages and tables of `pll agree`.
 """
 
 from .html import View, page_parts, render, render_comparison, render_continuations

@@ -44,7 +44,7 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     if not any(math.isfinite(value) for line in lines.values() for value in line):
         raise ValueError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")
     n = len(labels)
-    figure = _new_figure(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6)
+    figure = new_figure(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6)
     axes = figure.subplots()
     for i, (heading, values) in enumerate(lines.items()):
         colour, marker = _LINES[i % len(_LINES)]
@@ -78,7 +78,7 @@ def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence[tuple[fl
     values (Mapping[str, Sequence[tuple[float, float, float]]]): By scorer, the accuracy of each group and its interval.
     RAISES (ImportError): matplotlib is not installed.
     """
-    figure = _new_figure(6.4, 1.2 + len(names) * (0.16 + 0.12 * len(values)))
+    figure = new_figure(6.4, 1.2 + len(names) * (0.16 + 0.12 * len(values)))
     axes = figure.subplots()
     for i, (scorer, own) in enumerate(values.items()):
         colour, marker = _LINES[i % len(_LINES)]
@@ -99,7 +99,7 @@ def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence[tuple[fl
     return figure
 
 
-def _new_figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> "Figure":
     """An empty figure that notebooks display. RAISES (ImportError): matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
