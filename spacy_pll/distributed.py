@@ -27,7 +27,7 @@ try:
 except ImportError:
     raise ImportError(f"Scoring on several machines needs Ray. Install it with: {install_command('ray')}") from None
 
-from .corpus.parquet.columns import arrow_type
+from .corpus.parquet import arrow_type
 
 
 def annotate(

@@ -16,7 +16,7 @@ from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, Record, forma
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns, column_order
 
 if TYPE_CHECKING:
-    from .parquet.table import ParquetTable
+    from .parquet import ParquetTable
 
 Rows = TextRows | TokenRows | ProdigyRows
 
@@ -136,7 +136,7 @@ def _cell(value: Any) -> Any:
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write rows that have the same keys to a .csv, .tsv or .parquet file, and make its folder if needed."""
     if path.suffix == PARQUET:
-        from .parquet.table import write_rows  # needs the extra `[parquet]`
+        from .parquet import write_rows  # needs the extra `[parquet]`
 
         write_rows(path, rows)
     else:
@@ -196,7 +196,7 @@ def find_format(path: str, rows: type[Rows]) -> type[Format]:
     if ending not in ENDINGS:
         raise InputError(f"OUTPUT must end in {', '.join(ENDINGS)}, or be - for JSON lines. It is {path!r}.")
     if ending == PARQUET:
-        from .parquet.table import ParquetTable  # needs the extra `[parquet]`
+        from .parquet import ParquetTable  # needs the extra `[parquet]`
 
         return ParquetTable
     if issubclass(rows, TokenRows) and FORMATS[ending] is SpacyDocs:

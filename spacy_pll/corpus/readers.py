@@ -307,9 +307,9 @@ def read_rows(path: Path, header: Sequence[str] | None = None) -> Iterator[tuple
         if format_of(path) == ".jsonl":
             yield from read_json_rows(file, str(path))
         elif format_of(path) == PARQUET:
-            from .parquet import reader  # needs the extra `[parquet]`
+            from . import parquet  # needs the extra `[parquet]`
 
-            yield from reader.read_rows(file, str(path))
+            yield from parquet.read_rows(file, str(path))
         else:
             yield from read_csv_rows(file, str(path), "\t" if format_of(path) == ".tsv" else ",", header=header)
 
@@ -339,9 +339,9 @@ def _read_spacy(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
 
 
 def _read_parquet(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
-    from .parquet import reader  # needs the extra `[parquet]`
+    from . import parquet  # needs the extra `[parquet]`
 
-    yield from reader.read_records(file, name, how.column, how.typed)
+    yield from parquet.read_records(file, name, how.column, how.typed)
 
 
 Reader = Callable[[IO[bytes], str, How], Iterator[Record]]

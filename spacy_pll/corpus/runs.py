@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -33,9 +33,6 @@ from .formats import Format, Rows, find_format
 from .readers import PARQUET, STANDARD_STREAM, InputError, Record, get_text, list_files, read_records, table_columns
 from .resumable import ResumableOutput
 from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
-
-if TYPE_CHECKING:
-    from .parquet.columns import InputColumns
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time.
@@ -248,7 +245,11 @@ def summarize_input(
     RAISES (InputError): The input cannot be read, or a column has no type. The message gives the file and line.
     """
     files = list_files(path)
-    columns = _input_columns(files, run.column) if typed else None
+    columns: Any = None
+    if typed:
+        from .parquet import InputColumns  # needs the extra `[parquet]`
+
+        columns = InputColumns(run.column, files)
     n, fields, rows = 0, {}, run.make_rows(nlp)
     for record in run.read(path, nlp.vocab, typed):
         n += 1
@@ -260,13 +261,6 @@ def summarize_input(
         names = [] if run.header else table_columns(file, run.encoding, run.delimiter)
         fields.update(dict.fromkeys(name for name in names if name != run.column))
     return InputSummary(n, list(fields), files_digest(files), columns and columns.schema(list(fields)))
-
-
-def _input_columns(files: list[Path], column: str) -> "InputColumns":
-    from .parquet import columns, reader  # needs the extra `[parquet]`
-
-    schemas = {str(f): reader.read_schema(f, str(f), column) if f.suffix.lower() == PARQUET else None for f in files}
-    return columns.InputColumns(column, schemas)
 
 
 def make_manifest(
@@ -395,13 +389,8 @@ def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: 
     fields = summary.fields if summary.schema is None else summary.schema.names
     added = [*rows.columns, ERROR] if run.skip_errors else rows.columns
     check_columns(fields if run.rows == "prodigy" else [run.column, *fields], added, run.input_path)
-    if summary.schema is None:
-        return output_format(rows, [*fields, ERROR] if run.skip_errors else fields)
-    if run.skip_errors:
-        from .parquet.columns import with_text_column
-
-        return output_format(rows, with_text_column(summary.schema, ERROR))
-    return output_format(rows, summary.schema)
+    fields = [*fields, ERROR] if run.skip_errors else fields
+    return output_format(rows, fields) if summary.schema is None else output_format(rows, fields, summary.schema)
 
 
 @contextmanager

@@ -1,0 +1,348 @@
+"""Parquet files: reading as a stream, the types of columns, writing. This needs the extra `[parquet]`.
+
+Nothing imports this module before a file of this format is named.
+"""
+
+import base64
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from pathlib import Path
+from typing import IO, Any, get_args, get_origin
+
+from ..requirements import install_command
+from .fields import check_fields
+from .files import atomic_write
+from .readers import InputError, Record, get_text
+from .rows import ScoredText, TextRows, TokenRows, column_order
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import types as is_
+except ImportError:
+    raise ImportError(f"Parquet files need pyarrow. Install it with: {install_command('parquet')}") from None
+
+ROWS_PER_READ = 1_000
+# Columns are read in blocks of this size, so that a row group need not fit into memory.
+BYTES_PER_READ = 2**20
+# A row group of an output is written as soon as those of its parts have one of these sizes together.
+ROWS_PER_GROUP = 2**16
+BYTES_PER_GROUP = 2**25
+SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+# Stands for whole numbers that a float64 holds exactly, up to this one. No Parquet file has a column of this type.
+SMALL, LARGEST_SMALL = pa.month_day_nano_interval(), 2**53
+
+
+@contextmanager
+def open_parquet(file: Any, name: str) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file. What goes wrong while it is open is an error about this file.
+
+    RAISES (InputError): It cannot be read, or has two columns of the same name.
+    """
+    try:
+        with pq.ParquetFile(file, buffer_size=BYTES_PER_READ) as parquet:
+            names = parquet.schema_arrow.names
+            if len(set(names)) < len(names):
+                raise InputError(f"{name}: two columns have the same name: {names}.")
+            yield parquet
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name}: this is not a Parquet file, or it is damaged ({error}).") from None
+
+
+def read_schema(file: Path, column: str) -> pa.Schema:
+    """The schema of a Parquet file, which must have a column of texts.
+
+    RAISES (InputError): It cannot be read, or has no such column.
+    """
+    with open_parquet(file, str(file)) as parquet:
+        _check_text_column(parquet.schema_arrow, str(file), column)
+        return parquet.schema_arrow
+
+
+def _check_text_column(schema: pa.Schema, name: str, column: str) -> None:
+    """RAISES (InputError): There is no such column, or it holds no text."""
+    get_text(dict.fromkeys(schema.names, ""), name, column)
+    if not _is_text(schema.field(column).type):
+        raise InputError(f"{name}: {column!r} must hold text. It holds {schema.field(column).type}.")
+
+
+def read_records(file: IO[bytes], name: str, column: str, typed: bool = False) -> Iterator[Record]:
+    """Read texts one by one.
+
+    typed (bool): Whether the other columns are Arrow's scalars, which keep their types. Otherwise they are values that
+        JSON has: see `json_value`.
+    RAISES (InputError): A text cannot be read; the message gives its row, from 1.
+    """
+    # A pipe cannot be read from its end, where Parquet has its schema.
+    with open_parquet(file if file.seekable() else pa.BufferReader(file.read()), name) as parquet:
+        _check_text_column(parquet.schema_arrow, name, column)
+        for location, row in _rows(parquet, name):
+            text = get_text(_json_values({column: row.pop(column)}, location), location, column)
+            yield Record(location, text, row if typed else _json_values(row, location))
+
+
+def read_rows(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows with all their columns, as values that JSON has, each with its location."""
+    with open_parquet(file, name) as parquet:
+        for location, row in _rows(parquet, name):
+            yield location, _json_values(row, location)
+
+
+def _rows(parquet: pq.ParquetFile, name: str) -> Iterator[tuple[str, dict[str, pa.Scalar]]]:
+    number = 0
+    # One row group after another: otherwise pyarrow keeps what it has read of each until it has read all of them.
+    for group in range(parquet.num_row_groups):
+        for batch in parquet.iter_batches(ROWS_PER_READ, row_groups=[group]):
+            for row in zip(*batch.columns):
+                number += 1
+                yield f"{name}, row {number}", dict(zip(batch.schema.names, row))
+
+
+def _json_values(row: dict[str, pa.Scalar], location: str) -> dict[str, Any]:
+    """RAISES (InputError): A string is not valid UTF-8."""
+    values = {}
+    for name, scalar in row.items():
+        try:
+            values[name] = json_value(scalar)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{location}: {name!r} is not valid UTF-8 (byte {error.start + 1} is "
+                f"0x{error.object[error.start]:02x})."
+            ) from None
+    return values
+
+
+def json_value(scalar: pa.Scalar) -> Any:
+    """A value as JSON has it.
+
+    Dates, times and decimals become strings (ISO 8601), durations whole numbers of their unit, bytes Base64, and maps
+    lists of objects with `key` and `value`.
+    """
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, pa.ExtensionScalar | pa.DictionaryScalar):
+        return json_value(scalar.value)
+    if isinstance(scalar, pa.StructScalar):
+        return {name: json_value(value) for name, value in scalar.items()}
+    if isinstance(scalar, pa.ListScalar):
+        return list(map(json_value, scalar.values))
+    if isinstance(scalar, pa.DurationScalar):
+        return scalar.value
+    if is_.is_timestamp(scalar.type):
+        return str(scalar.cast(pa.string())).replace(" ", "T", 1)
+    if is_.is_temporal(scalar.type) or is_.is_decimal(scalar.type):
+        return str(scalar.cast(pa.string()))
+    value = scalar.as_py()
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def arrow_type(type_: Any) -> pa.DataType:
+    """The Arrow type of a Python type, such as `float` or `list[str]`."""
+    return pa.list_(arrow_type(*get_args(type_))) if get_origin(type_) is list else SCALARS[type_]
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_)
+
+
+def type_of(value: Any) -> pa.DataType | None:
+    """The type of a value of JSON; None if there is none."""
+    if value is None:
+        return pa.null()
+    if isinstance(value, list | tuple):
+        return _list_of(reduce(common_type, map(type_of, value), pa.null()))
+    if isinstance(value, dict):
+        return _struct_of({name: type_of(item) for name, item in value.items()})
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        return None
+    return SMALL if type(value) is int and abs(value) <= LARGEST_SMALL else SCALARS[type(value)]
+
+
+def _list_of(type_: pa.DataType | None) -> pa.DataType | None:
+    return None if type_ is None else pa.list_(type_)
+
+
+def _struct_of(types: Mapping[str, pa.DataType | None]) -> pa.DataType | None:
+    return None if any(type_ is None for type_ in types.values()) else pa.struct(types.items())
+
+
+def common_type(a: pa.DataType | None, b: pa.DataType | None) -> pa.DataType | None:
+    """The type that holds the values of both types without a loss; None if there is none."""
+    if a is None or b is None:
+        return None
+    if a == b or is_.is_null(b):
+        return a
+    if is_.is_null(a):
+        return b
+    if SMALL in (a, b):
+        other = b if a == SMALL else a
+        return other if other == pa.float64() else common_type(pa.int64(), other)
+    if is_.is_list(a) and is_.is_list(b):
+        return _list_of(common_type(a.value_type, b.value_type))
+    if is_.is_struct(a) and is_.is_struct(b):
+        first, second = ({field.name: field.type for field in type_} for type_ in (a, b))
+        both = {name: common_type(first.get(name, pa.null()), second.get(name, pa.null())) for name in first | second}
+        return _struct_of(both)
+    if _is_text(a) and _is_text(b):
+        return pa.large_string()
+    kinds = (is_.is_signed_integer, is_.is_unsigned_integer, is_.is_floating)
+    return max(a, b, key=lambda type_: type_.bit_width) if any(kind(a) and kind(b) for kind in kinds) else None
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """The type with `int64` for `SMALL`."""
+    if is_.is_list(type_):
+        plain = pa.list_(_plain(type_.value_type))
+    elif is_.is_struct(type_):
+        plain = pa.struct([(field.name, _plain(field.type)) for field in type_])
+    else:
+        plain = pa.int64() if type_ == SMALL else type_
+    return type_ if plain == type_ else plain
+
+
+class InputColumns:
+    """The types of the columns of an input, found while it is read.
+
+    column (str): The column of texts.
+    files (Iterable[Path]): The files of the input. Those that are Parquet say what types they have.
+    RAISES (InputError): A file cannot be read, or two files have different types.
+    """
+
+    def __init__(self, column: str, files: Iterable[Path]):
+        self.column = column
+        self.types: dict[str, tuple[pa.DataType, str]] = {}  # and where it was found
+        for file in files:
+            is_parquet = file.suffix.lower() == ".parquet"
+            for field in read_schema(file, column) if is_parquet else [pa.field(column, pa.string())]:
+                self._add(field.name, field.type, str(file))
+
+    def add(self, record: Record) -> None:
+        """Note the fields of a record. Those of a Parquet file are Arrow's scalars, whose types are known.
+
+        RAISES (InputError): A column has values of two types, or a value that has none.
+        """
+        for name, value in record.fields.items():
+            if not isinstance(value, pa.Scalar):
+                type_ = type_of(value)
+                if type_ is None:
+                    raise InputError(
+                        f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits, "
+                        "and lists of one type. Make it a string, or write .jsonl."
+                    )
+                self._add(name, type_, record.location)
+
+    def _add(self, name: str, type_: pa.DataType, where: str) -> None:
+        before, first = self.types.setdefault(name, (type_, where))
+        common = common_type(before, type_)
+        if common is None:
+            raise InputError(
+                f"The column {name!r} has values of two types, {_plain(before)} ({first}) and {_plain(type_)} "
+                f"({where}). A column of a Parquet file has one type. Convert one of them, or write .jsonl."
+            )
+        if common != before:
+            self.types[name] = common, where
+
+    def schema(self, fields: list[str]) -> pa.Schema:
+        """The schema of the input: the texts first, then the other columns.
+
+        fields (list[str]): The other columns that the texts have, in their order. Files without texts may have more.
+        RAISES (InputError): A column has objects without keys.
+        """
+        names = dict.fromkeys([self.column, *fields, *self.types])
+        for name, (type_, where) in self.types.items():
+            if "struct<>" in str(type_):
+                raise InputError(f"{where}: {name!r} has an object without keys, which Parquet cannot hold.")
+        return pa.schema([(name, _plain(self.types[name][0])) for name in names])
+
+
+class ParquetTable:
+    """A Parquet file. Each part is a Parquet file of its own.
+
+    rows (Union[TextRows, TokenRows]): Makes the rows of a scored text.
+    fields (list[str]): The other columns. Those that are not in the schema are text.
+    schema (pa.Schema): Of the input.
+    """
+
+    def __init__(self, rows: TextRows | TokenRows, fields: list[str], schema: pa.Schema):
+        self.rows = rows
+        types = dict(zip(schema.names, schema.types)) | {name: arrow_type(own) for name, own in rows.types.items()}
+        names = column_order(rows, [name for name in fields if name != rows.column])
+        self.schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
+
+    @staticmethod
+    def check(record: Record, rows: Any) -> None:
+        """As for the other formats. Arrow's scalars come from a Parquet file, so they can be written to one."""
+        check_fields({k: v for k, v in record.fields.items() if not isinstance(v, pa.Scalar)}, record.location)
+
+    def encode(self, batches: Iterable[list[ScoredText]]) -> Iterator[bytes]:
+        """The contents of one part. Each batch is a row group, so the whole file does not depend on where parts end.
+
+        batches (Iterable[list[ScoredText]]): Their fields are Arrow's scalars, or values that JSON has.
+        """
+        return self._encode(filter(len, map(self._table, batches)))
+
+    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """The contents of the whole file.
+
+        parts (Iterable[bytes]): The contents of all parts.
+        """
+        return self._encode(_groups(parts))
+
+    def _encode(self, groups: Iterable[pa.Table]) -> Iterator[bytes]:
+        sink = io.BytesIO()
+        with pq.ParquetWriter(sink, self.schema) as writer:
+            for group in groups:
+                writer.write_table(group, row_group_size=len(group))
+                yield sink.getvalue()
+                sink.seek(0)
+                sink.truncate()
+        yield sink.getvalue()
+
+    def _table(self, batch: list[ScoredText]) -> pa.Table:
+        rows = [row for text in batch for row in self.rows(text.number, text.doc, text.record)]
+        columns = [_array([row.get(field.name) for row in rows], field.type) for field in self.schema]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
+    if not any(isinstance(value, pa.Scalar) for value in values):
+        return pa.array(values, type_)
+    return pa.concat_arrays([pa.repeat(_scalar(value, type_), 1) for value in values])
+
+
+def _scalar(value: Any, type_: pa.DataType) -> pa.Scalar:
+    if not isinstance(value, pa.Scalar):
+        return pa.scalar(value, type_)
+    return value if value.type == type_ else value.cast(type_)
+
+
+def _groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:
+    """Join the row groups of parts to larger ones."""
+    group: list[pa.Table] = []
+    rows = size = 0
+    for part in parts:
+        file = pq.ParquetFile(pa.BufferReader(part))
+        for number in range(file.num_row_groups):
+            group.append(file.read_row_group(number))
+            rows, size = rows + len(group[-1]), size + file.metadata.row_group(number).total_byte_size
+            if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+                yield pa.concat_tables(group)
+                group, rows, size = [], 0, 0
+    if rows:
+        yield pa.concat_tables(group)
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows of values that JSON has to a file.
+
+    RAISES (InputError): A column has values of different types.
+    """
+    try:
+        table = pa.Table.from_pylist(rows)
+    except pa.ArrowException as error:
+        raise InputError(f"A column has values of two types ({error}). Write {path.with_suffix('.csv')}.") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        pq.write_table(table, file)
