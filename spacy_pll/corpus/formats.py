@@ -36,11 +36,13 @@ class JsonLines:
         """RAISES (InputError): The row of this text could not be written, or would lose a value of the input."""
         check_fields(record.fields, record.location)
 
-    def encode(self, batches: Iterable[list[ScoredText]]) -> Iterator[bytes]:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         """The contents of one part."""
+        return b"".join(map(_json_line, self._rows(batches)))
+
+    def _rows(self, batches: list[list[ScoredText]]) -> Iterator[dict[str, Any]]:
         for text in chain.from_iterable(batches):
-            for row in self.rows(text.number, text.doc, text.record):
-                yield _json_line(row)
+            yield from self.rows(text.number, text.doc, text.record)
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The contents of the whole file.
@@ -106,10 +108,8 @@ class CsvTable(JsonLines):
         self.rows = rows
         self.header = column_order(rows, fields)
 
-    def encode(self, batches: Iterable[list[ScoredText]]) -> Iterator[bytes]:
-        for text in chain.from_iterable(batches):
-            rows = self.rows(text.number, text.doc, text.record)
-            yield self._encoded({name: _cell(value) for name, value in row.items()} for row in rows)
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
+        return self._encoded({name: _cell(value) for name, value in row.items()} for row in self._rows(batches))
 
     def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
         return to_csv(rows, self.header, self.delimiter).encode("utf8")
@@ -154,13 +154,13 @@ class SpacyDocs:
         """As for the other formats."""
         check_fields(record.fields, record.location, for_spacy=True)
 
-    def encode(self, batches: Iterable[list[ScoredText]]) -> Iterator[bytes]:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         docs = DocBin(store_user_data=True)
         for _, doc, record, _ in chain.from_iterable(batches):
             if record.fields:
                 doc.user_data[FIELDS] = record.fields
             docs.add(doc)
-        yield docs.to_bytes()
+        return docs.to_bytes()
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         merged = DocBin(store_user_data=True)

@@ -254,7 +254,8 @@ class InputColumns:
         for name, (type_, where) in self.types.items():
             if "struct<>" in str(type_):
                 raise InputError(f"{where}: {name!r} has an object without keys, which Parquet cannot hold.")
-        return pa.schema([(name, _plain(self.types[name][0])) for name in names])
+        unknown = pa.string(), ""  # a column of a .csv file without a row
+        return pa.schema([(name, _plain(self.types.get(name, unknown)[0])) for name in names])
 
 
 class ParquetTable:
@@ -276,12 +277,12 @@ class ParquetTable:
         """As for the other formats. Arrow's scalars come from a Parquet file, so they can be written to one."""
         check_fields({k: v for k, v in record.fields.items() if not isinstance(v, pa.Scalar)}, record.location)
 
-    def encode(self, batches: Iterable[list[ScoredText]]) -> Iterator[bytes]:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         """The contents of one part. Each batch is a row group, so the whole file does not depend on where parts end.
 
-        batches (Iterable[list[ScoredText]]): Their fields are Arrow's scalars, or values that JSON has.
+        batches (list[list[ScoredText]]): Their fields are Arrow's scalars, or values that JSON has.
         """
-        return self._encode(filter(len, map(self._table, batches)))
+        return b"".join(self._encode(filter(len, map(self._table, batches))))
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The contents of the whole file.

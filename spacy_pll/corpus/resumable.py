@@ -141,16 +141,13 @@ class ResumableOutput:
                 f"{'; '.join(changed[:MAX_NAMED])}{more}. Change it back, or start again with --force."
             )
 
-    def write(self, blocks: Iterable[bytes], count: Callable[[], int]) -> None:
+    def write(self, part: bytes, n_texts: int) -> None:
         """Write the next part.
 
-        count (Callable[[], int]): How many texts it has. Called when all blocks are written.
         RAISES (OSError): It cannot be written, for example because the disk is full. Earlier parts are kept.
         """
-        unnamed = self.folder / "next.unfinished"
-        self._write(unnamed, blocks)
         first = self.done
-        os.replace(unnamed, self.folder / f"{first:09}-{first + count():09}{format_of(self.output)}")
+        self._write(self.folder / f"{first:09}-{first + n_texts:09}{format_of(self.output)}", [part])
 
     @contextmanager
     def kept(self, total: int) -> Iterator[None]:

@@ -9,10 +9,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain, islice
-from operator import attrgetter
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -36,9 +34,11 @@ from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordR
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time.
-TEXTS_PER_PART, BYTES_PER_PART, SECONDS_PER_PART = 1024, 2**24, 30
+TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 30
 # The packages whose versions the manifest records.
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
+# What the results do not depend on, and what the manifest records otherwise.
+NOT_IN_MANIFEST = ("input_path", "pipeline", "file_format", "n_process", "progress", "unigrams")
 RowKind = Literal["texts", "tokens", "words", "prodigy"]
 ROWS: dict[RowKind, type[Rows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows, "prodigy": ProdigyRows}
 
@@ -153,9 +153,38 @@ class Run:
         return doc
 
     def score(self, nlp: Language, records: Iterable[Record], first: int = 0) -> Generator[ScoredText, None, None]:
-        """Score records: see `score_records`."""
-        text_of = partial(self.in_context, nlp)
-        return score_records(nlp, records, self.batch_size, self.n_process, first, self.skip_errors, text_of)
+        """Score records in their order. With `skip_errors`, each gets a field `error`.
+
+        first (int): The number of the first record.
+        RAISES (InputError): A text cannot be scored.
+        RAISES (ChildProcessError): A worker process was killed.
+        """
+        pieces, failed = get_scorer(nlp).names.pieces, 0
+        waiting: deque[Record] = deque()  # those that are being scored
+
+        def texts() -> Iterator[str | Doc]:
+            for record in records:
+                waiting.append(record)
+                yield self.in_context(nlp, record)
+
+        with closing(score_texts(nlp, texts(), self.batch_size, self.n_process)) as outcomes:
+            for number, outcome in enumerate(outcomes, first):
+                record = waiting.popleft()
+                error = None
+                if isinstance(outcome, TextError):
+                    if not self.skip_errors:
+                        raise InputError(
+                            f"{record.location}: this text cannot be scored. {outcome}. Add --skip-errors to go on."
+                        )
+                    error, outcome, failed = str(outcome), unscored(record.text), failed + 1
+                fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
+                yield ScoredText(number, outcome, record._replace(text="", fields=fields), outcome._.get(pieces) or 0)
+        if failed:
+            warnings.warn(
+                f"{failed:,} of {number + 1 - first:,} texts could not be scored. Their rows have no scores. The "
+                f"column {ERROR!r} says why.",
+                stacklevel=2,
+            )
 
 
 class InputSummary(NamedTuple):
@@ -165,10 +194,6 @@ class InputSummary(NamedTuple):
     fields: list[str]  # the other columns
     digest: str
     schema: Any = None  # pyarrow.Schema: the types of all columns, if the output is Parquet
-
-    def manifest(self) -> dict[str, Any]:
-        """What the manifest says about it."""
-        return {"texts": self.texts, "fields": self.fields, "digest": self.digest}
 
 
 def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> bool:
@@ -191,19 +216,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         typed = Path(output_path).suffix.lower() == PARQUET
         summary = summarize_input(run, path, nlp, output_format, typed)
         output = _make_format(output_format, run, nlp, summary)
-        how = {name: getattr(run, name) for name in ("column", "encoding", "delimiter", "header")}
-        settings = {
-            "rows": run.rows,
-            "batch_size": run.batch_size,
-            "max_length": nlp.max_length,
-            "errors": run.skip_errors,
-            "normalise": list(run.normalise),
-            "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
-            "table": asdict(run.table),
-            "context_column": run.context_column,
-        }
-        device = str(get_torch_default_device())
-        done = parts.begin(make_manifest({**how, **summary.manifest()}, settings, run.pipeline.model, nlp, device))
+        done = parts.begin(make_manifest(run, nlp, summary))
         if done is not None:
             records = run.read(path, nlp.vocab, typed)
             with parts.kept(summary.texts):
@@ -226,7 +239,8 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
         records = _checked(run, records, output_format, nlp)
     output = _make_format(output_format, run, nlp, summary or InputSummary(0, [], ""))
     with closing(run.score(nlp, records)) as scored:
-        yield from output.encode([text] for text in run.progress(scored, summary and summary.texts, 0))
+        for text in run.progress(scored, summary and summary.texts, 0):
+            yield output.encode([[text]])
 
 
 def _checked(run: Run, records: Iterable[Record], output_format: type[Format], nlp: Language) -> Iterator[Record]:
@@ -263,25 +277,18 @@ def summarize_input(
     return InputSummary(n, list(fields), files_digest(files), columns and columns.schema(list(fields)))
 
 
-def make_manifest(
-    input_: dict[str, Any], settings: dict[str, Any], model: str | None, nlp: Language, device: str
-) -> dict[str, Any]:
-    """What the results of a run depend on.
-
-    input_ (dict): Describes the input.
-    settings (dict): The settings of the run.
-    model (Optional[str]): As in `PipelineSettings`.
-    nlp (Language): The pipeline.
-    device (str): What the model runs on.
-    """
+def make_manifest(run: Run, nlp: Language, summary: InputSummary) -> dict[str, Any]:
+    """What the results of a run depend on."""
     scorer = get_scorer(nlp)
+    settings = {**vars(run), "table": asdict(run.table)}
     return {
-        "input": input_,
-        **settings,
-        "model": describe_model(model, scorer.model.describe().commit),
+        "input": {"texts": summary.texts, "fields": summary.fields, "digest": summary.digest},
+        "run": {name: value for name, value in settings.items() if name not in NOT_IN_MANIFEST},
+        "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
+        "model": describe_model(run.pipeline.model, scorer.model.describe().commit),
         "pipeline": nlp.config["components"],
         "score_columns": [*scorer.names.metrics.values()],
-        "device": device,
+        "device": str(get_torch_default_device()),
         "versions": {package: _version(package) for package in PACKAGES},
     }
 
@@ -294,93 +301,31 @@ def _version(package: str) -> str | None:
         return None
 
 
-def score_records(
-    nlp: Language,
-    records: Iterable[Record],
-    batch_size: int,
-    n_process: int = 1,
-    first: int = 0,
-    skip_errors: bool = False,
-    text_of: Callable[[Record], str | Doc] = attrgetter("text"),
-) -> Generator[ScoredText, None, None]:
-    """Score records in their order.
-
-    nlp (Language): A pipeline with a `pll` component.
-    first (int): The number of the first record.
-    skip_errors (bool): Each record gets a field `error`: None, or why the text cannot be scored.
-    text_of (Callable[[Record], Union[str, Doc]]): What the pipeline gets for a record.
-    RAISES (InputError): A text cannot be scored.
-    RAISES (ChildProcessError): A worker process was killed.
-    """
-    pieces = get_scorer(nlp).names.pieces
-    failed = 0
-    waiting: deque[Record] = deque()  # those that are being scored
-
-    def texts() -> Iterator[str | Doc]:
-        for record in records:
-            waiting.append(record)
-            yield text_of(record)
-
-    with closing(score_texts(nlp, texts(), batch_size, n_process)) as outcomes:
-        for number, outcome in enumerate(outcomes, first):
-            record = waiting.popleft()
-            error = None
-            if isinstance(outcome, TextError):
-                if not skip_errors:
-                    raise InputError(
-                        f"{record.location}: this text cannot be scored. {outcome}. Add --skip-errors to go on."
-                    )
-                error, outcome, failed = str(outcome), unscored(record.text), failed + 1
-            fields = {**record.fields, ERROR: error} if skip_errors else record.fields
-            yield ScoredText(number, outcome, record._replace(text="", fields=fields), outcome._.get(pieces) or 0)
-    if failed:
-        warnings.warn(
-            f"{failed:,} of {number + 1 - first:,} texts could not be scored. Their rows have no scores. The column "
-            f"{ERROR!r} says why.",
-            stacklevel=2,
-        )
-
-
 def _score_to_parts(
     nlp: Language, records: Iterable[Record], n_texts: int, parts: ResumableOutput, output: Format, run: Run
 ) -> None:
     """Score what is not done in parts, and join all parts."""
     first = parts.done
-    rest = islice(records, first, None)
     # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
-    with closing(run.score(nlp, rest, first)) as scored:
+    with closing(run.score(nlp, islice(records, first, None), first)) as scored:
         batches = minibatch(run.progress(scored, n_texts, first), run.batch_size)
-        for batch in batches:
-            part = _Part(chain([batch], batches))
-            parts.write(part.encoded(output), part.count)
+        while part := _next_part(batches):
+            parts.write(output.encode(part), sum(map(len, part)))
     parts.merge(output.merge)
 
 
-class _Part:
-    """Batches until there are enough texts, or bytes, or some time has passed.
+def _next_part(batches: Iterator[list[ScoredText]]) -> list[list[ScoredText]]:
+    """Batches until there are enough texts, or wordpieces, or some time has passed.
 
     A part has whole batches, so the scores do not depend on where a run was interrupted.
     """
-
-    def __init__(self, batches: Iterator[list[ScoredText]]):
-        self.batches = batches
-        self.n_texts = self.n_bytes = 0
-        self.end = time.monotonic() + SECONDS_PER_PART
-
-    def count(self) -> int:
-        return self.n_texts
-
-    def encoded(self, output: Format) -> Iterator[bytes]:
-        for block in output.encode(self._taken()):
-            self.n_bytes += len(block)
-            yield block
-
-    def _taken(self) -> Iterator[list[ScoredText]]:
-        for batch in self.batches:
-            yield batch
-            self.n_texts += len(batch)
-            if self.n_texts >= TEXTS_PER_PART or self.n_bytes >= BYTES_PER_PART or time.monotonic() >= self.end:
-                return
+    part, n_texts, n_pieces, end = [], 0, 0, time.monotonic() + SECONDS_PER_PART
+    for batch in batches:
+        part.append(batch)
+        n_texts, n_pieces = n_texts + len(batch), n_pieces + sum(text.pieces for text in batch)
+        if n_texts >= TEXTS_PER_PART or n_pieces >= PIECES_PER_PART or time.monotonic() >= end:
+            break
+    return part
 
 
 def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: InputSummary) -> Format:

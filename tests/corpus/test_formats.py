@@ -50,7 +50,7 @@ def scored():
 
 def whole_file(output, scored):
     """The bytes of the file if each text is a part of its own."""
-    parts = [b"".join(output.encode([[text]])) for text in scored]
+    parts = [output.encode([[text]]) for text in scored]
     return b"".join(output.merge(parts))
 
 

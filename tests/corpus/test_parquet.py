@@ -348,7 +348,7 @@ def scored():
 
 def whole_file(output, texts):
     """The file if each text is a part of its own."""
-    parts = [b"".join(output.encode([[text]])) for text in texts]
+    parts = [output.encode([[text]]) for text in texts]
     return pq.ParquetFile(io.BytesIO(b"".join(output.merge(parts))))
 
 
@@ -411,7 +411,7 @@ def test_parts_become_row_groups_of_a_size(scored, monkeypatch):
 def test_merging_holds_no_more_than_a_row_group(scored, monkeypatch):
     monkeypatch.setattr(parquet, "ROWS_PER_GROUP", 1)
     output = ParquetTable(TextRows("text", NAMES), [], pa.schema({"text": pa.string()}))
-    parts = [b"".join(output.encode([[text]])) for text in scored([{}, {}, {}])]
+    parts = [output.encode([[text]]) for text in scored([{}, {}, {}])]
     read = []
     blocks = output.merge(read.append(n) or part for n, part in enumerate(parts))
     next(blocks)

@@ -24,7 +24,7 @@ def interrupted(output, n_parts=2):
     parts = ResumableOutput(output)
     assert parts.begin(MANIFEST) == 0
     for number in range(n_parts):
-        parts.write([f"part {number}\n".encode()], lambda: 1)
+        parts.write(f"part {number}\n".encode(), 1)
     parts.lock.close()  # as when a process ends
     return parts.folder
 
@@ -33,7 +33,7 @@ def test_parts_are_joined_and_deleted(output):
     parts = ResumableOutput(output)
     assert parts.begin(MANIFEST) == 0
     for number in range(2):
-        parts.write([b"part ", b"%d\n" % number], lambda: 1)
+        parts.write(b"part %d\n" % number, 1)
     assert not output.exists()
     parts.merge(join)
     assert output.read_bytes() == b"part 0\npart 1\n"
@@ -55,7 +55,7 @@ def test_compressed_output_depends_on_the_contents_alone(tmp_path, monkeypatch, 
         parts.begin(MANIFEST)
         for number in range(n_parts):
             size = len(rows) // n_parts
-            parts.write(rows[number * size : (number + 1) * size], lambda size=size: size)
+            parts.write(b"".join(rows[number * size : (number + 1) * size]), size)
         assert (parts.folder / f"000000000-{size:09}.jsonl").read_bytes().startswith(b"0 0\n")
         parts.merge(join)
         with open_file(output) as file:
@@ -69,7 +69,7 @@ def test_a_run_resumes_after_its_last_part(output):
     (folder / "next.unfinished").write_text("half a par")
     parts = ResumableOutput(output, resume=True)
     assert parts.begin(MANIFEST) == 2
-    parts.write([b"part 2\n"], lambda: 1)
+    parts.write(b"part 2\n", 1)
     parts.merge(join)
     assert output.read_bytes() == b"part 0\npart 1\npart 2\n" and not folder.exists()
 

@@ -15,11 +15,21 @@ from spacy_pll.corpus import runs
 from spacy_pll.corpus.formats import JsonLines
 from spacy_pll.corpus.readers import InputError
 from spacy_pll.corpus.resumable import ResumeError
-from spacy_pll.corpus.runs import PACKAGES, Run, make_manifest, score_to_file, score_to_stream, summarize_input
+from spacy_pll.corpus.runs import (
+    PACKAGES,
+    InputSummary,
+    Run,
+    make_manifest,
+    score_to_file,
+    score_to_stream,
+    summarize_input,
+)
 from spacy_pll.language_model.checksums import files_digest
 from spacy_pll.pipelines import PipelineSettings, describe_model
 
 from ..conftest import SENTENCES
+
+SUMMARY = InputSummary(1, ["n"], "abc")
 
 
 class Stopped(Exception):
@@ -104,16 +114,14 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
     [
         ({}, [(0, 20)]),
         ({"TEXTS_PER_PART": 7}, [(0, 8), (8, 16), (16, 20)]),
-        ({"BYTES_PER_PART": 1}, [(n, n + 2) for n in range(0, 20, 2)]),
+        ({"PIECES_PER_PART": 1}, [(n, n + 2) for n in range(0, 20, 2)]),
         ({"SECONDS_PER_PART": 0}, [(n, n + 2) for n in range(0, 20, 2)]),
     ],
 )
 @pytest.mark.parametrize("ending", [".jsonl", ".csv", ".spacy", ".parquet"])
-def test_a_part_ends_with_a_batch_after_so_many_texts_or_bytes_or_seconds(
+def test_a_part_ends_with_a_batch_after_so_many_texts_or_pieces_or_seconds(
     settings, source, tmp_path, monkeypatch, limits, ends, ending
 ):
-    if limits == {"BYTES_PER_PART": 1} and ending == ".spacy":
-        return  # its bytes are known when all of them are
     score_to_file(Run(source, settings, batch_size=2), str(tmp_path / f"whole{ending}"))
     for name, value in limits.items():
         monkeypatch.setattr(runs, name, value)
@@ -199,8 +207,11 @@ def test_the_summary_of_the_input(tmp_path, make_nlp):
 
 def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     folder = str(model_folder("bert"))
-    manifest = make_manifest({"texts": 1}, {"batch_size": 8}, folder, make_nlp("bert"), "cpu")
-    assert list(manifest) == ["input", "batch_size", "model", "pipeline", "score_columns", "device", "versions"]
+    run = Run("in.txt", PipelineSettings(folder), batch_size=8, table=WordTable(lags=2))
+    manifest = make_manifest(run, make_nlp("bert"), SUMMARY)
+    assert manifest["input"] == {"texts": 1, "fields": ["n"], "digest": "abc"}
+    assert manifest["run"]["batch_size"] == 8 and manifest["run"]["table"]["lags"] == 2
+    assert {"input_path", "n_process", "progress"}.isdisjoint(json.loads(json.dumps(manifest["run"])))
     assert manifest["model"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
     assert manifest["pipeline"]["pll"]["metrics"] == ["word_l2r"]
 
@@ -218,5 +229,5 @@ def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, 
 
 def test_the_manifest_where_spacy_transformers_is_not_installed(make_nlp, monkeypatch):
     monkeypatch.setattr("spacy_pll.corpus.runs.PACKAGES", ["torch", "no-such-package"])
-    manifest = make_manifest({"texts": 1}, {"batch_size": 8}, None, make_nlp("bert"), "cpu")
+    manifest = make_manifest(Run("in.txt"), make_nlp("bert"), SUMMARY)
     assert manifest["versions"] == {"torch": version("torch"), "no-such-package": None}
