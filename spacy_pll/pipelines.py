@@ -25,12 +25,11 @@ SPAN_GETTERS: dict[str, dict[str, Any]] = {
 PRECISIONS = ("float32", "bfloat16")
 # How the built-in model is called where a name is needed.
 BUILTIN_NAME = "builtin"
+CHOICES: dict[str, Sequence[str]] = {"words": WORDS, "spans": tuple(SPAN_GETTERS), "precision": PRECISIONS}
 # The settings of `parse_settings`, and what makes their values from text.
 FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "metrics": lambda names: names.split("+"),
-    "words": lambda name: {name: name for name in WORDS}[name],
-    "spans": lambda name: {name: name for name in SPAN_GETTERS}[name],
-    "precision": lambda name: {name: name for name in PRECISIONS}[name],
+    **dict.fromkeys(CHOICES, str),
     "mask_spacing": int,
     "component": str,
     "mask_margin": int,
@@ -42,21 +41,14 @@ FROM_TEXT: dict[str, Callable[[str], Any]] = {
 @dataclass(frozen=True)
 class PipelineSettings:
     """What a pipeline with a `pll` component is made from. A setting that is None keeps the value of the saved pipeline
-    or, without one, the component's default.
+    or, without one, the component's default. Those that are not listed here are the component's.
 
     model (Optional[str]): Hub name or folder of a language model, or name or folder of a spaCy pipeline that has a
         `pll` component. None is the built-in English model.
     component (Optional[str]): The name of one of several `pll` components of that pipeline. The others are left out.
-    metrics (Optional[Sequence[str]]): Names in `registry.pll_metrics`; the first is the primary one.
-    words (Optional[str]): What counts as a word: "spacy", "tokenizer" or "whitespace".
     spans (Optional[str]): What is read as one context: "doc", "sents" or "strided" (see `SPAN_GETTERS`).
     lang (str): Language of spaCy's tokenizer. Not used if `model` is a spaCy pipeline.
     precision (Optional[str]): "float32" or "bfloat16" (forward passes under autocast).
-    mask_spacing, mask_margin (Optional[int]): The component's settings of these names.
-    alternatives (Optional[int]): How many alternatives to each token to keep.
-    distribution (Optional[bool]): Also keep the rank of each token and the entropy of the model's prediction.
-    keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
-    targets (Optional[str]): The component's setting of this name.
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
     causal (bool): `model` is a left-to-right model. Only needed if its type also has masked ones.
     """
@@ -101,15 +93,21 @@ def make_pipeline(settings: PipelineSettings) -> Language:
         nlp = spacy.blank(settings.lang)
         if settings.spans == "sents":
             nlp.add_pipe("sentencizer")
-        if is_causal(settings):
+        causal = is_causal(settings)
+        if causal:
             overrides.setdefault("metrics", ["causal"])
-        nlp.add_pipe("pll", config={**overrides, "model": architecture(settings)})
+        model = {
+            "@architectures": "spacy-pll.CausalLM.v1" if causal else "spacy-pll.MaskedLM.v1",
+            "name": settings.model,
+            "mixed_precision": settings.precision == "bfloat16",
+        }
+        nlp.add_pipe("pll", config={**overrides, "model": model})
     get_scorer(nlp).initialize()
     return nlp
 
 
 def component_config(settings: PipelineSettings) -> dict[str, Any]:
-    """What the settings change in the component's config. `architecture` gives the block `model`."""
+    """What the settings change in the component's config, apart from the block `model`."""
     names = [field.name for field in fields(ScoringSettings) if hasattr(settings, field.name)]
     chosen = {name: getattr(settings, name) for name in names}
     chosen |= {"metrics": settings.metrics and list(settings.metrics), "keep_pieces": settings.keep_pieces or None}
@@ -135,12 +133,6 @@ def is_causal(settings: PipelineSettings) -> bool:
     return settings.causal or is_left_to_right(settings.model)
 
 
-def architecture(settings: PipelineSettings) -> dict[str, Any]:
-    """The `model` block of the component's config, for settings whose `model` is no spaCy pipeline."""
-    name = "spacy-pll.CausalLM.v1" if is_causal(settings) else "spacy-pll.MaskedLM.v1"
-    return {"@architectures": name, "name": settings.model, "mixed_precision": settings.precision == "bfloat16"}
-
-
 def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
     """The settings of a pipeline from a short text: a model, and settings after commas.
 
@@ -156,13 +148,16 @@ def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
             raise ValueError(
                 f"Unknown setting {name!r} of the scorer {scorer!r}. The settings are: {', '.join(FROM_TEXT)}."
             )
+        choices = CHOICES.get(name, ["a whole number"])
         try:
             values[name] = FROM_TEXT[name](value)
+            valid = name not in CHOICES or value in choices
         except (KeyError, ValueError):
-            choices = {"words": WORDS, "spans": SPAN_GETTERS, "precision": PRECISIONS}.get(name, ["a whole number"])
+            valid = False
+        if not valid:
             raise ValueError(
                 f"The setting {name!r} of the scorer {scorer!r} is {value!r}. It must be {' or '.join(choices)}."
-            ) from None
+            )
     return PipelineSettings(**values)
 
 
@@ -249,12 +244,6 @@ def pieces_kept(nlp: Language) -> Iterator[PLLScorer]:
         scorer.predictor.settings = settings
 
 
-def scorer_config(nlp: Language) -> dict[str, Any]:
-    """The settings of the pipeline's scorer, as `add_pipe` takes them."""
-    # spaCy adds the name of the factory to a component's settings, and does not take it back.
-    return {key: value for key, value in nlp.get_pipe_config(get_scorer(nlp).name).items() if key != "factory"}
-
-
 def vary_scorer(nlp: Language, **changes: Any) -> PLLScorer:
     """The pipeline's scorer with some settings changed, and the same model. The pipeline stays as it is.
 
@@ -262,14 +251,11 @@ def vary_scorer(nlp: Language, **changes: Any) -> PLLScorer:
     RAISES (ValueError): A setting is not valid.
     """
     scorer = get_scorer(nlp)
-    varied = cast(PLLScorer, nlp.create_pipe("pll", name=scorer.name, config={**scorer_config(nlp), **changes}))
+    config = {**nlp.get_pipe_config(scorer.name), **changes}
+    del config["factory"]  # which spaCy adds to a component's settings, and does not take back
+    varied = cast(PLLScorer, nlp.create_pipe("pll", name=scorer.name, config=config))
     varied.model = scorer.model
     return varied
-
-
-def _is_document(path: Path) -> bool:
-    """Whether a file says nothing about the scores, such as a model card."""
-    return path.suffix == ".md" or path.name in DOCUMENTS
 
 
 def describe_model(model: str | None, commit: str | None = None) -> dict[str, str | None]:
@@ -283,6 +269,8 @@ def describe_model(model: str | None, commit: str | None = None) -> dict[str, st
         return {"package": model, "version": get_package_version(model)}
     folder = Path(model) if model else BUILTIN
     if folder.is_dir():
-        files = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_document(path))
+        # A model card and the like say nothing about the scores.
+        found = (path for path in folder.rglob("*") if path.suffix != ".md" and path.name not in DOCUMENTS)
+        files = sorted(path for path in found if path.is_file())
         return {"folder": model, "digest": files_digest(files)}
     return {"hub": model, "commit": commit}

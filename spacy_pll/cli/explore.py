@@ -38,8 +38,8 @@ def explore_cli(
 ) -> None:
     """Open a local page to try out texts, models and metrics.
 
-    The page shows what the model expected in the place of each word, compares two versions of a text, ranks candidates
-    in a slot, and opens files that `pll score` wrote. Ctrl+C ends it.
+    The page shows what the model expected in the place of each word, compares two versions of a text, and ranks
+    candidates in a slot. Ctrl+C ends it.
     """
     with shown_errors():
         try:

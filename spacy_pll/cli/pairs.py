@@ -1,12 +1,12 @@
 """`pll pairs PATH`: the accuracy on minimal pairs."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from spacy.language import Language
-from wasabi import table
 
+from ..analysis.visualize.text import Table, text_table
 from ..corpus.files import check_output, write_csv, write_json
 from ..corpus.formats import write_table
 from ..evaluation.minimal_pairs import (
@@ -182,40 +182,33 @@ def accuracy_table(results: list[Accuracy]) -> str:
     groups: dict[tuple[str, str], list[Accuracy]] = {}
     for one in results:
         groups.setdefault((one.level, one.name), []).append(one)
-    rows: list[list[Any]] = []
+    rows: Table = [("accuracy in % (95 % interval)", "pairs", *scorers)]
     last = OVERALL
     for (level, name), own in groups.items():
         if level not in (last, MACRO):
             last = level
-            rows += [[""] * (2 + len(own)), [level.upper(), *[""] * (1 + len(own))]]
+            rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
         title = {OVERALL: OVERALL, MACRO: f"mean over {name}"}.get(level, name)
-        rows.append([title, own[0].pairs, *(percent(*one[5:]) for one in own)])
+        rows.append((title, own[0].pairs, *(percent(*one[5:]) for one in own)))
     ties = ", ".join(f"{one.ties} under {one.scorer}" for one in groups[OVERALL, ""])
-    return _table(["accuracy in % (95 % interval)", "pairs", *scorers], rows) + f"Ties, counted as half: {ties}.\n"
+    return text_table(rows) + f"Ties, counted as half: {ties}.\n"
 
 
 def difference_table(differences: list[Difference]) -> str:
     """What the other scorers gain against the first one, on all pairs."""
     rows = [
-        [one.scorer, percent(*one[5:8], sign="+"), one.better, one.worse, f"{one.p:.2g}"]
+        (one.scorer, percent(*one[5:8], sign="+"), one.better, one.worse, f"{one.p:.2g}")
         for one in differences
         if one.level == OVERALL
     ]
-    header = [f"minus {differences[0].first}", "difference in % (95 % interval)", "better", "worse", "McNemar's p"]
-    return _table(header, rows)
+    header = (f"minus {differences[0].first}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")
+    return text_table([header, *rows])
 
 
 def percent(value: float, low: float, high: float, sign: str = "") -> str:
     """A share in percent with its interval."""
     shown, *ends = (f"{100 * number:{sign}.1f}" for number in (value, low, high))
     return f"{shown} ({(' to ' if sign else '-').join(ends)})"
-
-
-def _table(header: list[str], rows: list[list[Any]]) -> str:
-    aligns: list[Literal["l", "r"]] = ["l"]
-    aligns.extend("r" for _ in header[1:])
-    # BLiMP's longest paradigm name has 54 characters.
-    return table(rows, header=header, divider=True, aligns=aligns, max_col=60)
 
 
 def result_rows(results: list[Accuracy], differences: list[Difference]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from ..analysis.visualize.text import text_table
 from ..corpus.files import check_output, write_json
 from ..corpus.readers import InputError, read_records
 from ..evaluation.perplexity import Perplexity, perplexity
-from ..pipelines import PipelineSettings, get_scorer, make_pipeline
+from ..pipelines import BUILTIN_NAME, PipelineSettings, get_scorer, make_pipeline
 from .errors import shown_errors
 from .options import EXPECTED, INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
@@ -51,11 +51,7 @@ def ppl_cli(
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
         scorer = get_scorer(nlp)
         say(summary_tables(result, scorer.settings.words))
-        used = {
-            "path": path,
-            "model": settings.model or "builtin",
-            **scorer.settings.record,
-        }
+        used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
         for file in files:
             figures = {
                 metric: {
@@ -80,10 +76,7 @@ def summary_tables(result: Perplexity, unit: str) -> str:
         ("wordpieces", f"{result.pieces:,}"),
         ("  unknown to the tokenizer", f"{result.unknown_pieces:,}"),
     ]
-    rows = [(metric, _shown(value), _shown(result.per_word.get(metric))) for metric, value in result.per_piece.items()]
+    per_word = {metric: f"{value:,.1f}" for metric, value in result.per_word.items()}
+    rows = [(metric, f"{value:,.1f}", per_word.get(metric, "")) for metric, value in result.per_piece.items()]
     header = ("pseudo-perplexity", "per piece", "per word")
     return table(counts, aligns=["l", "r"]) + text_table([header, *rows])
-
-
-def _shown(perplexity: float | None) -> str:
-    return "" if perplexity is None else f"{perplexity:,.1f}"

@@ -10,7 +10,6 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..attributes.values import exp_or_inf
-from ..component import PLLScorer
 from ..pipelines import get_scorer, pieces_kept
 from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
 from ..workers import score_docs
@@ -48,42 +47,9 @@ class Perplexity:
             return {}
         return {metric: exp_or_inf(-total / self.words) for metric, total in self.log_likelihood.items()}
 
-    def add(
-        self,
-        pieces_per_word: np.ndarray,
-        ids: np.ndarray,
-        unknown_id: int | None,
-        windowed: bool,
-        scores: dict[str, float],
-    ) -> None:
-        """Add the counts of one text. A text without a wordpiece is only counted as such.
-
-        pieces_per_word (int array, shape (words,)): Number of wordpieces of each word.
-        ids (int array, shape (pieces,)): Ids of the scored wordpieces.
-        unknown_id (Optional[int]): The tokenizer's id for unknown text, if it has one.
-        windowed (bool): Whether the text was read in windows.
-        scores (dict[str, float]): The pseudo-log-likelihood of the text under each metric, natural log.
-        """
-        self.texts += 1
-        if not len(ids):
-            self.empty_texts += 1
-            return
-        self.windowed_texts += bool(windowed)
-        self.words += len(pieces_per_word)
-        self.split_words += int((pieces_per_word > 1).sum())
-        self.pieces += len(ids)
-        self.unknown_pieces += int(np.sum(np.asarray(ids) == unknown_id)) if unknown_id is not None else 0
-        for metric, score in scores.items():
-            self.log_likelihood[metric] = self.log_likelihood.get(metric, 0.0) + score
-
 
 def word_starts(doc: Doc, words: Words, tokenizer: Any) -> np.ndarray:
-    """The character offsets at which the words of a doc begin. int, shape (words,), increasing.
-
-    words (str): What counts as a word. "spacy": spaCy's tokens, without those that are white space. "whitespace":
-        what white space separates. "tokenizer": the pre-tokens of the model's tokenizer, without white space.
-    tokenizer (tokenizers.Tokenizer): The model's tokenizer.
-    """
+    """The character offsets at which the words of a doc begin. int, shape (words,), increasing."""
     if words == "spacy":
         return np.array([token.idx for token in doc if not token.is_space], dtype=np.int64)
     if not doc.text.strip():
@@ -124,20 +90,23 @@ def perplexity(
             f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.settings.targets!r}), "
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
-    corpus = Perplexity()
-    with pieces_kept(nlp), closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
-        for doc in progress(docs):
-            _add_doc(corpus, doc, scorer)
-    return corpus
-
-
-def _add_doc(corpus: Perplexity, doc: Doc, scorer: PLLScorer) -> None:
-    """Add the counts of a scored doc."""
-    record = doc._.get(scorer.names.data)
-    loaded = scorer.model.load()
-    per_word = pieces_per_word(record["start"], word_starts(doc, scorer.settings.words, loaded.tokenizer))
+    corpus, loaded = Perplexity(), scorer.model.load()
     # The model reads a span together with the special tokens around it.
     max_pieces = loaded.max_length - len(loaded.tokenizer.encode("").ids)
-    windowed = any((span._.get(scorer.names.pieces) or 0) > max_pieces for span in scorer.predictor.get_spans([doc])[0])
-    scores = {metric: sum(values) for metric, values in record["scores"].items()}
-    corpus.add(per_word, np.array(record["ids"]), loaded.unknown_id, windowed, scores)
+    with pieces_kept(nlp), closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
+        for doc in progress(docs):
+            corpus.texts += 1
+            record = doc._.get(scorer.names.data)
+            if not record["ids"]:
+                corpus.empty_texts += 1
+                continue
+            spans = scorer.predictor.get_spans([doc])[0]
+            corpus.windowed_texts += any((span._.get(scorer.names.pieces) or 0) > max_pieces for span in spans)
+            per_word = pieces_per_word(record["start"], word_starts(doc, scorer.settings.words, loaded.tokenizer))
+            corpus.words += len(per_word)
+            corpus.split_words += int((per_word > 1).sum())
+            corpus.pieces += len(record["ids"])
+            corpus.unknown_pieces += record["ids"].count(loaded.unknown_id)
+            for metric, scores in record["scores"].items():
+                corpus.log_likelihood[metric] = corpus.log_likelihood.get(metric, 0.0) + sum(scores)
+    return corpus

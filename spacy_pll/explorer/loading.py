@@ -37,9 +37,7 @@ class SharedPipeline:
         scorer = get_scorer(self._nlp)
         used = scorer.settings
         self.metrics, self.words, self.attr = list(used.metrics), used.words, scorer.attr
-        self.title = scorer.model.describe().title
         self.mask_spacing, self.mask_margin = used.mask_spacing, used.mask_margin
-        self.vocab = self._nlp.vocab
 
     def list_metrics(self) -> list[str]:
         """The metrics that the model can compute, beginning with those that the pipeline has."""

@@ -9,13 +9,12 @@ from ..metrics import get_metric
 from ..pipelines import PipelineSettings, is_spacy_pipeline
 from ..scoring.wordpieces import WORDS
 from .loading import SharedPipeline, show_expected
-from .views import compare_view, file_view, rank_view, score_view, shown_errors
+from .views import compare_view, rank_view, score_view, shown_errors
 
 TABS = {
     "Score": score_view,
     "Compare": compare_view,
     "Rank": rank_view,
-    "Open a file": file_view,
 }
 EXACT = "exact scores"
 ABOUT = (

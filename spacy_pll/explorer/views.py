@@ -17,16 +17,13 @@ from ..analysis.dataframe import to_dataframe
 from ..analysis.visualize import render, render_comparison, render_continuations
 from ..analysis.visualize.expected import readable_alternatives
 from ..attributes.registration import find_names
-from ..corpus.readers import READERS
 from ..pipelines import PipelineSettings
-from .inputs import file_numbers, file_table, is_scored, read_upload, split_at_slot, split_lines
 from .loading import SharedPipeline
 
 TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souvenir."
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
-PER_PAGE = 10
-IN_FILE_ORDER = "as in the file"
+SLOT_PATTERN = re.compile(r"_{2,}")
 # How columns of numbers are written; the texts of a table are not.
 FORMATS: dict[str, Any] = {
     "probability": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
@@ -56,6 +53,25 @@ def shown_warnings() -> Iterator[None]:
 def as_markdown(text: str) -> str:
     """A text so that Streamlit, which reads Markdown, shows it as it is."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text).replace("\n", "  \n")
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines that are not blank, without the white space around them."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def split_at_slot(sentence: str) -> tuple[str, str]:
+    """The text before and after the slot, which is two or more underscores.
+
+    RAISES (ValueError): There is no slot, or more than one.
+    """
+    parts = SLOT_PATTERN.split(sentence)
+    if len(parts) != 2:
+        raise ValueError(
+            f"The sentence must have one slot, written ___. It has {len(parts) - 1}: {sentence!r}. "
+            'Write it like this: "The keys to the cabinet ___ on the table."'
+        )
+    return parts[0], parts[1]
 
 
 # The tabs
@@ -111,49 +127,6 @@ def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
     show_table(table.sort_values("probability", ascending=False, kind="stable"))
     show_html(render_continuations(found, attr=pipeline.attr, jupyter=False))
-
-
-def file_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
-    """The texts of a file, sorted by one of its columns."""
-    endings = [ending.removeprefix(".") for ending in READERS]
-    file = st.file_uploader(
-        "File of texts, such as one that `pll score` wrote",
-        endings,
-        key="file",
-        help="A .spacy file is shown with the scores that it has. The texts of other files are scored with the model "
-        "at the side, one page at a time.",
-    )
-    column = st.text_input("Column of the texts", "text", key="column").strip()
-    if file is None:
-        return
-    records = read_upload(file.name, file.getvalue(), column, pipeline.vocab)
-    if not records:
-        st.info("There is no text in this file.")
-        return
-    table = file_table(records, pipeline.attr)
-    numbers = file_numbers(table)
-    order = st.selectbox(
-        "Order",
-        [None, *((name, lowest) for name in numbers for lowest in (True, False))],
-        format_func=lambda choice: (
-            f"{choice[0]}, {'lowest' if choice[1] else 'highest'} first" if choice else IN_FILE_ORDER
-        ),
-        key="order",
-    )
-    if order:
-        name, lowest_first = order
-        numbers = numbers.sort_values(name, ascending=lowest_first, kind="stable")
-    n_pages = -(-len(table) // PER_PAGE)
-    page = st.number_input(f"Page, from 1 to {n_pages}", 1, n_pages, key="number") if n_pages > 1 else 1
-    own = [records[i].text for i in numbers.index[(int(page) - 1) * PER_PAGE : int(page) * PER_PAGE]]
-    docs = [text for text in own if isinstance(text, Doc) and is_scored(text, pipeline.attr)]
-    if len(docs) == len(own):
-        st.caption("These are the scores that the file has.")
-    else:
-        st.caption(f"These texts were scored with {as_markdown(pipeline.title)}.")
-        docs = score(pipeline, settings, tuple(text if isinstance(text, str) else text.text for text in own))
-    show_html(render(docs, attr=pipeline.attr, jupyter=False))
-    show_table(table, f"Table of the file ({len(table)} texts)")
 
 
 # Scores. They are kept, with their warnings, because the page runs again whenever one of its fields changes.

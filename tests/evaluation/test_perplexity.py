@@ -21,16 +21,6 @@ def test_perplexity_by_hand():
     assert nothing.per_piece == nothing.per_word == {} and nothing.split_share == 0
 
 
-def test_counts_add_up():
-    corpus = Perplexity()
-    corpus.add(np.array([1, 3, 0]), np.array([5, 7, 1, 1]), 1, False, {"m": -4.0, "n": -2.0})
-    corpus.add(np.array([2]), np.array([5, 5]), None, True, {"m": -1.0, "n": -1.5})
-    corpus.add(np.zeros(0, int), np.zeros(0, int), 1, False, {"m": 0.0, "n": 0.0})
-    assert (corpus.texts, corpus.empty_texts, corpus.windowed_texts) == (3, 1, 1)
-    assert (corpus.words, corpus.split_words, corpus.pieces, corpus.unknown_pieces) == (4, 2, 6, 2)
-    assert corpus.log_likelihood == {"m": -5.0, "n": -3.5}
-
-
 def piece_starts(doc, tokenizer):
     return get_wordpieces(doc[:], tokenizer, "spacy").start
 

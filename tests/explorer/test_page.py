@@ -9,6 +9,7 @@ import pytest
 import spacy_pll.explorer
 
 testing = pytest.importorskip("streamlit.testing.v1", reason="Streamlit is not installed: pip install '.[explore]'")
+views = pytest.importorskip("spacy_pll.explorer.views")
 APP = Path(spacy_pll.explorer.__file__).with_name("app.py")
 
 
@@ -177,23 +178,23 @@ def test_settings_that_are_wrong(open_page, settings, message):
     assert message in errors(open_page(**settings))
 
 
-def test_files_are_opened(open_page, tmp_path, make_nlp):
-    from spacy.tokens import DocBin
+def test_lines():
+    assert views.split_lines(" one \n\n\ttwo\r\n") == ["one", "two"]
 
-    texts = [f"A cat {'sat ' * i}." for i in range(12)]
-    page = open_page()
-    upload = page.get("file_uploader")[0]
-    upload.set_value(("texts.txt", "\n".join(texts).encode(), "text/plain"))
-    shown = tab(check(page.run()), "Open a file")
-    assert html(shown).count("<article") == 10 and "were scored with" in shown.caption[0].value
-    page.number_input(key="number").set_value(2)
-    assert html(tab(check(page.run()), "Open a file")).count("<article") == 2
-    docs = DocBin(docs=list(make_nlp(metrics=["whole_word"]).pipe(texts[:3])), store_user_data=True)
-    page.get("file_uploader")[0].set_value(("scores.spacy", docs.to_bytes(), "application/octet-stream"))
-    shown = tab(check(page.run()), "Open a file")
-    assert html(shown).count("<article") == 3 and shown.caption[0].value == "These are the scores that the file has."
-    page.selectbox(key="order").set_value(("pll_whole_word", True))
-    shown = tab(check(page.run()), "Open a file")
-    assert html(shown).index("sat sat") < html(shown).index('data-text="A cat ."')
-    page.get("file_uploader")[0].set_value(("broken.jsonl", b"{", "text/plain"))
-    assert "broken.jsonl, line 1: not valid JSON" in errors(tab(check(page.run()), "Open a file"))
+
+@pytest.mark.parametrize(
+    ("sentence", "parts"),
+    [
+        ("The ___ sat.", ("The ", " sat.")),
+        ("un____", ("un", "")),
+        ("__ snake_case", ("", " snake_case")),
+    ],
+)
+def test_a_slot(sentence, parts):
+    assert views.split_at_slot(sentence) == parts
+
+
+@pytest.mark.parametrize(("sentence", "number"), [("No slot_here.", 0), ("___ and ___", 2)])
+def test_a_sentence_without_one_slot(sentence, number):
+    with pytest.raises(ValueError, match=f"one slot, written ___. It has {number}: '{sentence}'"):
+        views.split_at_slot(sentence)

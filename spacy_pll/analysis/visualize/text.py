@@ -43,6 +43,7 @@ def text_table(rows: Table) -> str:
     """A table for a terminal. The first column is of names, the others are of numbers."""
     aligns: list[Literal["l", "r"]] = ["l"]
     aligns.extend("r" for _ in rows[0][1:])
+    # BLiMP's longest paradigm name has 54 characters.
     return table(rows[1:], header=rows[0], divider=True, aligns=aligns, max_col=60)
 
 
