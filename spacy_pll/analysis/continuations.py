@@ -73,11 +73,9 @@ def score_continuations(
 
 
 def candidate_span(nlp: Language, prefix: str, candidate: str, suffix: str, separator: str) -> Span:
-    """The candidate as a span of whole tokens, in a doc with the prefix before it and the suffix after it.
+    """The candidate as a span of whole tokens, in a doc with the prefix before it and the suffix after it. A token that
+    reaches over an end of the candidate is split there.
 
-    A token that reaches over an end of the candidate is split there.
-
-    separator (str): Put between prefix and candidate, unless one of them has white space there or the prefix is empty.
     RAISES (ValueError): The candidate is blank.
     """
     if not isinstance(candidate, str) or not candidate.strip():

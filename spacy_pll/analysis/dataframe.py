@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, Span, Token
 
 from ..attributes.columns import stored_columns, token_values
 from ..attributes.names import Names, select_metrics
@@ -14,7 +14,8 @@ from .words import WordTable
 if TYPE_CHECKING:
     import pandas as pd
 
-DTYPES = {int: "Int64", float: "float64", str: "str"}
+# Numbers that may be missing are "Int64"; a name stands for itself.
+DTYPES = {int: "Int64", float: "float64", str: "str", "int64": "int64"}
 
 
 def to_dataframe(
@@ -48,24 +49,23 @@ def to_dataframe(
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = Names(attr, [*select_metrics(find_names(docs, attr), metrics)])
     columns = stored_columns([item.doc for item in docs], names)
+    types: dict[str, Any]
     if words:
         distribution = "entropy" in columns
-        made = [(n, row) for n, doc in enumerate(docs) for row in words.rows(doc, names, distribution, doc.doc.lang_)]
-        numbers = pd.Series([number for number, _ in made], dtype="int64")
-        types = words.types(names, distribution).items()
-        columns_of = {name: pd.Series([row[name] for _, row in made], dtype=DTYPES[type_]) for name, type_ in types}
-        return pd.DataFrame({"doc": numbers, **columns_of})
-    tokens = [token for doc in docs for token in doc]
+        types = words.types(names, distribution)
+        rows = [(n, row) for n, doc in enumerate(docs) for row in words.rows(doc, names, distribution, doc.doc.lang_)]
+    else:
+        types = {"token": "int64", "text": str, names.pieces: int, **columns}
+        rows = [(n, _token_row(token, names, columns)) for n, doc in enumerate(docs) for token in doc]
     data = {
-        "doc": pd.Series([number for number, doc in enumerate(docs) for _ in doc], dtype="int64"),
-        "token": pd.Series([token.i for token in tokens], dtype="int64"),
-        "text": pd.Series([token.text for token in tokens], dtype="str"),
-        names.pieces: pd.Series([token._.get(names.pieces) for token in tokens], dtype="Int64"),
+        name: pd.Series([row[name] for _, row in rows], dtype=DTYPES.get(of, "object")) for name, of in types.items()
     }
-    rows = [token_values(token, names, columns) for token in tokens]
-    for name, type_ in columns.items():
-        data[name] = pd.Series([row[name] for row in rows], dtype=DTYPES.get(type_, "object"))
-    return pd.DataFrame(data)
+    return pd.DataFrame({"doc": pd.Series([n for n, _ in rows], dtype="int64"), **data})
+
+
+def _token_row(token: Token, names: Names, columns: dict[str, Any]) -> dict[str, Any]:
+    row = {"token": token.i, "text": token.text, names.pieces: token._.get(names.pieces)}
+    return {**row, **token_values(token, names, columns)}
 
 
 def import_pandas() -> Any:

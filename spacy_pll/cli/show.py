@@ -39,12 +39,7 @@ def show_cli(
 
 
 def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution: bool = False) -> str:
-    """A doc's tokens with their wordpieces and scores, and the sums in the last row.
-
-    doc (Doc): Scored with `keep_pieces`.
-    names (Names): What the component calls its attributes.
-    alternatives, distribution (bool): Whether to show what the component's settings of these names add.
-    """
+    """A doc's tokens with their wordpieces and scores, and the sums in the last row. doc: Scored with `keep_pieces`."""
     columns = token_columns(names, False, distribution)
     del columns["surprisal"]
     groups, pieces = pieces_by_token(doc, names), doc._.get(names.data)["pieces"]

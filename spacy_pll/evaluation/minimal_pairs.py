@@ -14,7 +14,7 @@ from ..analysis.visualize.plots import plot_accuracies
 from ..corpus.readers import PARQUET, InputError, format_of, get_text, list_files, read_rows
 from ..metrics import FloatArray, IntArray
 from ..pipelines import get_scorer
-from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
+from .intervals import mcnemar, mean_proportion, paired_difference, proportion
 from .scoring import TextScore, score_distinct
 
 if TYPE_CHECKING:
@@ -117,10 +117,9 @@ class PairScores:
             for level, groups in levels(self.pairs, by).items():
                 for name, members in groups.items():
                     change = won[members] - base[members]
-                    better, worse = int((change > 0).sum()), int((change < 0).sum())
-                    p = mcnemar(better, worse)
-                    estimate = paired_difference(change)
-                    found.append(Difference(scorer, first, level, name, len(change), *estimate, better, worse, p))
+                    signs = int((change > 0).sum()), int((change < 0).sum())
+                    numbers = *paired_difference(change), *signs, mcnemar(*signs)
+                    found.append(Difference(scorer, first, level, name, len(change), *numbers))
         return found
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -135,12 +134,10 @@ class PairScores:
             row: dict[str, Any] = {GOOD[0]: pair.good, BAD[0]: pair.bad}
             for scorer, (good, bad, good_pieces, bad_pieces) in self.scores.items():
                 name = self.columns.get(scorer, scorer)
-                a, b = float(good[i]), float(bad[i])
-                x, y = int(good_pieces[i]), int(bad_pieces[i])
-                row |= {f"{name}_correct": float(outcomes[scorer][i])}
-                row |= {f"{name}_good": a, f"{name}_bad": b, f"{name}_difference": a - b}
-                row |= {f"{name}_good_pieces": x, f"{name}_bad_pieces": y}
-                row |= {f"{name}_good_per_piece": a / x, f"{name}_bad_per_piece": b / y}
+                a, b, x, y = (column[i].item() for column in (good, bad, good_pieces, bad_pieces))
+                own = {"correct": float(outcomes[scorer][i]), "good": a, "bad": b, "difference": a - b}
+                own |= {"good_pieces": x, "bad_pieces": y, "good_per_piece": a / x, "bad_per_piece": b / y}
+                row |= {f"{name}_{key}": value for key, value in own.items()}
                 row[f"{name}_difference_per_piece"] = a / x - b / y
             if clash := row.keys() & pair.fields.keys():
                 raise ValueError(f"The pairs have a column {clash.pop()!r}, as their scores do. Rename it.")
@@ -344,16 +341,13 @@ def accuracies(
         only where they differ in size: otherwise both are equal. Then the groups of each level, sorted by name.
     """
     found = levels(pairs, by)
-    results = []
+    named = [(level, name, outcomes[members]) for level, groups in found.items() for name, members in groups.items()]
+    estimates = [(level, name, own, proportion(own)) for level, name, own in named]
     smallest, groups = list(found.items())[-1]
-    for level, named in found.items():
-        for name, members in named.items():
-            results.append(_accuracy(scorer, level, name, outcomes[members], proportion(outcomes[members])))
-        if level == OVERALL and len({len(members) for members in groups.values()}) > 1:
-            mean = mean_proportion([outcomes[members] for members in groups.values()])
-            results.append(_accuracy(scorer, MACRO, smallest, outcomes, mean))
-    return results
-
-
-def _accuracy(scorer: str, level: str, name: str, outcomes: FloatArray, estimate: Estimate) -> Accuracy:
-    return Accuracy(scorer, level, name, len(outcomes), int((outcomes == 0.5).sum()), *estimate)
+    if len({len(members) for members in groups.values()}) > 1:
+        mean = mean_proportion([outcomes[members] for members in groups.values()])
+        estimates.insert(1, (MACRO, smallest, outcomes, mean))
+    return [
+        Accuracy(scorer, level, name, len(own), int((own == 0.5).sum()), *estimate)
+        for level, name, own, estimate in estimates
+    ]

@@ -31,16 +31,11 @@ def score_distinct(
     progress: Callable[[Iterator[Any], int], Iterable[Any]] = lambda scores, total: scores,
     n_process: int = 1,
 ) -> dict[str, TextScore]:
-    """Score each distinct text once.
+    """Score each distinct text once, and give the scores by text, in the order in which the texts first occur.
 
-    nlp (Language): A pipeline with a `pll` component.
-    names (Names): The names of that component's attributes.
     texts (Iterable[str]): Similar texts should be neighbours: masked contexts that are equal within a batch run once.
     progress (Callable): Wraps the iterator over the scores; its second argument is their number.
-    n_process (int): Worker processes.
-    RETURNS (dict[str, TextScore]): By text, in the order in which the texts first occur.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
-    RAISES (ChildProcessError): A worker process was killed.
     """
     distinct = list(dict.fromkeys(texts))
     with closing(score_docs(nlp, distinct, batch_size, n_process)) as docs:

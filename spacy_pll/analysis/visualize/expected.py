@@ -11,11 +11,9 @@ from .text import format_number, visible_text
 
 
 def readable_alternatives(token: Token, names: Names) -> list[tuple[str, float]]:
-    """The alternatives to a token as people read them, with their probabilities, best first.
+    """The alternatives to a token as people read them, with their probabilities, best first; empty if it has none.
 
-    names (Names): What the component calls its attributes.
-    RETURNS (list[tuple[str, float]]): Empty where the token has none. A text that would continue the word before it
-        begins with a hyphen.
+    A text that would continue the word before it begins with a hyphen.
     """
 
     def readable(text: str, begins_word: bool | None) -> str:
@@ -54,10 +52,8 @@ def expected_text(token: Token, names: Names) -> str:
 def expected_html(token: Token, names: Names, score: str, piece_tips: Sequence[str]) -> str:
     """What opens below a token: its score, its rank, and the alternatives with bars as long as their probabilities.
 
-    names (Names): What the component calls its attributes.
-    score (str): The token's score with its units.
-    piece_tips (Sequence[str]): A line about each of the token's wordpieces.
-    RETURNS (str): The element. It is hidden from screen readers, since `expected_text` says the same in a label.
+    It is hidden from screen readers, since `expected_text` says the same in a label. piece_tips (Sequence[str]): A line
+    about each of the token's wordpieces.
     """
     n, text = token._.get(names.pieces), visible_text(token.text)
     lines = [f"<b><bdi>{escape(text)}</bdi> {score}</b>"]

@@ -5,9 +5,12 @@ Whatever comes from a text, a model or a caller is escaped: here by `escape`, in
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from jinja2 import Environment
 from spacy import displacy
 from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
@@ -16,9 +19,8 @@ from ...attributes.names import Names, select_metrics
 from ...attributes.registration import find_names
 from ...attributes.values import exp_or_inf, table_value
 from .expected import expected_html, expected_text, has_expected
-from .page_files import page_template, read_file
 from .pieces import Piece, get_pieces
-from .scale import VMIN, check_vmin, colour_step, step_starts
+from .scale import N_STEPS, VMIN, check_vmin, colour_step
 from .text import (
     count_pieces,
     format_difference,
@@ -124,11 +126,6 @@ def page_parts(
     """The parts of a page of docs, one after the other, so that it can be written while the docs are being scored.
 
     The page can be searched, and sorted by score. It is complete in itself: nothing is loaded from elsewhere.
-
-    docs (Iterable[Union[Doc, Span]]): What to show.
-    view (View): The rows, the colour scale, and whether tokens show what the model expected.
-    title (str): The heading.
-    about (str): A line below the heading.
     """
     articles = (_doc_html(doc, view, number) for number, doc in enumerate(docs, 1))
     yield from _page(title, articles, view, about=about, search=True, metrics=list(view.columns))
@@ -149,19 +146,22 @@ def _fragment(articles: Iterable[str], view: View) -> str:
 
 
 def _page(title: str, articles: Iterable[str], view: View, **details: object) -> Iterator[str]:
-    """The parts of a whole page.
-
-    details: More of what `page.html` asks for.
-    """
+    """The parts of a whole page. details: More of what `page.html` asks for."""
     check_vmin(view.vmin)
-    style = _style(view) + read_file("page_frame.css")
-    return page_template("page.html").generate(
-        title=title, articles=articles, style=style, script=read_file("page.js"), legend=_legend(view), **details
+    style = _style(view) + _read_file("page_frame.css")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    return environment.from_string(_read_file("page.html")).generate(
+        title=title, articles=articles, style=style, script=_read_file("page.js"), legend=_legend(view), **details
     )
 
 
+@cache
+def _read_file(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf8")
+
+
 def _style(view: View) -> str:
-    return read_file("style.css") + (read_file("expected.css") if view.expected else "")
+    return _read_file("style.css") + (_read_file("expected.css") if view.expected else "")
 
 
 def _display(html: str, jupyter: bool | None) -> str | None:
@@ -179,7 +179,7 @@ def _legend(view: View) -> str:
     """The colours, each with the score at which it begins."""
     steps = "".join(
         f'<span class="s{i}" title="{in_nats(start)}, and below">{format_number(start, "g")}</span>'
-        for i, start in enumerate(step_starts(view.vmin))
+        for i, start in enumerate(view.vmin * i / N_STEPS for i in range(N_STEPS))
     )
     more = "; point at a word, or press Tab, for what the model expected" if view.expected else ""
     return (

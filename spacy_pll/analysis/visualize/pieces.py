@@ -19,13 +19,9 @@ class Piece(NamedTuple):
 
 
 def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[int, list[Piece]]:
-    """The wordpieces of each token, by the token's index in the doc.
+    """The wordpieces of each token of the whole doc, by the token's index, with their scores under these attributes.
 
-    doc (Union[Doc, Span]): The wordpieces are those of the whole doc.
-    names (Names): What the component calls its attributes.
-    columns (dict[str, str]): A heading for each metric, and the attribute that holds its scores.
-    RETURNS (dict[int, list[Piece]]): Empty where the doc was scored without `keep_pieces`, or where the record is not
-        that of these scores.
+    Empty where the doc was scored without `keep_pieces`, or where the record is not that of these scores.
     """
     whole = doc.doc
     groups = pieces_by_token(whole, names)
@@ -45,10 +41,10 @@ def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[i
 
 def _sums_fit(token: Token, pieces: list[Piece], attributes: Iterable[str]) -> bool:
     """Whether the token's scores are the sums of these pieces' scores."""
-    for attribute in attributes:
-        if not all(attribute in piece.scores for piece in pieces):
-            return False
-        total = sum(piece.scores[attribute] for piece in pieces)
-        if not math.isclose(total, token._.get(attribute) or 0.0, rel_tol=1e-6, abs_tol=1e-6):
-            return False
-    return True
+    return all(
+        all(attribute in piece.scores for piece in pieces)
+        and math.isclose(
+            sum(piece.scores[attribute] for piece in pieces), token._.get(attribute) or 0.0, rel_tol=1e-6, abs_tol=1e-6
+        )
+        for attribute in attributes
+    )

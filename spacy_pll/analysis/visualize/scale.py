@@ -18,15 +18,5 @@ def check_vmin(vmin: float) -> None:
 
 
 def colour_step(score: float, vmin: float) -> int:
-    """The number of a score's colour.
-
-    score, vmin (float): In natural log.
-    RETURNS (int): 0 (likely) to N_STEPS - 1 (unlikely). Between 0 and vmin all steps are equally wide; scores below
-        vmin get the last colour.
-    """
+    """The number of a score's colour: 0 (likely) to N_STEPS - 1 (unlikely). Up to vmin all steps are equally wide."""
     return min(max(int(score / vmin * N_STEPS), 0), N_STEPS - 1)
-
-
-def step_starts(vmin: float) -> list[float]:
-    """The score at which each colour begins, from 0 down."""
-    return [vmin * i / N_STEPS for i in range(N_STEPS)]

@@ -59,11 +59,8 @@ def text_direction(text: str) -> str | None:
 
 
 def opposite_runs(directions: Sequence[str | None], base: str) -> Iterator[tuple[int, int]]:
-    """The runs, (start, end), of words whose direction is opposite to the text's.
-
-    directions (Sequence[Optional[str]]): The direction of each word; None, as that of a number, belongs to the run that
-        is on both sides of it.
-    base (str): The direction of the text.
+    """The runs, (start, end), of words whose direction is opposite to the text's. A word without one, such as a number,
+    belongs to the run that is on both sides of it.
     """
     run: tuple[int, int] | None = None
     for i, direction in enumerate([*directions, base]):
