@@ -3,17 +3,11 @@
 import bz2
 import gzip
 import lzma
-import sys
 import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 
 def _open_gzip(file: IO[bytes], mode: str) -> IO[bytes]:
@@ -21,15 +15,9 @@ def _open_gzip(file: IO[bytes], mode: str) -> IO[bytes]:
     return gzip.GzipFile("", mode, fileobj=file, mtime=0)  # type: ignore[return-value]  # it has what is used
 
 
-def _open_zstd(file: Any, mode: Any) -> Any:
-    """With a checksum, as the other formats have."""
-    options: Any = {zstd.CompressionParameter.checksum_flag: 1} if mode == "wb" else None
-    return zstd.open(file, mode, options=options)
-
-
-COMPRESSED: dict[str, Callable[..., Any]] = {".gz": _open_gzip, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zstd}
+COMPRESSED: dict[str, Callable[..., Any]] = {".gz": _open_gzip, ".bz2": bz2.open, ".xz": lzma.open}
 # What reading damaged or incomplete data raises.
-DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, zstd.ZstdError)
+DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 def through_compression(file: IO[bytes], path: Path, mode: str) -> AbstractContextManager[IO[bytes]]:

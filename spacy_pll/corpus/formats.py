@@ -2,15 +2,16 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+import reprlib
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
+import srsly
 from spacy.tokens import DocBin
 
-from .fields import check_fields
 from .files import to_csv, to_json, write_csv
 from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, Record, format_of
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns, column_order
@@ -19,6 +20,23 @@ if TYPE_CHECKING:
     from .parquet import ParquetTable
 
 Rows = TextRows | TokenRows | ProdigyRows
+
+
+def check_fields(
+    fields: dict[str, Any], location: str, encode: Callable[[Any], object] = lambda value: to_json(value).encode("utf8")
+) -> None:
+    """Check that the other columns of a text can be written.
+
+    encode (Callable[[Any], object]): Writes a value as the format does.
+    RAISES (InputError): They cannot.
+    """
+    for name, value in fields.items():
+        try:
+            encode({name: value})
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(
+                f"{location}: {name!r} is {reprlib.repr(value)}, which cannot be written: {error}. Change or remove it."
+            ) from None
 
 
 class JsonLines:
@@ -152,7 +170,7 @@ class SpacyDocs:
     @staticmethod
     def check(record: Record, rows: Rows) -> None:
         """As for the other formats."""
-        check_fields(record.fields, record.location, for_spacy=True)
+        check_fields(record.fields, record.location, srsly.msgpack_dumps)
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
         docs = DocBin(store_user_data=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
 from ..requirements import install_command
-from .fields import check_fields
 from .files import atomic_write
+from .formats import check_fields
 from .readers import InputError, Record, get_text
 from .rows import ScoredText, TextRows, TokenRows, column_order
 
@@ -30,6 +30,7 @@ BYTES_PER_READ = 2**20
 # A row group of an output is written as soon as those of its parts have one of these sizes together.
 ROWS_PER_GROUP = 2**16
 BYTES_PER_GROUP = 2**25
+MAX_DEPTH = 100
 SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 # Stands for whole numbers that a float64 holds exactly, up to this one. No Parquet file has a column of this type.
 SMALL, LARGEST_SMALL = pa.month_day_nano_interval(), 2**53
@@ -147,14 +148,19 @@ def _is_text(type_: pa.DataType) -> bool:
     return is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_)
 
 
-def type_of(value: Any) -> pa.DataType | None:
-    """The type of a value of JSON; None if there is none."""
+def type_of(value: Any, depth: int = MAX_DEPTH) -> pa.DataType | None:
+    """The type of a value of JSON; None if there is none.
+
+    depth (int): How many lists and objects may be in each other.
+    """
     if value is None:
         return pa.null()
+    if not depth:
+        return None
     if isinstance(value, list | tuple):
-        return _list_of(reduce(common_type, map(type_of, value), pa.null()))
+        return _list_of(reduce(common_type, (type_of(item, depth - 1) for item in value), pa.null()))
     if isinstance(value, dict):
-        return _struct_of({name: type_of(item) for name, item in value.items()})
+        return _struct_of({name: type_of(item, depth - 1) for name, item in value.items()})
     if type(value) is int and not -(2**63) <= value < 2**63:
         return None
     return SMALL if type(value) is int and abs(value) <= LARGEST_SMALL else SCALARS[type(value)]
@@ -229,7 +235,7 @@ class InputColumns:
                 if type_ is None:
                     raise InputError(
                         f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits, "
-                        "and lists of one type. Make it a string, or write .jsonl."
+                        "and lists of one type, not too deep. Make it a string, or write .jsonl."
                     )
                 self._add(name, type_, record.location)
 

@@ -28,7 +28,16 @@ class InputError(ValueError):
 
 
 class How(NamedTuple):
-    """How files are read: see `read_records`."""
+    """How files are read.
+
+    column (str): The column, or key, that holds the text.
+    vocab (Optional[Vocab]): For the docs of .spacy files.
+    typed (bool): Whether the fields from Parquet files are Arrow's scalars, which keep their types. Otherwise they are
+        values that JSON has.
+    encoding (str): Of .txt, .jsonl, .csv and .tsv files.
+    delimiter (Optional[str]): Between the columns of .csv and .tsv files. None is the comma, or the tab.
+    header (Optional[Sequence[str]]): The columns of .csv and .tsv files that have no header.
+    """
 
     column: str = "text"
     vocab: Vocab | None = None
@@ -47,43 +56,33 @@ class Record(NamedTuple):
 
 
 def read_records(
-    path: str,
-    column: str = "text",
-    vocab: Vocab | None = None,
-    file_format: str | None = None,
-    typed: bool = False,
-    encoding: str = "utf-8",
-    delimiter: str | None = None,
-    header: Sequence[str] | None = None,
+    path: str, column: str = "text", vocab: Vocab | None = None, file_format: str | None = None, **how: Any
 ) -> Iterator[Record]:
     """Read texts one by one. Only .spacy files are read into memory as a whole, one file at a time.
 
     path (str): A file, a folder (its files are read in the order of their names, and each record gets the field
         `file`), or "-" for standard input.
-    column (str): The column, or key, that holds the text.
-    vocab (Optional[Vocab]): For the docs of .spacy files.
     file_format (Optional[str]): Such as ".jsonl". None uses the ending of the name, or .txt for standard input.
-    typed (bool): Whether the fields from Parquet files are Arrow's scalars, which keep their types. Otherwise they are
-        values that JSON has.
-    encoding (str): Of .txt, .jsonl, .csv and .tsv files.
-    delimiter (Optional[str]): Between the columns of .csv and .tsv files. None is the comma, or the tab.
-    header (Optional[Sequence[str]]): The columns of .csv and .tsv files that have no header.
+    column, vocab, how: See `How`.
     YIELDS (Record): In the order of the input.
     RAISES (InputError): A line cannot be read; the message gives its number.
     """
-    how = How(column, vocab, typed, encoding, delimiter, header)
     if path == STANDARD_STREAM:
-        yield from _reader(file_format or ".txt", "standard input")(sys.stdin.buffer, "standard input", how)
+        reader, name = READERS[file_format or ".txt"], "standard input"
+        yield from reader(sys.stdin.buffer, name, How(column, vocab, **how))
     elif Path(path).is_dir():
         for file in list_files(path):
-            for record in read_records(str(file), **how._asdict()):
+            for record in read_records(str(file), column, vocab, **how):
                 # A field `file` that the record already has is kept.
                 yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
     else:
         [file] = list_files(path)
-        reader = _reader(file_format or format_of(file), path)
+        ending = file_format or format_of(file)
+        if ending not in READERS:
+            known = ", ".join(READERS)
+            raise InputError(f"{path}: the format {ending!r} cannot be read. The known formats are: {known}.")
         with open_file(file) as stream:
-            yield from reader(stream, path, how)
+            yield from READERS[ending](stream, path, How(column, vocab, **how))
 
 
 def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
@@ -149,13 +148,6 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
         except damaged as error:
             message = f"{path}: the compressed file is damaged or incomplete ({error}). Get it again."
             raise InputError(message) from None
-
-
-def _reader(file_format: str, path: str) -> "Reader":
-    if file_format not in READERS:
-        known = ", ".join(READERS)
-        raise InputError(f"{path}: the format {file_format!r} cannot be read. The known formats are: {known}.")
-    return READERS[file_format]
 
 
 def _decoded(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:

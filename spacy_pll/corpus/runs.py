@@ -94,8 +94,8 @@ class Run:
 
     def read(self, path: str, vocab: Vocab, typed: bool = False, file_format: str | None = None) -> Iterator[Record]:
         """Read the input, or a copy of it: see `read_records`."""
-        how = (self.encoding, self.delimiter, self.header)
-        return read_records(path, self.column, vocab, file_format, typed, *how)
+        how = {name: getattr(self, name) for name in ("encoding", "delimiter", "header")}
+        return read_records(path, self.column, vocab, file_format, typed=typed, **how)
 
     def make_rows(self, nlp: Language) -> Any:
         rows = ROWS[self.rows].of(get_scorer(nlp), self.column)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..corpus.fields import check_fields
+from ..corpus.formats import check_fields
 from ..corpus.readers import InputError, get_text, read_json_rows
 from ..corpus.rows import check_columns
 from ..requirements import install_command

@@ -122,12 +122,12 @@ def test_a_perplexity_that_no_float_holds_is_null(tmp_path, model_folder, monkey
 @pytest.mark.parametrize(
     ("output", "row", "message"),
     [
-        ("out.jsonl", {"x": "\ud800"}, "line 2: 'x' has a lone surrogate"),
-        ("out.csv", {"\ud800": 1}, "line 2: '\\ud800' has a lone surrogate"),
-        ("-", {"x": ["\ud800"]}, "line 2: 'x' has a lone surrogate"),
-        ("out.spacy", {"x": 2**64}, "line 2: 'x' is 18446744073709551616. A .spacy file holds"),
-        ("out.spacy", {"\ud800": 1}, "line 2: '\\ud800' has a lone surrogate"),
-        ("out.parquet", {"x": {"\ud800": 1}}, "line 2: 'x' has a lone surrogate"),
+        ("out.jsonl", {"x": "\ud800"}, "line 2: 'x' is '\\ud800', which cannot be written"),
+        ("out.csv", {"\ud800": 1}, "line 2: '\\ud800' is 1, which cannot be written"),
+        ("-", {"x": ["\ud800"]}, "line 2: 'x' is ['\\ud800'], which cannot be written"),
+        ("out.spacy", {"x": 2**64}, "line 2: 'x' is 18446744073709551616, which cannot"),
+        ("out.spacy", {"\ud800": 1}, "line 2: '\\ud800' is 1, which cannot be written"),
+        ("out.parquet", {"x": {"\ud800": 1}}, "line 2: 'x' is {'\\ud800': 1}, which cannot be written"),
     ],
 )
 def test_what_cannot_be_written_is_found_before_scoring(output, row, message, tmp_path, model_folder, monkeypatch):
@@ -142,7 +142,7 @@ def test_what_cannot_be_written_is_found_before_scoring(output, row, message, tm
 def test_standard_input_is_checked_as_it_is_read(model_folder):
     lines = '{"text": "A word.", "x": "\\ud800"}\n'
     result = run("score", "-", "-", "--format", ".jsonl", "--model", model_folder("bert"), input=lines, fails=True)
-    assert "standard input, line 1: 'x' has a lone surrogate" in result.unwrapped_stderr
+    assert "standard input, line 1: 'x' is '\\ud800', which cannot be written" in result.unwrapped_stderr
 
 
 @pytest.mark.parametrize("meta", [{"score": 1}, {"pll_word_l2r": 1}])

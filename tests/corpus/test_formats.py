@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import spacy
+import srsly
 from hypothesis import example, given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
@@ -21,6 +22,7 @@ from spacy_pll.corpus.formats import (
     ProdigyTasks,
     SpacyDocs,
     TsvTable,
+    check_fields,
     find_format,
     relative_ranks,
 )
@@ -119,7 +121,7 @@ def test_ranks():
 def test_the_format_of_a_file():
     for ending, output_format in FORMATS.items():
         assert find_format(f"out{ending.upper()}", TextRows) is output_format
-    for compressed in ("out.jsonl.gz", "out.JSONL.ZST", "out.jsonl.xz"):
+    for compressed in ("out.jsonl.gz", "out.JSONL.GZ", "out.jsonl.xz"):
         assert find_format(compressed, TextRows) is JsonLines and find_format(compressed, ProdigyRows) is ProdigyTasks
     assert find_format("-", TokenRows) is JsonLines and find_format("a.jsonl", ProdigyRows) is ProdigyTasks
     for path, rows, message in [
@@ -134,3 +136,36 @@ def test_the_format_of_a_file():
     ]:
         with pytest.raises(InputError, match=message):
             find_format(path, rows)
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"x": "a\ud800"}, "in, line 1: 'x' is 'a.ud800', which cannot be written: .* surrogates not allowed"),
+        ({"x": [{"y": "a\ud800"}]}, "'x' is .* surrogates not allowed"),
+        ({"x": {"a\ud800": 1}}, "'x' is .* surrogates not allowed"),
+        ({"a\ud800": 1}, "'a.ud800' is 1, .* surrogates not allowed"),
+        ({"x": nested(10_000)}, r"'x' is \[+...\]+, which cannot be written: .*recursion"),
+    ],
+)
+@pytest.mark.parametrize("more", [(), (srsly.msgpack_dumps,)])
+def test_what_cannot_be_written_is_named(fields, message, more):
+    with pytest.raises(InputError, match=message):
+        check_fields(fields, "in, line 1", *more)
+
+
+def test_formats_hold_different_values():
+    check_fields({"x": [None, True, 1.5, math.nan, 2**70, {"y": nested(90)}]}, "in, line 1")
+    check_fields({"x": [b"bytes", 2**64 - 1, -(2**63), nested(90)]}, "in, line 1", srsly.msgpack_dumps)
+    for value in (2**64, -(2**63) - 1):
+        with pytest.raises(InputError, match="'x' is .*[0-9].*, which cannot be written"):
+            check_fields({"x": [value]}, "in, line 1", srsly.msgpack_dumps)
+    with pytest.raises(InputError, match="in, line 1: 'x' is b'bytes', .* not JSON serializable"):
+        check_fields({"x": b"bytes"}, "in, line 1")
