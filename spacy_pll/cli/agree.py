@@ -12,7 +12,7 @@ import typer
 from ..analysis.visualize.text import Table, text_table
 from ..corpus.files import check_output, write_json
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
-from ..evaluation.agreement import Agreement, Interval, agree
+from ..evaluation.agreement import Agreement, LevelAgreement, agree
 from ..evaluation.margins import AT_LEAST, MarginAgreement, compare_margins
 from ..pipelines import FROM_TEXT, make_pipeline, parse_settings
 from .errors import shown_errors
@@ -38,26 +38,19 @@ def agree_cli(
             help="A hub name or folder of a model, a spaCy pipeline, or builtin. Settings can follow after commas: "
             "builtin,mask_margin=1 or bert-base-cased,precision=bfloat16. With --margins or --spacings, give one. "
             f"The settings are: {', '.join(FROM_TEXT)}.",
-            show_default=False,
         ),
     ],
-    corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.", show_default=False)],
+    corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.")],
     margins: Annotated[
         str | None,
         typer.Option(
             metavar="0,1,2,4",
             help="Compare the exact scores of one scorer with those that --mask-margin gives, for each of these "
             "margins, and say which is the smallest that is close enough.",
-            show_default=False,
         ),
     ] = None,
     spacings: Annotated[
-        str | None,
-        typer.Option(
-            metavar="8,16",
-            help="The same for --mask-spacing. Both can be given.",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="8,16", help="The same for --mask-spacing. Both can be given.")
     ] = None,
     at_least: Annotated[
         float | None,
@@ -66,26 +59,15 @@ def agree_cli(
             max=1,
             help="What is close enough: the correlation with the exact scores, by word. With --margins or --spacings. "
             f"[default: {AT_LEAST}]",
-            show_default=False,
         ),
     ] = None,
     column: ColumnOption = "text",
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
     gpu_id: GpuOption = -1,
     bootstrap: Annotated[int, typer.Option(min=100, help="Bootstrap samples for the 95 % intervals.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Also write the results to FILE.json.",
-            show_default=False,
-        ),
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
     plot: PlotOption = None,
     force: ForceOption = False,
     batch_size: BatchSizeOption = 64,
@@ -149,22 +131,13 @@ def agreement_tables(result: Agreement) -> str:
     names = [scorer.label for scorer in result.scorers]
     header = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
     levels: Table = [("agreement by", *header)]
-    for level in ("piece", "word", "text", "text_mean"):
+    titles = {"piece": "piece", "word": "word", "text": "text", "text_mean": "text mean per piece"}
+    for level, title in titles.items():
         one = getattr(result, level)
-        title = {"text_mean": "text mean per piece"}.get(level, level)
-        levels.append(
-            (
-                title,
-                f"{one.n:,}",
-                shown(one.r, ".4f"),
-                shown(one.r_interval, ".4f"),
-                shown(one.mean_difference, "+.3f"),
-                shown(one.mean_difference_interval, "+.3f"),
-                shown(one.mean_absolute_difference, ".3f"),
-            )
-            if one
-            else (title, "different pieces", *["–"] * 5)
-        )
+        differences = ("mean_difference", "mean_difference_interval")
+        values = one and (f"{one.n:,}", *shown(one, ".4f", "r", "r_interval"), *shown(one, "+.3f", *differences),
+                          *shown(one, ".3f", "mean_absolute_difference"))  # fmt: skip
+        levels.append((title, *(values or ("different pieces", *["–"] * 5))))
     costs: Table = [("scorer", "metric", "seconds", "forward passes", "pieces in them")]
     for run in result.scorers:
         costs.append(
@@ -184,24 +157,15 @@ def agreement_tables(result: Agreement) -> str:
 def margin_tables(result: MarginAgreement) -> str:
     """A row for the exact scores and one per margin and spacing; which to take."""
     exact = result.comparisons[0].scorers[0]
-    levels = ("r by piece", "r by word", "95 % interval", "r by text", "difference by word", "95 % interval")
-    rows: Table = [("scores", "seconds", "times faster", *levels)]
+    header = ("r by piece", "r by word", "95 % interval", "r by text", "difference by word", "95 % interval")
+    rows: Table = [("scores", "seconds", "times faster", *header)]
     rows.append(("exact", f"{exact.seconds:,.1f}", "1.0", *["–"] * 6))
     for one in result.comparisons:
         scorer, word = one.scorers[1], one.word
-        rows.append(
-            (
-                scorer.label,
-                f"{scorer.seconds:,.1f}",
-                f"{exact.seconds / scorer.seconds:,.1f}",
-                shown(one.piece.r if one.piece else None, ".4f"),
-                shown(word.r, ".4f"),
-                shown(word.r_interval, ".4f"),
-                shown(one.text_mean.r, ".4f"),
-                shown(word.mean_absolute_difference, ".3f"),
-                shown(word.mean_absolute_difference_interval, ".3f"),
-            )
-        )
+        difference = ("mean_absolute_difference", "mean_absolute_difference_interval")
+        levels = (*shown(one.piece, ".4f", "r"), *shown(word, ".4f", "r", "r_interval"),
+                  *shown(one.text_mean, ".4f", "r"), *shown(word, ".3f", *difference))  # fmt: skip
+        rows.append((scorer.label, f"{scorer.seconds:,.1f}", f"{exact.seconds / scorer.seconds:,.1f}", *levels))
     lines = [
         "r by text: of mean scores per wordpiece. Difference: the mean absolute difference from the exact scores, in "
         "nats."
@@ -217,8 +181,9 @@ def margin_tables(result: MarginAgreement) -> str:
     return text_table(rows) + "\n".join(lines)
 
 
-def shown(value: float | Interval | None, spec: str) -> str:
-    """A number or an interval, or "–" for none."""
-    if isinstance(value, tuple):
-        return " to ".join(format(end, spec) for end in value)
-    return "–" if value is None else format(value, spec)
+def shown(level: LevelAgreement | None, spec: str, *names: str) -> Iterator[str]:
+    """Some of the numbers and intervals of a level; "–" for none."""
+    for name in names:
+        value = getattr(level, name, None)
+        ends = value if isinstance(value, tuple) else [value]
+        yield "–" if value is None else " to ".join(format(end, spec) for end in ends)

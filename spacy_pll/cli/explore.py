@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from ..explorer.loading import N_ALTERNATIVES
 from ..pipelines import PipelineSettings
 from ..requirements import install_command
 from .errors import shown_errors
@@ -29,10 +28,9 @@ def explore_cli(
     settings: PipelineSettings,
     alternatives: Annotated[
         int, typer.Option(min=0, help="How many alternatives to show for each token: what the model expected.")
-    ] = N_ALTERNATIVES,
+    ] = 5,
     port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="The port of the page. [default: 8501, or the next free one]"),
+        int | None, typer.Option(min=1, max=65535, help="The port of the page. [default: 8501, or the next free one]")
     ] = None,
     headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser.")] = False,
 ) -> None:

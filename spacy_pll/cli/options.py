@@ -54,7 +54,6 @@ ColumnsOption = Annotated[
     typer.Option(
         metavar="NAME,NAME,...",
         help="The names of the columns, in their order, if .csv and .tsv files have no header.",
-        show_default=False,
     ),
 ]
 BatchSizeOption = Annotated[
@@ -76,7 +75,6 @@ PlotOption = Annotated[
     typer.Option(
         help=f"Also draw the results to a file ({', '.join(PICTURES)}; without an ending, all three). Needs the extra "
         "`[plot]`.",
-        show_default=False,
     ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]

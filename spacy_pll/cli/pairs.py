@@ -40,11 +40,7 @@ from .terminal import say
 @pipeline_options(without=EXPECTED)
 def pairs_cli(
     path: Annotated[
-        str,
-        typer.Argument(
-            help="A file of minimal pairs (.jsonl, .csv, .tsv or .parquet), or a folder of such files.",
-            show_default=False,
-        ),
+        str, typer.Argument(help="A file of minimal pairs (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")
     ],
     settings: PipelineSettings,
     scorers: Annotated[
@@ -54,26 +50,21 @@ def pairs_cli(
             help="In place of --model and its settings, and once for each of several scorers to compare: a model, with "
             "settings after commas, as for `pll agree`, such as builtin,mask_margin=0. NAME= before it names the "
             "scorer in the results: margin0=builtin,mask_margin=0.",
-            show_default=False,
         ),
     ] = [],  # noqa: B006
     good: Annotated[
         str | None,
-        typer.Option(
-            help=f"Column of the sentence that should score higher. [default: {' or '.join(GOOD)}]", show_default=False
-        ),
+        typer.Option(help=f"Column of the sentence that should score higher. [default: {' or '.join(GOOD)}]"),
     ] = None,
     bad: Annotated[
-        str | None,
-        typer.Option(help=f"Column of the other sentence. [default: {' or '.join(BAD)}]", show_default=False),
+        str | None, typer.Option(help=f"Column of the other sentence. [default: {' or '.join(BAD)}]")
     ] = None,
     columns: ColumnsOption = None,
     by: Annotated[
         list[str],
         typer.Option(
             help="Column to group by: a condition. Can be given several times; the groups are then crossed, too. "
-            "[default: linguistics_term and UID, or the file, as far as the pairs have them]",
-            show_default=False,
+            "[default: linguistics_term and UID, or the file, as far as the pairs have them]"
         ),
     ] = [],  # noqa: B006
     per_piece: Annotated[
@@ -89,15 +80,13 @@ def pairs_cli(
             "--output",
             "-o",
             help="Also write the results to FILE.json or FILE.csv. A name without an ending writes both.",
-            show_default=False,
         ),
     ] = None,
     items: Annotated[
         Path | None,
         typer.Option(
             help="Also write a table with one row per pair to FILE.csv, FILE.tsv or FILE.parquet: its columns, and its "
-            "scores. A name without an ending writes all three.",
-            show_default=False,
+            "scores. A name without an ending writes all three."
         ),
     ] = None,
     plot: PlotOption = None,

@@ -26,13 +26,10 @@ UNITS = {
 
 @pipeline_options(without=EXPECTED)
 def ppl_cli(
-    path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.", show_default=False)],
+    path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
     column: ColumnOption = "text",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Also write the results to FILE.json.", show_default=False),
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
     force: ForceOption = False,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,

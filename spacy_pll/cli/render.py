@@ -20,8 +20,8 @@ from .progress import progress_bar
 
 @pipeline_options()
 def render_cli(
-    input: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.", show_default=False)],
-    output: Annotated[Path, typer.Argument(help="The page to write, an .html file.", show_default=False)],
+    input: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
+    output: Annotated[Path, typer.Argument(help="The page to write, an .html file.")],
     settings: PipelineSettings,
     column: ColumnOption = "text",
     vmin: Annotated[float, typer.Option(help="Scores at or below this get the darkest colour.")] = VMIN,

@@ -50,27 +50,19 @@ def parse_grid(value: str) -> list[float]:
 
 @pipeline_options(without=("metrics", *EXPECTED))
 def rescore_cli(
-    path: Annotated[
-        str, typer.Argument(metavar="NBEST", help=f"A .jsonl file. Each line is a list: {FORMAT}", show_default=False)
-    ],
+    path: Annotated[str, typer.Argument(metavar="NBEST", help=f"A .jsonl file. Each line is a list: {FORMAT}")],
     settings: PipelineSettings,
     metric: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the metric. [default: word_l2r, or causal for a left-to-right model]", show_default=False
-        ),
+        str | None, typer.Option(help="Name of the metric. [default: word_l2r, or causal for a left-to-right model]")
     ] = None,
     weight: Annotated[
         float | None,
-        typer.Option(
-            help="Weight of the PLL, which is added to the first-pass score. Give this or --dev.", show_default=False
-        ),
+        typer.Option(help="Weight of the PLL, which is added to the first-pass score. Give this or --dev."),
     ] = None,
     dev: Annotated[
         str | None,
         typer.Option(
-            help="Instead of --weight: take the best weight of --grid for this file of n-best lists with references.",
-            show_default=False,
+            help="Instead of --weight: take the best weight of --grid for this file of n-best lists with references."
         ),
     ] = None,
     grid_: Annotated[
@@ -84,10 +76,7 @@ def rescore_cli(
         bool, typer.Option("--bleu", help="The texts are translations: show BLEU instead of the word error rate.")
     ] = False,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.", show_default=False
-        ),
+        Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
     ] = None,
     force: ForceOption = False,
     batch_size: BatchSizeOption = 512,

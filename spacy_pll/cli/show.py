@@ -20,8 +20,7 @@ from .terminal import say
 
 @pipeline_options()
 def show_cli(
-    texts: Annotated[list[str], typer.Argument(help="Texts, each in quotes.", show_default=False)],
-    settings: PipelineSettings,
+    texts: Annotated[list[str], typer.Argument(help="Texts, each in quotes.")], settings: PipelineSettings
 ) -> None:
     """Print the tokens of some texts with their wordpieces and scores.
 

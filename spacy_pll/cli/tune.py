@@ -19,15 +19,10 @@ from .options import ColumnOption, GpuOption, one_of, parse_numbers, split_names
 def tune_cli(
     model: Annotated[
         str,
-        typer.Argument(
-            help=f"Hub name or folder of a masked language model, or {BUILTIN_NAME} for the built-in one.",
-            show_default=False,
-        ),
+        typer.Argument(help=f"Hub name or folder of a masked language model, or {BUILTIN_NAME} for the built-in one."),
     ],
-    texts: Annotated[
-        str, typer.Argument(help="The texts to tune on: a file or folder, as for `pll score`.", show_default=False)
-    ],
-    output: Annotated[Path, typer.Argument(help="The folder to write.", show_default=False)],
+    texts: Annotated[str, typer.Argument(help="The texts to tune on: a file or folder, as for `pll score`.")],
+    output: Annotated[Path, typer.Argument(help="The folder to write.")],
     metrics: Annotated[
         str, typer.Option(help="The metrics to tune for, separated by commas. The first one is measured.")
     ] = ",".join(TuningSettings.metrics),
@@ -41,20 +36,14 @@ def tune_cli(
     words: Annotated[str, typer.Option(**one_of(*WORDS), help="What counts as a word.")] = TuningSettings.words,
     dev_texts: Annotated[
         str | None,
-        typer.Option(
-            help="Texts to measure on: a file or folder. [default: one passage in 50 of TEXTS is held out]",
-            show_default=False,
-        ),
+        typer.Option(help="Texts to measure on: a file or folder. [default: one passage in 50 of TEXTS is held out]"),
     ] = None,
     column: ColumnOption = TuningSettings.column,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer.")] = TuningSettings.lang,
     steps: Annotated[int, typer.Option(min=1, help="How many steps to train.")] = TuningSettings.steps,
     learning_rate: Annotated[
         float | None,
-        typer.Option(
-            help="The highest learning rate. [default: 3e-4 for models of width 256, less for wider ones]",
-            show_default=False,
-        ),
+        typer.Option(help="The highest learning rate. [default: 3e-4 for models of width 256, less for wider ones]"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of texts and wordpieces.")] = 0,
     gpu_id: GpuOption = -1,

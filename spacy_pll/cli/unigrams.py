@@ -22,8 +22,8 @@ OTHERS = [field.name for field in fields(PipelineSettings) if field.name not in 
 
 @pipeline_options(without=OTHERS)
 def unigrams_cli(
-    corpus: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.", show_default=False)],
-    output: Annotated[Path, typer.Argument(help="The table to write: FILE.json.", show_default=False)],
+    corpus: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
+    output: Annotated[Path, typer.Argument(help="The table to write: FILE.json.")],
     settings: PipelineSettings,
     column: ColumnOption = "text",
     force: ForceOption = False,

@@ -9,12 +9,12 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.util import minibatch
 
 from ..analysis.visualize.plots import new_figure
 from ..analysis.visualize.text import visible_text
@@ -145,7 +145,7 @@ def agree(
         for scorer in (one, other):
             scorer.predictor.counts = Counts()
         collected, seconds = AgreementCounts((one, other)), [0.0, 0.0]
-        for batch in batches(progress(texts), batch_size):
+        for batch in minibatch(progress(texts), batch_size):
             docs: list[list[Doc]] = []
             for side, nlp in enumerate((first, second)):
                 inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
@@ -154,13 +154,6 @@ def agree(
                 seconds[side] += time.perf_counter() - began
             collected.add(*docs)
     return collected.result(labels, seconds, bootstrap, seed)
-
-
-def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Lists of so many items."""
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch
 
 
 class AgreementCounts:
@@ -201,32 +194,22 @@ class AgreementCounts:
         if len(self.parts["text"]) == 1:
             raise ValueError(f"Of the {self.n} texts, none was scored by both scorers, so there is nothing to compare.")
         rng = np.random.default_rng(seed)
-        first, second = (_describe(*one) for one in zip(labels, self.scorers, seconds, strict=True))
-        levels = LEVELS if self.same_pieces else LEVELS[1:]
-        known = {level: np.concatenate(self.parts[level]) for level in levels}
+        runs = []
+        for label, scorer, took in zip(labels, self.scorers, seconds, strict=True):
+            metric, counts = scorer.settings.metrics[0], scorer.predictor.counts
+            work = took, counts.ids, counts.rows, counts.targets
+            runs.append(ScorerRun(label, metric, scorer.settings.record, *work))
+        known = {level: np.concatenate(own) for level, own in self.parts.items()}
+        if not self.same_pieces:
+            del known["piece"]
         found = {
             level: level_agreement(rows[:, 0], rows[:, 1], rows[:, 2].astype(np.int64), bootstrap, rng)
             for level, rows in known.items()
         }
-        unit = levels[0]
+        unit = next(iter(known))
         a, b, _ = known[unit].T
-        return Agreement(
-            self.n,
-            (first, second),
-            found.get("piece"),
-            found["word"],
-            found["text"],
-            found["text_mean"],
-            unit,
-            deciles(a, b),
-            histogram(a, b),
-            self.tokens,
-        )
-
-
-def _describe(label: str, scorer: PLLScorer, seconds: float) -> ScorerRun:
-    settings, counts = scorer.settings, scorer.predictor.counts
-    return ScorerRun(label, settings.metrics[0], settings.record, seconds, counts.ids, counts.rows, counts.targets)
+        levels: list[Any] = [found.get(level) for level in LEVELS]
+        return Agreement(self.n, (runs[0], runs[1]), *levels, unit, deciles(a, b), histogram(a, b), self.tokens)
 
 
 def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:
@@ -252,18 +235,10 @@ def level_agreement(
     difference = b - a
     columns = [*correlation_columns(a, b), difference, np.abs(difference)]
     sums, samples = bootstrap_sums(columns, text, bootstrap, rng)
-    r, mean, absolute = _statistics(sums)
-    of_r, of_mean, of_absolute = (percentiles(values) for values in _statistics(samples))
-    return LevelAgreement(
-        len(a),
-        _number(r[0]),
-        of_r,
-        _number(mean[0]),
-        of_mean,
-        _number(absolute[0]),
-        of_absolute,
-        _number(difference.std()),
-    )
+    intervals = map(percentiles, _statistics(samples))
+    numbers = [_number(value[0]) for value in _statistics(sums)]
+    estimates: list[Any] = [value for both in zip(numbers, intervals) for value in both]
+    return LevelAgreement(len(a), *estimates, _number(difference.std()))
 
 
 def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.util import minibatch
 
 from ..component import PLLScorer
 from ..pipelines import vary_scorer
-from .agreement import Agreement, AgreementCounts, batches, plot_agreements
+from .agreement import Agreement, AgreementCounts, plot_agreements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +63,7 @@ def compare_margins(
     exact, *others = [_Timed(vary_scorer(nlp, **{**EXACT, **change}, keep_pieces=True)) for change in [{}, *changes]]
     agreements = [AgreementCounts((exact.scorer, other.scorer)) for other in others]
     with nlp.select_pipes(disable=[exact.scorer.name]):
-        for batch in batches(progress(texts), batch_size):
+        for batch in minibatch(progress(texts), batch_size):
             docs = list(nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in batch))
             expected = exact.score(docs)
             for other, agreement in zip(others, agreements):

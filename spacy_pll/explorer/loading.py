@@ -1,7 +1,7 @@
 """The pipeline behind the page: its model is loaded once, while metrics, unit of words and margin change."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import RLock
 
@@ -9,15 +9,6 @@ from spacy.language import Language
 
 from ..metrics import pll_metrics
 from ..pipelines import PipelineSettings, get_scorer, make_pipeline, vary_scorer
-
-# How many alternatives to each token the page shows, unless the command line says otherwise.
-N_ALTERNATIVES = 5
-
-
-def show_expected(settings: PipelineSettings) -> PipelineSettings:
-    """The settings with all that the page shows of a token: wordpieces, rank, entropy and alternatives."""
-    n = N_ALTERNATIVES if settings.alternatives is None else settings.alternatives
-    return replace(settings, keep_pieces=True, alternatives=n, distribution=True)
 
 
 class SharedPipeline:
@@ -32,7 +23,7 @@ class SharedPipeline:
     """
 
     def __init__(self, settings: PipelineSettings):
-        self._nlp = make_pipeline(settings)
+        self._nlp = make_pipeline(replace(settings, keep_pieces=True, distribution=True))
         self._lock = RLock()
         scorer = get_scorer(self._nlp)
         used = scorer.settings
@@ -41,18 +32,12 @@ class SharedPipeline:
 
     def list_metrics(self) -> list[str]:
         """The metrics that the model can compute, beginning with those that the pipeline has."""
-        return [
-            *self.metrics,
-            *(name for name in pll_metrics.get_all() if name not in self.metrics and self._can(name)),
-        ]
-
-    def _can(self, metric: str) -> bool:
-        scorer = get_scorer(self._nlp)
-        try:
-            scorer.model.serve([metric])
-        except ValueError:
-            return False
-        return True
+        served = list(self.metrics)
+        for name in pll_metrics.get_all():
+            with suppress(ValueError):
+                get_scorer(self._nlp).model.serve([name])
+                served.append(name)
+        return list(dict.fromkeys(served))
 
     @contextmanager
     def use(self, settings: PipelineSettings) -> Iterator[Language]:

@@ -8,7 +8,7 @@ from ..evaluation.margins import MARGINS
 from ..metrics import get_metric
 from ..pipelines import PipelineSettings, is_spacy_pipeline
 from ..scoring.wordpieces import WORDS
-from .loading import SharedPipeline, show_expected
+from .loading import SharedPipeline
 from .views import compare_view, rank_view, score_view, shown_errors
 
 TABS = {
@@ -32,7 +32,7 @@ def show_page(start: PipelineSettings) -> None:
     st.header("spacy-pll explorer")
     st.caption(ABOUT)
     with st.sidebar:
-        settings = choose_model(show_expected(start))
+        settings = choose_model(start)
     with shown_errors():
         for name in start.metrics or ():
             get_metric(name)

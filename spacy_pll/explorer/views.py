@@ -3,7 +3,7 @@
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,8 +15,6 @@ from ..analysis.comparison import Comparison, compare
 from ..analysis.continuations import Continuation, score_continuations
 from ..analysis.dataframe import to_dataframe
 from ..analysis.visualize import render, render_comparison, render_continuations
-from ..analysis.visualize.expected import readable_alternatives
-from ..attributes.registration import find_names
 from ..pipelines import PipelineSettings
 from .loading import SharedPipeline
 
@@ -78,7 +76,7 @@ def split_at_slot(sentence: str) -> tuple[str, str]:
 
 
 def score_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
-    """Texts, coloured; their tokens in a table; alternatives to one of them."""
+    """Texts, coloured; their tokens in a table."""
     with st.form("score", border=False):
         typed = st.text_area("Texts, one per line", TEXTS, key="texts", height=120)
         st.form_submit_button("Score", type="primary", key="score")
@@ -90,7 +88,6 @@ def score_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     show_html(render(docs, attr=pipeline.attr, jupyter=False))
     table = to_dataframe(docs, attr=pipeline.attr)
     show_table(table.drop(columns=["surprisal", "alternative_log_probs"], errors="ignore"), "Table of the tokens")
-    show_alternatives(docs, pipeline.attr)
 
 
 def compare_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
@@ -107,8 +104,6 @@ def compare_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     comparison = compare_texts(pipeline, settings, a, b, metric)
     st.markdown(say_difference(comparison.difference))
     show_html(render_comparison(comparison, jupyter=False))
-    rows = [(segment.a.text, segment.b.text, segment.kind, segment.difference) for segment in comparison.segments]
-    show_table(pd.DataFrame(rows, columns=["a", "b", "change", "b − a"]), "Table of the parts")
 
 
 def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
@@ -165,27 +160,6 @@ def say_difference(difference: float) -> str:
         return "Both versions have the same score."
     higher = "second" if difference > 0 else "first"
     return f"The **{higher}** version has the higher score. Difference: **{abs(difference):.2f}** nats."
-
-
-def show_alternatives(docs: Sequence[Doc], attr: str) -> None:
-    """What the model expected in the place of one token."""
-    names = find_names(docs, attr)
-    tokens = [token for doc in docs for token in doc if token._.get(names.alternatives)]
-    if not tokens:
-        return
-    st.subheader("What the model expected")
-    least = min(range(len(tokens)), key=lambda i: tokens[i]._.get(attr))
-    number = st.selectbox(
-        "in the place of this word",
-        range(len(tokens)),
-        least,
-        format_func=lambda i: f"{tokens[i].text} (in: {tokens[i].doc.text})",
-        key="token",
-        help="For a word of several wordpieces, this is the first one.",
-    )
-    if number is not None:
-        rows = [(text, p, math.log(p)) for text, p in readable_alternatives(tokens[number], names)]
-        show_table(pd.DataFrame(rows, columns=["alternative", "probability", "log-probability"]))
 
 
 def show_html(html: str | None) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_pll.explorer.loading import SharedPipeline, show_expected
+from spacy_pll.explorer.loading import SharedPipeline
 from spacy_pll.pipelines import PipelineSettings, get_scorer
 
 TEXT = "The cats sleep in a house."
@@ -14,7 +14,7 @@ def shared(model_folder):
 
 
 def test_the_scores_are_those_of_a_pipeline_with_the_settings(model_folder, make_nlp):
-    shared = SharedPipeline(show_expected(PipelineSettings(str(model_folder("bert")))))
+    shared = SharedPipeline(PipelineSettings(str(model_folder("bert")), alternatives=5))
     shown = {"keep_pieces": True, "alternatives": 5, "distribution": True}
     for metrics, words in [(["original"], "spacy"), (["whole_word", "word_l2r"], "tokenizer"), (None, None)]:
         expected = make_nlp(metrics=metrics or ["word_l2r"], words=words or "spacy", **shown)(TEXT)
@@ -69,9 +69,3 @@ def test_the_metrics_that_a_model_can_compute(shared):
     assert metrics[0] == "word_l2r" and "causal" not in metrics
     assert set(metrics) >= {"original", "whole_word", "sentence_l2r", "word_any_order", "word_r2l"}
     assert len(set(metrics)) == len(metrics)
-
-
-def test_the_number_of_alternatives_can_be_chosen():
-    assert show_expected(PipelineSettings()).alternatives == 5
-    for n in (0, 3):
-        assert show_expected(PipelineSettings(alternatives=n)).alternatives == n
