@@ -30,6 +30,9 @@ ONE_PIECE_IN, MAX_PER_TEXT = 4, 10
 # In a passage, pieces at least so far apart are predicted. With this `mask_spacing` every second one can share a pass,
 # although a mask may go on to the end of a word.
 APART, SPACING = 20, 32
+# Passes are smaller than for scoring by this factor. They hold few texts, of different lengths, so a large one would be
+# mostly padding; and those with gradients keep the hidden states of all layers.
+SMALLER = 4
 
 
 class Part(NamedTuple):
@@ -87,37 +90,35 @@ def planned_passes(
     metric: str,
     margin: int | None,
     spacing: int | None = None,
-    max_ids: int | None = None,
+    smaller: int = 1,
 ) -> Iterator[tuple[Plan | GroupPlan, list[Batch | GroupBatch]]]:
     """The forward passes for the pieces to predict, planned as for scoring.
 
     margin, spacing (Optional[int]): The `mask_margin` and `mask_spacing`; None for both: exactly.
-    max_ids (Optional[int]): The most ids in a pass. None: as for scoring.
+    smaller (int): The most ids in a pass, exactly, are fewer than for scoring by this factor.
     """
     loaded = model.load(groups=margin is not None)
     for plan in make_plans(contexts, [get_metric(metric)], loaded.mask_id, spacing, margin):
         limits = loaded.limits(plan)
-        most = min(max_ids or limits.max_tokens, limits.max_tokens)
+        most = min(loaded.rows.max_tokens // smaller, limits.max_tokens)
         yield plan, list(plan.batches(*limits._replace(max_tokens=most)))
 
 
 def predictions(
     model: MaskedLanguageModel,
     forward: Forward,
-    contexts: Sequence[Context],
-    metric: str,
+    part: Part,
     margin: int | None,
-    spacing: int | None = None,
-    max_ids: int | None = None,
 ) -> Iterator[tuple[torch.Tensor, IntArray]]:
     """What is predicted at the pieces to predict, pass by pass.
 
-    model (MaskedLanguageModel): Says how texts are read.
-    forward (Forward): Runs that model, or its copy that is trained.
+    forward (Forward): Runs the model that says how texts are read, or its copy that is trained.
+    margin (Optional[int]): The `mask_margin`. None: read exactly, but for `SPACING`.
     YIELDS: Logits, float32, shape (targets, vocabulary); and int, shape (targets,), the piece that each is for: its
         number among the pieces of all contexts. For pieces of equal contexts that are read once, one of them.
     """
-    for plan, batches in planned_passes(model, contexts, metric, margin, spacing, max_ids):
+    spacing = SPACING if margin is None else None
+    for plan, batches in planned_passes(model, part.contexts, part.metric, margin, spacing, SMALLER):
         # The "scores" are the numbers of the targets, from 1, as each piece has one target, of weight 1.
         number = plan.scores(np.arange(1.0, plan.n_targets + 1))[0].astype(int)
         piece = np.zeros(plan.n_targets, dtype=np.int64)

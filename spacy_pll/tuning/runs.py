@@ -67,7 +67,7 @@ def tune(
     make_contexts = ContextMaker(nlp, loaded.tokenizer, settings.words, loaded.max_length)
     folder.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(
-        settings, before, tuned, train, make_contexts, run_identity(settings, before), folder / "checkpoint.safetensors"
+        settings, before, tuned, train, make_contexts, run_identity(settings, before), folder / "checkpoint.pt"
     )
     if resume:
         trainer.resume()

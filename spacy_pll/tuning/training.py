@@ -7,7 +7,7 @@ pieces of KL(p || q), for both.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..corpus.files import atomic_write
 from ..language_model.forward import Forward
 from ..language_model.masked import MaskedLanguageModel
 from ..metrics import IntArray
-from .checkpoints import load_checkpoint, read_state, save_checkpoint
-from .examples import SPACING, Part, draw_parts, predictions
+from .examples import Part, draw_parts, predictions
 from .settings import TuningSettings
 from .texts import ContextMaker, Passage
 
@@ -28,9 +28,6 @@ from .texts import ContextMaker, Passage
 WARM_UP = 20
 # The share of the pieces that the tuned model also reads exactly.
 EXACTLY = 0.16
-# Passes are smaller than for scoring by this factor. They hold few texts, of different lengths, so a large one would be
-# mostly padding; and those with gradients keep the hidden states of all layers.
-SMALLER = 4
 # Seconds after which a checkpoint is written.
 CHECKPOINT_SECONDS = 300
 
@@ -88,11 +85,14 @@ class Trainer:
     def resume(self) -> bool:
         """Continue from the checkpoint, if there is one.
 
-        RAISES (TuningError): It is that of another run.
+        RAISES (TuningError): It is that of another run, or damaged.
         """
-        state = read_state(self.path)
-        if state is None:
+        if not self.path.exists():
             return False
+        try:
+            state = torch.load(self.path, "cpu", weights_only=True)
+        except Exception as error:  # PyTorch raises many kinds
+            raise TuningError(f"The checkpoint {self.path} is damaged. Delete its folder, and start again.") from error
         before = state["run"]
         changed = [key for key in {**before, **self.identity} if before.get(key) != self.identity.get(key)]
         if changed:
@@ -101,14 +101,16 @@ class Trainer:
                 f"The run in {self.path.parent} cannot be resumed, because this has changed: {'; '.join(lines)}. "
                 "Change it back, or delete that folder to start again."
             )
-        load_checkpoint(self.path, self.model, self.optimizer)
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
         self.progress = Progress(**state["progress"])
         return True
 
     def save(self) -> None:
         """Write a checkpoint."""
         state = {"run": self.identity, "progress": asdict(self.progress)}
-        save_checkpoint(self.path, self.model, self.optimizer, state)
+        with atomic_write(self.path) as file:
+            torch.save({**state, "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}, file)
 
     def train(self, watch: Callable[[Progress], None] = lambda progress: None) -> None:
         """Train until all steps are done.
@@ -156,20 +158,11 @@ class Trainer:
     def _backward(self, part: Part, margin: int | None, wanted: torch.Tensor, row: IntArray, n: float) -> float:
         """Add the gradient of the sum of the KL divergences over `n`, pass by pass. RETURNS: That loss."""
         total = 0.0
-        for logits, piece in read(self.frozen, self.forward, part, margin):
+        for logits, piece in predictions(self.frozen, self.forward, part, margin):
             loss = divergence(wanted[torch.from_numpy(row[piece]).to(wanted.device)], logits).sum() / n
             loss.backward()
             total += loss.item()
         return total
-
-
-def read(
-    model: MaskedLanguageModel, forward: Forward, part: Part, margin: int | None
-) -> Iterator[tuple[torch.Tensor, IntArray]]:
-    """What `predictions` yields, with a margin or exactly."""
-    spacing = SPACING if margin is None else None
-    most = model.load().rows.max_tokens // SMALLER
-    return predictions(model, forward, part.contexts, part.metric, margin, spacing, most)
 
 
 @torch.no_grad()
@@ -180,7 +173,7 @@ def exact_distributions(model: MaskedLanguageModel, part: Part) -> tuple[torch.T
         in which each piece has its distribution, or -1.
     """
     log_probs, pieces = [], []
-    for logits, piece in read(model, model.load().forward, part, None):
+    for logits, piece in predictions(model, model.load().forward, part, None):
         log_probs.append(logits.log_softmax(dim=1))
         pieces.append(piece)
     row = np.full(sum(len(context.word) for context in part.contexts), -1)

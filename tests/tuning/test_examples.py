@@ -8,7 +8,7 @@ import spacy
 import torch
 
 from spacy_pll.tuning.agreement import scores
-from spacy_pll.tuning.examples import APART, SPACING, choose_pieces, draw_parts, planned_passes, predictions
+from spacy_pll.tuning.examples import APART, SPACING, Part, choose_pieces, draw_parts, planned_passes, predictions
 from spacy_pll.tuning.texts import ContextMaker
 
 from .conftest import random_texts
@@ -72,7 +72,7 @@ def test_predictions_are_those_of_the_scores(model, contexts, metric, margin):
     ids = np.concatenate([context.ids[context.first :][: len(context.word)] for context in contexts])
     found = np.full(len(ids), np.nan)
     with torch.no_grad():
-        for logits, piece in predictions(model, model.load().forward, contexts, metric, margin, max_ids=64):
+        for logits, piece in predictions(model, model.load().forward, Part(metric, 0, contexts), margin):
             assert logits.shape == (len(piece), model.load().checkpoint.transformer.config.vocab_size)
             found[piece] = logits.log_softmax(1)[range(len(piece)), ids[piece]]
     scored = np.concatenate([context.scored for context in contexts])

@@ -20,7 +20,7 @@ def make_trainer(make_settings, tmp_path):
         loaded = frozen.load()
         passages = sample_passages(read_records(settings.texts), loaded.tokenizer, 0).train
         make_contexts = ContextMaker(spacy.blank("en"), loaded.tokenizer, "spacy", loaded.max_length)
-        return Trainer(settings, frozen, tuned, passages, make_contexts, identity or {}, tmp_path / "c.safetensors")
+        return Trainer(settings, frozen, tuned, passages, make_contexts, identity or {}, tmp_path / "c.pt")
 
     return make
 
@@ -97,6 +97,9 @@ def test_another_run_is_not_resumed(make_trainer):
     trainer.save()
     with pytest.raises(TuningError, match="cannot be resumed, because this has changed: seed: it was 0, and is now 1"):
         make_trainer(identity={"seed": 1}).resume()
+    trainer.path.write_bytes(trainer.path.read_bytes()[:-100])
+    with pytest.raises(TuningError, match="is damaged. Delete its folder"):
+        trainer.resume()
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(make_trainer):
