@@ -4,9 +4,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from keyword import iskeyword
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
@@ -25,6 +26,7 @@ from .settings import ScoringSettings
 from .span_getters import SpanGetter
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 DEFAULT_CONFIG: dict[str, Any] = {
     "model": {"@architectures": "spacy-pll.MaskedLM.v1"},
@@ -105,13 +107,7 @@ class PLLScorer(Pipe):
     RAISES (ValueError): `attr` is no name, or is taken.
     """
 
-    def __init__(
-        self,
-        predictor: Predictor,
-        name: str = "pll",
-        *,
-        attr: str = "pll",
-    ):
+    def __init__(self, predictor: Predictor, name: str = "pll", *, attr: str = "pll"):
         if not attr.isidentifier() or iskeyword(attr):
             raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
         self.predictor = predictor
@@ -180,30 +176,27 @@ class PLLScorer(Pipe):
         prefetch = self.predictor.prepare().prefetch  # if that fails, it is not the fault of a doc
         pending: deque[tuple[list[Doc], PendingBatch | None]] = deque()
         for docs in minibatch(stream, batch_size):
-            pending.append((docs, self._try_to_submit(docs)))
+            pending.append((docs, self._attempt(docs, partial(self.predictor.submit, docs))))
             # While a GPU works on these docs, those before are finished and the next are submitted.
             if len(pending) > prefetch:
                 yield from self._annotate(*pending.popleft())
         while pending:
             yield from self._annotate(*pending.popleft())
 
-    def _try_to_submit(self, docs: list[Doc]) -> PendingBatch | None:
+    def _attempt(self, docs: list[Doc], function: Callable[[], T]) -> T | None:
         try:
-            return self.predictor.submit(docs)
+            return function()
         except Exception:  # scoring the docs one by one will show which of them it was
             logger.debug("A batch of %d docs failed. Its docs are scored one by one.", len(docs), exc_info=True)
             return None
 
     def _annotate(self, docs: list[Doc], pending: PendingBatch | None) -> Iterator[Doc]:
         """The docs with their scores. If the batch fails, each is scored by itself; those that fail are left out."""
-        if pending is not None:
-            try:
-                self.set_annotations(docs, self.predictor.gather(pending))
-            except Exception:  # as above
-                logger.debug("A batch of %d docs failed. Its docs are scored one by one.", len(docs), exc_info=True)
-            else:
-                yield from docs
-                return
+        scores = pending and self._attempt(docs, partial(self.predictor.gather, pending))
+        if scores is not None:
+            self.set_annotations(docs, scores)
+            yield from docs
+            return
         error_handler = self.get_error_handler()
         for doc in docs:
             try:

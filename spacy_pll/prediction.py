@@ -10,8 +10,8 @@ from spacy.tokens import Doc, Span
 
 from .language_model.protocol import LanguageModel, Loaded, PendingAnswer
 from .metrics import BoolArray, FloatArray, IntArray, get_metric
-from .scoring.distributions import Distributions
-from .scoring.groups import GroupBatch, GroupPlan
+from .scoring.answers import Distributions
+from .scoring.groups import GroupPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import Batch, Plan
 from .scoring.plans import make_plans
@@ -217,7 +217,7 @@ class Predictor:
             plan.release_inputs()
         return passes
 
-    def _counted(self, batch: Batch | GroupBatch) -> Batch | GroupBatch:
+    def _counted(self, batch: Batch) -> Batch:
         self.counts.rows += len(batch.ids)
         self.counts.ids += batch.n_ids
         self.counts.padding += batch.ids.size - batch.n_ids
@@ -237,10 +237,11 @@ class Predictor:
             )
         distributions = pieces.distributions
         alternatives = name_alternatives(distributions, texts) if distributions and texts is not None else []
+        sums = [np.bincount(pieces.token, row, len(doc)) for row in pieces.scores]
         return DocScores(
             pending.scored,
-            pieces.count_by_token(len(doc)),
-            pieces.sum_by_token(len(doc)),
+            np.bincount(pieces.token, minlength=len(doc)),
+            np.array(sums, dtype=np.float64),
             self._piece_record(pieces, alternatives) if self.settings.keep_pieces else None,
             self._expected(pieces, distributions, alternatives, len(doc)) if distributions else {},
         )
@@ -257,8 +258,9 @@ class Predictor:
             expected["entropy"] = np.bincount(pieces.token, found.entropy, n_tokens).astype(np.float64).tolist()
             expected["first_choices"] = np.bincount(pieces.token[found.rank == 1], minlength=n_tokens).tolist()
         if self.settings.alternatives:
-            first = pieces.first_of_token(n_tokens).tolist()
-            expected["alternatives"] = [alternatives[i] if i >= 0 else [] for i in first]
+            expected["alternatives"] = [[] for _ in range(n_tokens)]
+            for token, first in zip(*np.unique(pieces.token, return_index=True)):
+                expected["alternatives"][token] = alternatives[first]
         return expected
 
     def _piece_record(self, pieces: ScoredPieces, alternatives: list[list[StoredAlternative]]) -> dict[str, Any]:

@@ -1,14 +1,11 @@
 """Which spans of a doc are read as one context: what a config can name as `get_spans`.
 
 The registry `span_getters` is not one of spaCy's own: spacy-transformers adds it to spaCy when it is imported. This
-module adds it if it is not there yet. It imports nothing of spacy-transformers unless a config names one of its span
-getters.
+module adds it if it is not there yet.
 """
 
 from collections.abc import Callable, Iterable
-from functools import partial, wraps
-from importlib import import_module
-from typing import Any
+from functools import partial
 
 import catalogue
 from spacy.tokens import Doc, Span
@@ -78,21 +75,7 @@ def configure_strided_spans(window: int, stride: int) -> SpanGetter:
     return partial(get_strided_spans, window=window, stride=stride)
 
 
-def _of_spacy_transformers(name: str, own: Callable[..., SpanGetter]) -> Callable[..., SpanGetter]:
-    """What spacy-transformers registers under a name; where it cannot be imported, this module's own function."""
-
-    @wraps(own)  # spaCy reads the settings from the signature
-    def configure(*args: Any, **settings: Any) -> SpanGetter:
-        try:
-            import_module("spacy_transformers.span_getters")  # it registers its own functions
-        except Exception:  # not installed, or made for another version of transformers, which fails in many ways
-            return own(*args, **settings)
-        return span_getters.get(name)(*args, **settings)
-
-    return configure
-
-
+# For configs that were written for spacy-transformers. Where spaCy finds that package, its own take their place.
 for _kind, _own in (("doc", configure_doc_spans), ("sent", configure_sent_spans), ("strided", configure_strided_spans)):
-    _name = f"spacy-transformers.{_kind}_spans.v1"
-    if _name not in span_getters:
-        span_getters(_name, func=_of_spacy_transformers(_name, _own))
+    if (_name := f"spacy-transformers.{_kind}_spans.v1") not in span_getters:
+        span_getters(_name, func=_own)

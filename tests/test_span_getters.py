@@ -1,10 +1,7 @@
 """What is read as one context: this package's span getters, and those of spacy-transformers or their substitutes."""
 
 import importlib.util
-import json
 import pickle
-import subprocess
-import sys
 
 import pytest
 import spacy
@@ -90,67 +87,9 @@ def test_they_can_be_pickled():
     assert [(span.start, span.end) for span in getter([doc_of(10)])[0]] == [(0, 6), (4, 10)]
 
 
-# In a process of its own: what is imported, and in which order. The entry points of spacy-transformers are hidden,
-# because spaCy itself imports each package that has a factory.
-PROCESS = """
-import json, sys
-import catalogue
-
-class EntryPoints:
-    all = catalogue.AVAILABLE_ENTRY_POINTS
-
-    def select(self, group):
-        return [point for point in self.all.select(group=group) if not point.value.startswith("spacy_transformers")]
-
-catalogue.AVAILABLE_ENTRY_POINTS = EntryPoints()
-if sys.argv[1] == "first":
-    import spacy_transformers
-
-import spacy
-
-def modules(prefix):
-    nlp = spacy.blank("en")
-    kinds = {"doc": {}, "sent": {}, "strided": {"window": 6, "stride": 4}}
-    found = set()
-    for kind, settings in kinds.items():
-        getter = {"@span_getters": f"{prefix}.{kind}_spans.v1", **settings}
-        scorer = nlp.add_pipe("pll", name=kind, config={"get_spans": getter, "attr": kind})
-        function = getattr(scorer.predictor.get_spans, "func", scorer.predictor.get_spans)
-        found.add(function.__module__)
-    return sorted(found)
-
-found = [modules("spacy-pll")]
-if sys.argv[1] == "never":
-    sys.modules["spacy_transformers"] = None  # importing it is an ImportError
-elif sys.argv[1] == "later":
-    found.append("spacy_transformers" in sys.modules)
-print(json.dumps([*found, modules("spacy-transformers"), modules("spacy-pll")]))
-"""
-OWN, THEIRS = ["spacy_pll.span_getters"], ["spacy_transformers.span_getters"]
-
-
-def in_a_process_of_its_own(when):
-    """The modules of the functions under the own names, under the old names, and under the own names again.
-
-    when (str): When spacy-transformers can be imported.
-    """
-    out = subprocess.run([sys.executable, "-c", PROCESS, when], capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
-    return json.loads(out.stdout)
-
-
-@pytest.mark.slow
-def test_where_spacy_transformers_does_not_import_its_names_are_those_of_this_package():
-    assert in_a_process_of_its_own("never") == [OWN, OWN, OWN]
-
-
-@needs_spacy_transformers
-@pytest.mark.slow
-def test_spacy_transformers_is_imported_only_when_it_is_named():
-    assert in_a_process_of_its_own("later") == [OWN, False, THEIRS, OWN]
-
-
-@needs_spacy_transformers
-@pytest.mark.slow
-def test_spacy_transformers_imported_first():
-    assert in_a_process_of_its_own("first") == [OWN, THEIRS, OWN]
+def test_configs_that_were_written_for_spacy_transformers():
+    docs, window = [doc_of(12)], {"window": 6, "stride": 4}
+    for kind, settings in (("doc", {}), ("sent", {}), ("strided", window)):
+        assert bounds(f"spacy-transformers.{kind}_spans.v1", docs, **settings) == bounds(
+            f"spacy-pll.{kind}_spans.v1", docs, **settings
+        )

@@ -23,6 +23,11 @@ class Names:
         self.alternatives = f"{attr}_alternatives"
         # Each metric has a name of its own, also for its column in tables. The first has the plain name as well.
         self.metrics = {metric: f"{attr}_{metric}" for metric in metrics}
+        stored = [attr, *self.metrics.values(), self.pieces]
+        expected = [self.entropy, self.first_choices]
+        self.all = [*stored, self.perplexity, self.data, *expected, self.top1, self.rank, self.alternatives]
+        # Those that hold a value on each token, and how values are combined: a key of `values.COMBINE`.
+        self.combine = dict.fromkeys([*stored, *expected], "sum") | {self.rank: "largest", self.alternatives: "first"}
         # `doc._.get` and the like are spaCy's, and so is what begins with an underscore, such as `doc._._obj`.
         spacys = {name for name in self.all if name.startswith("_") or hasattr(Underscore, name)}
         clash = {name for name in self.all if self.all.count(name) > 1} | spacys
@@ -31,35 +36,9 @@ class Names:
                 f"The attribute name {sorted(clash)[0]!r} would have two meanings. Choose another `attr`, or metric."
             )
 
-    @property
-    def stored(self) -> list[str]:
-        """The attributes that hold a value on each token, and on a Doc or Span the sum of these."""
-        return [self.score, *self.metrics.values(), self.pieces]
-
-    @property
-    def expected(self) -> list[str]:
-        """The same, for what the model expected (`distribution`)."""
-        return [self.entropy, self.first_choices]
-
-    @property
-    def combine(self) -> dict[str, str]:
-        """All attributes that hold a value on each token, and how values are combined: a key of `values.COMBINE`."""
-        sums = dict.fromkeys([*self.stored, *self.expected], "sum")
-        return {**sums, self.rank: "largest", self.alternatives: "first"}
-
-    @property
-    def all(self) -> list[str]:
-        """Every attribute."""
-        return [*self.stored, self.perplexity, self.data, *self.expected, self.top1, self.rank, self.alternatives]
-
 
 def check_apart(name: str, names: Names, other: Names, advice: str) -> None:
-    """Check that two components of a pipeline write no attribute of the same name.
-
-    name (str): The name of the component whose attributes are `names`.
-    advice (str): The end of the message.
-    RAISES (ValueError): They do.
-    """
+    """RAISES (ValueError): Two components, of which the first has this name, write an attribute of the same name."""
     shared = sorted(set(names.all) & set(other.all))
     if shared:
         raise ValueError(f"The component {name!r} already writes the attribute _.{shared[0]}. {advice}")

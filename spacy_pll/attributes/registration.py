@@ -53,7 +53,7 @@ def assigned(names: Names, keep_pieces: bool, alternatives: bool, distribution: 
     """The attributes that a component sets, as spaCy's `analyze_pipes` names them, such as "token._.pll"."""
     left_out = set() if keep_pieces else {names.data}
     left_out |= set() if alternatives else {names.alternatives}
-    left_out |= set() if distribution else {*names.expected, names.rank, names.top1}
+    left_out |= set() if distribution else {names.entropy, names.first_choices, names.rank, names.top1}
     return [f"{cls.__name__.lower()}._.{name}" for cls, name, _ in _extensions(names) if name not in left_out]
 
 
@@ -75,20 +75,16 @@ def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
     """Whether an attribute is registered like this, or, where values are stored, as a program without this package does
     it to read them: with `default=None`.
     """
-    default, method, getter, setter = registered
-    if default is not None or method is not None:
-        return False
-    same = all(_signature(f) == _signature(extension.get(kind)) for f, kind in ((getter, "getter"), (setter, "setter")))
-    return same or (getter is None and "setter" in extension)
+    if registered == (None, None, None, None):
+        return "setter" in extension
+    return _signature(registered[2]) == _signature(extension["getter"])
 
 
-def _signature(function: Any) -> Any:
+def _signature(getter: Any) -> Any:
     """What tells whether two getters are the same: equal partials do not compare as equal, nor do functions after their
     module was reloaded.
     """
-    if not isinstance(function, partial):
-        return function
-    return function.func.__module__, function.func.__qualname__, function.keywords
+    return isinstance(getter, partial) and (getter.func.__module__, getter.func.__qualname__, getter.keywords)
 
 
 # So docs from a file can be read where no pipeline is made. If another package has such an attribute, a component says

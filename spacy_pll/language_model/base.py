@@ -16,7 +16,6 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
-from ..scoring.groups import GroupBatch
 from ..scoring.plan import Batch
 from . import BUILTIN
 from .capabilities import find_capabilities, make_trial, rows_share_passes, sees_what_follows
@@ -200,7 +199,7 @@ class TransformerLanguageModel:
         """What computes the log-probabilities of targets."""
         return TargetLogProbs(forward, self.shift)
 
-    def submit(self, batches: Iterable[Batch | GroupBatch]) -> PendingAnswer:
+    def submit(self, batches: Iterable[Batch]) -> PendingAnswer:
         """Run forward passes, one after the other, without waiting for their results.
 
         batches (Iterable[Batch]): The next batch is made while the device works on those before.
@@ -208,7 +207,7 @@ class TransformerLanguageModel:
         return PendingAnswer([self.log_probabilities(batch) for batch in batches])
 
     @torch.inference_mode()
-    def log_probabilities(self, batch: Batch | GroupBatch) -> Tensors:
+    def log_probabilities(self, batch: Batch) -> Tensors:
         """Natural-log probability of each target id at its position, and what else `TargetLogProbs` gives.
 
         A pass that does not fit into memory is halved, and no later pass is larger than the half.

@@ -1,5 +1,6 @@
 """Left-to-right language models, and whose probability a leading space is."""
 
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -7,13 +8,8 @@ import torch
 from tokenizers import Tokenizer
 from tokenizers.processors import Sequence as PostProcessorSequence
 from tokenizers.processors import TemplateProcessing
-from transformers import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    AutoModelForCausalLM,
-    PreTrainedTokenizerBase,
-)
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreTrainedTokenizerBase
 
-from ..scoring.groups import GroupBatch
 from ..scoring.piece_texts import DECODERS, space_marker
 from ..scoring.plan import Batch
 from .base import TransformerLanguageModel
@@ -46,10 +42,8 @@ class CausalLanguageModel(TransformerLanguageModel):
         leading_space: LeadingSpace = "word",
     ):
         super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision)
-        if leading_space not in get_args(LeadingSpace):
-            raise ValueError(
-                f"`leading_space` must be one of {', '.join(get_args(LeadingSpace))}. It is {leading_space!r}."
-            )
+        if leading_space not in (kinds := get_args(LeadingSpace)):
+            raise ValueError(f"`leading_space` must be one of {', '.join(kinds)}. It is {leading_space!r}.")
         self.leading_space = leading_space
         self.lookahead = 1 if leading_space == "previous" else 0  # whether a space follows
 
@@ -120,8 +114,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         self.n_prefix = n_prefix
         self.n_suffix = n_suffix
 
-    def __call__(self, batch: Batch | GroupBatch) -> Tensors:
-        assert isinstance(batch, Batch)  # groups are for metrics of masked models
+    def __call__(self, batch: Batch) -> Tensors:
         before, after = batch.position - 1, batch.position
         # The prediction after one piece is the prediction before the next one: each is computed once.
         (row, position), which = np.unique(
@@ -132,7 +125,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         gives = self.begins_word[batch.target] & (batch.position > self.n_prefix)
         receives = last | self.begins_word[following]
         logits, which_, target, gives_, receives_, begins = self.forward.logits(
-            batch._replace(row=row, position=position),
+            replace(batch, row=row, position=position),
             which.reshape(2, -1),
             batch.target,
             gives,

@@ -110,7 +110,7 @@ class Forward:
         """Whether the model can be told what is padding."""
         return "attention_mask" in self._parameters
 
-    def logits(self, batch: Batch | GroupBatch, *others: np.ndarray) -> list[torch.Tensor]:
+    def logits(self, batch: Batch, *others: np.ndarray) -> list[torch.Tensor]:
         """The logits at a batch's positions. float32, shape (positions, vocabulary), on the device.
 
         others (int or bool arrays): Other arrays that are needed on the device. They are copied together with the rest.
@@ -122,13 +122,12 @@ class Forward:
                 "Worker processes cannot use the GPU that the parent process holds. Use nlp.pipe(..., n_process=1) "
                 "on a GPU, or spacy.require_cpu() before the pipeline is made."
             )
-        grouped = isinstance(batch, GroupBatch)
-        layout = (batch.true, batch.group) if grouped else ()
+        layout = (batch.true, batch.group) if isinstance(batch, GroupBatch) else ()
         ids, lengths, row, position, *rest = self.upload(
             batch.ids, batch.lengths, batch.row, batch.position, *layout, *others
         )
         with self.at(row, position) if self.narrowing else nullcontext():
-            if grouped:
+            if isinstance(batch, GroupBatch):
                 true, group, *rest = rest
                 content = int(batch.lengths.max())
                 logits = self.run_groups(ids, GroupAttention(lengths, content, true, group, batch.block))

@@ -1,11 +1,11 @@
 """From logits to the log-probabilities of the targets, and to what the model expected there."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
-from ..scoring.distributions import Answer, Distributions
-from ..scoring.groups import GroupBatch
+from ..scoring.answers import Answer, Distributions
 from ..scoring.plan import Batch
 from .forward import Forward
 
@@ -30,9 +30,9 @@ class TargetLogProbs:
         self.forward = forward
         self.shift = shift
 
-    def __call__(self, batch: Batch | GroupBatch) -> Tensors:
+    def __call__(self, batch: Batch) -> Tensors:
         """The log-probabilities, and if the batch asks for alternatives, the fields of `Distributions`."""
-        logits, target = self.forward.logits(batch._replace(position=batch.position - self.shift), batch.target)
+        logits, target = self.forward.logits(replace(batch, position=batch.position - self.shift), batch.target)
         log_sum = logits.logsumexp(dim=1)
         log_probs = logits.gather(1, target[:, None])[:, 0] - log_sum
         return log_probs, *describe(logits, log_sum, target, batch.n_alternatives)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from ..scoring.distributions import Answer
-from ..scoring.groups import GroupBatch, GroupPlan
+from ..scoring.answers import Answer
+from ..scoring.groups import GroupPlan
 from ..scoring.plan import Batch, Plan
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class LanguageModel(Protocol):
         RAISES (ValueError): The model cannot be used to score text, or not with groups; the message says why.
         """
 
-    def submit(self, batches: Iterable[Batch | GroupBatch]) -> PendingAnswer:
+    def submit(self, batches: Iterable[Batch]) -> PendingAnswer:
         """Run forward passes without waiting for their results. Loads the model, unless that is done."""
 
     def to_bytes(self) -> bytes: ...

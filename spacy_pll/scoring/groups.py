@@ -12,13 +12,15 @@ The construction is that of pseudo-masks (Bao et al. 2020, "UniLMv2") and of two
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ..metrics import BoolArray, IntArray
+from .answers import Sums
 from .mask_blocks import MaskBlock, distinct_rows
-from .sums import Sums
+from .plan import Batch
 from .windows import Context
 
 # The groups of a row are laid out in blocks of so many slots, and no group lies across two of them. So what a member
@@ -29,59 +31,41 @@ BLOCK = 32
 SLOTS, GROUP_ROW = 512, 5
 
 
-class GroupBatch(NamedTuple):
-    """One forward pass with groups, and the targets whose log-probabilities it gives.
-
-    A row has the ids of the content, then slots for the groups, then padding.
+@dataclass(frozen=True, kw_only=True)
+class GroupBatch(Batch):
+    """One forward pass with groups. A row has the ids of the content, as many as its length, then slots for the groups,
+    then padding.
     """
 
-    ids: IntArray  # int32, shape (rows, longest)
-    lengths: IntArray  # int, shape (rows,): the ids in the content of each row
     true: IntArray  # int, shape (rows, longest): the position that each id stands for
     group: IntArray  # int, shape (rows, slots): the number of the slot's group in its row; -1 for an empty slot
     block: int  # slots in a block; the number of slots is a multiple of it
-    row: IntArray  # int, shape (targets,), non-decreasing
-    position: IntArray  # int, shape (targets,): where in the row
-    target: IntArray  # int32, shape (targets,)
-    n_alternatives: int | None = None  # as in `Batch`
 
     @property
     def n_ids(self) -> int:
-        """The ids that are read, without padding."""
-        return int(self.lengths.sum() + (self.group >= 0).sum())
+        return super().n_ids + int((self.group >= 0).sum())
 
     @property
     def can_be_halved(self) -> bool:
         return len(self.ids) > 1 or self.group.shape[1] > self.block
 
-    def halves(self) -> tuple["GroupBatch", "GroupBatch"]:
-        """The same targets, in the same order, in two passes: half the rows each, or half of one row's groups."""
-        if len(self.ids) > 1:
-            middle = len(self.ids) // 2
-            before = self.row < middle
-            second = self._with_targets(~before)._with_rows(slice(middle, None))
-            return self._with_targets(before)._with_rows(slice(middle)), second._replace(row=second.row - middle)
+    def _halves_of_row(self) -> tuple["GroupBatch", "GroupBatch"]:
+        """Half of the groups each."""
         n, slots = int(self.lengths[0]), self.group.shape[1] // self.block // 2 * self.block
         before = self.position < n + slots
-        first = self._with_targets(before)._replace(
-            ids=self.ids[:, : n + slots], true=self.true[:, : n + slots], group=self.group[:, :slots]
-        )
-        rest = np.append(np.arange(n), np.arange(n + slots, self.ids.shape[1]))
-        second = self._with_targets(~before)
-        return first, second._replace(
-            ids=self.ids[:, rest],
-            true=self.true[:, rest],
-            group=self.group[:, slots:],
-            position=second.position - slots,
+        first = self._columns(np.arange(n + slots))._targets(before)
+        second = self._columns(np.append(np.arange(n), np.arange(n + slots, self.ids.shape[1])))._targets(~before)
+        return (
+            replace(first, group=self.group[:, :slots]),
+            replace(second, group=self.group[:, slots:], position=second.position - slots),
         )
 
-    def _with_rows(self, part: slice) -> "GroupBatch":
-        return self._replace(
-            ids=self.ids[part], lengths=self.lengths[part], true=self.true[part], group=self.group[part]
-        )
+    def _columns(self, columns: IntArray) -> "GroupBatch":
+        return replace(self, ids=self.ids[:, columns], true=self.true[:, columns])
 
-    def _with_targets(self, part: BoolArray) -> "GroupBatch":
-        return self._replace(row=self.row[part], position=self.position[part], target=self.target[part])
+    def _rows(self, part: slice) -> "GroupBatch":
+        ids, lengths, true, group = (x[part] for x in (self.ids, self.lengths, self.true, self.group))
+        return replace(self, ids=ids, lengths=lengths, true=true, group=group)
 
 
 class _Text(NamedTuple):
@@ -112,12 +96,8 @@ class _Row(NamedTuple):
 
 
 class GroupPlan(Sums):
-    """The forward passes with groups for some masked sets. Equal sets of equal contexts are one group.
+    """The forward passes with groups for some masked sets, at least one. Equal sets of equal contexts are one group.
 
-    contexts (Sequence[Context]): What is read.
-    blocks (Sequence[MaskBlock]): What is masked in them; at least one block.
-    n_metrics (int): The number of metrics.
-    mask_id (int): The id of the mask token.
     margin (int): How many pieces beside the masked ones are in a group, on each side.
     """
 
@@ -145,12 +125,7 @@ class GroupPlan(Sums):
         self.n_ids = 0
 
     def batches(
-        self,
-        max_tokens: int,
-        max_targets: int,
-        pad_id: int,
-        pad: bool = True,
-        n_alternatives: int | None = None,
+        self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True, n_alternatives: int | None = None
     ) -> Iterator[GroupBatch]:
         """The forward passes, the longest rows first. The arguments are those of `Plan.batches`.
 
@@ -195,10 +170,10 @@ class GroupPlan(Sums):
             positions.append(n + row.start[of_target - first] + index)
             targets.append(text.ids[text.position[text.first[of_target] + index]])
         row_of_target = np.repeat(np.arange(len(rows)), [row.n_targets for row in rows])
+        position, target = np.concatenate(positions), np.concatenate(targets)
         return GroupBatch(
-            ids, lengths, true, group, block, row_of_target, np.concatenate(positions), np.concatenate(targets),
-            n_alternatives,
-        )  # fmt: skip
+            ids, lengths, row_of_target, position, target, n_alternatives, true=true, group=group, block=block
+        )
 
     def release_inputs(self) -> None:
         """Free the ids once the batches have been read."""

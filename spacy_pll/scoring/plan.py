@@ -1,17 +1,21 @@
 """From mask blocks to forward passes: each distinct masked context once, in batches of similar length."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from ..metrics import IntArray
+from ..metrics import BoolArray, IntArray
+from .answers import Sums
 from .mask_blocks import MaskBlock, distinct_rows
-from .sums import Sums
 from .windows import Context
 
+Self = TypeVar("Self", bound="Batch")
 
-class Batch(NamedTuple):
+
+@dataclass(frozen=True)
+class Batch:
     """One forward pass, and the targets whose log-probabilities it gives. Every row has a target."""
 
     ids: IntArray  # int32, shape (rows, longest)
@@ -31,23 +35,25 @@ class Batch(NamedTuple):
     def can_be_halved(self) -> bool:
         return len(self.target) > 1
 
-    def halves(self) -> tuple["Batch", "Batch"]:
-        """The same targets, in the same order, in two passes: half the rows each, or half of one row's targets."""
+    def halves(self: Self) -> tuple[Self, Self]:
+        """The same targets, in the same order, in two passes: half the rows each, or the halves of one row."""
         if len(self.ids) == 1:
-            middle = len(self.target) // 2
-            return self._with_targets(slice(middle)), self._with_targets(slice(middle, None))
+            return self._halves_of_row()
         middle = len(self.ids) // 2
-        at = int(np.searchsorted(self.row, middle))
-        first = self._with_targets(slice(at))._with_rows(slice(middle))
-        second = self._with_targets(slice(at, None))._with_rows(slice(middle, None))
-        return first, second._replace(row=second.row - middle)
+        first, second = (self._rows(part) for part in (slice(middle), slice(middle, None)))
+        before = self.row < middle
+        return first._targets(before), replace(second._targets(~before), row=self.row[~before] - middle)
 
-    def _with_rows(self, part: slice) -> "Batch":
+    def _halves_of_row(self: Self) -> tuple[Self, Self]:
+        before = np.arange(len(self.target)) < len(self.target) // 2
+        return self._targets(before), self._targets(~before)
+
+    def _rows(self: Self, part: slice) -> Self:
         lengths = self.lengths[part]
-        return self._replace(ids=self.ids[part, : lengths.max()], lengths=lengths)
+        return replace(self, ids=self.ids[part, : lengths.max()], lengths=lengths)
 
-    def _with_targets(self, part: slice) -> "Batch":
-        return self._replace(row=self.row[part], position=self.position[part], target=self.target[part])
+    def _targets(self: Self, part: BoolArray) -> Self:
+        return replace(self, row=self.row[part], position=self.position[part], target=self.target[part])
 
 
 class Plan(Sums):
@@ -59,12 +65,7 @@ class Plan(Sums):
     """
 
     def __init__(self, contexts: Sequence[Context], blocks: Sequence[MaskBlock], n_metrics: int, mask_id: int):
-        """
-        contexts (Sequence[Context]): What is read.
-        blocks (Sequence[MaskBlock]): What is masked in them, from `iter_mask_blocks`; at least one block.
-        n_metrics (int): The number of metrics.
-        mask_id (int): The id of the mask token.
-        """
+        """blocks (Sequence[MaskBlock]): What is masked in the contexts; at least one block."""
         self._inputs: list[IntArray] = []  # int32 arrays (rows, length), one for each length, the longest first
         columns = []  # for each length: the row, position and id of each entry
         ordered: list[MaskBlock] = []  # the blocks in this order
@@ -124,14 +125,8 @@ class Plan(Sums):
                 if low < high:
                     ids[low - begin : high - begin, : rows.shape[1]] = rows[low - start : high - start]
             targets = slice(first_target[begin], first_target[end])
-            yield Batch(
-                ids,
-                lengths[begin:end],
-                self._row[targets] - begin,
-                self._position[targets],
-                self._target[targets],
-                n_alternatives,
-            )
+            row, position, target = self._row[targets] - begin, self._position[targets], self._target[targets]
+            yield Batch(ids, lengths[begin:end], row, position, target, n_alternatives)
             begin = end
 
     def release_inputs(self) -> None:

@@ -34,49 +34,37 @@ def make_plans(
         row of its own, which is the same and cheaper.
     max_ids (int): The most ids in the masked contexts of one plan, before equal contexts are joined.
     """
-    rows = _Collected(contexts, len(metrics), mask_id, None, max_ids)
-    groups = _Collected(contexts, len(metrics), mask_id, mask_margin, max_ids)
-    for block in iter_mask_blocks(contexts, metrics, mask_spacing, max_ids):
-        if mask_margin is None:
-            yield from rows.add(block)
-            continue
-        context, metric = contexts[block.context], metrics[block.metric]
-        if not masks_within_words(metric):  # it does not say, so its rows are checked
-            extent(block, context, metric, "mask_margin")
-        near = near_positions(masked_positions(block, context.first, len(context)), mask_margin)
-        whole: BoolArray = np.asarray(near.all(axis=1))
-        if whole.any():
-            yield from rows.add(block.select(whole))
-        if not whole.all():
-            yield from groups.add(block.select(~whole))
-    yield from rows.plan()
-    yield from groups.plan()
+    waiting: dict[bool, list[MaskBlock]] = {False: [], True: []}  # whether they are read in groups: blocks
+    cost = {False: 0, True: 0}
+
+    def plan(grouped: bool) -> Plan | GroupPlan:
+        blocks, waiting[grouped], cost[grouped] = waiting[grouped], [], 0
+        if grouped:
+            assert mask_margin is not None
+            return GroupPlan(contexts, blocks, len(metrics), mask_id, mask_margin)
+        return Plan(contexts, blocks, len(metrics), mask_id)
+
+    for whole in iter_mask_blocks(contexts, metrics, mask_spacing, max_ids):
+        for grouped, block in _by_way(whole, contexts[whole.context], metrics[whole.metric], mask_margin):
+            size = len(block.masked) * len(contexts[block.context])
+            if waiting[grouped] and cost[grouped] + size > max_ids:
+                yield plan(grouped)
+            waiting[grouped].append(block)
+            cost[grouped] += size
+    yield from (plan(grouped) for grouped in waiting if waiting[grouped])
 
 
-class _Collected:
-    """Blocks, until they are enough for a plan."""
-
-    def __init__(
-        self, contexts: Sequence[Context], n_metrics: int, mask_id: int, mask_margin: int | None, max_ids: int
-    ):
-        self.contexts, self.n_metrics, self.mask_id = contexts, n_metrics, mask_id
-        self.mask_margin, self.max_ids = mask_margin, max_ids
-        self.blocks: list[MaskBlock] = []
-        self.cost = 0
-
-    def add(self, block: MaskBlock) -> Iterator[Plan | GroupPlan]:
-        cost = len(block.masked) * len(self.contexts[block.context])
-        if self.blocks and self.cost + cost > self.max_ids:
-            yield from self.plan()
-        self.blocks.append(block)
-        self.cost += cost
-
-    def plan(self) -> Iterator[Plan | GroupPlan]:
-        """The plan for what there is, if anything."""
-        blocks, self.blocks, self.cost = self.blocks, [], 0
-        if not blocks:
-            return
-        if self.mask_margin is None:
-            yield Plan(self.contexts, blocks, self.n_metrics, self.mask_id)
-        else:
-            yield GroupPlan(self.contexts, blocks, self.n_metrics, self.mask_id, self.mask_margin)
+def _by_way(
+    block: MaskBlock, context: Context, metric: Metric, mask_margin: int | None
+) -> Iterator[tuple[bool, MaskBlock]]:
+    """A block, in parts: those rows of it that are read as they are (False), and those in groups (True)."""
+    if mask_margin is None:
+        yield False, block
+        return
+    if not masks_within_words(metric):  # it does not say, so its rows are checked
+        extent(block, context, metric, "mask_margin")
+    near = near_positions(masked_positions(block, context.first, len(context)), mask_margin)
+    whole: BoolArray = np.asarray(near.all(axis=1))
+    for grouped, rows in ((False, whole), (True, ~whole)):
+        if rows.any():
+            yield grouped, block.select(rows)

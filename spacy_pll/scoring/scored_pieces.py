@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..metrics import FloatArray, IntArray
-from .distributions import Distributions
+from .answers import Distributions
 from .windows import Context
 from .wordpieces import Wordpieces
 
@@ -34,9 +34,7 @@ class ScoredPieces:
         """Take a doc's pieces out of those of all contexts.
 
         wordpieces (Sequence[Wordpieces]): One per span of the doc.
-        contexts (Sequence[Context]): The windows of these spans.
-        begin (Iterator[int]): Gives for each of them the number of its first piece.
-        scores, distributions: Of the pieces of all contexts, as `Sums` gives them.
+        begin (Iterator[int]): Gives for each of the doc's contexts the number of its first piece.
         """
         places = [np.full(len(pieces), -1) for pieces in wordpieces]
         for context, first in zip(contexts, begin):
@@ -53,19 +51,3 @@ class ScoredPieces:
             column(getattr(pieces, name) for pieces in wordpieces) for name in ("ids", "start", "end", "token")
         )
         return cls(ids, start, end, token, scores[:, place], distributions.at(place) if distributions else None)
-
-    def count_by_token(self, n_tokens: int) -> IntArray:
-        """How many pieces of each token were scored. int, shape (n_tokens,)."""
-        return np.bincount(self.token, minlength=n_tokens)
-
-    def sum_by_token(self, n_tokens: int) -> FloatArray:
-        """The scores of each token: sums over its pieces. float64, shape (metrics, n_tokens)."""
-        sums = [np.bincount(self.token, weights=row, minlength=n_tokens) for row in self.scores]
-        return np.array(sums, dtype=np.float64).reshape(len(self.scores), n_tokens)
-
-    def first_of_token(self, n_tokens: int) -> IntArray:
-        """The first scored piece of each token. int, shape (n_tokens,); -1 for a token without one."""
-        first = np.full(n_tokens, -1)
-        tokens, index = np.unique(self.token, return_index=True)
-        first[tokens] = index
-        return first

@@ -16,7 +16,7 @@ import torch
 from ..language_model.forward import Forward
 from ..language_model.masked import MaskedLanguageModel
 from ..metrics import IntArray, get_metric
-from ..scoring.groups import GroupBatch, GroupPlan
+from ..scoring.groups import GroupPlan
 from ..scoring.plan import Batch, Plan
 from ..scoring.plans import make_plans
 from ..scoring.windows import Context
@@ -91,7 +91,7 @@ def planned_passes(
     margin: int | None,
     spacing: int | None = None,
     smaller: int = 1,
-) -> Iterator[tuple[Plan | GroupPlan, list[Batch | GroupBatch]]]:
+) -> Iterator[tuple[Plan | GroupPlan, list[Batch]]]:
     """The forward passes for the pieces to predict, planned as for scoring.
 
     margin, spacing (Optional[int]): The `mask_margin` and `mask_spacing`; None for both: exactly.

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 from spacy_pll.language_model.log_probs import CPU_ROWS, describe, largest
-from spacy_pll.scoring.distributions import Distributions
+from spacy_pll.scoring.answers import Distributions
 from spacy_pll.scoring.piece_texts import PieceTexts
 
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer

@@ -1,13 +1,39 @@
-"""From the answers of a model to the scores of pieces."""
+"""What a model says of the targets of forward passes, and how that makes up the scores of pieces."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ..metrics import FloatArray, IntArray
-from .distributions import Distributions
 from .mask_blocks import MaskBlock
 from .windows import Context
+
+
+class Distributions(NamedTuple):
+    """The model's distribution over its vocabulary, at each of some targets or pieces."""
+
+    rank: IntArray  # int, shape (pieces,): 1 if no piece of the vocabulary is more probable than the true one
+    entropy: FloatArray  # float, shape (pieces,), nats
+    ids: IntArray  # int, shape (alternatives, pieces): the most probable ids, the best first, equal ones by id
+    log_probs: FloatArray  # float, shape (alternatives, pieces), natural log
+
+    @classmethod
+    def empty(cls, n_alternatives: int, n_pieces: int) -> "Distributions":
+        """Zeros, to be filled in."""
+        alternatives = n_alternatives, n_pieces
+        return cls(np.zeros(n_pieces, int), np.zeros(n_pieces), np.zeros(alternatives, int), np.zeros(alternatives))
+
+    def at(self, index: IntArray) -> "Distributions":
+        """Those at some of the pieces."""
+        return Distributions._make(values[..., index] for values in self)
+
+
+class Answer(NamedTuple):
+    """What a model says of each target."""
+
+    log_probs: FloatArray  # float32, shape (targets,), natural log
+    distributions: Distributions | None = None  # None if the batches did not ask for them
 
 
 class Sums:
@@ -15,7 +41,6 @@ class Sums:
 
     contexts (Sequence[Context]): What is read. Their pieces are numbered one context after the other.
     blocks (Sequence[MaskBlock]): Where the entries come from, in their order.
-    n_metrics (int): The number of metrics.
     answer (int array, shape (entries,)): The number of the target whose log-probability each entry takes.
     """
 
@@ -40,10 +65,8 @@ class Sums:
         return out
 
     def describe(self, pieces: Distributions, targets: Distributions) -> None:
-        """Fill in what the model expected at the pieces that these blocks score under the first metric.
-
-        pieces (Distributions): At the pieces of all contexts. It is filled in from the first mask row of each piece.
-        targets (Distributions): At the batches' targets, in their order.
+        """Fill in what the model expected at the pieces that these blocks score under the first metric: of each piece
+        in its first mask row, from what it expected at the batches' targets.
         """
         for into, values in zip(pieces, targets):
             into[..., self._piece[self._described]] = values[..., self._answer[self._described]]
