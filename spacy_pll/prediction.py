@@ -225,10 +225,7 @@ class Predictor:
         return batch
 
     def _collect(self, pending: PendingDoc, pieces: ScoredPieces, texts: PieceTexts | None) -> DocScores:
-        """Sum the scores of a doc's pieces by token.
-
-        texts (Optional[PieceTexts]): For the alternatives. Shared by the docs, because each takes time to make.
-        """
+        """Sum the scores of a doc's pieces by token. The texts are shared by the docs: each takes time to make."""
         doc = pending.doc
         if not np.isfinite(pieces.scores).all():
             raise ValueError(
@@ -274,11 +271,8 @@ class Predictor:
         return {
             "pieces": [id_to_token(i) for i in ids],
             "ids": ids,
-            "start": pieces.start.tolist(),
-            "end": pieces.end.tolist(),
-            "token": pieces.token.tolist(),
-            "mask_spacing": self.settings.mask_spacing,
-            "mask_margin": self.settings.mask_margin,
+            **{name: getattr(pieces, name).tolist() for name in ("start", "end", "token")},
+            **{name: getattr(self.settings, name) for name in ("mask_spacing", "mask_margin")},
             "scores": {metric: row.tolist() for metric, row in zip(self.settings.metrics, pieces.scores)},
             **more,
         }

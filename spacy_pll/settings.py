@@ -51,16 +51,13 @@ class ScoringSettings:
             raise ValueError(f"Unknown unit of words {self.words!r}. Set `words` to one of these: {', '.join(WORDS)}.")
         if self.max_batch_tokens is not None and self.max_batch_tokens < 1:
             raise ValueError(f"`max_batch_tokens` must be 1 or more, or null. It is {self.max_batch_tokens}.")
-        if self.mask_spacing is not None and self.mask_spacing < 1:
-            raise ValueError(
-                f"`mask_spacing` must be 1 or more pieces, or null for exact scores. It is {self.mask_spacing}. The "
-                "wider the spacing, the closer are the scores to exact ones (docs/metrics.md)."
-            )
-        if self.mask_margin is not None and self.mask_margin < 0:
-            raise ValueError(
-                "`mask_margin` must be 0 or more pieces, or null for exact scores. The wider the margin, the closer "
-                f"are the scores to exact ones (docs/one-pass.md). It is {self.mask_margin}."
-            )
+        for name, least, page in (("mask_spacing", 1, "mask-spacing"), ("mask_margin", 0, "one-pass")):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(
+                    f"`{name}` must be {least} or more pieces, or null for exact scores. It is {value}. The wider it "
+                    f"is, the closer are the scores to exact ones (docs/{page}.md)."
+                )
         if self.mask_margin is not None and self.mask_spacing is not None:
             raise ValueError(
                 f"`mask_margin` ({self.mask_margin}) and `mask_spacing` ({self.mask_spacing}) are two ways to save "

@@ -54,10 +54,7 @@ class LoadedModel(Loaded):
 
 
 class TransformerLanguageModel:
-    """Weights and tokenizer of a transformers model, loaded when they are first needed.
-
-    `loaded` is None until then. Subclasses say which kind of model they load.
-    """
+    """A `LanguageModel` of transformers. `loaded` is None until it is first needed. Subclasses say which kind it is."""
 
     kind: str  # what a metric's `model_kind` must be
     auto_class: Any  # the class of transformers that loads it
@@ -84,19 +81,15 @@ class TransformerLanguageModel:
         self._max_ids: int | None = None  # the most ids in a pass that fitted into memory after one did not
 
     def describe(self) -> Description:
-        """As `LanguageModel` says."""
         title = f"the model {self.name!r}" if self.name else "the built-in model"
         if self.loaded is None:
             return Description(title)
         return Description(title, self.loaded.checkpoint.commit, self.loaded.checkpoint.languages)
 
     def serve(self, metrics: Sequence[str]) -> int | None:
-        """As `LanguageModel` says."""
         for name in metrics:
             if (needed := model_kind(get_metric(name))) != self.kind:
-                served = sorted(
-                    other for other, metric in pll_metrics.get_all().items() if model_kind(metric) == self.kind
-                )
+                served = sorted(key for key, metric in pll_metrics.get_all().items() if model_kind(metric) == self.kind)
                 raise ValueError(
                     f"The metric {name!r} needs a {needed} language model, and {self.describe().title} is a "
                     f"{self.kind} one. Set `metrics` to some of these: {', '.join(served)}."
@@ -104,24 +97,20 @@ class TransformerLanguageModel:
         return None if any(map(shows_what_follows, metrics)) else self.lookahead
 
     def load(self, groups: bool = False) -> LoadedModel:
-        """As `LanguageModel` says."""
         loaded = self.loaded
         if loaded is None or (groups and loaded.groups is None):
             with _loading:
                 loaded = self.loaded or self._load(
-                    self.name or str(BUILTIN),
-                    revision=self.revision,
-                    tokenizer_config=self.tokenizer_config,
-                    transformer_config=self.transformer_config,
+                    self.name or str(BUILTIN), self.revision, self.tokenizer_config, self.transformer_config
                 )
                 if groups and loaded.groups is None:
                     loaded = self.loaded = replace(loaded, groups=self._try_groups(loaded))
         return loaded
 
-    def _load(self, source: str, **settings: Any) -> LoadedModel:
+    def _load(self, source: str, *settings: Any) -> LoadedModel:
         """Read the model, whatever is loaded. settings: Those of `read_checkpoint`."""
         one_thread_after_fork()
-        checkpoint = read_checkpoint(source, self.auto_class, self._check, **settings)
+        checkpoint = read_checkpoint(source, self.auto_class, self._check, *settings)
         to_device(checkpoint.transformer, get_torch_default_device())
         self.loaded, self._max_ids = self._prepare(checkpoint, source), None
         return self.loaded
@@ -200,10 +189,7 @@ class TransformerLanguageModel:
         return TargetLogProbs(forward, self.shift)
 
     def submit(self, batches: Iterable[Batch]) -> PendingAnswer:
-        """Run forward passes, one after the other, without waiting for their results.
-
-        batches (Iterable[Batch]): The next batch is made while the device works on those before.
-        """
+        # The next batch is made while the device works on those before.
         return PendingAnswer([self.log_probabilities(batch) for batch in batches])
 
     @torch.inference_mode()
@@ -230,12 +216,8 @@ class TransformerLanguageModel:
                     ) from error
             # Outside the except clause, which keeps the tensors of the failed pass alive.
             self._max_ids = batch.ids.size // 2
-            logger.warning(
-                "A forward pass of %d ids does not fit into the memory of %s. From now on a pass has at most %d.",
-                batch.ids.size,
-                device,
-                self._max_ids,
-            )
+            message = "A forward pass of %d ids does not fit into the memory of %s. From now on a pass has at most %d."
+            logger.warning(message, batch.ids.size, device, self._max_ids)
             if device.type == "cuda":
                 torch.cuda.empty_cache()
         return joined([self.log_probabilities(half) for half in batch.halves()])
@@ -254,16 +236,15 @@ class TransformerLanguageModel:
         kept = {k: v for k, v in self.transformer_config.items() if k == "attn_implementation"}
         if Path(path).is_dir():
             check_checksums(Path(path))
-            self._load(str(path), revision=None, tokenizer_config={}, transformer_config=kept)
+            self._load(str(path), None, {}, kept)
         return self
 
     def to_bytes(self) -> bytes:
         """The files that `to_disk` writes, by their names."""
         with tempfile.TemporaryDirectory() as folder:
             self.to_disk(folder)
-            return srsly.msgpack_dumps(
-                {file.name: file.read_bytes() for file in Path(folder).iterdir() if file.is_file()}
-            )
+            files = [file for file in Path(folder).iterdir() if file.is_file()]
+            return srsly.msgpack_dumps({file.name: file.read_bytes() for file in files})
 
     def from_bytes(self, bytes_data: bytes) -> "TransformerLanguageModel":
         """Load what `to_bytes` returned."""

@@ -50,7 +50,6 @@ def read_checkpoint(
     source: str,
     auto_class: Any,
     check: Callable[[Any, PreTrainedTokenizerBase, str], None],
-    *,
     revision: str | None,
     tokenizer_config: dict[str, Any],
     transformer_config: dict[str, Any],

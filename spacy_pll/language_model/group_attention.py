@@ -36,9 +36,7 @@ class GroupAttention(TorchFunctionMode):
         super().__init__()
         self.lengths, self.content, self.true, self.group, self.block = lengths, content, true, group, block
         self.width = true.shape[1]
-        # By the address of the model's own mask, and the data type. With the mask itself, so that no other one gets its
-        # address while this lives.
-        self._biases: dict[tuple[int, torch.dtype], tuple[torch.Tensor, torch.Tensor | None]] = {}
+        self._biases: dict[tuple[torch.Tensor | None, torch.dtype], torch.Tensor] = {}  # by the model's own mask
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -69,24 +67,23 @@ class GroupAttention(TorchFunctionMode):
             query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
             scores = (query @ key.transpose(-1, -2)).add_(self._bias(attn_mask, query.dtype))
             return softmax(scores, dim=-1).to(value.dtype) @ value
-        return self._blocks.attend(query, key, value, attn_mask, scale)
+        return self._blocks.attend(query, key, value, attn_mask=attn_mask, scale=scale)
 
     @cached_property
     def _blocks(self) -> "_Blocks":
-        return _Blocks(self.lengths, self.content, self.true, self.group, self.block)
+        return _Blocks(self)
 
     def _bias(self, given: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
         """What is added to all scores. Shape (rows, 1 or heads, width, width)."""
-        key = id(given), dtype
-        if key not in self._biases:
+        if (given, dtype) not in self._biases:
             bias = as_bias(self._sees, dtype)[:, None]
             if given is not None:
                 given_here = as_bias(given, dtype).expand(len(bias), -1, -1, -1)
                 given_here = given_here.take_along_dim(self.true[:, None, :, None], dim=2)
                 given_here = given_here.take_along_dim(self.true[:, None, None, :], dim=3)
                 bias = (bias + given_here).clamp(min=torch.finfo(dtype).min)
-            self._biases[key] = bias, given
-        return self._biases[key][0]
+            self._biases[given, dtype] = bias
+        return self._biases[given, dtype]
 
     @cached_property
     def _sees(self) -> torch.Tensor:
@@ -108,14 +105,15 @@ class _Blocks:
     """Attention in long rows: each member's scores with the content and with its own block, and no others.
 
     It is computed on the contents of all rows and, behind them, on their slots: so these begin at the same index in all
-    rows, while the rows themselves are padded as little as possible. The arguments are those of `GroupAttention`.
+    rows, while the rows themselves are padded as little as possible.
     """
 
-    def __init__(self, lengths: torch.Tensor, content: int, true: torch.Tensor, group: torch.Tensor, block: int):
+    def __init__(self, layout: GroupAttention):
+        true, group, content, block = layout.true, layout.group, layout.content, layout.block
         self.content, self.block = content, block
         (self.rows, width), slots = true.shape, group.shape[1]
         self.n_blocks = slots // block
-        begin, row = lengths[:, None], torch.arange(self.rows, device=true.device)[:, None]
+        begin, row = layout.lengths[:, None], torch.arange(self.rows, device=true.device)[:, None]
         at, slot, column = (torch.arange(n, device=true.device) for n in (content, slots, width))
         # Where each index of the attention is found in the rows, and the way back. Indices without an id are never
         # attended to, so it does not matter what is found for them.
@@ -131,7 +129,7 @@ class _Blocks:
         holds = self.same.float() @ (self.position.view(*blocks.shape, 1) == at).float()
         # Empty slots are a group as well. They must see something, and themselves they do.
         self.sees = self.is_content[:, None] & (holds.view(self.rows, -1, content) == 0)  # (rows, slots, content)
-        self._biases: dict[int, tuple[Any, ...]] = {}
+        self._biases: dict[torch.Tensor | None, tuple[Any, ...]] = {}
 
     def _take(self, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
         """x (shape (rows, heads, n, size)) at flat indices over rows and n. Shape (rows, heads, m, size)."""
@@ -139,16 +137,9 @@ class _Blocks:
         taken = x.transpose(1, 2).reshape(-1, heads * size).index_select(0, index)
         return taken.view(rows, -1, heads, size).transpose(1, 2)
 
-    def attend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None,
-        scale: float | None,
-    ) -> torch.Tensor:
-        """As `GroupAttention.attend`."""
-        query, key, value = (self._take(x, self._split) for x in (query, key, value))
+    def attend(self, *inputs: torch.Tensor, attn_mask: torch.Tensor | None, scale: float | None) -> torch.Tensor:
+        """As `GroupAttention.attend`. inputs (Tensor): Queries, keys and values."""
+        query, key, value = (self._take(x, self._split) for x in inputs)
         n, block = self.content, self.block
         within, to_content, to_group = self._bias(attn_mask, query.dtype)
         keys, values = key[:, :, :n], value[:, :, :n]
@@ -174,8 +165,8 @@ class _Blocks:
 
     def _bias(self, given: torch.Tensor | None, dtype: torch.dtype) -> tuple[Any, ...]:
         """What is added to the scores: content to content, slots to content, slots to their blocks."""
-        if id(given) in self._biases:
-            return self._biases[id(given)][:3]
+        if given in self._biases:
+            return self._biases[given]
         lowest = torch.finfo(dtype).min
         within: torch.Tensor | None = None
         if not bool(self.is_content.all()):
@@ -190,9 +181,8 @@ class _Blocks:
             of_blocks = blocks.take_along_dim(self.position.view(self.rows, 1, self.n_blocks, 1, self.block), dim=-1)
             to_content = (to_content + of_slots).clamp(min=lowest)
             to_group = (to_group + of_blocks).clamp(min=lowest)
-        # With the mask itself, so that no other one gets its address while this lives.
-        self._biases[id(given)] = within, to_content, to_group, given
-        return within, to_content, to_group
+        self._biases[given] = within, to_content, to_group
+        return self._biases[given]
 
 
 def as_bias(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -19,7 +19,6 @@ Tensors = tuple[torch.Tensor, ...]
 class TargetLogProbs:
     """The log-probability of each target id at its position.
 
-    forward (Forward): Runs the model.
     shift (int): How many positions before a piece the model predicts it: 0 for a masked model, 1 for a
         left-to-right one.
     """

@@ -36,12 +36,8 @@ class MaskBlock(NamedTuple):
 
     def split(self, max_rows: int) -> Iterator["MaskBlock"]:
         """The same in blocks of at most `max_rows` rows."""
-        if len(self.masked) <= max_rows:
-            yield self
-            return
-        for low in range(0, len(self.masked), max_rows):
-            rows = np.arange(len(self.masked))
-            yield self.select((low <= rows) & (rows < low + max_rows))
+        rows = np.arange(len(self.masked)) // max_rows
+        return (self.select(rows == part) for part in np.unique(rows))
 
     def select(self, rows: BoolArray) -> "MaskBlock":
         """The same with some of the rows. bool, shape (rows,)."""
@@ -72,16 +68,13 @@ def iter_mask_blocks(
         slices = list(_slices(context, max(1, min(MAX_SLICE, max_rows // len(metrics)))))
         if not slices:
             continue
+        numbered = list(enumerate(metrics))
         if mask_spacing is None:
             # Slice by slice, so that equal rows of different metrics come close together and run once.
-            blocks = (
-                _block_of_slice(c, context, m, metric, part) for part in slices for m, metric in enumerate(metrics)
-            )
+            blocks = (_block_of_slice(c, context, m, metric, part) for part in slices for m, metric in numbered)
         else:
-            blocks = (
-                _merge([_block_of_slice(c, context, m, metric, part) for part in slices], context, metric, mask_spacing)
-                for m, metric in enumerate(metrics)
-            )
+            parts = (([_block_of_slice(c, context, m, each, s) for s in slices], each) for m, each in numbered)
+            blocks = (_merge(own, context, metric, mask_spacing) for own, metric in parts)
         for block in blocks:
             yield from block.split(max_rows)
 
@@ -90,10 +83,6 @@ def _slices(context: Context, size: int) -> Iterator[slice]:
     """Cut a context into runs of whole words, each of at most `size` pieces or a single word. Runs without a scored
     piece are left out.
     """
-    if len(context.word) <= size:
-        if context.scored.any():
-            yield slice(0, len(context.word))
-        return
     starts = np.unique(context.word, return_index=True)[1]
     ends = np.append(starts[1:], len(context.word))
     word = 0
@@ -173,7 +162,6 @@ def share_passes(first: IntArray, last: IntArray, word_end: IntArray, spacing: i
 
     first, last (int arrays, shape (rows,)): The first and the last masked piece of each set.
     word_end (int array, shape (rows,)): The end of the set's word, exclusive.
-    spacing (int): The least distance, in pieces.
     RETURNS (int array, shape (rows,)): The pass of each set, numbered from 0.
     """
     order = np.lexsort((last, first))

@@ -50,10 +50,7 @@ def get_contexts(
     span, if there is one that holds them all. Otherwise a character of theirs could be scored
     twice, or never. So are the tokens of a unit.
 
-    spans (list[Span]): The spans of one doc.
-    wordpieces (list[Wordpieces]): The pieces of each span.
     targets (Optional[bool array, shape (tokens of the doc,)]): The tokens to score; None: all.
-    max_length (int): The most ids that the model reads at once, special tokens included.
     lookahead (Optional[int]): How many of the pieces that follow a piece its score depends on; None: all of them.
     units (Sequence[tuple[int, int]]): The units that the pieces were joined to.
     RETURNS: The contexts, and the tokens that are scored, bool, shape (tokens of the doc,).
@@ -61,7 +58,8 @@ def get_contexts(
     if not spans:
         return [], np.zeros(0, dtype=bool)
     doc = spans[0].doc
-    if len(spans) == 1 and len(spans[0]) == len(doc) and _fits(wordpieces[0], max_length):
+    everything = len(spans) == 1 and len(spans[0]) == len(doc)
+    if everything and len(wordpieces[0].prefix) + len(wordpieces[0]) + len(wordpieces[0].suffix) <= max_length:
         # There is nothing to choose. This is how most texts are read, so it is fast.
         scored = np.ones(len(doc), dtype=bool) if targets is None else targets.copy()
         here = scored[wordpieces[0].token]
@@ -72,9 +70,10 @@ def get_contexts(
     group_sizes = np.bincount(group)
     cuts = [_cut(span, pieces, max_length, lookahead) for span, pieces in zip(spans, wordpieces)]
     for i, (span, pieces, cut) in enumerate(zip(spans, wordpieces, cuts)):
-        margin: IntArray = np.zeros(len(span), dtype=np.int64)
+        margin: IntArray = np.zeros(len(span), dtype=np.int64)  # also of tokens without pieces
         if cut is not None:
-            margin = _token_margin(pieces.token - span.start, cut.margin, len(span))
+            token = pieces.token - span.start
+            margin[token] = _minimum_by(token, cut.margin)[token]
         mine = group[span.start : span.end]
         holds_group = np.bincount(mine)[mine] == group_sizes[mine]
         margin = np.where(holds_group, _WHOLE_GROUP + _minimum_by(mine, margin)[mine], margin)
@@ -100,11 +99,6 @@ def get_contexts(
             if here.any():
                 contexts.append(_context(pieces, cut.word, here, i, start, end))
     return contexts, scored
-
-
-def _fits(pieces: Wordpieces, max_length: int) -> bool:
-    """Whether the model can read all pieces of a span at once."""
-    return len(pieces.prefix) + len(pieces) + len(pieces.suffix) <= max_length
 
 
 def _context(pieces: Wordpieces, word: IntArray, here: BoolArray, span: int, start: int, end: int) -> Context:
@@ -144,10 +138,8 @@ def split_long_words(word: IntArray, size: int) -> IntArray:
 
 
 def window_bounds(word: IntArray, size: int) -> IntArray:
-    """Windows of at most `size` pieces that begin and end between words. Each overlaps the next by about half.
-
-    word (int array, shape (pieces,)): The word of each piece; no word has more than `size` pieces.
-    RETURNS (int array, shape (windows, 2)): Start and end. Every word lies whole in at least one window.
+    """Windows of at most `size` pieces that begin and end between words. Each overlaps the next by half, and every
+    word lies whole in at least one. No word has more than `size` pieces. Start and end, shape (windows, 2).
     """
     n = len(word)
     starts = np.flatnonzero(word_begins(word))
@@ -172,8 +164,7 @@ def choose_windows(word: IntArray, bounds: IntArray, lookahead: int | None = Non
     most pieces before the word, among the windows that have so many after it, or as many as any has. A tie goes to
     the earlier window.
 
-    RETURNS: The window's index, and the margin there as a number that compares in this order.
-        int arrays of shape (pieces,).
+    RETURNS: The window's index, and the margin there as a number that compares in this order. Shape (pieces,) each.
     """
     starts = np.flatnonzero(word_begins(word))
     ends = np.append(starts[1:], len(word))
@@ -194,10 +185,7 @@ def choose_windows(word: IntArray, bounds: IntArray, lookahead: int | None = Non
 
 
 def _tokens_together(wordpieces: list[Wordpieces], doc: Doc, units: Sequence[tuple[int, int]]) -> IntArray:
-    """Number the tokens so that tokens of one unit, or which share a piece in some span, have one number.
-
-    RETURNS (int array, shape (tokens of the doc,)): Non-decreasing.
-    """
+    """Number the tokens of a doc so that those of one unit, or which share a piece in some span, have one number."""
     starts = np.array([token.idx for token in doc], dtype=np.int64)
     first = np.concatenate([pieces.token for pieces in wordpieces])
     last = np.maximum(segment_of(np.concatenate([pieces.end for pieces in wordpieces]) - 1, starts), first)
@@ -209,13 +197,6 @@ def _minimum_by(number: IntArray, value: IntArray) -> IntArray:
     """The smallest value that goes with each number. Shape (largest number + 1,)."""
     out = np.full(number.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(out, number, value)
-    return out
-
-
-def _token_margin(token: IntArray, margin: IntArray, n_tokens: int) -> IntArray:
-    """The smallest margin of each token's pieces; 0 for a token without pieces. Shape (n_tokens,)."""
-    out = np.zeros(n_tokens, dtype=np.int64)
-    out[token] = _minimum_by(token, margin)[token]
     return out
 
 

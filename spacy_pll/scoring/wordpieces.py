@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Words = Literal["spacy", "tokenizer", "whitespace"]
 WORDS: tuple[str, ...] = get_args(Words)
 
-
 # Whether str.isspace() accepts a code point. All that it accepts lie below U+3001, which stands for the rest.
 _IS_WHITE_SPACE = np.array([chr(c).isspace() for c in range(0x3002)])
 
@@ -50,8 +49,6 @@ def get_wordpieces(
     A piece without such a character (a lone "▁", a newline) belongs to the next token,
     or to the last token if there is no next one.
 
-    span (Span): The text that is read as one context.
-    tokenizer (tokenizers.Tokenizer): The backend of a fast tokenizer, with truncation off.
     words (str): What counts as a word: "spacy" (spaCy's tokens; tokens that share a piece
         are one word), "tokenizer" (the tokenizer's pre-tokens) or "whitespace".
     units (Sequence[tuple[int, int]]): What `merge_spans` returns: the words that these tokens of the doc reach into
@@ -86,15 +83,8 @@ def get_wordpieces(
     if units:
         reach = np.where(end > start, segment_of(end - 1, token_starts), token)
         word = join_words(word, token, reach, np.array(units) - span.start)
-    return Wordpieces(
-        ids[first:last],
-        start + span.start_char,
-        end + span.start_char,
-        token + span.start,
-        word,
-        ids[:first],
-        ids[last:],
-    )
+    start, end, token = start + span.start_char, end + span.start_char, token + span.start
+    return Wordpieces(ids[first:last], start, end, token, word, ids[:first], ids[last:])
 
 
 def is_white_space(text: str) -> BoolArray:
@@ -104,9 +94,8 @@ def is_white_space(text: str) -> BoolArray:
 
 
 def trim(text: str, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Trim white space off both ends of the pieces.
+    """Trim white space off both ends of the pieces, by their character offsets, shape (pieces, 2).
 
-    offsets (int array, shape (pieces, 2)): Character offsets in the text.
     RETURNS (tuple of int arrays, shape (pieces,)): `start` and `end` without white space
         (equal if nothing is left), and `anchor`: the first visible character at or after the
         piece's start. If there is none, it is the last visible character of the text, or -1
@@ -132,10 +121,9 @@ def trim(text: str, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def segment_of(position: IntArray, starts: IntArray) -> IntArray:
-    """The index of the segment (token or run) that holds each character position.
+    """The index of the segment (token or run) that holds each character position; 0 before the first of them.
 
     starts (int array, shape (segments,)): Where the segments begin, increasing.
-    RETURNS (int array): As `position`; 0 for a position before the first segment.
     """
     return np.maximum(np.searchsorted(starts, position, side="right") - 1, 0)
 
@@ -155,7 +143,6 @@ def joined_units(start: IntArray, end: IntArray, anchor: IntArray, segments: Int
 
     start, end, anchor (int arrays, shape (pieces,)): What `trim` returns.
     segments (int array, shape (segments,)): Where the segments begin, increasing.
-    RETURNS (int array, shape (pieces,)): Numbers of words, from 0.
     """
     first = segment_of(anchor, segments)
     last = np.where(end > start, segment_of(end - 1, segments), first)
@@ -163,10 +150,8 @@ def joined_units(start: IntArray, end: IntArray, anchor: IntArray, segments: Int
 
 
 def connected_runs(first: IntArray, last: IntArray, n: int) -> IntArray:
-    """Number segments so that all segments that one piece reaches have the same number.
+    """Number n segments so that all segments that one piece reaches, from a first to a last, have the same number.
 
-    first, last (int arrays, shape (pieces,)): The first and the last segment that each piece reaches.
-    n (int): The number of segments.
     RETURNS (int array, shape (n,)): Numbers from 0, non-decreasing.
     """
     reach = np.zeros(n + 1, dtype=np.int64)
@@ -189,7 +174,6 @@ def merge_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
 def join_words(word: IntArray, first: IntArray, last: IntArray, units: IntArray) -> IntArray:
     """Number the words again, with the words that have a piece in the same unit as one word.
 
-    word (int array, shape (pieces,)): The word of each piece, non-decreasing.
     first, last (int arrays, shape (pieces,)): The first and the last token that each piece reaches.
     units (int array, shape (units, 2)): The token with which each begins, and the one before which it ends.
     """
