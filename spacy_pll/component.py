@@ -140,11 +140,10 @@ class PLLScorer(Pipe):
     listening_components: Sequence[str] = ()
     listener_map: dict[str, Sequence[object]] = {}
 
-    def add_listener(self, listener: object, component_name: str) -> None:
-        """Part of the protocol. There are no listeners."""
+    def add_listener(self, *names: object) -> None:
+        """There are no listeners."""
 
-    def remove_listener(self, listener: object, component_name: str) -> bool:
-        """Part of the protocol. There are no listeners."""
+    def remove_listener(self, *names: object) -> bool:
         return False
 
     def find_listeners(self, component: object) -> None:
@@ -167,11 +166,9 @@ class PLLScorer(Pipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Score a stream of docs. Identical masked contexts in a batch run once.
 
-        stream (Iterable[Doc]): The docs.
-        batch_size (int): Docs per batch. The size of the forward passes depends on
-            `max_batch_tokens`, not on this.
-        YIELDS (Doc): The docs, in order. A doc that fails goes to the error handler
-            and is not yielded, as in spaCy's own components. The others are.
+        batch_size (int): Docs per batch. The size of the forward passes depends on `max_batch_tokens`, not on this.
+        YIELDS (Doc): The docs, in order. A doc that fails goes to the error handler and is not yielded, as in spaCy's
+            own components. The others are.
         """
         prefetch = self.predictor.prepare().prefetch  # if that fails, it is not the fault of a doc
         pending: deque[tuple[list[Doc], PendingBatch | None]] = deque()

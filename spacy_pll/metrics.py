@@ -108,18 +108,12 @@ def sentence_l2r(word: IntArray) -> MaskRows:
     return one_row_per_piece(np.triu(np.ones((len(word), len(word)), dtype=bool)))
 
 
-def mask_nothing(word: IntArray) -> MaskRows:
-    """Mask nothing, while all pieces are scored. Not registered: this is how models are run that need no mask."""
-    return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
-
-
 @register_metric("causal", within_words=False, model_kind="causal")
 def causal(word: IntArray) -> MaskRows:
     """Mask nothing: a left-to-right model sees only what precedes the target (K&I appendix B)."""
-    return mask_nothing(word)
+    return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
 
 
-vars(mask_nothing).update(masks_nothing=True)
 vars(causal).update(masks_nothing=True)
 
 
@@ -134,26 +128,9 @@ def word_any_order(word: IntArray) -> MaskRows:
 
         score(w) = 1/k! sum_o sum_i log P(w[o_i] | w[o_1], ..., w[o_i-1], c)
 
-    A term depends on its target t and on the set S of pieces revealed before it, not on their order.
-    |S|! (k-1-|S|)! of the k! orders reveal just S before t, so that
-
-        score(w) = sum_t sum_(S without t) |S|! (k-1-|S|)! / k! log P(w[t] | S, c)
-
-    and the 2^k - 1 masked contexts (all but the one with nothing masked) answer for all k! chains.
-    A target's weights sum to 1. The average of logarithms is a lower bound on the log of the
-    average probability, sum_o exp(...) / k! (Jensen).
-
-    The objective is that of order-agnostic autoregressive models (Uria et al. 2014, "A Deep and Tractable
-    Density Estimator"; Hoogeboom et al. 2022, "Autoregressive Diffusion Models") and, with time continuous,
-    the bound of masked diffusion (Sahoo et al. 2024, "Simple and Effective Masked Diffusion Language
-    Models"), here for one word at a time. Kauf & Ivanova ask for it in their limitations.
-
-    Words of more than `MAX_EXACT` pieces take the average over `ORDER_PAIRS` random orders and their
-    reverses instead. It is unbiased over the draw of the orders, with variance Var(f(o) + f(reversed o))
-    / (4 ORDER_PAIRS), where f is an order's sum: less than that of as many independent orders wherever
-    an order and its reverse are negatively correlated (antithetic variates). The draw is seeded by the word's
-    number of pieces alone: the same word has the same orders wherever it stands, whatever surrounds it,
-    so that its score repeats and two sentences that share it are compared without noise from the draw.
+    It takes the 2^k - 1 masked contexts of the word. Words of more than `MAX_EXACT` pieces take the average over
+    `ORDER_PAIRS` random orders and their reverses, drawn with a seed that is the number of pieces. docs/metrics.md has
+    the derivation, and the sources: Uria et al. 2014, Hoogeboom et al. 2022, Sahoo et al. 2024.
     """
     return in_each_word(word, any_order)
 
@@ -170,7 +147,10 @@ def any_order(k: int) -> MaskRows:
 
 
 def all_orders(k: int) -> MaskRows:
-    """Average over all k! orders in which the pieces of a word can be revealed, by way of the 2^k - 1 masked sets."""
+    """Average over all k! orders in which the pieces of a word can be revealed, by way of the 2^k - 1 masked sets.
+
+    Of these orders, |S|! (k-1-|S|)! reveal just the set S before a target.
+    """
     masked = (np.arange(1, 2**k)[:, None] >> np.arange(k)) % 2 == 1
     row, target = np.nonzero(masked)
     n_masked = masked.sum(axis=1)[row]

@@ -66,11 +66,8 @@ class PendingBatch:
 
 
 class Predictor:
-    """Scores docs without changing them.
+    """Scores docs without changing them. Its settings may be replaced at any time, but for the metrics.
 
-    model (LanguageModel): What an architecture such as `spacy-pll.MaskedLM.v1` returns. It is loaded on first use.
-    get_spans (Callable): Which spans are read as one context: a span getter such as `spacy-pll.doc_spans.v1`.
-    settings (ScoringSettings): May be replaced at any time, but for the metrics.
     RAISES (ValueError): The model cannot compute the metrics.
     """
 
@@ -85,10 +82,7 @@ class Predictor:
         model.serve(settings.metrics)
 
     def prepare(self) -> Loaded:
-        """Load the model, unless that is done.
-
-        RAISES (ValueError): The model cannot be used, or not with these settings.
-        """
+        """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
         return self.model.load(groups=self.settings.mask_margin is not None)
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:

@@ -13,7 +13,6 @@ from .values import table_value
 def token_columns(names: Names, alternatives: bool, distribution: bool) -> dict[str, Any]:
     """What tables say of each token, by heading, with the Python types of the values. Each may be None.
 
-    names (Names): What the component calls its attributes.
     alternatives, distribution (bool): Whether the docs have what the component's settings of these names add.
     """
     columns = {**dict.fromkeys(names.metrics.values(), float), "surprisal": float}

@@ -16,10 +16,7 @@ def is_record(value: Any) -> TypeGuard[dict[str, Any]]:
 
 
 def piece_record(doc: Doc, attr: str) -> Any:
-    """The value of `_.pll_data`, with the indices of the tokens that the doc has now.
-
-    attr (str): The component's setting of that name.
-    """
+    """The value of `_.pll_data`, with the indices of the tokens that the doc has now."""
     names = Names(attr, [])
     record = doc.user_data.get(key(names.data))
     scored = sorted(start for _, name, start, _ in keys(doc) if name == names.pieces)
@@ -49,12 +46,8 @@ def piece_columns(record: Mapping[str, Any], names: Names) -> dict[str, list[Any
 
 
 def pieces_by_token(doc: Doc, names: Names) -> dict[int, list[int]]:
-    """Which wordpieces of the record `_.pll_data` belong to each token.
-
-    doc (Doc): Scored with `keep_pieces`.
-    names (Names): What the component calls its attributes.
-    RETURNS (dict[int, list[int]]): For each token, by its index in the doc: the indices of its wordpieces in the
-        record's lists, in their order. Empty where there is no record.
+    """For each token, by its index in the doc: the indices of its wordpieces in the record's lists, in their order.
+    Empty where there is no record.
     """
     record = doc._.get(names.data)
     if record is None:

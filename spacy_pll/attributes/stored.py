@@ -22,10 +22,7 @@ def keys(doc: Doc) -> list[Any]:
 
 
 def store(doc: Doc, names: Names, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Store the values of all tokens of a doc, and take away what an earlier scoring left, under any metric.
-
-    columns (Mapping[str, Sequence[Any]]): For each token attribute, one value per token; None where not scored.
-    """
+    """Store columns with a value for each token, and take away what an earlier scoring left, under any metric."""
     replaced = {*names.combine, *(f"{names.score}_{metric}" for metric in stored_metrics([doc], names.score))}
     for old in keys(doc):
         if old[1] in replaced:

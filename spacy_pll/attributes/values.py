@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, Span, Token
 
 from .names import Names
-from .retokenized import is_cut, piece_values
 from .stored import key, stored_values
 
 
@@ -22,25 +21,55 @@ class Alternative(NamedTuple):
 def sum_tokens(tokens: Doc | Span, name: str) -> Any:
     """The sum of a token attribute over a Doc or Span; None if no token was scored.
 
-    RAISES (ValueError): The span begins or ends inside a token that was split after it was scored: see `token_value`.
+    RAISES (ValueError): The span begins or ends inside a token that was split after it was scored.
     """
-    if not len(tokens):
-        return None
-    first, last = tokens[0], tokens[-1]
-    if is_cut(first, last, name):
-        return _sum(token_value(token, name) for token in tokens)
-    return _sum(stored_values(first, last, name))
+    return _sum(_values(tokens[0], tokens[-1], name)) if len(tokens) else None
 
 
 def token_value(token: Token, name: str, combine: str = "sum") -> Any:
     """The value of a token attribute, for a merged token made from those of its parts; None if it was not scored.
 
     combine (str): How the value of several pieces or parts is made: a key of `COMBINE`.
-    RAISES (ValueError): The token is a part of a token that was scored and then split, and the doc has no record of
-        wordpieces. Then only the score of the whole is known.
+    RAISES (ValueError): The token is a part of a token that was scored and then split.
     """
-    values = piece_values(token, name) if is_cut(token, token, name) else stored_values(token, token, name)
-    return COMBINE[combine](values)
+    return COMBINE[combine](_values(token, token, name))
+
+
+def _values(first: Token, last: Token, name: str) -> list[Any]:
+    """What is stored for a run of tokens. Merging or splitting tokens changes nothing in it. So the values of merged
+    tokens can be combined, and of a token that was split, only the value of the whole is known.
+    """
+    part = None
+    user_data = first.doc.user_data
+    if user_data and key(name, first.idx) not in user_data and _is_later_part(first, name):
+        part = first
+    elif user_data and not last.whitespace_ and last.i + 1 < len(last.doc):
+        ends_there = key(name, last.idx + len(last)) in user_data
+        part = last if not ends_there and _is_later_part(last.nbor(), name) else None
+    if part is not None:
+        raise ValueError(
+            f"{part.text!r} is a part of a token that was split after it was scored, so its _.{name} is not known. Put "
+            "the component that splits tokens before `pll` in the pipeline. Values of the doc, and of spans that do "
+            "not cut such a token, can be read."
+        )
+    return stored_values(first, last, name)
+
+
+def _is_later_part(token: Token, name: str) -> bool:
+    """Whether a token without an entry is a part, but not the first, of a token that was scored and then split.
+
+    Such a part follows the part that has the entry of the whole, without white space between them. All other tokens of
+    a scored doc have an entry; where they were not scored, it is None. Docs that `Doc.from_docs` joined may have tokens
+    without entries that are no parts.
+    """
+    user_data = token.doc.user_data
+    while token.i > 0:
+        token = token.nbor(-1)
+        if token.whitespace_ or token.is_space:
+            return False
+        if key(name, token.idx) in user_data:
+            return user_data[key(name, token.idx)] is not None
+    return False
 
 
 def set_token_value(token: Token, value: Any, name: str) -> None:

@@ -44,10 +44,7 @@ class Trial(NamedTuple):
 
 
 def make_trial(tokenizer: Tokenizer, max_length: int, pad_id: int, shift: int) -> Trial:
-    """The texts that are tried.
-
-    shift (int): How many positions before a piece the model predicts it.
-    """
+    """The texts that are tried, by a model that predicts a piece so many positions before it."""
     long, short = (np.array(tokenizer.encode(text).ids)[:max_length] for text in (LONG_TEXT, SHORT_TEXT))
     ids = np.full((2, max(len(long), len(short))), pad_id)
     ids[0, : len(long)], ids[1, : len(short)] = long, short
@@ -62,11 +59,9 @@ def make_trial(tokenizer: Tokenizer, max_length: int, pad_id: int, shift: int) -
 
 
 def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, source: str) -> bool:
-    """Try each saving of work, and keep those that do not change the log-probabilities.
+    """Try each saving of work, and keep those that do not change the log-probabilities: `forward`, which `log_probs`
+    runs, is narrowed as far as it may be. Without a saving, the model is slower and its scores are right.
 
-    Without a saving, the model is slower and its scores are right.
-
-    log_probs (Callable[[Batch], Tensors]): Runs `forward`, which is narrowed as far as it may be.
     RETURNS (bool): Whether rows of different lengths may share a forward pass.
     RAISES (ValueError): The model cannot read a short text, or gives values that are not finite.
     """
@@ -102,11 +97,9 @@ def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, sourc
 
 
 def sees_what_follows(log_probs: LogProbs, ids: np.ndarray, n_embeddings: int) -> bool:
-    """Whether the prediction of a text's first piece depends on the pieces after it.
+    """Whether the prediction of the first piece of a text, given as its ids, depends on the pieces after it.
 
     Some classes do either, by a setting in config.json (`is_decoder`, `causal`).
-
-    ids (int array, shape (length,)): A text, special tokens included.
     """
     others = ids.copy()
     others[2:] = (ids[2:] + 1) % n_embeddings

@@ -14,8 +14,6 @@ def card_languages(source: str, revision: str | None, cache_dir: str | Path | No
     """The languages that the card of a model names, as spaCy's codes.
 
     source (str): A folder, or a name on the hub. Nothing is downloaded.
-    revision (Optional[str]): Branch, tag or commit on the hub.
-    cache_dir (Union[str, Path, None]): The hub's cache, if it is not the usual one.
     RETURNS (frozenset[str]): Empty where there is no card, where it names no language, or where it names all or others
         than by their codes.
     """

@@ -57,9 +57,7 @@ def read_checkpoint(
     """Read tokenizer and model, and check that they are whole, trained and of the right kind.
 
     source (str): A folder or a hub name.
-    auto_class (type): The class of transformers that loads the model, such as `AutoModelForMaskedLM`.
     check (Callable): Called with the config, the tokenizer and the source before the weights are read.
-    revision (Optional[str]): Branch, tag or commit on the hub.
     RAISES (OSError): There is no such model, or its files are damaged.
     RAISES (ValueError): The model cannot be used to score text.
     """
@@ -98,14 +96,11 @@ def read_checkpoint(
 
 
 def is_left_to_right(source: str) -> bool:
-    """Whether transformers has a left-to-right language model for a checkpoint, and no masked one.
-
-    source (str): A folder or a hub name. If its configuration cannot be read, loading the model will say why.
-    """
+    """Whether transformers has a left-to-right language model for a checkpoint, and no masked one."""
     offline = connection_error(source, None) is not None
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=offline)
-    except Exception:
+    except Exception:  # loading the model will say why
         return False
     return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
 

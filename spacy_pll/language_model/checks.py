@@ -1,8 +1,7 @@
 """What a language model must be to score text. A model that fails a check is refused on loading.
 
 Each error says what was wrong and what to choose instead. A model whose head was not trained is
-never used: its weights would be random, and so would the scores. Files of a saved model that were
-altered are found by `checksums.check_checksums`, missing and damaged ones by `checkpoint.read_checkpoint`.
+never used: its weights would be random, and so would the scores.
 """
 
 from collections.abc import Mapping
@@ -33,10 +32,7 @@ def check_fast(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
 
 
 def check_kind(config: Any, configs: Mapping[Any, Any], kind: str, example: str, source: str) -> None:
-    """RAISES (ValueError): transformers has no language model of this kind for the configuration.
-
-    configs (Mapping): The configurations for which it has one.
-    """
+    """RAISES (ValueError): transformers has no language model of this kind for the configuration."""
     if type(config) not in configs:
         raise ValueError(
             f"The model {source!r} is of type {config.model_type!r}, for which transformers has no {kind} "
@@ -101,12 +97,7 @@ def check_room_for_text(tokenizer: Tokenizer, max_length: int, source: str) -> N
 
 
 def check_direction(sees_both_sides: bool, should_see: bool, example: str, source: str) -> None:
-    """A masked model must see what follows a piece, and a left-to-right one must not, whatever their class says.
-
-    sees_both_sides (bool): What `capabilities.sees_what_follows` found.
-    should_see (bool): What the kind of model asks for.
-    RAISES (ValueError): The two differ.
-    """
+    """RAISES (ValueError): A masked model does not see what follows a piece, or a left-to-right one does."""
     if should_see and not sees_both_sides:
         raise ValueError(
             f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "

@@ -15,8 +15,6 @@ def connection_error(source: str, revision: str | None) -> BaseException | None:
     """Why the hub cannot be reached; None if it can be, or if there is no need to. It is tried once.
 
     transformers tries again and again for each file, and waits in between, some 23 seconds in all.
-
-    source (str): A folder or a hub name.
     """
     if constants.HF_HUB_OFFLINE or Path(source).is_dir():
         return None

@@ -40,12 +40,10 @@ class TargetLogProbs:
 def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int | None) -> Tensors:
     """The fields of `Distributions`; none of them if `n_alternatives` is None.
 
-    Of equally probable pieces, all have the best rank, and the one with the smaller id is the better alternative.
+    Of equally probable pieces, all have the best rank, and the one with the smaller id is the better alternative. If
+    the vocabulary has fewer pieces than alternatives are wanted, the rest have the id -1.
 
-    logits (float32 tensor, shape (targets, vocabulary)): If the vocabulary has fewer pieces than alternatives are
-        wanted, the rest have the id -1.
-    log_sum (float32 tensor, shape (targets,)): Their logsumexp.
-    target (int64 tensor, shape (targets,)): The true ids.
+    logits, log_sum (float32 tensors, shape (targets, vocabulary) and (targets,)): And their logsumexp.
     """
     if n_alternatives is None:
         return ()
@@ -87,10 +85,7 @@ def joined(parts: Sequence[Tensors]) -> Tensors:
 
 
 class PendingAnswer:
-    """An `Answer` that a device may still be computing.
-
-    parts (Sequence[Tensors]): The answer to each forward pass.
-    """
+    """An `Answer` that a device may still be computing, from those to each forward pass."""
 
     def __init__(self, parts: Sequence[Tensors]):
         self._fields = joined(parts) or (torch.zeros(0),)
@@ -103,7 +98,6 @@ class PendingAnswer:
             self._event.record()
 
     def result(self) -> Answer:
-        """Wait for it. The targets are those of the batches, in their order."""
         if self._event is not None:
             self._event.synchronize()
         log_probs, *expected = (field.numpy() for field in self._fields)

@@ -127,10 +127,7 @@ class GroupPlan(Sums):
     def batches(
         self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True, n_alternatives: int | None = None
     ) -> Iterator[GroupBatch]:
-        """The forward passes, the longest rows first. The arguments are those of `Plan.batches`.
-
-        pad (bool): Whether several rows may share a pass.
-        """
+        """As `Plan.batches`. pad (bool): Whether several rows may share a pass."""
         block = max([BLOCK, *(int(text.size.max()) for text in self._texts)])
         rows = [row for t, text in enumerate(self._texts) for row in _rows_of(t, text, block, max_tokens, max_targets)]
         rows.sort(key=lambda row: (-row.length, -row.n_slots))
@@ -183,9 +180,8 @@ class GroupPlan(Sums):
 def _text_of(
     context: Context, first: list[int], blocks: list[MaskBlock], mask_id: int, margin: int
 ) -> tuple[_Text, IntArray]:
-    """The groups of one distinct context, and for each entry of the blocks the number of its target.
-
-    first (list[int]): For each block, the position of its context's first piece.
+    """The groups of one distinct context, and for each entry of the blocks the number of its target. The context's
+    first piece is at the position that `first` has for each block.
     """
     length = len(context)
     masked, inverse = distinct_rows(np.concatenate([masked_positions(b, f, length) for b, f in zip(blocks, first)]))
@@ -203,10 +199,7 @@ def _text_of(
 
 
 def masked_positions(block: MaskBlock, first: int, length: int) -> BoolArray:
-    """Which positions of a context each row of a block masks. bool, shape (rows, length).
-
-    first (int): The position of the context's first piece.
-    """
+    """Which positions of a context, with its first piece at `first`, each row masks. bool, shape (rows, length)."""
     out = np.zeros((len(block.masked), length), dtype=bool)
     out[:, first + block.start : first + block.start + block.masked.shape[1]] = block.masked
     return out

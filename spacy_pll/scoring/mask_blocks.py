@@ -58,7 +58,6 @@ def iter_mask_blocks(
 ) -> Iterator[MaskBlock]:
     """Everything that the metrics mask in the contexts, the longest contexts first.
 
-    mask_spacing (Optional[int]): Merge masked sets that are at least this far apart; None: merge nothing.
     max_ids (int): The most ids in the masked contexts of one block. A single row may have more.
     RAISES (ValueError): Masked sets are to be merged, and a metric masks across words.
     """

@@ -26,7 +26,6 @@ def make_plans(
 
     Each target is in one plan, so the scores of a context are the sums over the plans.
 
-    mask_id (int): The id of the mask token.
     mask_spacing (Optional[int]): Masked words of one context that are at least this many pieces
         apart share a forward pass; None: each word has its own passes.
     mask_margin (Optional[int]): All masks of a context share a forward pass, in groups with so many pieces on each side

@@ -36,12 +36,10 @@ def tune(
 
     Until the run is done, its checkpoint is in the folder OUTPUT.training.
 
-    output (Path): The folder to write.
     resume (bool): Continue an interrupted run. Its number of steps may have changed.
     watch (Callable): Called after each step.
     RETURNS: The agreement with exact scores before and after, as `measure_agreement`.
-    RAISES (FileExistsError): There is already something at OUTPUT, or an unfinished run.
-    RAISES (OSError): There is no such model.
+    RAISES (OSError): There is already something at OUTPUT, or an unfinished run, or there is no such model.
     RAISES (ValueError): The model cannot be tuned, or the texts cannot be read.
     RAISES (TuningError): The loss is not finite, or the run to resume is another one.
     """
@@ -85,11 +83,7 @@ def tune(
 
 
 def load_model(settings: TuningSettings, name: str | None = None) -> MaskedLanguageModel:
-    """The model, or another one with its settings, loaded.
-
-    RAISES (OSError): There is no such model.
-    RAISES (ValueError): It is no masked language model, or its architecture cannot read groups.
-    """
+    """The model, or another one with its settings, loaded and tried with groups."""
     model = MaskedLanguageModel(name or settings.model, mixed_precision=settings.precision == "bfloat16")
     model.load(groups=True)
     return model

@@ -9,7 +9,8 @@ import numpy as np
 from ..language_model.checks import embeddings_of
 from ..language_model.masked import MaskedLanguageModel
 from ..metrics import get_metric, masks_within_words, pll_metrics
-from ..scoring.wordpieces import WORDS, Words
+from ..scoring.wordpieces import Words
+from ..settings import ScoringSettings
 
 # The learning rate that suits a model of this width; for wider ones it is lower in proportion.
 LEARNING_RATE, WIDTH = 3e-4, 256
@@ -51,16 +52,11 @@ class TuningSettings:
     lang: str = "en"
 
     def __post_init__(self) -> None:
-        for name in ("metrics", "margins"):
-            values = getattr(self, name)
-            if not values or len(set(values)) < len(values):
-                raise ValueError(f"`{name}` must have at least one value, and each only once. It is {list(values)}.")
+        ScoringSettings(self.metrics, self.words)
         for metric in self.metrics:
             check_can_be_tuned_for(metric)
-        if min(self.margins) < 0:
-            raise ValueError(f"`margins` must be 0 or more. They are {list(self.margins)}.")
-        if self.words not in WORDS:
-            raise ValueError(f"Unknown unit of words {self.words!r}. Give one of these: {', '.join(WORDS)}.")
+        if not self.margins or len(set(self.margins)) < len(self.margins) or min(self.margins) < 0:
+            raise ValueError(f"`margins` must be numbers from 0, each only once. They are {list(self.margins)}.")
         for name in ("steps", "targets", "learning_rate"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -40,7 +40,6 @@ def sample_passages(
 ) -> Sample:
     """Read all texts, and keep some passages of them.
 
-    tokenizer (tokenizers.Tokenizer): The model's.
     dev_records (Optional[Iterable[Record]]): The texts to measure on. None: some passages are held out. Which ones
         depends on their text alone, so equal ones are on the same side.
     RAISES (InputError): There is nothing to train on, or nothing to measure on.
@@ -62,7 +61,7 @@ def sample_passages(
 
 
 class Reservoir:
-    """At most `size` of the things that were added, drawn at random (Vitter 1985, algorithm R)."""
+    """At most `size` of the passages that were added, drawn at random (Vitter 1985, algorithm R)."""
 
     def __init__(self, size: int, rng: np.random.Generator):
         self.size, self.rng = size, rng

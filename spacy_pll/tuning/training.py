@@ -56,8 +56,7 @@ class Trainer:
     """Tunes a model.
 
     frozen, tuned (MaskedLanguageModel): The same model, loaded twice. The weights of `tuned` are changed.
-    identity (dict): What the run depends on, for the checkpoint. A run is only resumed if it is the same.
-    path (Path): The checkpoint.
+    identity (dict): What the run depends on. It is only resumed from a checkpoint, at `path`, that has the same.
     """
 
     def __init__(
@@ -113,11 +112,7 @@ class Trainer:
             torch.save({**state, "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}, file)
 
     def train(self, watch: Callable[[Progress], None] = lambda progress: None) -> None:
-        """Train until all steps are done.
-
-        watch (Callable[[Progress], None]): Called after each step.
-        RAISES (TuningError): The loss is not finite.
-        """
+        """Train until all steps are done. RAISES (TuningError): The loss is not finite."""
         progress, saved = self.progress, time.monotonic()
         while progress.step < self.settings.steps:
             rng = np.random.default_rng((self.settings.seed, progress.step))

@@ -116,34 +116,14 @@ def test_components_that_merge_may_stand_behind(make_nlp):
     assert doc._.pll == expected._.pll
 
 
-def test_the_record_gives_the_scores_of_the_parts_of_a_token(doc):
-    names, before, i = Names("x", METRICS), values(doc), 6
-    scores = values(doc[i])
-    first = pieces_by_token(doc, names)[i][0]
-    assert pieces_of(doc, names)[i] == ["hool", "##ig", "##an", "##s"]
-    split(doc, i, "hool", "iga", "ns")
-    assert pieces_of(doc, names)[i : i + 3] == [["hool"], ["##ig", "##an"], ["##s"]]
-    record = doc._.x_data["scores"]
-    for token, (start, end) in zip(doc[i : i + 3], [(0, 1), (1, 3), (3, 4)]):
-        part = slice(first + start, first + end)
-        assert values(token) == [
-            sum(record["word_l2r"][part]), sum(record["word_l2r"][part]), sum(record["original"][part]), end - start
-        ]  # fmt: skip
-    assert total([values(token) for token in doc[i : i + 3]]) == pytest.approx(scores)
-    assert values(doc) == before and values(doc[i : i + 3]) == scores
-    assert doc[: i + 1]._.x_pieces + doc[i + 1 :]._.x_pieces == before[3]
-    assert doc[: i + 1]._.x + doc[i + 1 :]._.x == pytest.approx(before[0])
-    assert to_dataframe(doc, attr="x")["x_pieces"][i : i + 3].tolist() == [1, 2, 1]
-
-
-def test_without_a_record_parts_are_refused_and_sums_are_right(make_nlp):
-    doc = make_nlp("bert")("The traveler lost.")
+def test_parts_are_refused_and_sums_are_right(make_nlp):
+    doc = make_nlp("bert", keep_pieces=True)("The traveler lost.")
     before, rest = doc._.pll, (doc[0]._.pll, doc[2]._.pll)
     inner = doc[1]._.pll
     split(doc, 1, "trav", "el", "er")
     assert doc._.pll == before and doc[1:4]._.pll == inner and (doc[0]._.pll, doc[4]._.pll) == rest
     for part in (doc[1], doc[2], doc[3], doc[:2], doc[3:], doc[2:3]):
-        with pytest.raises(ValueError, match="is a part of a token that was split after it was scored.*keep_pieces"):
+        with pytest.raises(ValueError, match="is a part of a token that was split after it was scored.*before `pll`"):
             part._.get("pll")
         with pytest.raises(ValueError, match="_.pll_pieces is not known"):
             part._.get("pll_pieces")
@@ -155,15 +135,6 @@ def test_without_a_record_parts_are_refused_and_sums_are_right(make_nlp):
     for token, value in zip(doc[1:3], (-1.0, -2.0)):
         token._.pll = value
     assert [token._.pll for token in doc[:3]] == [rest[0], -1.0, -2.0]
-
-
-def test_a_part_without_a_piece_of_its_own(doc):
-    i = next(token.i for token in doc if token.text == "believe")
-    assert pieces_of(doc, Names("x", METRICS))[i] == ["believe"]
-    score = doc[i]._.x
-    split(doc, i, "be", "lieve")
-    assert values(doc[i])[0] == score and values(doc[i])[3] == 1
-    assert [repr(value) for value in values(doc[i + 1])] == ["0.0", "0.0", "0.0", "0"]
 
 
 def test_a_record_of_something_else_is_left_alone(make_nlp):

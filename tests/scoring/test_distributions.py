@@ -227,26 +227,20 @@ def test_they_survive_a_docbin(make_nlp):
 
 
 def test_merged_and_split_tokens(make_nlp):
-    for keep_pieces in (True, False):
-        doc = make_nlp(keep_pieces=keep_pieces, **SETTINGS)(TEXT)
-        before = [(t._.pll_rank, t._.pll_entropy, t._.pll_first_choices, t._.pll_alternatives) for t in doc]
-        total = doc._.pll_entropy
-        with doc.retokenize() as retokenizer:
-            retokenizer.merge(doc[1:3])
-        assert doc[1]._.pll_rank == max(before[1][0], before[2][0])
-        assert doc[1]._.pll_entropy == pytest.approx(before[1][1] + before[2][1])
-        assert doc[1]._.pll_first_choices == before[1][2] + before[2][2]
-        assert doc[1]._.pll_alternatives == before[1][3]
-        assert doc._.pll_entropy == pytest.approx(total)
-        with doc.retokenize() as retokenizer:
-            retokenizer.split(doc[0], ["Th", "e"], heads=[(doc[0], 0), (doc[0], 1)])
-        if keep_pieces:
-            assert max(t._.pll_rank for t in doc[:2] if t._.pll_rank) == before[0][0]
-            assert sum(t._.pll_entropy for t in doc[:2]) == pytest.approx(before[0][1])
-            assert doc[0]._.pll_alternatives == before[0][3]
-        else:
-            with pytest.raises(ValueError, match="split after it was scored"):
-                doc[1]._.pll_rank  # noqa: B018
+    doc = make_nlp(**SETTINGS)(TEXT)
+    before = [(t._.pll_rank, t._.pll_entropy, t._.pll_first_choices, t._.pll_alternatives) for t in doc]
+    total = doc._.pll_entropy
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[1:3])
+    assert doc[1]._.pll_rank == max(before[1][0], before[2][0])
+    assert doc[1]._.pll_entropy == pytest.approx(before[1][1] + before[2][1])
+    assert doc[1]._.pll_first_choices == before[1][2] + before[2][2]
+    assert doc[1]._.pll_alternatives == before[1][3]
+    assert doc._.pll_entropy == pytest.approx(total)
+    with doc.retokenize() as retokenizer:
+        retokenizer.split(doc[0], ["Th", "e"], heads=[(doc[0], 0), (doc[0], 1)])
+    with pytest.raises(ValueError, match="split after it was scored"):
+        doc[1]._.pll_rank  # noqa: B018
 
 
 def test_what_analyze_pipes_says(make_nlp):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.metrics import MaskRows, get_metric, mask_nothing
+from spacy_pll.metrics import MaskRows, causal, get_metric
 from spacy_pll.scoring.mask_blocks import iter_mask_blocks, share_passes
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import Context
@@ -176,9 +176,9 @@ def test_a_metric_that_masks_nothing_is_one_row_as_its_function_says():
         return list(iter_mask_blocks([context], [metric], None, 4_000_000))
 
     def by_function(word):
-        return mask_nothing(word)
+        return causal(word)
 
-    found, expected = blocks(mask_nothing), blocks(by_function)
+    found, expected = blocks(causal), blocks(by_function)
     for name in ("piece", "weight"):
         np.testing.assert_array_equal(*(np.concatenate([getattr(b, name) for b in own]) for own in (found, expected)))
     assert len(found) == len(expected) > 1
