@@ -15,7 +15,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
-from .attributes.names import Names, check_apart
+from .attributes.names import Names
 from .attributes.registration import assigned, install
 from .attributes.stored import store
 from .attributes.values import exp_or_inf, table_value
@@ -68,13 +68,6 @@ def make_pll(
     metric shows the model what follows.
     """
     names = Names(attr, metrics)
-    advice = (
-        f'Give one of the two another name: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}), or, '
-        f'where they are loaded, spacy.load(folder, config={{"components.{name}.attr": "{attr}_2"}}).'
-    )
-    for other_name, other in nlp.components:
-        if isinstance(other, PLLScorer) and other_name != name:
-            check_apart(other_name, other.names, names, advice)
     settings = ScoringSettings(
         metrics=metrics,
         words=words,
@@ -148,15 +141,15 @@ class PLLScorer(Pipe):
 
     def find_listeners(self, component: object) -> None:
         """RAISES (ValueError): A component behind this one writes the same attributes."""
-        if isinstance(component, PLLScorer):
-            attr = component.attr
-            advice = (
-                f"Take the component {component.name!r} out: nlp.remove_pipe({component.name!r}). A component that is "
-                "taken from another pipeline keeps its attributes, so give them another name there: "
-                f'nlp.add_pipe("pll", config={{"attr": "{attr}_2"}}), or, where that pipeline is loaded, '
-                f'spacy.load(folder, config={{"components.NAME.attr": "{attr}_2"}}).'
+        shared = {*self.names.all} & {*component.names.all} if isinstance(component, PLLScorer) else None
+        if shared:
+            name, attr = component.name, component.attr
+            raise ValueError(
+                f"The component {self.name!r} already writes the attribute _.{min(shared)}. Take the component "
+                f"{name!r} out, nlp.remove_pipe({name!r}), and give its attributes another name where it is made: "
+                f'nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}), or, where its pipeline is loaded, '
+                f'spacy.load(folder, config={{"components.{name}.attr": "{attr}_2"}}).'
             )
-            check_apart(self.name, self.names, component.names, advice)
 
     def __call__(self, doc: Doc) -> Doc:
         """Score one doc. Errors pass: spaCy hands them to the error handler."""

@@ -37,13 +37,6 @@ class Names:
             )
 
 
-def check_apart(name: str, names: Names, other: Names, advice: str) -> None:
-    """RAISES (ValueError): Two components, of which the first has this name, write an attribute of the same name."""
-    shared = sorted(set(names.all) & set(other.all))
-    if shared:
-        raise ValueError(f"The component {name!r} already writes the attribute _.{shared[0]}. {advice}")
-
-
 def select_metrics(names: Names, metrics: Sequence[str] | None = None) -> dict[str, str]:
     """`names.metrics`, or some of them, in the order that is given.
 

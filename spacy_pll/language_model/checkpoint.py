@@ -25,9 +25,8 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
-from .card import card_languages
 from .checks import check_fast, check_trained, check_vocabulary
-from .hub import cached_file, connection_error
+from .hub import cached_file, card_languages, connection_error
 from .true_positions import position_embeddings
 
 # The most ids in a context, for a model that states no limit.

@@ -1,9 +1,11 @@
-"""The Hugging Face hub: whether it can be reached, and which files of a model its cache has."""
+"""The Hugging Face hub: whether it can be reached, what its cache has of a model, and what a model card says."""
 
 from pathlib import Path
 
+import srsly
 from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.utils import HFValidationError, get_session
+from spacy.util import find_matching_language
 
 # In seconds. A connection that is merely slow is left to transformers, which tries again.
 TIMEOUT = 10
@@ -44,3 +46,34 @@ def cached_file(source: str, name: str, revision: str | None, cache_dir: str | P
         return None
     path = try_to_load_from_cache(source, name, cache_dir=cache_dir, revision=revision)
     return Path(path) if isinstance(path, str) else None
+
+
+def card_languages(source: str, revision: str | None, cache_dir: str | Path | None = None) -> frozenset[str]:
+    """The languages that the card of a model names, as spaCy's codes.
+
+    source (str): A folder, or a name on the hub. Nothing is downloaded.
+    RETURNS (frozenset[str]): Empty where there is no card, where it names no language, or where it names all or others
+        than by their codes.
+    """
+    path = cached_file(source, "README.md", revision, cache_dir) or Path(source, "README.md")
+    return languages_of(path.read_text(encoding="utf8", errors="replace")) if path.is_file() else frozenset()
+
+
+def languages_of(card: str) -> frozenset[str]:
+    """The languages in the header of a card: see `card_languages`."""
+    begin, _, rest = card.partition("---\n")
+    header, end, _ = rest.partition("\n---")
+    if begin.strip() or not end:
+        return frozenset()
+    try:
+        named = srsly.yaml_loads(header).get("language")
+    except Exception:  # whatever a header may hold that is not YAML, or not a mapping
+        return frozenset()
+    codes = [
+        str(code).lower().replace("_", "-").split("-")[0] for code in (named if isinstance(named, list) else [named])
+    ]
+    if named is None or any(len(code) > 3 or code == "mul" for code in codes):  # "multilingual", "code", "English"
+        return frozenset()
+    # Norwegian is `no` on the hub; spaCy has its two written forms.
+    norwegian = {"nb", "nn"} if "no" in codes else set()
+    return frozenset({*codes, *norwegian, *(found for code in codes if (found := find_matching_language(code)))})

@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_pll import compare
-from spacy_pll.language_model.card import card_languages, languages_of
+from spacy_pll.language_model.hub import card_languages, languages_of
 from spacy_pll.language_model.protocol import Description
 
 from ..conftest import SENTENCES
