@@ -1,7 +1,7 @@
 """Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,6 @@ from .scoring.groups import GroupPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import Batch, Plan
 from .scoring.plans import make_plans
-from .scoring.scored_pieces import ScoredPieces
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
 from .settings import ScoringSettings
@@ -45,6 +44,18 @@ class DocScores:
     data: dict[str, Any] | None  # the value of `_.pll_data`; None without `keep_pieces`
     # What the model expected, under the primary metric: a value per token, by the attributes' names in `Names`.
     expected: dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class ScoredPieces:
+    """The pieces of a doc that were scored, in the order of its spans. Each piece is there once."""
+
+    ids: IntArray  # int32, shape (pieces,)
+    start: IntArray  # int, shape (pieces,): where the piece begins in the doc's text
+    end: IntArray  # int, shape (pieces,): where it ends
+    token: IntArray  # int, shape (pieces,): index in the doc of the piece's token
+    scores: FloatArray  # float64, shape (metrics, pieces), natural log
+    distributions: Distributions | None  # under the first metric; None if they were not asked for
 
 
 @dataclass(frozen=True)
@@ -137,8 +148,7 @@ class Predictor:
             if expected and answer.distributions:
                 plan.describe(expected, answer.distributions)
         begin = iter(ends.tolist())
-        gathered = (ScoredPieces.gather(doc.wordpieces, doc.contexts, begin, scores, expected) for doc in pending.docs)
-        return [self._collect(doc, pieces, texts) for doc, pieces in zip(pending.docs, gathered)]
+        return [self._collect(doc, scored_pieces(doc, begin, scores, expected), texts) for doc in pending.docs]
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
@@ -270,6 +280,25 @@ class Predictor:
             "scores": {metric: row.tolist() for metric, row in zip(self.settings.metrics, pieces.scores)},
             **more,
         }
+
+
+def scored_pieces(
+    doc: PendingDoc, begin: Iterator[int], scores: FloatArray, distributions: Distributions | None
+) -> ScoredPieces:
+    """Take a doc's pieces out of those of all contexts. `begin` gives the number of each context's first piece."""
+    places = [np.full(len(pieces), -1) for pieces in doc.wordpieces]
+    for context, first in zip(doc.contexts, begin):
+        mine = np.flatnonzero(context.scored)
+        places[context.span][context.offset + mine] = first + mine
+
+    def column(values: Iterable[IntArray]) -> IntArray:
+        # A doc without spans has empty arrays.
+        parts = [own[place >= 0] for own, place in zip(values, places)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    place = column(places)
+    columns = {name: column(getattr(own, name) for own in doc.wordpieces) for name in ("ids", "start", "end", "token")}
+    return ScoredPieces(**columns, scores=scores[:, place], distributions=distributions and distributions.at(place))
 
 
 def tokens_in(spans: list[Span], n: int) -> BoolArray:

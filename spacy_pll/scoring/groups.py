@@ -19,7 +19,7 @@ import numpy as np
 
 from ..metrics import BoolArray, IntArray
 from .answers import Sums
-from .mask_blocks import MaskBlock, distinct_rows
+from .mask_blocks import MaskBlock, distinct_rows, masked_positions
 from .plan import Batch
 from .windows import Context
 
@@ -104,23 +104,19 @@ class GroupPlan(Sums):
     def __init__(
         self, contexts: Sequence[Context], blocks: Sequence[MaskBlock], n_metrics: int, mask_id: int, margin: int
     ):
-        by_ids: dict[bytes, list[int]] = {}
-        for b, block in enumerate(blocks):
-            by_ids.setdefault(contexts[block.context].ids.tobytes(), []).append(b)
+        by_ids: dict[bytes, list[MaskBlock]] = {}
+        for block in blocks:
+            by_ids.setdefault(contexts[block.context].ids.tobytes(), []).append(block)
         self._texts: list[_Text] = []
-        answer: list[IntArray] = [np.zeros(0, dtype=np.int64)] * len(blocks)
+        numbers = []
         self.n_targets = 0
-        for numbers in by_ids.values():
-            context = contexts[blocks[numbers[0]].context]
-            own = [blocks[b] for b in numbers]
-            text, answers = _text_of(context, [contexts[block.context].first for block in own], own, mask_id, margin)
-            ends = np.cumsum([len(block.piece) for block in own])
-            for b, part in zip(numbers, np.split(answers, ends[:-1])):
-                answer[b] = part + self.n_targets
+        for own in by_ids.values():
+            text, number = _text_of(contexts, own, mask_id, margin)
+            numbers.append(number + self.n_targets)
             self._texts.append(text)
             self.n_targets += len(text.target_group)
-        self._number = np.concatenate(answer)  # of each entry's target, text by text
-        super().__init__(contexts, blocks, n_metrics, self._number)
+        self._number = np.concatenate(numbers)  # of each entry's target, text by text
+        super().__init__(contexts, [block for own in by_ids.values() for block in own], n_metrics, self._number)
         self.n_rows = 0
         self.n_ids = 0
 
@@ -177,32 +173,22 @@ class GroupPlan(Sums):
         self._texts = []
 
 
-def _text_of(
-    context: Context, first: list[int], blocks: list[MaskBlock], mask_id: int, margin: int
-) -> tuple[_Text, IntArray]:
-    """The groups of one distinct context, and for each entry of the blocks the number of its target. The context's
-    first piece is at the position that `first` has for each block.
-    """
+def _text_of(contexts: Sequence[Context], blocks: list[MaskBlock], mask_id: int, margin: int) -> tuple[_Text, IntArray]:
+    """The groups of one distinct context, and for each entry of its blocks the number of its target."""
+    context = contexts[blocks[0].context]
     length = len(context)
-    masked, inverse = distinct_rows(np.concatenate([masked_positions(b, f, length) for b, f in zip(blocks, first)]))
+    masked, inverse = distinct_rows(np.concatenate([masked_positions(b, contexts[b.context]) for b in blocks]))
     near = near_positions(masked, margin)
     group, position = np.nonzero(near)
     member = np.where(masked[group, position], mask_id, context.ids[position]).astype(np.int32)
     before = np.cumsum([0] + [len(block.masked) for block in blocks])
     entry_group = np.concatenate([inverse[n + block.row] for n, block in zip(before, blocks)])
-    entry_position = np.concatenate([block.piece + f for block, f in zip(blocks, first)])
+    entry_position = np.concatenate([block.piece + contexts[block.context].first for block in blocks])
     distinct, answer = np.unique(entry_group * length + entry_position, return_inverse=True)
     target_group, target_position = distinct // length, distinct % length
     index = np.cumsum(near, axis=1)[target_group, target_position] - 1
     size = near.sum(axis=1)
     return _Text(context.ids, size, np.cumsum(size) - size, position, member, target_group, index), answer
-
-
-def masked_positions(block: MaskBlock, first: int, length: int) -> BoolArray:
-    """Which positions of a context, with its first piece at `first`, each row masks. bool, shape (rows, length)."""
-    out = np.zeros((len(block.masked), length), dtype=bool)
-    out[:, first + block.start : first + block.start + block.masked.shape[1]] = block.masked
-    return out
 
 
 def near_positions(masked: BoolArray, margin: int) -> BoolArray:

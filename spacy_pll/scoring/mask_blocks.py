@@ -177,6 +177,14 @@ def share_passes(first: IntArray, last: IntArray, word_end: IntArray, spacing: i
     return passes
 
 
+def masked_positions(block: MaskBlock, context: Context) -> BoolArray:
+    """Which positions of its context each row of a block masks. bool, shape (rows, length)."""
+    out = np.zeros((len(block.masked), len(context)), dtype=bool)
+    begin = context.first + block.start
+    out[:, begin : begin + block.masked.shape[1]] = block.masked
+    return out
+
+
 def distinct_rows(matrix: npt.NDArray[Item]) -> tuple[npt.NDArray[Item], IntArray]:
     """The distinct rows of a matrix, and for each row of the matrix the index of its distinct row."""
     matrix = np.ascontiguousarray(matrix)

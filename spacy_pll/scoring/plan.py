@@ -8,7 +8,7 @@ import numpy as np
 
 from ..metrics import BoolArray, IntArray
 from .answers import Sums
-from .mask_blocks import MaskBlock, distinct_rows
+from .mask_blocks import MaskBlock, distinct_rows, masked_positions
 from .windows import Context
 
 Self = TypeVar("Self", bound="Batch")
@@ -76,7 +76,7 @@ class Plan(Sums):
             for b in np.flatnonzero(lengths == length).tolist():
                 block = blocks[b]
                 context = contexts[block.context]
-                masked_ids.append(_masked_ids(context, block, mask_id))
+                masked_ids.append(np.where(masked_positions(block, context), np.int32(mask_id), context.ids))
                 position = block.piece + context.first
                 records.append((block.row + before, position, context.ids[position]))
                 ordered.append(block)
@@ -132,11 +132,3 @@ class Plan(Sums):
     def release_inputs(self) -> None:
         """Free the ids once the batches have been read: they are most of a plan's memory, and `scores` needs none."""
         self._inputs = []
-
-
-def _masked_ids(context: Context, block: MaskBlock, mask_id: int) -> IntArray:
-    """The context's ids with each row's pieces masked. int32, shape (rows, length)."""
-    ids = np.repeat(context.ids[None], len(block.masked), axis=0)
-    begin = context.first + block.start
-    ids[:, begin : begin + block.masked.shape[1]][block.masked] = mask_id
-    return ids

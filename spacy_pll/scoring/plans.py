@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..metrics import BoolArray, Metric, masks_within_words
-from .groups import GroupPlan, masked_positions, near_positions
-from .mask_blocks import MaskBlock, extent, iter_mask_blocks
+from .groups import GroupPlan, near_positions
+from .mask_blocks import MaskBlock, extent, iter_mask_blocks, masked_positions
 from .plan import Plan
 from .windows import Context
 
@@ -62,7 +62,7 @@ def _by_way(
         return
     if not masks_within_words(metric):  # it does not say, so its rows are checked
         extent(block, context, metric, "mask_margin")
-    near = near_positions(masked_positions(block, context.first, len(context)), mask_margin)
+    near = near_positions(masked_positions(block, context), mask_margin)
     whole: BoolArray = np.asarray(near.all(axis=1))
     for grouped, rows in ((False, whole), (True, ~whole)):
         if rows.any():
