@@ -95,7 +95,6 @@ class PLLScorer(Pipe):
 
     predictor (Predictor): Computes the scores: a model, what it reads, and the `ScoringSettings`. The model is loaded
         on first use, on `initialize` or from disk.
-    name (str): The name of the component in the pipeline.
     attr (str): The name of the attributes.
     RAISES (ValueError): `attr` is no name, or is taken.
     """
@@ -182,7 +181,7 @@ class PLLScorer(Pipe):
 
     def _annotate(self, docs: list[Doc], pending: PendingBatch | None) -> Iterator[Doc]:
         """The docs with their scores. If the batch fails, each is scored by itself; those that fail are left out."""
-        scores = pending and self._attempt(docs, partial(self.predictor.gather, pending))
+        scores = None if pending is None else self._attempt(docs, partial(self.predictor.gather, pending))
         if scores is not None:
             self.set_annotations(docs, scores)
             yield from docs
@@ -242,10 +241,7 @@ class PLLScorer(Pipe):
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> None:
-        """Write the language model to the folder `model`, as a plain Hugging Face folder.
-
-        exclude (Iterable[str]): "model" leaves it out. Then `from_disk` keeps the model that the config names.
-        """
+        """Write the language model to the folder `model`, as a plain Hugging Face folder."""
         to_disk(path, {"model": self.model.to_disk}, exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = SimpleFrozenList()) -> "PLLScorer":

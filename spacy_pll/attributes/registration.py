@@ -80,7 +80,7 @@ def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
     return _signature(registered[2]) == _signature(extension["getter"])
 
 
-def _signature(getter: Any) -> Any:
+def _signature(getter: Any) -> object:
     """What tells whether two getters are the same: equal partials do not compare as equal, nor do functions after their
     module was reloaded.
     """

@@ -26,7 +26,7 @@ from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
 from .checks import check_fast, check_trained, check_vocabulary
-from .hub import cached_file, card_languages, connection_error
+from .hub import cached_folder, card_languages, connection_error
 from .true_positions import position_embeddings
 
 # The most ids in a context, for a model that states no limit.
@@ -88,10 +88,9 @@ def read_checkpoint(
     check_trained(report["missing_keys"], type(model).__name__, source)
     check_vocabulary(tokenizer, model, source)
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
-    in_cache = revision, transformer_config.get("cache_dir")
-    config_file = cached_file(source, constants.CONFIG_NAME, *in_cache)
-    commit = config_file.parent.name if config_file else None
-    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit, card_languages(source, *in_cache))
+    cached = cached_folder(source, revision, transformer_config.get("cache_dir"))
+    languages = card_languages(cached or Path(source))
+    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, cached and cached.name, languages)
 
 
 def is_left_to_right(source: str) -> bool:

@@ -40,23 +40,20 @@ def _first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def cached_file(source: str, name: str, revision: str | None, cache_dir: str | Path | None) -> Path | None:
-    """A file of a model in the hub's cache; None if it is not there, or for a folder."""
+def cached_folder(source: str, revision: str | None, cache_dir: str | Path | None) -> Path | None:
+    """The folder of a model in the hub's cache, whose name is its commit; None if it is not there, or for a folder."""
     if Path(source).is_dir():
         return None
-    path = try_to_load_from_cache(source, name, cache_dir=cache_dir, revision=revision)
-    return Path(path) if isinstance(path, str) else None
+    config = try_to_load_from_cache(source, constants.CONFIG_NAME, cache_dir=cache_dir, revision=revision)
+    return Path(config).parent if isinstance(config, str) else None
 
 
-def card_languages(source: str, revision: str | None, cache_dir: str | Path | None = None) -> frozenset[str]:
-    """The languages that the card of a model names, as spaCy's codes.
-
-    source (str): A folder, or a name on the hub. Nothing is downloaded.
-    RETURNS (frozenset[str]): Empty where there is no card, where it names no language, or where it names all or others
-        than by their codes.
+def card_languages(folder: Path) -> frozenset[str]:
+    """The languages that the card of a model names, as spaCy's codes. Empty where there is no card, where it names no
+    language, or where it names all or others than by their codes.
     """
-    path = cached_file(source, "README.md", revision, cache_dir) or Path(source, "README.md")
-    return languages_of(path.read_text(encoding="utf8", errors="replace")) if path.is_file() else frozenset()
+    card = folder / "README.md"
+    return languages_of(card.read_text(encoding="utf8", errors="replace")) if card.is_file() else frozenset()
 
 
 def languages_of(card: str) -> frozenset[str]:
@@ -69,9 +66,8 @@ def languages_of(card: str) -> frozenset[str]:
         named = srsly.yaml_loads(header).get("language")
     except Exception:  # whatever a header may hold that is not YAML, or not a mapping
         return frozenset()
-    codes = [
-        str(code).lower().replace("_", "-").split("-")[0] for code in (named if isinstance(named, list) else [named])
-    ]
+    listed = named if isinstance(named, list) else [named]
+    codes = [str(code).lower().replace("_", "-").split("-")[0] for code in listed]
     if named is None or any(len(code) > 3 or code == "mul" for code in codes):  # "multilingual", "code", "English"
         return frozenset()
     # Norwegian is `no` on the hub; spaCy has its two written forms.

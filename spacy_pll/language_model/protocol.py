@@ -72,9 +72,8 @@ class LanguageModel(Protocol):
         """
 
     def load(self, groups: bool = False) -> Loaded:
-        """Load tokenizer and weights, unless that is done.
+        """Load tokenizer and weights; with `groups`, also try passes with groups, for `mask_margin`. Each is done once.
 
-        groups (bool): Also try passes with groups, for the setting `mask_margin`, unless that is done.
         RAISES (OSError): There is no such model.
         RAISES (ValueError): The model cannot be used to score text, or not with groups; the message says why.
         """

@@ -103,11 +103,9 @@ class Plan(Sums):
     ) -> Iterator[Batch]:
         """The forward passes. The longest rows come first, so that a lack of memory shows at once.
 
-        max_tokens (int): The most ids in one pass, padding included. A single longer row goes alone.
-        max_targets (int): The most targets in one pass. A single row with more goes alone.
-        pad_id (int): The id that fills the shorter rows.
+        max_tokens, max_targets (int): The most ids, padding included, and targets in one pass. A single row with more
+            goes alone.
         pad (bool): Whether rows of different lengths may share a pass.
-        n_alternatives (Optional[int]): As in `Batch`.
         """
         lengths = np.repeat([rows.shape[1] for rows in self._inputs], [len(rows) for rows in self._inputs])
         first_target = np.searchsorted(self._row, np.arange(self.n_rows + 1))

@@ -20,34 +20,19 @@ TRIAL = np.array([0, 0, 0, 1, 2, 2])
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """How a model is tuned.
+    """How a model is tuned: the options of `pll tune`."""
 
-    model (Optional[str]): Hub name or folder of a masked language model. None is the built-in English model.
-    texts (str): A file, or a folder: see `read_records`.
-    dev_texts (Optional[str]): The same, for texts that are only measured on. None: a part of `texts` is held out.
-    metrics (Sequence[str]): Each masks within words, and scores a piece by one masked context.
-    words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
-    margins (Sequence[int]): The values of `mask_margin` to tune for. Each is trained half as often as the one before.
-    steps (int): How many steps to train.
-    targets (int): How many pieces are predicted in one step.
-    learning_rate (Optional[float]): The highest one. None: 3e-4 for a width of 256, less for wider models.
-    seed (int): Of the choice of the texts and pieces.
-    precision (str): "float32" or "bfloat16" (forward passes under autocast; the weights stay in float32).
-    column (str): The column, or key, that holds the text.
-    lang (str): Language of spaCy's tokenizer.
-    """
-
-    model: str | None
-    texts: str
-    dev_texts: str | None = None
+    model: str | None  # hub name or folder; None is the built-in model
+    texts: str  # a file, or a folder: see `read_records`
+    dev_texts: str | None = None  # the same, for texts that are only measured on; None: a part of `texts` is held out
     metrics: Sequence[str] = ("word_l2r", "original")
     words: Words = "spacy"
-    margins: Sequence[int] = (0, 1)
+    margins: Sequence[int] = (0, 1)  # each is trained half as often as the one before
     steps: int = 600
-    targets: int = 300
-    learning_rate: float | None = None
+    targets: int = 300  # how many pieces are predicted in one step
+    learning_rate: float | None = None  # the highest one; None: 3e-4 for a width of 256, less for wider models
     seed: int = 0
-    precision: str = "float32"
+    precision: str = "float32"  # or "bfloat16": forward passes under autocast; the weights stay in float32
     column: str = "text"
     lang: str = "en"
 

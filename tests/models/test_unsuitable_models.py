@@ -3,6 +3,7 @@
 import shutil
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import spacy
@@ -77,7 +78,7 @@ def test_cards():
     assert languages_of("") == languages_of("---\nlanguage: en") == languages_of("---\n- en\n---") == frozenset()
     assert languages_of("---\nlanguage: en\n---\n") == {"en"} < languages_of("---\nlanguage: [eng, PT_br]\n---\n")
     assert languages_of("---\nlanguage: [eng, PT_br]\n---\n") == {"eng", "en", "pt"}
-    assert card_languages("no-such/model", "main") == frozenset()
+    assert card_languages(Path("no-such/model")) == frozenset()
 
 
 def test_the_built_in_model_is_for_english():
