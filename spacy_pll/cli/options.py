@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 import typer
 
@@ -80,60 +80,60 @@ PlotOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
-def _setting(help: str, *names: str, **more: Any) -> Any:
+def setting(help: str, *names: str, **more: Any) -> Any:
     """An option whose default is not shown, or is said in the help text."""
     return typer.Option(*names, help=help, show_default=False, **more)
 
 
 # The options for `PipelineSettings`, in the order of the help. The fields have the types and the defaults.
 SETTINGS: dict[str, Any] = {
-    "model": _setting(
+    "model": setting(
         "Hub name or folder of a language model, or a spaCy pipeline with a `pll` component. [default: the built-in "
         "English model]"
     ),
-    "component": _setting(
+    "component": setting(
         "The `pll` component to use, if --model is a spaCy pipeline that has several. The others do not run."
     ),
-    "causal": _setting(
+    "causal": setting(
         "--model is a left-to-right model, for the metric causal. Only needed if there are masked models of its type, "
         "too.",
         "--causal",
     ),
-    "metrics": _setting(
+    "metrics": setting(
         "Names of metrics, separated by commas. The first is the primary one. [default: word_l2r, or causal for a "
         "left-to-right model]"
     ),
-    "words": _setting(
+    "words": setting(
         "What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space separates. "
         "[default: spacy]",
         **one_of(*WORDS),
     ),
-    "spans": _setting(
+    "spans": setting(
         "What the model reads as one context: whole texts, sentences, or windows of {window} tokens that begin "
         "{stride} tokens apart. [default: doc]".format(**SPAN_GETTERS["strided"]),
         **one_of(*SPAN_GETTERS),
     ),
-    "mask_spacing": _setting(
+    "mask_spacing": setting(
         "Mask several words in one forward pass if they are at least this many pieces apart. The scores are close to "
         "the exact ones, and the cost grows linearly with the length. [default: exact scores]",
         min=1,
     ),
-    "mask_margin": _setting(
+    "mask_margin": setting(
         "Read all masks of a text in one forward pass, each with this many wordpieces on each side. 0 is the fastest, "
         "and a wider margin is closer to the exact scores: `pll agree --margins` measures it on your texts. [default: "
         "exact scores]",
         min=0,
     ),
-    "alternatives": _setting(
+    "alternatives": setting(
         "How many alternatives to keep for each token: what the model expected in its place. [default: 0]", min=0
     ),
-    "distribution": _setting(
+    "distribution": setting(
         "Keep the rank of each token and the entropy of the model's prediction. [default: no]",
         "--distribution/--no-distribution",
     ),
     "lang": typer.Option(help="Language of spaCy's tokenizer. Not used if --model is a spaCy pipeline."),
     "gpu_id": typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU."),
-    "precision": _setting(
+    "precision": setting(
         "Data type of the forward passes. bfloat16 uses autocast. [default: float32]", **one_of(*PRECISIONS)
     ),
 }
@@ -156,32 +156,46 @@ def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Co
 
     without (Collection[str]): Options that the command does not have.
     """
-    by_name = {field.name: field for field in fields(PipelineSettings)}
-    types = get_type_hints(PipelineSettings) | {"metrics": str | None}
+    options = {name: option for name, option in SETTINGS.items() if name not in without}
+    return options_in_place("settings", PipelineSettings, options, PipelineSettings)
+
+
+def options_in_place(
+    place: str, settings: type, options: dict[str, Any], make: Callable[..., Any]
+) -> Callable[[Command], Command]:
+    """Give a command options in place of one of its parameters.
+
+    place (str): The parameter.
+    settings (type): A dataclass, whose fields have the types and defaults of the options. A sequence is written with
+        commas.
+    options (dict[str, Any]): A `typer.Option` for each field that is an option.
+    make (Callable[..., Any]): What the command gets is made from the values, which are given by name.
+    """
+    types, defaults = get_type_hints(settings), {field.name: field.default for field in fields(settings)}
+    types |= {name: str for name, type_ in types.items() if get_origin(type_) is Literal}
+    several = [name for name in options if "Sequence" in str(types[name])]
+    types, defaults = types | dict.fromkeys(several, str | None), defaults | dict.fromkeys(several)
     shared = [
         inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=by_name[name].default,
-            annotation=Annotated[types[name], option],
+            name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=Annotated[types[name], option]
         )
-        for name, option in SETTINGS.items()
-        if name not in without
+        for name, option in options.items()
     ]
 
     def decorate(command: Command) -> Command:
         parameters = []
         for parameter in inspect.signature(command).parameters.values():
-            parameters += shared if parameter.name == "settings" else [parameter]
+            parameters += shared if parameter.name == place else [parameter]
         # Typer calls commands by keyword, so an option may stand before an argument.
         parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
 
         @wraps(command)
         def with_settings(**values: Any) -> Any:
             chosen = {option.name: values.pop(option.name) for option in shared}
-            if chosen.get("metrics") is not None:
-                chosen["metrics"] = split_names(chosen["metrics"])
-            return command(settings=PipelineSettings(**chosen), **values)
+            for name in several:
+                names = chosen.pop(name)
+                chosen |= {} if names is None else {name: split_names(names)}
+            return command(**{place: make(**chosen)}, **values)
 
         vars(with_settings).update(__signature__=inspect.Signature(parameters))
         with_settings.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

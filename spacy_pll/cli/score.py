@@ -4,13 +4,13 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 from tqdm import tqdm
 
 from ..analysis.normalised import METHODS, WITH_UNIGRAMS
-from ..analysis.words import UNITS, Unit, WordTable
+from ..analysis.words import UNITS, WordTable
 from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM, InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
@@ -24,7 +24,9 @@ from .options import (
     ForceOption,
     ProcessesOption,
     one_of,
+    options_in_place,
     pipeline_options,
+    setting,
 )
 from .progress import progress_with_speed
 from .terminal import report, until_closed
@@ -54,7 +56,59 @@ def _check_delimiter(value: str | None) -> str | None:
     return value
 
 
+# The options for `Run` and `WordTable`, in the order of the help. The fields have the types and the defaults.
+INPUT: dict[str, Any] = {
+    "file_format": setting(
+        f"The format of standard input: {', '.join(READERS)}. [default: .txt]", "--format", callback=_check_format
+    ),
+    "encoding": typer.Option(callback=_check_encoding, help="Of .txt, .jsonl, .csv and .tsv input."),
+    "delimiter": setting(
+        "The character between the columns of .csv and .tsv input. [default: a comma, or a tab for .tsv]",
+        callback=_check_delimiter,
+    ),
+}
+WORDS: dict[str, Any] = {
+    "unit": typer.Option(
+        "--rows",
+        **one_of(*UNITS),
+        help="With --table words: a word is what white space separates, with its punctuation, or one of spaCy's "
+        "tokens. While `cabinet` in `cabinet,` is scored, the model sees the comma. Add --words whitespace to mask it, "
+        "too.",
+    ),
+    "lags": typer.Option(
+        min=0, help="With --table words: also the values of so many words before, such as surprisal_lag1."
+    ),
+    "regions": setting(
+        "With --table words, for .spacy input: a key of doc.spans. The column `region` has the spans' labels."
+    ),
+    "log_frequency": typer.Option(
+        help="With --table words: the column `log_frequency`. The language is the pipeline's."
+    ),
+}
+MORE: dict[str, Any] = {
+    "context_column": setting(
+        "With --table words: a column with a context for each text. The model reads it before the text. It is not "
+        "scored, and its words have no rows."
+    ),
+    "normalise": setting(
+        "Also write normalised scores, for texts of different lengths. Names, separated by commas: "
+        f"{', '.join(METHODS)}."
+    ),
+    "unigrams": setting(
+        f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
+    ),
+    "max_length": setting("Characters of the longest text. [default: 1,000,000]", min=1),
+    "skip_errors": typer.Option(
+        "--skip-errors",
+        help="Where a text cannot be scored, write a row without scores and go on. The column `error` says why.",
+    ),
+}
+
+
 @pipeline_options()
+@options_in_place("reading", Run, INPUT, dict)
+@options_in_place("words_table", WordTable, WORDS, WordTable)
+@options_in_place("more", Run, MORE, dict)
 def score_cli(
     input_path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP} or as --format says.")],
     output_path: Annotated[
@@ -65,29 +119,11 @@ def score_cli(
             "scores.jsonl.gz.",
         ),
     ],
+    *,
     settings: PipelineSettings,
     column: ColumnOption = "text",
     columns: ColumnsOption = None,
-    file_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            callback=_check_format,
-            help=f"The format of standard input: {', '.join(READERS)}. [default: .txt]",
-            show_default=False,
-        ),
-    ] = None,
-    encoding: Annotated[
-        str, typer.Option(callback=_check_encoding, help="Of .txt, .jsonl, .csv and .tsv input.")
-    ] = "utf-8",
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            callback=_check_delimiter,
-            help="The character between the columns of .csv and .tsv input. [default: a comma, or a tab for .tsv]",
-            show_default=False,
-        ),
-    ] = None,
+    reading: dict[str, Any],
     tokens: Annotated[
         bool,
         typer.Option(
@@ -104,39 +140,7 @@ def score_cli(
             "length, and log frequency (natural logarithm, from wordfreq: it needs the extra `[reading]`).",
         ),
     ] = "texts",
-    rows: Annotated[
-        str,
-        typer.Option(
-            **one_of(*UNITS),
-            help="With --table words: a word is what white space separates, with its punctuation, or one of spaCy's "
-            "tokens. While `cabinet` in `cabinet,` is scored, the model sees the comma. Add --words whitespace to mask "
-            "it, too.",
-        ),
-    ] = UNITS[0],
-    lags: Annotated[
-        int,
-        typer.Option(
-            min=0, help="With --table words: also the values of so many words before, such as surprisal_lag1."
-        ),
-    ] = 0,
-    regions: Annotated[
-        str | None,
-        typer.Option(
-            help="With --table words, for .spacy input: a key of doc.spans. The column `region` has the spans' labels.",
-            show_default=False,
-        ),
-    ] = None,
-    log_frequency: Annotated[
-        bool, typer.Option(help="With --table words: the column `log_frequency`. The language is the pipeline's.")
-    ] = True,
-    context_column: Annotated[
-        str | None,
-        typer.Option(
-            help="With --table words: a column with a context for each text. The model reads it before the text. It is "
-            "not scored, and its words have no rows.",
-            show_default=False,
-        ),
-    ] = None,
+    words_table: WordTable,
     prodigy: Annotated[
         bool,
         typer.Option(
@@ -145,35 +149,9 @@ def score_cli(
             "wordpiece, or by the first score of --normalise, from 0 for the lowest to 1 for the highest.",
         ),
     ] = False,
-    normalise: Annotated[
-        str | None,
-        typer.Option(
-            help="Also write normalised scores, for texts of different lengths. Names, separated by commas: "
-            f"{', '.join(METHODS)}.",
-            show_default=False,
-        ),
-    ] = None,
-    unigrams: Annotated[
-        str | None,
-        typer.Option(
-            help=f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the "
-            "built-in model]",
-            show_default=False,
-        ),
-    ] = None,
+    more: dict[str, Any],
     batch_size: BatchSizeOption = 256,
     n_process: ProcessesOption = 1,
-    max_length: Annotated[
-        int | None,
-        typer.Option(min=1, help="Characters of the longest text. [default: 1,000,000]", show_default=False),
-    ] = None,
-    skip_errors: Annotated[
-        bool,
-        typer.Option(
-            "--skip-errors",
-            help="Where a text cannot be scored, write a row without scores and go on. The column `error` says why.",
-        ),
-    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     force: ForceOption = False,
 ) -> None:
@@ -186,52 +164,25 @@ def score_cli(
     command with --resume.
     """
     with shown_errors():
-        table = "tokens" if tokens and table == "texts" else table
-        of_words = {"--rows": rows != UNITS[0], "--lags": lags, "--regions": regions}
-        of_words |= {"--no-log-frequency": not log_frequency, "--context-column": context_column}
-        if table != "words" and any(of_words.values()):
-            raise InputError(f"{next(filter(of_words.get, of_words))} is for rows of words. Add --table words.")
-        if context_column and settings.spans == "sents":
-            raise InputError(
-                "With --spans sents, the model does not read what --context-column names. Leave out one of the two."
-            )
-        if context_column == column:
-            raise InputError("--context-column names the column of the texts. Name that of the contexts.")
-        if settings.alternatives and table != "tokens" and Path(output_path).suffix.lower() != ".spacy":
-            raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")
         if tokens and table == "words":
             raise InputError("--tokens and --table words are two tables. Leave out one of them.")
+        table = "tokens" if tokens else table
         if prodigy and table != "texts":
             raise InputError("--prodigy writes one task per text. Leave out --tokens and --table.")
-        methods = [name.strip() for name in (normalise or "").split(",") if name.strip()]
-        if methods and (table != "texts" or Path(output_path).suffix.lower() == ".spacy"):
-            raise InputError(
-                "--normalise writes columns of texts. Leave out --tokens and --table, and write no .spacy file."
-            )
-        if file_format and input_path != STANDARD_STREAM:
-            raise InputError("--format is for standard input. The format of a file is the ending of its name.")
-        if resume and STANDARD_STREAM in (input_path, output_path):
-            raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
-        kind = cast(RowKind, "prodigy" if prodigy else table)
         run = Run(
             input_path,
             settings,
-            kind,
+            cast(RowKind, "prodigy" if prodigy else table),
             column,
-            file_format,
-            encoding,
-            delimiter,
-            batch_size,
-            n_process,
-            progress_with_speed,
-            max_length,
-            skip_errors,
-            methods,
-            unigrams,
-            columns.split(",") if columns else None,
-            WordTable(cast(Unit, rows), lags, regions, log_frequency),
-            context_column,
+            batch_size=batch_size,
+            n_process=n_process,
+            progress=progress_with_speed,
+            header=columns.split(",") if columns else None,
+            table=words_table,
+            **reading,
+            **more,
         )
+        _check(run, output_path, resume)
         if output_path == STANDARD_STREAM:
             _print(score_to_stream(run))
         else:
@@ -240,6 +191,30 @@ def score_cli(
                 report(f"Wrote {output_path} in {tqdm.format_interval(time.monotonic() - start)} (minutes:seconds).")
             else:
                 report(f"{output_path} was complete. Nothing was scored.")
+
+
+def _check(run: Run, output: str, resume: bool) -> None:
+    """RAISES (InputError): Options do not go together."""
+    is_spacy = Path(output).suffix.lower() == ".spacy"
+    if run.rows != "words" and (run.table != WordTable() or run.context_column):
+        raise InputError(
+            "--rows, --lags, --regions, --no-log-frequency and --context-column are for rows of words. Add --table "
+            "words."
+        )
+    if run.context_column and run.pipeline.spans == "sents":
+        raise InputError(
+            "With --spans sents, the model does not read what --context-column names. Leave out one of the two."
+        )
+    if run.context_column == run.column:
+        raise InputError("--context-column names the column of the texts. Name that of the contexts.")
+    if run.pipeline.alternatives and run.rows != "tokens" and not is_spacy:
+        raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")
+    if run.normalise and (run.rows not in ("texts", "prodigy") or is_spacy):
+        raise InputError("--normalise writes columns of texts. Leave out --tokens and --table, or the ending .spacy.")
+    if run.file_format and run.input_path != STANDARD_STREAM:
+        raise InputError("--format is for standard input. The format of a file is the ending of its name.")
+    if resume and STANDARD_STREAM in (run.input_path, output):
+        raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
 
 
 def _print(blocks: Iterable[bytes]) -> None:

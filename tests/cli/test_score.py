@@ -335,7 +335,7 @@ def test_tasks_for_prodigy(tiny, tmp_path, make_nlp):
     assert len(set(ranks)) == len(ranks) - 1
     assert len(tasks) == 10  # more than one part
     manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
-    assert manifest["rows"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
+    assert manifest["run"]["rows"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
 
 
 def test_what_changed_is_said(tiny, tmp_path, model_folder):
@@ -404,10 +404,10 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((source, "out.spacy", "--table", "words", "--no-log-frequency"), "Leave out --tokens and --table"),
         ((source, "out.csv", "--table", "words", "--tokens"), "--tokens and --table words are two tables"),
         ((source, "out.csv", "--table", "tokens", "--prodigy"), "--prodigy writes one task per text"),
-        ((source, "out.csv", "--rows", "spacy"), "--rows is for rows of words. Add --table words"),
-        ((source, "out.csv", "--lags", 2), "--lags is for rows of words. Add --table words"),
+        ((source, "out.csv", "--rows", "spacy"), "are for rows of words. Add --table words"),
+        ((source, "out.csv", "--lags", 2), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or add --no-log-frequency"),
-        ((source, "out.csv", "--tokens", "--context-column", "c"), "--context-column is for rows of words"),
+        ((source, "out.csv", "--tokens", "--context-column", "c"), "--context-column are for rows of words"),
         ((source, "out.csv", *WORDS, "--context-column", "c"), "there is no column 'c'. The columns are: 'text'."),
         ((source, "out.csv", *WORDS, "--context-column", "text"), "--context-column names the column of the texts"),
         ((source, "out.csv", *WORDS, "--context-column", "c", "--spans", "sents"), "Leave out one of the two"),
