@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from spacy_pll.evaluation.minimal_pairs import first_pairs, read_pairs
+from spacy_pll.evaluation.minimal_pairs import read_pairs, smallest_groups
 
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 from paper import published_texts  # noqa: E402
@@ -44,7 +44,7 @@ def find_tokenizer(data: Path, name: str) -> Path:
 def blimp_sentences(data: Path, n: int) -> list[str]:
     """n sentences, both of each pair, spread evenly over the paradigms; n must be at least twice their number."""
     pairs = read_pairs(str(published_texts.data_sets_folder(data) / published_texts.BLIMP_PATH))
-    chosen = first_pairs(pairs, n // (2 * PARADIGMS) + 1)
+    chosen = [pair for group in smallest_groups(pairs).values() for pair in group[: n // (2 * PARADIGMS) + 1]]
     return [sentence for pair in chosen for sentence in (pair.good, pair.bad)][:n]
 
 

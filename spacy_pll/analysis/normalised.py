@@ -40,12 +40,7 @@ WITH_UNIGRAMS = ("norm_lp", "slor")
 
 
 def normalise(
-    tokens: Doc | Span,
-    method: str,
-    unigrams: Unigrams | None = None,
-    *,
-    metric: str | None = None,
-    attr: str = "pll",
+    tokens: Doc | Span, method: str, unigrams: Unigrams | None = None, *, metric: str | None = None, attr: str = "pll"
 ) -> float | None:
     """A score that was normalised. Higher is better, as for the score itself.
 

@@ -52,8 +52,7 @@ ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that c
 ColumnsOption = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME,NAME,...",
-        help="The names of the columns, in their order, if .csv and .tsv files have no header.",
+        metavar="NAME,NAME,...", help="The names of the columns, in their order, if .csv and .tsv files have no header."
     ),
 ]
 BatchSizeOption = Annotated[
@@ -65,8 +64,7 @@ BatchSizeOption = Annotated[
     ),
 ]
 ProcessesOption = Annotated[
-    int,
-    typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core."),
+    int, typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core.")
 ]
 GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
 PICTURES = (".png", ".svg", ".pdf")
@@ -74,7 +72,7 @@ PlotOption = Annotated[
     Path | None,
     typer.Option(
         help=f"Also draw the results to a file ({', '.join(PICTURES)}; without an ending, all three). Needs the extra "
-        "`[plot]`.",
+        "`[plot]`."
     ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]

@@ -144,16 +144,33 @@ def agree(
     with pieces_kept(first) as one, pieces_kept(second) as other:
         for scorer in (one, other):
             scorer.predictor.counts = Counts()
-        collected, seconds = AgreementCounts((one, other)), [0.0, 0.0]
-        for batch in minibatch(progress(texts), batch_size):
-            docs: list[list[Doc]] = []
-            for side, nlp in enumerate((first, second)):
-                inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
-                began = time.perf_counter()
-                docs.append(list(nlp.pipe(inputs, batch_size=batch_size)))
-                seconds[side] += time.perf_counter() - began
-            collected.add(*docs)
-    return collected.result(labels, seconds, bootstrap, seed)
+        sides = [(labels[0], one, first.pipe), (labels[1], other, second.pipe)]
+        return compare_scorers(sides, progress(texts), batch_size, bootstrap, seed)[0]
+
+
+def compare_scorers(
+    sides: Sequence[tuple[str, PLLScorer, Callable[..., Iterable[Doc]]]],
+    texts: Iterable[str | Doc],
+    batch_size: int,
+    bootstrap: int,
+    seed: int,
+) -> list[Agreement]:
+    """Compare each scorer with the first one. Each has a label, and what scores a batch with it."""
+    labels, scorers, pipes = zip(*sides)
+    collected, seconds = [AgreementCounts((scorers[0], other)) for other in scorers[1:]], [0.0] * len(sides)
+    for batch in minibatch(texts, batch_size):
+        docs: list[list[Doc]] = []
+        for side, pipe in enumerate(pipes):
+            inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
+            began = time.perf_counter()
+            docs.append(list(pipe(inputs, batch_size=batch_size)))
+            seconds[side] += time.perf_counter() - began
+        for own, other in zip(collected, docs[1:]):
+            own.add(docs[0], other)
+    return [
+        own.result((labels[0], label), (seconds[0], took), bootstrap, seed)
+        for own, label, took in zip(collected, labels[1:], seconds[1:])
+    ]
 
 
 class AgreementCounts:

@@ -1,17 +1,14 @@
 """How close the scores with `mask_margin` and `mask_spacing` are to the exact ones, on some texts."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import minibatch
 
-from ..component import PLLScorer
 from ..pipelines import vary_scorer
-from .agreement import Agreement, AgreementCounts, plot_agreements
+from .agreement import Agreement, compare_scorers, plot_agreements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,36 +57,16 @@ def compare_margins(
     changes = [{setting: value} for setting, values in tried.items() for value in values]
     if not changes:
         raise ValueError("There is nothing to compare with the exact scores. Give `margins`, such as (0, 1, 2, 4).")
-    exact, *others = [_Timed(vary_scorer(nlp, **{**EXACT, **change}, keep_pieces=True)) for change in [{}, *changes]]
-    agreements = [AgreementCounts((exact.scorer, other.scorer)) for other in others]
-    with nlp.select_pipes(disable=[exact.scorer.name]):
-        for batch in minibatch(progress(texts), batch_size):
-            docs = list(nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in batch))
-            expected = exact.score(docs)
-            for other, agreement in zip(others, agreements):
-                agreement.add(expected, other.score(docs))
-    comparisons = [
-        agreement.result(("exact", f"{setting} {value}"), (exact.seconds, other.seconds), bootstrap, seed)
-        for other, agreement, change in zip(others, agreements, changes)
-        for setting, value in change.items()
-    ]
-    smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
-    return MarginAgreement(exact.scorer.model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)
-
-
-class _Timed:
-    """A scorer, and how long it took."""
-
-    def __init__(self, scorer: PLLScorer):
+    scorers = [vary_scorer(nlp, **{**EXACT, **change}, keep_pieces=True) for change in [{}, *changes]]
+    for scorer in scorers:
         scorer.predictor.prepare()  # not timed
-        self.scorer, self.seconds = scorer, 0.0
-
-    def score(self, docs: list[Doc]) -> list[Doc]:
-        copies = [doc.copy() for doc in docs]
-        began = time.perf_counter()
-        scored = list(self.scorer.pipe(copies, batch_size=len(copies)))
-        self.seconds += time.perf_counter() - began
-        return scored
+    labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
+    sides = [(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
+    with nlp.select_pipes(disable=[scorers[0].name]):
+        docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in progress(texts))
+        comparisons = compare_scorers(sides, docs, batch_size, bootstrap, seed)
+    smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
+    return MarginAgreement(scorers[0].model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)
 
 
 def _smallest(comparisons: Sequence[Agreement], setting: str, at_least: float) -> int | None:

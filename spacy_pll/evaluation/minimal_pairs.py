@@ -316,11 +316,6 @@ def sample_pairs(pairs: Sequence[Pair], n: int, by: Sequence[str] | None = None)
     return [pair for name, group in groups for pair in random.Random(name).sample(group, min(n, len(group)))]
 
 
-def first_pairs(pairs: Sequence[Pair], n: int) -> list[Pair]:
-    """The first `n` pairs of each of the smallest groups, in BLiMP of each paradigm."""
-    return [pair for group in smallest_groups(pairs).values() for pair in group[:n]]
-
-
 def outcomes(good: Sequence[float] | FloatArray, bad: Sequence[float] | FloatArray) -> FloatArray:
     """1 where the good sentence scores higher, 0 where the bad one does, 0.5 on a tie. float64, shape (pairs,)."""
     a, b = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)

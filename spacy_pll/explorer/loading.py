@@ -1,4 +1,4 @@
-"""The pipeline behind the page: its model is loaded once, while metrics, unit of words and margin change."""
+"""The pipeline behind the page: its model is loaded once, while metrics and unit of words change."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,8 +17,8 @@ class SharedPipeline:
     Streamlit runs each open page in a thread of its own, and spaCy's pipelines are not made for several threads. So
     only one page uses the pipeline at a time.
 
-    settings (PipelineSettings): The model, and the settings that do not change. `metrics`, `words` and `mask_margin`
-        are those to begin with.
+    settings (PipelineSettings): The model, and the settings that do not change. `metrics` and `words` are those to
+        begin with.
     RAISES (OSError, ValueError, ImportError): As `make_pipeline`.
     """
 
@@ -28,7 +28,6 @@ class SharedPipeline:
         scorer = get_scorer(self._nlp)
         used = scorer.settings
         self.metrics, self.words, self.attr = list(used.metrics), used.words, scorer.attr
-        self.mask_spacing, self.mask_margin = used.mask_spacing, used.mask_margin
 
     def list_metrics(self) -> list[str]:
         """The metrics that the model can compute, beginning with those that the pipeline has."""
@@ -41,14 +40,14 @@ class SharedPipeline:
 
     @contextmanager
     def use(self, settings: PipelineSettings) -> Iterator[Language]:
-        """The pipeline with the metrics, unit of words and margin of some settings, for as long as the context lasts.
+        """The pipeline with the metrics and unit of words of some settings, for as long as the context lasts.
 
-        `metrics` and `words` that are None are those that the pipeline was loaded with.
+        What is None is as it was when the pipeline was loaded.
         RAISES (ValueError): A setting is not valid. The pipeline stays as it was.
         """
         metrics, words = list(settings.metrics or self.metrics), settings.words or self.words
         with self._lock:
             scorer = get_scorer(self._nlp)
-            varied = vary_scorer(self._nlp, metrics=metrics, words=words, mask_margin=settings.mask_margin)
+            varied = vary_scorer(self._nlp, metrics=metrics, words=words)
             scorer.predictor, scorer.names = varied.predictor, varied.names
             yield self._nlp

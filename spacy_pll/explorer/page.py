@@ -4,19 +4,13 @@ from dataclasses import replace
 
 import streamlit as st
 
-from ..evaluation.margins import MARGINS
 from ..metrics import get_metric
-from ..pipelines import PipelineSettings, is_spacy_pipeline
+from ..pipelines import PipelineSettings
 from ..scoring.wordpieces import WORDS
 from .loading import SharedPipeline
 from .views import compare_view, rank_view, score_view, shown_errors
 
-TABS = {
-    "Score": score_view,
-    "Compare": compare_view,
-    "Rank": rank_view,
-}
-EXACT = "exact scores"
+TABS = {"Score": score_view, "Compare": compare_view, "Rank": rank_view}
 ABOUT = (
     "Pseudo-log-likelihood (PLL): how well a language model predicts each word from the others. Scores are natural "
     "logarithms. The closer to 0, the more likely. All texts stay on this computer."
@@ -70,7 +64,7 @@ def load(settings: PipelineSettings) -> SharedPipeline:
 
 
 def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> PipelineSettings:
-    """The fields for the metrics, the unit of words and the margin."""
+    """The fields for the metrics and the unit of words."""
     metrics = st.multiselect(
         "Metrics",
         pipeline.list_metrics(),
@@ -87,25 +81,4 @@ def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> Pipel
         help="What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space "
         "separates. The wordpieces of a word are masked together.",
     )
-    margin = choose_margin(settings, pipeline)
-    return replace(settings, metrics=tuple(metrics or pipeline.metrics), words=words, mask_margin=margin)
-
-
-def choose_margin(settings: PipelineSettings, pipeline: SharedPipeline) -> int | None:
-    """The field for the margin, unless there is a spacing, which takes its place."""
-    if pipeline.mask_spacing is not None:
-        return None
-    own = pipeline.mask_margin
-    margins = sorted({*MARGINS, *([] if own is None else [own])})
-    # Settings cannot take the margin of a saved pipeline away.
-    can_be_exact = own is None or not (settings.model and is_spacy_pipeline(settings.model))
-    choices = [*([EXACT] if can_be_exact else []), *map(str, margins)]
-    chosen = st.selectbox(
-        "Margin of the masks",
-        choices,
-        choices.index(EXACT if own is None else str(own)),
-        key=f"margin of {settings.model}",
-        help="Exact scores read a text once per wordpiece, scores with a margin only once. How close they are to the "
-        "exact ones on your texts: `python -m spacy pll agree MODEL FILE --margins 0,1,2,4`.",
-    )
-    return None if chosen is None or chosen == EXACT else int(chosen)
+    return replace(settings, metrics=tuple(metrics or pipeline.metrics), words=words)

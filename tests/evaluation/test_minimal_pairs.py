@@ -14,7 +14,6 @@ from spacy_pll.evaluation.minimal_pairs import (
     PairScores,
     Sides,
     accuracies,
-    first_pairs,
     levels,
     minimal_pairs,
     outcomes,
@@ -110,12 +109,6 @@ def test_a_sample_is_the_paradigms_own():
     # What else is in the file does not change it.
     assert drawn[5:] == sample_pairs([pair for pair in pairs if pair.paradigm == "y"], 5)
     assert sorted(pair.good for pair in sample_pairs(pairs, 100)) == sorted(pair.good for pair in pairs)
-
-
-def test_the_first_pairs_of_each_paradigm():
-    pairs = [Pair(f"{name} {i}", "", {"UID": name}) for i in range(3) for name in ("y", "x")]
-    assert [pair.good for pair in first_pairs(pairs, 2)] == ["y 0", "y 1", "x 0", "x 1"]
-    assert len(first_pairs(pairs, 9)) == len(pairs)
 
 
 def test_columns_that_may_be_missing(tmp_path):

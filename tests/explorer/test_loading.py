@@ -33,15 +33,6 @@ def test_the_model_is_loaded_once(shared):
         assert get_scorer(nlp).settings.mask_spacing == 8  # other settings stay
 
 
-def test_a_margin_for_as_long_as_it_is_used(model_folder, make_nlp):
-    shared = SharedPipeline(PipelineSettings(str(model_folder("bert")), mask_margin=1))
-    assert shared.mask_margin == 1
-    for margin in (0, None, 1):
-        with shared.use(PipelineSettings(mask_margin=margin)) as nlp:
-            assert get_scorer(nlp).settings.mask_margin == margin
-            assert nlp(TEXT)._.pll == pytest.approx(make_nlp(mask_margin=margin)(TEXT)._.pll)
-
-
 def test_a_wrong_setting_leaves_the_pipeline_as_it_was(shared):
     with shared.use(PipelineSettings(metrics=["original"])) as nlp:
         before = nlp(TEXT)._.pll

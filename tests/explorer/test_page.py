@@ -99,19 +99,9 @@ def test_metrics_and_words_can_be_chosen(open_page):
     assert html(tab(check(page.run()), "Score")).count('class="row"') == 4
 
 
-def test_a_margin_can_be_chosen(open_page, make_nlp, tmp_path):
-    page = open_page(mask_margin=3)
-    margin = page.sidebar.selectbox[1]
-    assert margin.value == "3" and margin.options == ["exact scores", "0", "1", "2", "3", "4"]
-    assert "pll agree MODEL FILE --margins" in margin.proto.help
-    shown = [html(tab(page, "Score"))]
-    for value in ("exact scores", "0"):
-        page.sidebar.selectbox[1].set_value(value)
-        shown.append(html(tab(check(page.run()), "Score")))
-    assert len(set(shown)) == 3
-    make_nlp(mask_margin=0).to_disk(tmp_path)
-    assert open_page(model=str(tmp_path)).sidebar.selectbox[1].options == ["0", "1", "2", "4"]
-    assert len(open_page(mask_spacing=8).sidebar.selectbox) == 1  # a spacing takes its place
+def test_a_margin_of_the_command_line(open_page):
+    shown = [html(tab(open_page(mask_margin=margin), "Score")) for margin in (None, 0)]
+    assert shown[0] != shown[1]
 
 
 def test_versions_are_compared(open_page):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_pll.evaluation.minimal_pairs import first_pairs, read_pairs
+from spacy_pll.evaluation.minimal_pairs import read_pairs, smallest_groups
 
 from ..conftest import data_folder
 
@@ -13,7 +13,8 @@ EQUIVALENT = {"original": "original", "word_l2r": "within_word_l2r"}
 
 def sentences(n):
     """n sentences, spread over the paradigms of BLiMP."""
-    pairs = first_pairs(read_pairs(str(data_folder("data/blimp"))), n // 134 + 1)
+    groups = smallest_groups(read_pairs(str(data_folder("data/blimp")))).values()
+    pairs = [pair for group in groups for pair in group[: n // 134 + 1]]
     return [sentence for pair in pairs for sentence in (pair.good, pair.bad)][:n]
 
 

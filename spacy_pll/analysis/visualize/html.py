@@ -21,15 +21,7 @@ from ...attributes.values import exp_or_inf, table_value
 from .expected import expected_html, expected_text, has_expected
 from .pieces import Piece, get_pieces
 from .scale import N_STEPS, VMIN, check_vmin, colour_step
-from .text import (
-    count_pieces,
-    format_difference,
-    format_number,
-    in_nats,
-    opposite_runs,
-    text_direction,
-    visible_text,
-)
+from .text import count_pieces, format_difference, format_number, in_nats, opposite_runs, text_direction, visible_text
 
 if TYPE_CHECKING:
     from ..comparison import Comparison, Segment
