@@ -14,8 +14,6 @@ so that another package can add one. It may have these attributes:
     within_words (bool): whether each row masks its target and otherwise only pieces of the
         target's word, whatever the other words are. Only such rows can share a forward pass
         (`mask_spacing`, `mask_margin`). If a metric does not have it, its rows are checked when they share one.
-    masks_nothing (bool): whether it masks nothing at all. Then all pieces of a context are scored in one row, and
-        the function is not called.
 
 No other module knows a metric's name. With weights, a metric can average over several masked
 contexts per piece, as `word_any_order` does.
@@ -112,9 +110,6 @@ def sentence_l2r(word: IntArray) -> MaskRows:
 def causal(word: IntArray) -> MaskRows:
     """Mask nothing: a left-to-right model sees only what precedes the target (K&I appendix B)."""
     return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
-
-
-vars(causal).update(masks_nothing=True)
 
 
 @register_metric("word_any_order", within_words=True)
@@ -240,8 +235,6 @@ def shows_what_follows(metric_name: str) -> bool:
     metric = get_metric(metric_name)
     if model_kind(metric) == "causal":
         return False
-    if getattr(metric, "masks_nothing", False):
-        return True
     word = np.repeat(np.arange(30), np.tile([1, 2, 5, 1, 3], 6))
     rows = metric(word)
     check_mask_rows(rows, len(word), metric_name)

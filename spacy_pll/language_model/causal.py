@@ -13,7 +13,7 @@ from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreT
 from ..scoring.piece_texts import DECODERS, space_marker
 from ..scoring.plan import Batch
 from .base import TransformerLanguageModel
-from .checks import check_no_masked_model, embeddings_of
+from .checks import embeddings_of
 from .forward import Forward
 from .log_probs import TargetLogProbs, Tensors, describe
 
@@ -46,10 +46,6 @@ class CausalLanguageModel(TransformerLanguageModel):
             raise ValueError(f"`leading_space` must be one of {', '.join(kinds)}. It is {leading_space!r}.")
         self.leading_space = leading_space
         self.lookahead = 1 if leading_space == "previous" else 0  # whether a space follows
-
-    def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
-        super()._check(config, tokenizer, source)
-        check_no_masked_model(config, self.example, source)
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         backend = tokenizer.backend_tokenizer

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import torch
 from tokenizers import Tokenizer
-from transformers import MODEL_FOR_MASKED_LM_MAPPING, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 def check_no_remote_code(**settings: dict[str, Any] | None) -> None:
@@ -49,18 +49,6 @@ def check_mask_token(tokenizer: PreTrainedTokenizerBase, example: str, source: s
         )
 
 
-def check_no_masked_model(config: Any, example: str, source: str) -> None:
-    """RAISES (ValueError): The configuration is that of a masked language model.
-
-    transformers would load BERT as a decoder, too: with attention to both sides, so each piece would see itself.
-    """
-    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
-        raise ValueError(
-            f"The model {source!r} is of type {config.model_type!r}, a masked language model. Use "
-            f"spacy-pll.MaskedLM.v1 for it, or choose a left-to-right model, such as {example!r}."
-        )
-
-
 def check_trained(missing_keys: list[str], class_name: str, source: str) -> None:
     """RAISES (ValueError): The checkpoint lacks weights, which transformers has filled at random."""
     missing = sorted(missing_keys)
@@ -97,7 +85,10 @@ def check_room_for_text(tokenizer: Tokenizer, max_length: int, source: str) -> N
 
 
 def check_direction(sees_both_sides: bool, should_see: bool, example: str, source: str) -> None:
-    """RAISES (ValueError): A masked model does not see what follows a piece, or a left-to-right one does."""
+    """RAISES (ValueError): A masked model does not see what follows a piece, or a left-to-right one does.
+
+    transformers loads BERT as a decoder, too: with attention to both sides, so each piece would see itself.
+    """
     if should_see and not sees_both_sides:
         raise ValueError(
             f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "

@@ -95,11 +95,6 @@ def _slices(context: Context, size: int) -> Iterator[slice]:
 
 def _block_of_slice(c: int, context: Context, m: int, metric: Metric, part: slice) -> MaskBlock:
     """What a metric masks to score the pieces of a slice."""
-    if getattr(metric, "masks_nothing", False):
-        piece = part.start + np.flatnonzero(context.scored[part])
-        nothing = np.zeros((1, len(context.word)), dtype=bool)
-        zeros, ones = np.zeros(len(piece), dtype=np.int64), np.ones(len(piece))
-        return MaskBlock(c, m, 0, nothing, zeros, piece, ones, ones.astype(bool))
     # A metric that masks within words needs no more than these words.
     start, seen = (part.start, part) if masks_within_words(metric) else (0, slice(None))
     rows = metric(context.word[seen])
