@@ -117,7 +117,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
             np.stack([np.tile(batch.row, 2), np.concatenate([before, after])]), axis=1, return_inverse=True
         )
         last = batch.position + 1 == batch.lengths[batch.row] - self.n_suffix
-        following = batch.ids[batch.row, np.where(last, batch.position, batch.position + 1)]
+        following = batch.ids[batch.row, np.minimum(batch.position + 1, batch.ids.shape[1] - 1)]
         gives = self.begins_word[batch.target] & (batch.position > self.n_prefix)
         receives = last | self.begins_word[following]
         logits, which_, target, gives_, receives_, begins = self.forward.logits(

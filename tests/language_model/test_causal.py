@@ -236,6 +236,16 @@ def test_the_leading_space_as_the_previous_words(causal_folder, name, tokenizer,
         np.testing.assert_allclose(scores(alone), scores(doc), atol=1e-5)
 
 
+def test_the_leading_space_with_a_special_token_behind_the_text(causal_folder):
+    tokenizer = get_tokenizer("byte-level")
+    ends = dict(bos_token=tokenizer.cls_token, eos_token=tokenizer.sep_token)
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, **ends)
+    assert tokenizer(SPACED).input_ids[-1] == tokenizer.eos_token_id
+    folder = causal_folder("gpt2", tokenizer)
+    doc = make_nlp(folder, "previous", words="whitespace")(SPACED)
+    assert doc._.pll == pytest.approx(sum(brute_force_words(SPACED, folder, "Ġ")), abs=1e-4)
+
+
 def test_the_leading_space_is_moved_in_long_texts_and_survives_saving(causal_folder, tmp_path):
     folder = causal_folder("gpt2")
     nlp = make_nlp(folder, "previous")
