@@ -53,49 +53,30 @@ def no_progress(scored: Iterable[ScoredText], total: int | None, done: int) -> I
 
 @dataclass(frozen=True)
 class Run:
-    """What is scored, with which pipeline, and what is written.
+    """What is scored, with which pipeline, and what is written."""
 
-    input_path (str): A file, a folder, or "-" for standard input: see `read_records`.
-    pipeline (PipelineSettings): Makes the pipeline. `keep_pieces` is set as the rows need it.
-    rows (str): "texts" (one row per text), "tokens" (one row per token), "words" (as `table` says), or "prodigy"
-        (tasks for Prodigy).
-    column (str): The column, or key, that holds the text.
-    file_format (Optional[str]): The format of standard input, such as ".jsonl". None is .txt.
-    encoding, delimiter (str): Of the input: see `read_records`.
-    batch_size (int): Texts per batch.
-    n_process (int): Worker processes.
-    progress (Progress): Shows progress.
-    max_length (Optional[int]): Characters of the longest text. None is what the pipeline has.
-    skip_errors (bool): A text that cannot be scored gets a row without scores, with the reason in a column `error`.
-    normalise (Sequence[str]): Methods of `analysis.normalised.normalise`, each with a column for each metric.
-    unigrams (Optional[str]): The table for them: see `load_unigrams`.
-    header (Optional[Sequence[str]]): The columns of tables without a header: see `read_records`.
-    table (WordTable): The rows of words.
-    context_column (Optional[str]): The column of the contexts: with rows of words, each text is read after its context.
-    """
-
-    input_path: str
-    pipeline: PipelineSettings = PipelineSettings()
+    input_path: str  # a file, a folder, or "-" for standard input
+    pipeline: PipelineSettings = PipelineSettings()  # `keep_pieces` is set as the rows need it
     rows: RowKind = "texts"
     column: str = "text"
-    file_format: str | None = None
+    file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
     encoding: str = "utf-8"
     delimiter: str | None = None
     batch_size: int = 256
     n_process: int = 1
     progress: Progress = no_progress
-    max_length: int | None = None
-    skip_errors: bool = False
-    normalise: Sequence[str] = ()
-    unigrams: str | None = None
-    header: Sequence[str] | None = None
-    table: WordTable = WordTable()
-    context_column: str | None = None
+    max_length: int | None = None  # characters of the longest text; None is what the pipeline has
+    skip_errors: bool = False  # a text that cannot be scored gets a row without scores, and `error` says why
+    normalise: Sequence[str] = ()  # methods of `analysis.normalised.normalise`, each with a column for each metric
+    unigrams: str | None = None  # the table for them
+    header: Sequence[str] | None = None  # the columns of tables that have no header
+    table: WordTable = WordTable()  # the rows of words
+    context_column: str | None = None  # with rows of words: each text is read after its context
 
-    def read(self, path: str, vocab: Vocab, typed: bool = False, file_format: str | None = None) -> Iterator[Record]:
+    def read(self, path: str, vocab: Vocab, typed: bool = False) -> Iterator[Record]:
         """Read the input, or a copy of it: see `read_records`."""
-        how = {name: getattr(self, name) for name in ("encoding", "delimiter", "header")}
-        return read_records(path, self.column, vocab, file_format, typed=typed, **how)
+        how = {name: getattr(self, name) for name in ("column", "file_format", "encoding", "delimiter", "header")}
+        return read_records(path, vocab=vocab, typed=typed, **how)
 
     def make_rows(self, nlp: Language) -> Any:
         rows = ROWS[self.rows].of(get_scorer(nlp), self.column)
@@ -113,20 +94,23 @@ class Run:
         nlp.max_length = self.max_length or nlp.max_length
         return nlp
 
-    def check(self, record: Record, output_format: type[Format], nlp: Language, rows: Rows) -> None:
-        """RAISES (InputError): The row of this text could not be written, or the text is too long."""
-        output_format.check(record, rows)
-        self.context_of(record)
-        if self.table.regions and isinstance(record.text, str) and nlp.path is None:
-            raise InputError(
-                f"{record.location}: --regions is for .spacy input, or for a saved pipeline that makes spans. Leave it "
-                "out."
-            )
-        if not self.skip_errors and isinstance(record.text, str) and len(record.text) > nlp.max_length:
-            raise InputError(
-                f"{record.location}: the text has {len(record.text):,} characters, and at most {nlp.max_length:,} are "
-                f"read. Give --max-length {len(record.text)}, or --skip-errors to leave its scores out."
-            )
+    def checked(self, records: Iterable[Record], output: type[Format], nlp: Language) -> Iterator[Record]:
+        """RAISES (InputError): The row of a text could not be written, or a text is too long."""
+        rows = self.make_rows(nlp)
+        for record in records:
+            output.check(record, rows)
+            self.context_of(record)
+            if self.table.regions and isinstance(record.text, str) and nlp.path is None:
+                raise InputError(
+                    f"{record.location}: --regions is for .spacy input, or for a saved pipeline that makes spans. "
+                    "Leave it out."
+                )
+            if not self.skip_errors and isinstance(record.text, str) and len(record.text) > nlp.max_length:
+                raise InputError(
+                    f"{record.location}: the text has {len(record.text):,} characters, and at most {nlp.max_length:,} "
+                    f"are read. Give --max-length {len(record.text)}, or --skip-errors to leave its scores out."
+                )
+            yield record
 
     def context_of(self, record: Record) -> str:
         """RAISES (InputError): There should be a context, and it is no text."""
@@ -190,7 +174,7 @@ class Run:
 class InputSummary(NamedTuple):
     """What a first reading of the input finds."""
 
-    texts: int
+    texts: int | None  # None if it is read only once
     fields: list[str]  # the other columns
     digest: str
     schema: Any = None  # pyarrow.Schema: the types of all columns, if the output is Parquet
@@ -216,12 +200,17 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         typed = Path(output_path).suffix.lower() == PARQUET
         summary = summarize_input(run, path, nlp, output_format, typed)
         output = _make_format(output_format, run, nlp, summary)
-        done = parts.begin(make_manifest(run, nlp, summary))
-        if done is not None:
-            records = run.read(path, nlp.vocab, typed)
-            with parts.kept(summary.texts):
-                _score_to_parts(nlp, records, summary.texts, parts, output, run)
-        return done is not None
+        first = parts.begin(make_manifest(run, nlp, summary))
+        if first is None:
+            return False
+        records = islice(run.read(path, nlp.vocab, typed), first, None)
+        # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
+        with parts.kept(summary.texts), closing(run.score(nlp, records, first)) as scored:
+            batches = minibatch(run.progress(scored, summary.texts, first), run.batch_size)
+            while part := _next_part(batches):
+                parts.write(output.encode(part), sum(map(len, part)))
+            parts.merge(output.merge)
+        return True
 
 
 def score_to_stream(run: Run) -> Iterator[bytes]:
@@ -231,23 +220,15 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     """
     output_format = find_format(STANDARD_STREAM, ROWS[run.rows])
     nlp = run.make_pipeline()
-    # Standard input cannot be read twice. The format of a file is always that of its ending.
-    is_stream = run.input_path == STANDARD_STREAM
-    summary = None if is_stream else summarize_input(run, run.input_path, nlp, output_format)
-    records = run.read(run.input_path, nlp.vocab, file_format=run.file_format if is_stream else None)
-    if is_stream:
-        records = _checked(run, records, output_format, nlp)
-    output = _make_format(output_format, run, nlp, summary or InputSummary(0, [], ""))
+    if run.input_path == STANDARD_STREAM:  # cannot be read twice
+        summary = InputSummary(None, [], "")
+    else:
+        summary = summarize_input(run, run.input_path, nlp, output_format)
+    output = _make_format(output_format, run, nlp, summary)
+    records = run.checked(run.read(run.input_path, nlp.vocab), output_format, nlp)
     with closing(run.score(nlp, records)) as scored:
-        for text in run.progress(scored, summary and summary.texts, 0):
+        for text in run.progress(scored, summary.texts, 0):
             yield output.encode([[text]])
-
-
-def _checked(run: Run, records: Iterable[Record], output_format: type[Format], nlp: Language) -> Iterator[Record]:
-    rows = run.make_rows(nlp)
-    for record in records:
-        run.check(record, output_format, nlp, rows)
-        yield record
 
 
 def summarize_input(
@@ -264,11 +245,10 @@ def summarize_input(
         from .parquet import InputColumns  # needs the extra `[parquet]`
 
         columns = InputColumns(run.column, files)
-    n, fields, rows = 0, {}, run.make_rows(nlp)
-    for record in run.read(path, nlp.vocab, typed):
+    n, fields = 0, {}
+    for record in run.checked(run.read(path, nlp.vocab, typed), output_format, nlp):
         n += 1
         fields.update(dict.fromkeys(record.fields))
-        run.check(record, output_format, nlp, rows)
         if columns:
             columns.add(record)
     for file in files:  # a table without a row keeps its columns
@@ -299,19 +279,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _score_to_parts(
-    nlp: Language, records: Iterable[Record], n_texts: int, parts: ResumableOutput, output: Format, run: Run
-) -> None:
-    """Score what is not done in parts, and join all parts."""
-    first = parts.done
-    # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
-    with closing(run.score(nlp, islice(records, first, None), first)) as scored:
-        batches = minibatch(run.progress(scored, n_texts, first), run.batch_size)
-        while part := _next_part(batches):
-            parts.write(output.encode(part), sum(map(len, part)))
-    parts.merge(output.merge)
 
 
 def _next_part(batches: Iterator[list[ScoredText]]) -> list[list[ScoredText]]:
