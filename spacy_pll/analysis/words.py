@@ -1,9 +1,10 @@
 """A table of words as studies of reading need it: scores beside length and frequency, and those of the words before."""
 
 import math
-from collections import Counter
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal, get_args
 
 from spacy.tokens import Doc, Span
@@ -117,12 +118,8 @@ def _sentences(tokens: Doc | Span, words: list[Span]) -> tuple[list[int | None],
         return [None] * len(words), [None] * len(words)
     sents = tokens.sents  # type: ignore[union-attr]  # spaCy's stub leaves out that of Span
     sentence = {token.i: number for number, sent in enumerate(sents) for token in sent}
-    numbers, seen = [sentence[word.start] for word in words], Counter[int]()
-    places = []
-    for number in numbers:
-        places.append(seen[number])
-        seen[number] += 1
-    return [*numbers], [*places]
+    numbers, seen = [sentence[word.start] for word in words], defaultdict[int, Iterator[int]](count)
+    return [*numbers], [next(seen[number]) for number in numbers]
 
 
 def log_frequencies(lang: str) -> Callable[[str], float | None]:

@@ -102,10 +102,8 @@ def bootstrap_sums(
 ) -> tuple[FloatArray, FloatArray]:
     """The sums of columns, and those of samples of whole clusters, drawn with replacement (Efron & Tibshirani 1993).
 
-    Many statistics, such as means and correlations, can be computed from sums.
-
-    columns (Sequence[float array of shape (things,)]): What is summed.
-    cluster (int array, shape (things,)): The cluster of each thing, such as the text that it is in.
+    Many statistics, such as means and correlations, can be computed from sums. cluster (int array): The cluster of each
+    thing, such as the text that it is in.
     RETURNS (tuple): Float64 arrays of shape (1, columns) and (samples, columns). With one cluster there is no sample.
     """
     _, number = np.unique(cluster, return_inverse=True)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from ..continuations import Continuation
 
 
+_TITLE = "Pseudo-log-likelihood"
+
+
 class View(NamedTuple):
     """What is shown of each doc, and how."""
 
@@ -70,8 +73,8 @@ def render(
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = find_names(docs, attr)
     view = View(names, select_metrics(names, metrics), vmin, any(has_expected(doc, names) for doc in docs))
-    html = "".join(page_parts(docs, view)) if page else _fragment((_doc_html(doc, view) for doc in docs), view)
-    return _display(html, jupyter)
+    articles = (_doc_html(doc, view, number if page else None) for number, doc in enumerate(docs, 1))
+    return _show(_TITLE, articles, view, page, jupyter, search=True, metrics=list(view.columns))
 
 
 def render_continuations(
@@ -93,7 +96,7 @@ def render_continuations(
     expected = any(has_expected(continuation.span, names) for continuation in ranked)
     view = View(names, select_metrics(names), vmin, expected)
     articles = (_continuation_html(continuation, view, number) for number, continuation in enumerate(ranked, 1))
-    return _display(_framed("Candidates in context", articles, view, page), jupyter)
+    return _show("Candidates in context", articles, view, page, jupyter)
 
 
 def render_comparison(
@@ -109,12 +112,10 @@ def render_comparison(
     names = find_names([comparison.a, comparison.b], comparison.attr)
     expected = any(has_expected(doc, names) for doc in (comparison.a, comparison.b))
     view = View(names, {comparison.attribute: comparison.attribute}, vmin, expected)
-    return _display(_framed("Two versions compared", [_comparison_html(comparison, view)], view, page), jupyter)
+    return _show("Two versions compared", [_comparison_html(comparison, view)], view, page, jupyter)
 
 
-def page_parts(
-    docs: Iterable[Doc | Span], view: View, title: str = "Pseudo-log-likelihood", about: str = ""
-) -> Iterator[str]:
+def page_parts(docs: Iterable[Doc | Span], view: View, title: str = _TITLE, about: str = "") -> Iterator[str]:
     """The parts of a page of docs, one after the other, so that it can be written while the docs are being scored.
 
     The page can be searched, and sorted by score. It is complete in itself: nothing is loaded from elsewhere.
@@ -126,8 +127,18 @@ def page_parts(
 # Frames
 
 
-def _framed(title: str, articles: Iterable[str], view: View, page: bool) -> str:
-    return "".join(_page(title, articles, view)) if page else _fragment(articles, view)
+def _show(
+    title: str, articles: Iterable[str], view: View, page: bool, jupyter: bool | None, **details: object
+) -> str | None:
+    """Display or return a whole page, or what a notebook shows of it, as `spacy.displacy.render` does."""
+    html = "".join(_page(title, articles, view, **details) if page else _fragment(articles, view))
+    if displacy.RENDER_WRAPPER is not None:
+        html = displacy.RENDER_WRAPPER(html)
+    if jupyter or (jupyter is None and is_in_jupyter()):
+        from IPython.display import HTML, display
+
+        return display(HTML(html))
+    return html
 
 
 def _fragment(articles: Iterable[str], view: View) -> str:
@@ -154,17 +165,6 @@ def _read_file(name: str) -> str:
 
 def _style(view: View) -> str:
     return _read_file("style.css") + (_read_file("expected.css") if view.expected else "")
-
-
-def _display(html: str, jupyter: bool | None) -> str | None:
-    """Display or return HTML, as `spacy.displacy.render` does."""
-    if displacy.RENDER_WRAPPER is not None:
-        html = displacy.RENDER_WRAPPER(html)
-    if jupyter or (jupyter is None and is_in_jupyter()):
-        from IPython.display import HTML, display
-
-        return display(HTML(html))
-    return html
 
 
 def _legend(view: View) -> str:

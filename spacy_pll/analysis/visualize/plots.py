@@ -1,11 +1,12 @@
 """Scores as a figure: one line per metric."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+import numpy as np
 from spacy.tokens import Doc, Span
 
 from ...attributes.names import Names, select_metrics
@@ -134,13 +135,7 @@ def _points(doc: Doc | Span, names: Names, columns: dict[str, str]) -> tuple[lis
     return [visible_text(text) for text, _ in points], lines, unit
 
 
-def _differing(lines: list[list[float]]) -> Iterator[tuple[int, int]]:
-    """The runs of points, (start, end), where the lines visibly differ."""
-    differs = [max(values) - min(values) > _VISIBLE_DIFFERENCE for values in zip(*lines)]
-    start = None
-    for i, differ in enumerate([*differs, False]):
-        if differ and start is None:
-            start = i
-        elif not differ and start is not None:
-            yield start, i
-            start = None
+def _differing(lines: list[list[float]]) -> list[list[int]]:
+    """The runs of points, [start, end], where the lines visibly differ."""
+    differs = np.ptp(np.array(lines), axis=0) > _VISIBLE_DIFFERENCE
+    return np.flatnonzero(np.diff(differs, prepend=False, append=False)).reshape(-1, 2).tolist()
