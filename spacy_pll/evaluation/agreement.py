@@ -225,8 +225,9 @@ class AgreementCounts:
         }
         unit = next(iter(known))
         a, b, _ = known[unit].T
-        levels: list[Any] = [found.get(level) for level in LEVELS]
-        return Agreement(self.n, (runs[0], runs[1]), *levels, unit, deciles(a, b), histogram(a, b), self.tokens)
+        levels: dict[str, Any] = {level: found.get(level) for level in LEVELS}
+        picture: dict[str, Any] = {"deciles": deciles(a, b), "histogram": histogram(a, b)}
+        return Agreement(self.n, (runs[0], runs[1]), unit=unit, tokens=self.tokens, **levels, **picture)
 
 
 def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:
@@ -255,7 +256,8 @@ def level_agreement(
     intervals = map(percentiles, _statistics(samples))
     numbers = [_number(value[0]) for value in _statistics(sums)]
     estimates: list[Any] = [value for both in zip(numbers, intervals) for value in both]
-    return LevelAgreement(len(a), *estimates, _number(difference.std()))
+    estimates.append(_number(difference.std()))
+    return LevelAgreement(len(a), *estimates)
 
 
 def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
