@@ -40,8 +40,8 @@ class _File(io.FileIO):
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """Write to a temporary file in the same folder. When all of it is on the disk, it replaces `path`.
 
-    path (str | Path): The file to write. An existing file is replaced.
-    YIELDS (IO[bytes]): The temporary file. If writing fails, it is removed, and `path` does not change.
+    If writing fails, it is removed, and `path` does not change.
+
     RAISES (OutputError): It cannot be written.
     """
     path = Path(path)
@@ -93,7 +93,6 @@ def _sync_folder(folder: Path) -> None:
 def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> list[Path]:
     """The files to write for an option `--output`, checked before the work begins.
 
-    output (Optional[Path]): The value of the option.
     endings (tuple[str]): The formats that can be written. If the name has no ending, one file of each is written.
     force (bool): Whether existing files may be replaced.
     inputs (Optional[str]): What is read: see `check_target`.
@@ -153,10 +152,7 @@ def _is_within(path: Path, other: Path) -> bool:
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:
-    """Write a UTF-8 text file atomically, and make its folder if needed.
-
-    parts (Iterable[str]): The parts of the text, in order.
-    """
+    """Write the parts of a UTF-8 text file atomically, and make its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         for part in parts:

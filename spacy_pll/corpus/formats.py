@@ -40,11 +40,7 @@ def check_fields(
 
 
 class JsonLines:
-    """One JSON object per line.
-
-    rows (Rows): Makes the rows of a scored text.
-    fields (list[str]): The other columns of the input.
-    """
+    """One JSON object per line. The rows of scored texts are made by `rows`; `fields` are the other columns."""
 
     def __init__(self, rows: Rows, fields: list[str]):
         self.rows = rows
@@ -63,10 +59,7 @@ class JsonLines:
             yield from self.rows(text.number, text.doc, text.record)
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """The contents of the whole file.
-
-        parts (Iterable[bytes]): The contents of all parts. They can be read more than once.
-        """
+        """The contents of the whole file. The parts can be read more than once."""
         yield from parts
 
 
@@ -103,10 +96,8 @@ def _score(task: dict[str, Any]) -> float:
 
 
 def relative_ranks(scores: np.ndarray) -> np.ndarray:
-    """Ranks from 0.0 for the lowest score to 1.0 for the highest, in equal steps. Equal scores get their mean rank.
-
-    scores (float array, shape (texts,)): NaN where there is no score.
-    RETURNS (float array, shape (texts,)): NaN where there is no score; 0.5 where there is only one.
+    """Ranks from 0.0 for the lowest score to 1.0 for the highest, in equal steps. Equal scores get their mean rank, a
+    single one 0.5, and NaN stays.
     """
     known = ~np.isnan(scores)
     _, group, count = np.unique(scores[known], return_inverse=True, return_counts=True)
@@ -198,10 +189,8 @@ ENDINGS = (*FORMATS, PARQUET)
 
 
 def find_format(path: str, rows: type[Rows]) -> type[Format]:
-    """Find the format of an output file by its name.
+    """Find the format of an output file by its name. "-", standard output, is JSON lines.
 
-    path (str): The file, or "-" for standard output, which is JSON lines.
-    rows (type[Rows]): The kind of rows that are written.
     RAISES (InputError): There is no such format, or it cannot hold these rows.
     """
     ending = format_of(Path(path))

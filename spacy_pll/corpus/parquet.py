@@ -267,7 +267,6 @@ class InputColumns:
 class ParquetTable:
     """A Parquet file. Each part is a Parquet file of its own.
 
-    rows (Union[TextRows, TokenRows]): Makes the rows of a scored text.
     fields (list[str]): The other columns. Those that are not in the schema are text.
     schema (pa.Schema): Of the input.
     """
@@ -284,17 +283,11 @@ class ParquetTable:
         check_fields({k: v for k, v in record.fields.items() if not isinstance(v, pa.Scalar)}, record.location)
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
-        """The contents of one part. Each batch is a row group, so the whole file does not depend on where parts end.
-
-        batches (list[list[ScoredText]]): Their fields are Arrow's scalars, or values that JSON has.
-        """
+        """The contents of one part. Each batch is a row group, so the whole file does not depend on where parts end."""
         return b"".join(self._encode(filter(len, map(self._table, batches))))
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """The contents of the whole file.
-
-        parts (Iterable[bytes]): The contents of all parts.
-        """
+        """The contents of the whole file."""
         return self._encode(_groups(parts))
 
     def _encode(self, groups: Iterable[pa.Table]) -> Iterator[bytes]:

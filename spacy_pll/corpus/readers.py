@@ -28,23 +28,14 @@ class InputError(ValueError):
 
 
 class How(NamedTuple):
-    """How files are read.
-
-    column (str): The column, or key, that holds the text.
-    vocab (Optional[Vocab]): For the docs of .spacy files.
-    typed (bool): Whether the fields from Parquet files are Arrow's scalars, which keep their types. Otherwise they are
-        values that JSON has.
-    encoding (str): Of .txt, .jsonl, .csv and .tsv files.
-    delimiter (Optional[str]): Between the columns of .csv and .tsv files. None is the comma, or the tab.
-    header (Optional[Sequence[str]]): The columns of .csv and .tsv files that have no header.
-    """
+    """How files are read."""
 
     column: str = "text"
-    vocab: Vocab | None = None
-    typed: bool = False
+    vocab: Vocab | None = None  # for the docs of .spacy files
+    typed: bool = False  # the fields from Parquet files are Arrow's scalars, and not values that JSON has
     encoding: str = "utf-8"
-    delimiter: str | None = None
-    header: Sequence[str] | None = None
+    delimiter: str | None = None  # None is the comma, or the tab
+    header: Sequence[str] | None = None  # the columns of .csv and .tsv files that have no header
 
 
 class Record(NamedTuple):

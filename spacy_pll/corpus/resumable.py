@@ -37,7 +37,6 @@ class ResumeError(ValueError):
 class ResumableOutput:
     """The parts of one output file, in the folder OUTPUT.parts until they are joined to OUTPUT.
 
-    output (Path): The output file. Its manifest is OUTPUT.manifest.json.
     resume (bool): Continue with the parts that exist.
     force (bool): Replace existing parts and output.
     RAISES (ResumeError): There are results that would be lost, or another run writes this output.
@@ -72,10 +71,9 @@ class ResumableOutput:
             )
 
     def begin(self, manifest: dict[str, Any]) -> int | None:
-        """Make the folder ready for parts.
+        """Make the folder ready for parts, and say how many texts are done already; None if the output is complete.
 
-        manifest (dict): What the results depend on: input, settings, versions. Plain JSON values.
-        RETURNS (Optional[int]): How many texts are done already; None if the output is complete.
+        manifest (dict): What the results depend on.
         RAISES (ResumeError): The run to resume differs from this one, or is still running.
         """
         self.manifest = json.loads(json.dumps(manifest))  # as it will be read back
@@ -95,10 +93,7 @@ class ResumableOutput:
         return self.done
 
     def _lock(self) -> None:
-        """Lock the folder until all parts are joined or this process ends, for whatever reason.
-
-        Worker processes do not inherit the lock, so one that outlives a killed parent does not hold it.
-        """
+        """Until all parts are joined or this process ends, for whatever reason. Worker processes do not inherit it."""
         self.lock = open(self.folder / LOCK, "a+", encoding="utf8")
         try:
             if CAN_LOCK:
@@ -142,19 +137,13 @@ class ResumableOutput:
             )
 
     def write(self, part: bytes, n_texts: int) -> None:
-        """Write the next part.
-
-        RAISES (OSError): It cannot be written, for example because the disk is full. Earlier parts are kept.
-        """
+        """Write the next part."""
         first = self.done
         self._write(self.folder / f"{first:09}-{first + n_texts:09}{format_of(self.output)}", [part])
 
     @contextmanager
     def kept(self, total: int) -> Iterator[None]:
-        """If the run stops in this context, for whatever reason, the error gets a note that says what is kept.
-
-        total (int): How many texts there are.
-        """
+        """If the run stops in this context, for whatever reason, the error gets a note that says what is kept."""
         try:
             yield
         except BaseException as error:
@@ -163,11 +152,7 @@ class ResumableOutput:
             raise
 
     def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]) -> None:
-        """Join the parts to the output file, write its manifest, and delete the parts.
-
-        join (Callable[[Iterable[bytes]], Iterable[bytes]]): Joins the parts, as the output format needs it. It may
-            iterate over the parts more than once. Each time they are read again.
-        """
+        """Join the parts to the output file as its format needs it, write its manifest, and delete the parts."""
         self._write(self.output, join(_Files([path for path, _ in self._parts()])))
         write_json(self.final_manifest, self.manifest)
         self._empty()
@@ -184,7 +169,7 @@ class ResumableOutput:
 
 
 class _Files:
-    """The contents of files, one in memory at a time."""
+    """The contents of files, one in memory at a time. They can be read more than once."""
 
     def __init__(self, paths: list[Path]):
         self.paths = paths

@@ -29,12 +29,7 @@ AnyRows = TypeVar("AnyRows", bound="BaseRows")
 
 
 class BaseRows:
-    """What all kinds of rows have.
-
-    column (str): The column of the texts.
-    names (Names): What the component calls its attributes.
-    alternatives, distribution (bool): Whether the docs have what the component's settings of these names add.
-    """
+    """What all kinds of rows have."""
 
     keep_pieces = False
     normaliser = NOT_NORMALISED  # what makes more columns of scores, in rows of texts
@@ -161,24 +156,14 @@ class ProdigyRows(BaseRows):
 
 
 def column_order(rows: TextRows | TokenRows, fields: list[str]) -> list[str]:
-    """The columns of a table in their order: those of the input, with the texts first, then those that scoring adds.
-
-    fields (list[str]): The other columns of the input.
-    """
+    """The columns of a table in their order: those of the input, with the texts first, then those that scoring adds."""
     first = [rows.column, *fields] if isinstance(rows, TextRows) else ["doc", rows.number, rows.column, *fields]
     return [*first, *(name for name in rows.columns if name not in first)]
 
 
 def check_columns(fields: list[str], added: list[str], source: str) -> None:
-    """Check that scoring overwrites no column of the input.
-
-    fields (list[str]): The columns of the input, that of the texts included where the rows have it.
-    added (list[str]): The columns that scoring adds.
-    source (str): The name of the input, for the message.
-    RAISES (InputError): A column is in both.
-    """
-    clash = [name for name in added if name in fields]
-    if clash:
+    """RAISES (InputError): Scoring would add a column that the input, the source, already has."""
+    if clash := [name for name in added if name in fields]:
         raise InputError(
             f"{source} already has a column {clash[0]!r}, which the scores would overwrite. Rename or remove it."
         )

@@ -183,9 +183,6 @@ class InputSummary(NamedTuple):
 def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> bool:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
-    output_path (str): A file that ends in one of `FORMATS`.
-    resume (bool): Continue an interrupted run. If the output is complete, nothing is done.
-    force (bool): Replace existing results.
     RETURNS (bool): Whether there was anything to do.
     RAISES (InputError): The input cannot be read, or the output cannot hold these rows.
     RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
@@ -214,10 +211,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
 
 
 def score_to_stream(run: Run) -> Iterator[bytes]:
-    """Score a corpus and yield JSON lines as soon as texts are scored.
-
-    RAISES (InputError): The input cannot be read.
-    """
+    """Score a corpus and yield JSON lines as soon as texts are scored."""
     output_format = find_format(STANDARD_STREAM, ROWS[run.rows])
     nlp = run.make_pipeline()
     if run.input_path == STANDARD_STREAM:  # cannot be read twice
