@@ -140,8 +140,7 @@ class PLLScorer(Pipe):
 
     def find_listeners(self, component: object) -> None:
         """RAISES (ValueError): A component behind this one writes the same attributes."""
-        shared = {*self.names.all} & {*component.names.all} if isinstance(component, PLLScorer) else None
-        if shared:
+        if isinstance(component, PLLScorer) and (shared := {*self.names.all} & {*component.names.all}):
             name, attr = component.name, component.attr
             raise ValueError(
                 f"The component {self.name!r} already writes the attribute _.{min(shared)}. Take the component "

@@ -126,7 +126,9 @@ class Predictor:
         for doc, spans, targets, named in zip(docs, spans_of, targets_of, units_of, strict=True):
             units = merge_spans(named or [])
             wordpieces = [get_wordpieces(span, loaded.tokenizer, self.settings.words, units) for span in spans]
-            wanted = None if targets is None else tokens_in(targets, len(doc))
+            wanted = None
+            if targets is not None:
+                wanted = np.isin(np.arange(len(doc)), [i for span in targets for i in range(span.start, span.end)])
             contexts, scored = get_contexts(spans, wordpieces, wanted, loaded.max_length, lookahead, units)
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
@@ -299,14 +301,6 @@ def scored_pieces(
     place = column(places)
     columns = {name: column(getattr(own, name) for own in doc.wordpieces) for name in ("ids", "start", "end", "token")}
     return ScoredPieces(**columns, scores=scores[:, place], distributions=distributions and distributions.at(place))
-
-
-def tokens_in(spans: list[Span], n: int) -> BoolArray:
-    """Which of the n tokens of a doc lie in some of its spans. bool, shape (n,)."""
-    inside = np.zeros(n, dtype=bool)
-    for span in spans:
-        inside[span.start : span.end] = True
-    return inside
 
 
 def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[StoredAlternative]]:

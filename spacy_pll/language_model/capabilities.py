@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from ..metrics import original
 from ..scoring.groups import GroupPlan
-from ..scoring.mask_blocks import MaskBlock, iter_mask_blocks
+from ..scoring.mask_blocks import iter_mask_blocks
 from ..scoring.plan import Batch, Plan
 from ..scoring.windows import Context
 from .checks import check_finite
@@ -137,26 +137,21 @@ def rows_share_passes(
     blocks = list(iter_mask_blocks(contexts, [original], None, LIMIT))
     first = [block.select(np.arange(len(block.masked)) == 0) for block in blocks]
 
-    def scores(blocks: list[MaskBlock], margin: int, pads: bool) -> np.ndarray | None:
-        return _scores(log_probs, GroupPlan(contexts, blocks, 1, mask_id, margin), pad_id, pads)
+    def scores(plan: Plan | GroupPlan, pads: bool) -> np.ndarray | None:
+        try:
+            answers = [log_probs(batch)[0].float().cpu().numpy() for batch in plan.batches(LIMIT, LIMIT, pad_id, pads)]
+        except UNABLE:
+            return None
+        return plan.scores(np.concatenate(answers))
 
-    exact = _scores(log_probs, Plan(contexts, blocks, 1, mask_id), pad_id, False)
-    alone = scores(first, 0, False)
-    assert exact is not None
+    whole = max(map(len, contexts))
+    exact = scores(Plan(contexts, blocks, 1, mask_id), False)
+    alone = scores(GroupPlan(contexts, first, 1, mask_id, 0), False)
     for pads in (True, False):
-        found = scores(blocks, max(map(len, contexts)), pads)
-        beside = scores(blocks, 0, pads)
-        if found is None or beside is None or alone is None:
+        found = scores(GroupPlan(contexts, blocks, 1, mask_id, whole), pads)
+        beside = scores(GroupPlan(contexts, blocks, 1, mask_id, 0), pads)
+        if exact is None or found is None or beside is None or alone is None:
             continue
         if np.allclose(found, exact, rtol=1e-4, atol=1e-4) and np.allclose(beside[alone != 0], alone[alone != 0], 1e-4):
             return pads
     return None
-
-
-def _scores(log_probs: LogProbs, plan: Plan | GroupPlan, pad_id: int, pads: bool) -> np.ndarray | None:
-    """The scores of all pieces, one after the other; None if the model cannot run."""
-    try:
-        answers = [log_probs(batch)[0].float().cpu().numpy() for batch in plan.batches(LIMIT, LIMIT, pad_id, pads)]
-    except UNABLE:
-        return None
-    return plan.scores(np.concatenate(answers))

@@ -89,8 +89,8 @@ def read_checkpoint(
     check_vocabulary(tokenizer, model, source)
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
     cached = cached_folder(source, revision, transformer_config.get("cache_dir"))
-    languages = card_languages(cached or Path(source))
-    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, cached and cached.name, languages)
+    commit, languages = cached.name if cached else None, card_languages(cached or Path(source))
+    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit, languages)
 
 
 def is_left_to_right(source: str) -> bool:
