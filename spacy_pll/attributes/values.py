@@ -115,8 +115,8 @@ def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | No
 
 def share(tokens: Doc | Span, part: str, whole: str) -> float | None:
     """The sum of one token attribute divided by that of another; None if there is nothing to divide."""
-    sums = sum_tokens(tokens, part), sum_tokens(tokens, whole)
-    return sums[0] / sums[1] if sums[0] is not None and sums[1] else None
+    parts, n = sum_tokens(tokens, part), sum_tokens(tokens, whole)
+    return parts / n if parts is not None and n else None
 
 
 def exp_or_inf(x: float) -> float:

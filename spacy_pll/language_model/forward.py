@@ -177,7 +177,8 @@ class Forward:
     def _run(self, ids: torch.Tensor, arguments: dict[str, Any]) -> torch.Tensor:
         if "use_cache" in self._parameters:
             arguments["use_cache"] = False
-        with self._rounding(), self._arithmetic():
+        rounded = self.mixed_precision and self.device.type == "cpu"  # keeps the kernels few that oneDNN compiles
+        with RoundedLinear() if rounded else nullcontext(), self._arithmetic():
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 
@@ -191,10 +192,6 @@ class Forward:
                 self._onednn = OneDNNLinear(self.model)
             return self._onednn
         return nullcontext()
-
-    def _rounding(self) -> AbstractContextManager[None]:
-        """Keep the kernels few that oneDNN compiles for bfloat16 on a CPU."""
-        return RoundedLinear() if self.mixed_precision and self.device.type == "cpu" else nullcontext()
 
     def before_head(self) -> list[RemovableHandle]:
         """Narrow the head alone."""

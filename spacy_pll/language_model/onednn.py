@@ -1,5 +1,4 @@
-"""Matrix products by oneDNN: in bfloat16 always, in float32 on processors where PyTorch's own choice is slow;
-and who has bfloat16.
+"""Matrix products by oneDNN: in bfloat16 always, in float32 on processors where PyTorch's own choice is slow.
 
 PyTorch hands float32 matrix products on x86 to Intel's MKL, which leaves AVX-512 unused on
 processors of other makers. There oneDNN, which is part of PyTorch and which it uses for bfloat16,
