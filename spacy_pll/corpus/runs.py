@@ -174,7 +174,7 @@ class Run:
 class InputSummary(NamedTuple):
     """What a first reading of the input finds."""
 
-    texts: int | None  # None if it is read only once
+    texts: int  # 0 if it is read only once
     fields: list[str]  # the other columns
     digest: str
     schema: Any = None  # pyarrow.Schema: the types of all columns, if the output is Parquet
@@ -215,13 +215,13 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     output_format = find_format(STANDARD_STREAM, ROWS[run.rows])
     nlp = run.make_pipeline()
     if run.input_path == STANDARD_STREAM:  # cannot be read twice
-        summary = InputSummary(None, [], "")
+        summary = InputSummary(0, [], "")
     else:
         summary = summarize_input(run, run.input_path, nlp, output_format)
     output = _make_format(output_format, run, nlp, summary)
     records = run.checked(run.read(run.input_path, nlp.vocab), output_format, nlp)
     with closing(run.score(nlp, records)) as scored:
-        for text in run.progress(scored, summary.texts, 0):
+        for text in run.progress(scored, summary.texts or None, 0):
             yield output.encode([[text]])
 
 
@@ -296,7 +296,8 @@ def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: 
     added = [*rows.columns, ERROR] if run.skip_errors else rows.columns
     check_columns(fields if run.rows == "prodigy" else [run.column, *fields], added, run.input_path)
     fields = [*fields, ERROR] if run.skip_errors else fields
-    return output_format(rows, fields) if summary.schema is None else output_format(rows, fields, summary.schema)
+    make: Any = output_format  # a Parquet file has a schema, too
+    return make(rows, fields) if summary.schema is None else make(rows, fields, summary.schema)
 
 
 @contextmanager
