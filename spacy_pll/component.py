@@ -82,6 +82,9 @@ def make_pll(
     )
     predictor = Predictor(cast(LanguageModel, model), get_spans, settings)
     scorer = PLLScorer(predictor, name, attr=attr)
+    for other_name, other in nlp.components:  # spaCy does the same, but only once the component is in the pipeline
+        if isinstance(other, PLLScorer) and other_name != name:
+            other.find_listeners(scorer)
     # `add_pipe` gives the component the factory's meta of this moment. So `analyze_pipes` shows its own attributes.
     meta = Language.get_factory_meta("pll")
     Language.set_factory_meta(
@@ -143,10 +146,10 @@ class PLLScorer(Pipe):
         if isinstance(component, PLLScorer) and (shared := {*self.names.all} & {*component.names.all}):
             name, attr = component.name, component.attr
             raise ValueError(
-                f"The component {self.name!r} already writes the attribute _.{min(shared)}. Take the component "
-                f"{name!r} out, nlp.remove_pipe({name!r}), and give its attributes another name where it is made: "
-                f'nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}), or, where its pipeline is loaded, '
-                f'spacy.load(folder, config={{"components.{name}.attr": "{attr}_2"}}).'
+                f"The component {self.name!r} already writes the attribute _.{min(shared)}. If {name!r} came from "
+                f"another pipeline, take it out of this one first: nlp.remove_pipe({name!r}). Give its attributes "
+                f'another name where it is made: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}), '
+                f'or, where that is loaded, spacy.load(folder, config={{"components.{name}.attr": "{attr}_2"}}).'
             )
 
     def __call__(self, doc: Doc) -> Doc:

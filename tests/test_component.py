@@ -85,7 +85,7 @@ def test_two_components_in_one_pipeline(make_nlp):
     assert doc._.other != doc._.pll
     with pytest.raises(ValueError, match="component 'pll' already writes the attribute _.pll.*pll_2"):
         make_nlp("bert", nlp=nlp, name="pll3")
-    nlp.remove_pipe("pll3")
+    assert nlp.pipe_names == ["pll", "pll2"]
     nlp.replace_pipe("pll2", "pll", config={"attr": "other"})
 
 
