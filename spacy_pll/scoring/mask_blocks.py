@@ -183,6 +183,8 @@ def masked_positions(block: MaskBlock, context: Context) -> BoolArray:
 def distinct_rows(matrix: npt.NDArray[Item]) -> tuple[npt.NDArray[Item], IntArray]:
     """The distinct rows of a matrix, and for each row of the matrix the index of its distinct row."""
     matrix = np.ascontiguousarray(matrix)
+    if len(matrix) and (matrix == matrix[0]).all():  # as where nothing is masked: long rows take long to sort
+        return matrix[:1].copy(), np.zeros(len(matrix), dtype=np.int64)
     as_bytes = matrix.view(np.dtype((np.void, matrix.dtype.itemsize * matrix.shape[1]))).ravel()
     _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
     return matrix[first], inverse

@@ -173,6 +173,7 @@ def test_a_metric_that_masks_nothing_is_one_row():
     found = list(iter_mask_blocks([context], [causal], None, 4_000_000))
     assert np.concatenate([block.piece for block in found]).tolist() == np.flatnonzero(context.scored).tolist()
     assert all(block.masked.shape == (1, n) and not block.masked.any() and not block.row.any() for block in found)
+    assert all(block.masked.base is None for block in found)  # that of a view would stay in memory
 
 
 @pytest.mark.parametrize(
