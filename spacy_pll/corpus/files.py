@@ -181,8 +181,8 @@ def _finite(value: Any) -> Any:
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write a .csv or .tsv table with a header. All rows have the same keys as the first row."""
-    columns, delimiter = list(rows[0]), "\t" if path.suffix == ".tsv" else ","
+    """Write a .csv or .tsv table with a header. Where a row lacks a key, its cell is empty."""
+    columns, delimiter = list({name: None for row in rows for name in row}), "\t" if path.suffix == ".tsv" else ","
     write_text(path, [to_csv([dict(zip(columns, columns)), *rows], columns, delimiter)])
 
 

@@ -143,7 +143,7 @@ def _cell(value: Any) -> Any:
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows that have the same keys to a .csv, .tsv or .parquet file, and make its folder if needed."""
+    """Write rows to a .csv, .tsv or .parquet file, and make its folder if needed."""
     if path.suffix == PARQUET:
         from .parquet import write_rows  # needs the extra `[parquet]`
 

@@ -163,7 +163,7 @@ def type_of(value: Any, depth: int = MAX_DEPTH) -> pa.DataType | None:
         return _struct_of({name: type_of(item, depth - 1) for name, item in value.items()})
     if type(value) is int and not -(2**63) <= value < 2**63:
         return None
-    return SMALL if type(value) is int and abs(value) <= LARGEST_SMALL else SCALARS[type(value)]
+    return SMALL if type(value) is int and abs(value) <= LARGEST_SMALL else SCALARS.get(type(value))
 
 
 def _list_of(type_: pa.DataType | None) -> pa.DataType | None:
@@ -335,14 +335,16 @@ def _groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows of values that JSON has to a file.
+    """Write rows of values that JSON has to a file. Not all rows need have all columns.
 
-    RAISES (InputError): A column has values of different types.
+    RAISES (InputError): A column has values of different types, or some that Parquet cannot hold.
     """
-    try:
-        table = pa.Table.from_pylist(rows)
-    except pa.ArrowException as error:
-        raise InputError(f"A column has values of two types ({error}). Write {path.with_suffix('.csv')}.") from None
+    columns = {name: None for row in rows for name in row}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as file:
-        pq.write_table(table, file)
+    try:
+        table = pa.Table.from_pylist([columns | row for row in rows])
+        with atomic_write(path) as file:
+            pq.write_table(table, file)
+    except (pa.ArrowException, OverflowError) as error:
+        problem = f"A column has values of two types, or that Parquet cannot hold ({error})"
+        raise InputError(f"{problem}. Write {path.with_suffix('.csv')}.") from None

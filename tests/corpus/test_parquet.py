@@ -16,7 +16,7 @@ import spacy
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
 from spacy_pll.corpus import parquet
-from spacy_pll.corpus.formats import find_format
+from spacy_pll.corpus.formats import find_format, write_table
 from spacy_pll.corpus.parquet import (
     InputColumns,
     ParquetTable,
@@ -275,11 +275,27 @@ def test_the_type_of_values(values, type_):
         ([2**63], "line 1: 'n' is 9223372036854775808. Parquet holds whole numbers of up to 64 bits"),
         ([1, [0, "a"]], r"line 2: 'n' is \[0, 'a'\]. Parquet holds .* lists of one type"),
         ([{}], "line 1: 'n' has an object without keys"),
+        ([np.float64(1)], "line 1: 'n' is .*Parquet holds"),  # from doc.user_data of a .spacy file
     ],
 )
 def test_values_that_no_type_holds(values, message):
     with pytest.raises(InputError, match=message):
         columns_of({}, *values_of("n", values)).schema(["n"])
+
+
+def test_rows_with_different_columns(tmp_path):
+    rows = [{"a": 1}, {"a": 2, "b": "x"}]
+    for name in ("t.csv", "t.parquet"):
+        write_table(tmp_path / name, rows)
+    assert (tmp_path / "t.csv").read_text() == "a,b\n1,\n2,x\n"
+    assert pq.read_table(tmp_path / "t.parquet").to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+
+
+@pytest.mark.parametrize("values", [[1, "a"], [1, 2**64], [2**60 + 1, 0.5], [{}]])
+def test_rows_that_parquet_cannot_hold(tmp_path, values):
+    with pytest.raises(InputError, match=r"A column has values .* Write .*t\.csv"):
+        write_table(tmp_path / "t.parquet", [{"a": value} for value in values])
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_columns_of_several_files():
