@@ -6,6 +6,7 @@ tuned model learns to give behind the masks, so that its exact scores stay what 
 pieces of KL(p || q), for both.
 """
 
+import io
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -108,8 +109,10 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint."""
         state = {"run": self.identity, "progress": asdict(self.progress)}
+        contents = io.BytesIO()  # PyTorch would hide the error of a full disk
+        torch.save({**state, "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}, contents)
         with atomic_write(self.path) as file:
-            torch.save({**state, "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}, file)
+            file.write(contents.getbuffer())
 
     def train(self, watch: Callable[[Progress], None] = lambda progress: None) -> None:
         """Train until all steps are done. RAISES (TuningError): The loss is not finite."""

@@ -1,5 +1,7 @@
 """Training of tiny models: the loss, the schedule, checkpoints."""
 
+import resource
+
 import numpy as np
 import pytest
 import spacy
@@ -89,6 +91,20 @@ def test_a_resumed_run_is_the_same(make_trainer):
     expected, found = weights(whole), weights(resumed)
     assert all(torch.equal(expected[name], found[name]) for name in expected)
     assert whole.progress == resumed.progress
+
+
+def test_a_full_disk_keeps_the_checkpoint_before(make_trainer):
+    trainer = make_trainer()
+    trainer.save()
+    before = trainer.path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(OSError, match="c.pt cannot be written: File too large. Free some space"):
+            trainer.save()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert trainer.path.read_bytes() == before
 
 
 def test_another_run_is_not_resumed(make_trainer):
