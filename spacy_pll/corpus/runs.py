@@ -260,6 +260,7 @@ def make_manifest(run: Run, nlp: Language, summary: InputSummary) -> dict[str, A
         "run": {name: value for name, value in settings.items() if name not in NOT_IN_MANIFEST},
         "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
         "model": describe_model(run.pipeline.model, scorer.model.describe().commit),
+        "lang": nlp.lang,
         "pipeline": nlp.config["components"],
         "score_columns": [*scorer.names.metrics.values()],
         "device": str(get_torch_default_device()),

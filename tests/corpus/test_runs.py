@@ -216,6 +216,13 @@ def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     assert manifest["pipeline"]["pll"]["metrics"] == ["word_l2r"]
 
 
+def test_a_run_is_not_resumed_with_another_tokenizer_of_spacy(settings, source, tmp_path):
+    output = str(tmp_path / "out.jsonl")
+    score_to_file(Run(str(source), settings), output)
+    with pytest.raises(ResumeError, match="lang: it was 'en', and is now 'de'"):
+        score_to_file(Run(str(source), replace(settings, lang="de")), output, resume=True)
+
+
 def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, tmp_path):
     run, output = Run(str(source), settings), tmp_path / "out.jsonl"
     score_to_file(run, str(output))
