@@ -183,9 +183,12 @@ class PLLScorer(Pipe):
 
     def _annotate(self, docs: list[Doc], pending: PendingBatch | None) -> Iterator[Doc]:
         """The docs with their scores. If the batch fails, each is scored by itself; those that fail are left out."""
-        scores = None if pending is None else self._attempt(docs, partial(self.predictor.gather, pending))
-        if scores is not None:
-            self.set_annotations(docs, scores)
+
+        def finish(pending: PendingBatch) -> bool:
+            self.set_annotations(docs, self.predictor.gather(pending))
+            return True
+
+        if pending is not None and self._attempt(docs, partial(finish, pending)):
             yield from docs
             return
         error_handler = self.get_error_handler()

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from spacy.tokens import Doc, Span, Token
 
+from spacy_pll.attributes.stored import store
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.plan import Batch
@@ -283,6 +284,21 @@ def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeyp
     nlp.set_error_handler(spacy.util.raise_error)
     with pytest.raises(RuntimeError, match="no such luck"):
         list(nlp.pipe(SENTENCES))
+
+
+def test_a_doc_whose_scores_cannot_be_stored_does_not_take_its_neighbours_with_it(make_nlp, monkeypatch):
+    nlp = make_nlp()
+
+    def failing(doc, *args):
+        if "hooligans" in doc.text:
+            raise RuntimeError("no such luck")
+        store(doc, *args)
+
+    monkeypatch.setattr("spacy_pll.component.store", failing)
+    handled = []
+    nlp.set_error_handler(lambda name, proc, docs, error: handled.extend(doc.text for doc in docs))
+    assert [doc.text for doc in nlp.pipe(SENTENCES)] == [SENTENCES[0], *SENTENCES[2:]]
+    assert handled == [SENTENCES[1]]
 
 
 # Invariants
