@@ -93,9 +93,10 @@ def main():
     print(f"scaling: {median(r['pieces/s'] for r in results[2]) / median(r['pieces/s'] for r in results[1]):.2f}")
     print(f"one of two workers killed: {killed['started']} were started, {killed['pieces/s']:.0f} pieces/s")
     for name, result in (("1 worker", results[1][0]), ("2 workers", results[2][0]), ("one killed", killed)):
-        once = result["ids"] == list(range(len(texts)))
-        furthest = max(abs(a - b) for a, b in zip(alone, result["scores"], strict=True))
-        print(f"{name}: every row once and in order: {once}; errors: {len(result['errors'])}; ", end="")
+        once = sorted(result["ids"]) == list(range(len(texts)))
+        scored = zip(result["ids"], result["scores"], strict=True)
+        furthest = max(abs(alone[i] - score) for i, score in scored)
+        print(f"{name}: every row once: {once}; errors: {len(result['errors'])}; ", end="")
         print(f"largest difference from the single process: {furthest:.1e}")
 
 

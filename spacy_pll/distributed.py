@@ -41,7 +41,7 @@ def annotate(
 ) -> ray.data.Dataset:
     """Score the texts of a Ray Dataset. Scoring starts when the result is used (`write_parquet`, `iter_rows`...).
 
-    dataset (ray.data.Dataset): One row per text. All its columns are kept, and so is the order of the rows.
+    dataset (ray.data.Dataset): One row per text. All its columns are kept.
     nlp (Union[Language, Callable[[], Language]]): A pipeline with a `pll` component, which is sent to the workers, or
         a function that makes one there (`functools.partial(spacy.load, "/shared/folder")`).
     column (str): The column of texts.
@@ -50,10 +50,10 @@ def annotate(
     gpus_per_worker (float): 1, or a fraction such as 0.5 if several workers share a GPU; 0 for CPUs.
     batch_size (int): Texts per batch. Identical masked contexts in a batch run once. If a worker dies, its batch is
         scored again.
-    RETURNS (ray.data.Dataset): The rows with these columns added: one per metric, such as `pll_word_l2r` (natural log),
-        `pll_pieces` and `pppl`, named as the attributes are; `tokens`, `token_pieces` and one such as
-        `token_pll_word_l2r` per metric, lists with one entry per token that is not white space; and `error`, null or
-        the reason why the row has no scores. With `distribution` also `pll_top1`, `pll_entropy`, `token_rank` and
+    RETURNS (ray.data.Dataset): The rows, in any order, with these columns added: one per metric, such as
+        `pll_word_l2r` (natural log), `pll_pieces` and `pppl`, named as the attributes are; `tokens`, `token_pieces` and
+        one such as `token_pll_word_l2r` per metric, lists with one entry per token that is not white space; and
+        `error`, null or the reason why the row has no scores. With `distribution` also `pll_top1`, `pll_entropy`, `token_rank` and
         `token_entropy`, and with `alternatives` `token_alternatives` and `token_alternative_log_probs`, lists of lists.
     RAISES (ValueError): A column is missing or would be overwritten, or a setting is not valid.
     """
@@ -70,10 +70,9 @@ def annotate(
             )
         check_columns(names, list(added_columns(get_scorer(nlp))), "The dataset")
         nlp = serialize_pipeline(nlp)
-    context = dataset.context
-    context.execution_options.preserve_order = True
     # A worker may run out of memory while it loads its model. Later, Ray Data itself restarts a worker that died
     # (max_restarts=-1) and repeats what it had not finished (max_task_retries=-1).
+    context = dataset.context
     context.max_consecutive_actor_init_deaths = max(3, context.max_consecutive_actor_init_deaths)
     # A small corpus is read as one block, and one worker would get all of it.
     return dataset.repartition(target_num_rows_per_block=batch_size, strict=True).map_batches(
