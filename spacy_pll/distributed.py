@@ -53,8 +53,9 @@ def annotate(
     RETURNS (ray.data.Dataset): The rows, in any order, with these columns added: one per metric, such as
         `pll_word_l2r` (natural log), `pll_pieces` and `pppl`, named as the attributes are; `tokens`, `token_pieces` and
         one such as `token_pll_word_l2r` per metric, lists with one entry per token that is not white space; and
-        `error`, null or the reason why the row has no scores. With `distribution` also `pll_top1`, `pll_entropy`, `token_rank` and
-        `token_entropy`, and with `alternatives` `token_alternatives` and `token_alternative_log_probs`, lists of lists.
+        `error`, null or the reason why the row has no scores. With `distribution` also `pll_top1`, `pll_entropy`,
+        `token_rank` and `token_entropy`, and with `alternatives` `token_alternatives` and
+        `token_alternative_log_probs`, lists of lists.
     RAISES (ValueError): A column is missing or would be overwritten, or a setting is not valid.
     """
     if workers < 1:
