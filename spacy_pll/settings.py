@@ -61,7 +61,7 @@ class ScoringSettings:
         if self.mask_margin is not None and self.mask_spacing is not None:
             raise ValueError(
                 f"`mask_margin` ({self.mask_margin}) and `mask_spacing` ({self.mask_spacing}) are two ways to save "
-                "passes. Set one of them to null."
+                "passes. Leave one of them out."
             )
         if self.alternatives < 0:
             raise ValueError(f"`alternatives` must be 0 or more. It is {self.alternatives}.")

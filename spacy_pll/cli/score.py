@@ -91,8 +91,8 @@ MORE: dict[str, Any] = {
         "scored, and its words have no rows."
     ),
     "normalise": setting(
-        "Also write normalised scores, for texts of different lengths. Names, separated by commas: "
-        f"{', '.join(METHODS)}."
+        "Also write normalised scores, for texts of different lengths; not with --tokens, --table or .spacy output. "
+        f"Names, separated by commas: {', '.join(METHODS)}."
     ),
     "unigrams": setting(
         f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"

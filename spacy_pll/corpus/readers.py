@@ -262,10 +262,10 @@ def get_text(row: dict[str, Any], location: str, column: str, option: str | None
         names = ", ".join(map(repr, row)) or "none"
         if option is None:
             raise InputError(f"{location}: there is no key {column!r}. The keys are: {names}. Add it.")
-        raise InputError(
-            f"{location}: there is no column {column!r}. The columns are: {names}. "
-            f"Name the column to read with {option}."
-        )
+        advice = f"Name the column to read with {option}."
+        if len(row) == 1 and (found := {";", "\t"} & set(*row)):
+            advice = f"If {min(found)!r} stands between columns, give `pll score` --delimiter, or write commas."
+        raise InputError(f"{location}: there is no column {column!r}. The columns are: {names}. {advice}")
     text = row[column]
     if not isinstance(text, str):
         raise InputError(f"{location}: {column!r} must be text. It is {text!r:.100}.")

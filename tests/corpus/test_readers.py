@@ -217,6 +217,7 @@ def test_rows_with_all_columns(tmp_path):
         ("a.jsonl", b'{"text": 3}\n', "a.jsonl, line 1: 'text' must be text. It is 3"),
         ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl, line 1: 'text' has a lone surrogate"),
         ("a.jsonl", b'{"text": "x", "y": ' + b"[" * 10**5, "a.jsonl, line 1: too many lists or objects are within"),
+        ("a.csv", b"id;text\n1;x\n", "The columns are: 'id;text'. If ';' stands between columns.*--delimiter"),
         ("a.csv", b"sentence\nx\n", "a.csv, line 1: there is no column 'text'. The columns are: 'sentence'"),
         ("a.csv", b"text,n\nx\n", "a.csv, line 2: the row has 1 fields, but the header has 2"),
         ("a.csv", b"text,text\nx,y\n", "a.csv, line 1: two columns have the same name"),

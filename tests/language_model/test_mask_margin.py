@@ -148,7 +148,7 @@ def test_a_pass_that_does_not_fit_into_memory_is_halved(make_nlp):
     "config, message",
     [
         ({"mask_margin": -1}, "`mask_margin` must be 0 or more"),
-        ({"mask_margin": 1, "mask_spacing": 8}, "Set one of them to null"),
+        ({"mask_margin": 1, "mask_spacing": 8}, "Leave one of them out"),
         ({"mask_margin": 1, "metrics": ["sentence_l2r"]}, "'sentence_l2r' does not mask within words.*`mask_margin`"),
     ],
 )
