@@ -114,7 +114,7 @@ class _Seeded:
 
         phases = (Phase.explicit, Phase.generate)
         settings.register_profile(
-            "mutation", settings.get_profile("spacy-pll"), derandomize=True, database=None, phases=phases,
+            "mutation", settings.get_profile("short"), max_examples=60, derandomize=True, database=None, phases=phases,
             deadline=None, suppress_health_check=list(HealthCheck),
         )  # fmt: skip
         settings.load_profile("mutation")
@@ -138,6 +138,7 @@ def survives(module: str, source: str, verbose: bool = False) -> bool:
             tests = [f"tests/{test}" for test in TESTS[module]]
             # Tests with large tokenizers, where these are at hand, say little more than those with tiny ones.
             options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore", "-k", "not -base"]
+            options += ["-o", "addopts=", "-m", "not slow and not hub"]  # without xdist
             code = pytest.main([*options, *tests], plugins=[_Seeded])
         finally:
             os._exit(int(code))
@@ -160,6 +161,7 @@ def main():
     import catalogue
     import spacy
 
+    import spacy_pll.metrics  # noqa: F401
     import tests.conftest  # noqa: F401
 
     for name in [name for name in sys.modules if name.split(".")[0] in ("spacy_pll", "tests")]:

@@ -50,8 +50,10 @@ def test_two_processes_give_the_same(command, inputs, tmp_path, model_folder, mo
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
 
 
+# A shell lets its background jobs ignore Ctrl-C, and these tests may run in one.
 CODE = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from spacy_pll.corpus import runs
 from spacy_pll.cli import app
 
