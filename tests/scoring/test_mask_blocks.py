@@ -183,6 +183,7 @@ def test_a_metric_that_masks_nothing_is_one_row():
         (lambda rows: rows._replace(weight=rows.weight / 2), "weights that sum to 0.5 for piece 0"),
         (lambda rows: rows._replace(weight=rows.weight * np.nan), "weights that sum to nan for piece 0"),
         (lambda rows: rows._replace(target=rows.target + 1), "a row for piece 3 of a context of 3"),
+        (lambda rows: rows._replace(target=rows.target - 1), "a row for piece -1 of a context of 3"),
         (lambda rows: rows._replace(masked=rows.masked[:, 1:]), r"bool array `masked` \(rows, 3\).*bool\(3, 2\)"),
         (lambda rows: rows._replace(masked=rows.masked.astype(int)), r"bool array `masked`.*int64\(3, 3\)"),
         (lambda rows: rows._replace(target=rows.target + 0.0), r"int array `target`.*float64\(3,\)"),
