@@ -28,7 +28,12 @@ ROOT = Path(__file__).parents[1]
 # Those that hold the arithmetic against plain references.
 TESTS = {
     "metrics": ["test_metrics.py", "scoring/test_plan.py", "scoring/test_mask_blocks.py"],
-    "scoring.wordpieces": ["scoring/test_wordpieces.py", "scoring/test_windows.py", "properties/test_fuzz.py"],
+    "scoring.wordpieces": [
+        "scoring/test_wordpieces.py",
+        "scoring/test_windows.py",
+        "properties/test_fuzz.py",
+        "properties/test_units.py",
+    ],
     "scoring.windows": ["scoring/test_windows.py", "properties/test_fuzz.py"],
     "scoring.mask_blocks": ["scoring/test_mask_blocks.py", "scoring/test_plan.py", "properties/test_fuzz.py"],
     "scoring.plan": ["scoring/test_plan.py", "scoring/test_mask_blocks.py", "properties/test_fuzz.py"],

@@ -106,6 +106,17 @@ def test_a_unit_is_read_in_one_span_if_there_is_one(make_nlp):
     assert doc[3:6]._.pll == pytest.approx(merged(context)[3]._.merged, abs=1e-5)
 
 
+def test_a_unit_of_a_later_sentence():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    sentences = {"@span_getters": "spacy-pll.sent_spans.v1"}
+    nlp.add_pipe("pll", config={"units": "units", "get_spans": sentences})
+    doc = nlp(with_units(nlp, "The traveler lost it. They live in Los Angeles.", (8, 10)))
+    alone = nlp(with_units(nlp, "They live in Los Angeles.", (3, 5)))
+    assert scores(doc)[5:] == pytest.approx(scores(alone), abs=1e-4)
+    assert round(doc[8:10]._.pll, 2) == -7.66
+
+
 def test_a_unit_that_no_context_holds_is_scored_in_parts_with_a_warning(make_nlp):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
