@@ -61,6 +61,7 @@ ONLY_CHECKED = {
     "cd spacy-pll": "is for the reader's shell",
     "ruff ": "is run by .ci/run",
     "mypy": "is run by .ci/run",
+    "lint-imports": "is run by .ci/run",
     "mkdocs ": "is run by .ci/run",
     "mkdir": "makes a folder",
     "export ": "names a folder of the reader's",
