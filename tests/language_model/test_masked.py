@@ -41,7 +41,14 @@ def test_scores_equal_the_brute_force_reference(make_nlp, architecture):
     assert len(tokenizer) <= transformer.get_input_embeddings().num_embeddings
 
 
-@pytest.mark.parametrize("name", ["bert-base-cased", "roberta-base", "albert-base-v2", "deberta-v3-base"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert-base-cased",
+        "albert-base-v2",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("roberta-base", "deberta-v3-base")),
+    ],
+)
 def test_real_tokenizers_equal_the_brute_force_reference(make_nlp, name):
     architecture = {"roberta-base": "roberta", "albert-base-v2": "albert", "deberta-v3-base": "deberta-v2"}.get(
         name, "bert"

@@ -18,6 +18,7 @@ def run(monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_a_version_equals_itself_and_a_changed_score_is_found(tmp_path, run, capsys):
     texts, before, after = (tmp_path / name for name in ("texts.txt", "before.npz", "after.npz"))
     texts.write_text("The cats sleep.\n\nThe souvenir.\n", encoding="utf8")
