@@ -222,6 +222,9 @@ def main():
     parser.add_argument("--batch-pieces", type=int, default=4096)
     parser.add_argument("--mask-rate", type=float, default=0.3, help="share of the pieces to predict, at the start")
     parser.add_argument("--final-mask-rate", type=float, default=0.15, help="the same at the end; linear in between")
+    parser.add_argument(
+        "--word-masking", type=float, default=0.0, help="share of the lines in which words are masked, as by word_l2r"
+    )
     parser.add_argument("--vocab-size", type=int, default=10_000)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=256)
@@ -256,6 +259,8 @@ def main():
     if args.contexts == "packed":
         offsets = pack(ids, offsets, MAX_PIECES)
     pad, mask_id, n_special = tokenizer.pad_token_id, tokenizer.mask_token_id, len(SPECIAL)
+    pieces = tokenizer.convert_ids_to_tokens([*range(len(tokenizer))])
+    begins_word = torch.tensor([not piece.startswith("##") for piece in pieces])
     print(f"{len(offsets) - 1:,} contexts, {len(ids):,} pieces; held out: {len(held_out[1]) - 1:,} lines", flush=True)
 
     model = build_model(tokenizer, args).to(args.device)
@@ -282,7 +287,7 @@ def main():
             batches = epoch_batches(offsets, args.batch_pieces, (args.seed, epoch))
         batch, real = collate(ids, offsets, batches[step - start], pad)
         rate = args.mask_rate + (args.final_mask_rate - args.mask_rate) * step / args.steps
-        targets = choose_targets(batch, n_special, rate, args.seed * 1_000_003 + step)
+        targets = choose_targets(batch, n_special, rate, args.seed * 1_000_003 + step, begins_word, args.word_masking)
         seen += int(real.sum())
         batch, real, targets = (x.to(args.device) for x in (batch, real, targets))
         losses.append(gradients(batch, real, targets))

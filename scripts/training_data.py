@@ -131,10 +131,34 @@ def collate(ids: np.ndarray, offsets: np.ndarray, rows: np.ndarray, pad: int) ->
     return torch.from_numpy(out), torch.from_numpy(np.arange(out.shape[1])[None] < lengths[:, None])
 
 
-def choose_targets(ids: torch.Tensor, n_special: int, rate: float, seed: int) -> torch.Tensor:
-    """A mask of the pieces to predict: a random share `rate` of those that are not special."""
+def choose_targets(
+    ids: torch.Tensor,
+    n_special: int,
+    rate: float,
+    seed: int,
+    begins_word: torch.Tensor | None = None,
+    share: float = 0.0,
+) -> torch.Tensor:
+    """A mask of the pieces to predict: a random share `rate` of those that are not special.
+
+    In a random `share` of the lines, words are chosen in place of pieces, at the same rate, and masked as `word_l2r`
+    masks them: a random piece of the word, and those behind it.
+
+    ids (int tensor, shape (lines, longest)): The padded ids.
+    begins_word (bool tensor, shape (vocabulary,)): Whether a piece begins a word. Special pieces and padding do.
+    RETURNS (bool tensor, shape (lines, longest)): The mask.
+    """
     generator = torch.Generator().manual_seed(seed)
-    return (torch.rand(ids.shape, generator=generator) < rate) & (ids >= n_special)
+    targets = torch.rand(ids.shape, generator=generator) < rate
+    if begins_word is not None and share:
+        word = begins_word[ids].flatten().cumsum(0) - 1  # each line begins with a special piece
+        length = torch.bincount(word)
+        first, chosen = torch.rand(2, len(length), generator=generator)
+        place = torch.arange(len(word)) - (length.cumsum(0) - length)[word]
+        of_words = (chosen < rate)[word] & (place >= (first * length).long()[word])
+        by_word = torch.rand(len(ids), 1, generator=generator) < share
+        targets = torch.where(by_word, of_words.view(ids.shape), targets)
+    return targets & (ids >= n_special)
 
 
 def main():

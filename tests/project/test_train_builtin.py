@@ -82,6 +82,27 @@ def test_batches_hold_every_line_once(data):
     assert all(lengths[batch].max() * len(batch) <= 256 for batch in batches)
 
 
+def test_words_are_masked_as_word_l2r_masks_them(data):
+    words = [[5], [6, 10, 11], [7, 12], [8]] * 25  # pieces from 10 on continue a word
+    ids = torch.tensor([[0, *(piece for word in words for piece in word), 1, 2]] * 40)
+    begins_word = torch.arange(13) < 10
+    found = data.choose_targets(ids, 5, 0.2, 0, begins_word, 1.0)
+    assert not found[ids < 5].any()
+    masked = []
+    for row in found:
+        parts = row[1:-2].split([len(word) for word in words])
+        assert all((part.int().diff() >= 0).all() for part in parts)  # behind a masked piece, the rest is masked
+        masked += [(len(part), int(part.sum())) for part in parts]
+    counts = {pair: masked.count(pair) / 1000 for pair in set(masked)}  # 1,000 words of each of the four kinds
+    expected = {(1, 0): 1.6, (1, 1): 0.4, (2, 0): 0.8, (3, 0): 0.8}
+    expected |= {(2, n): 0.1 for n in (1, 2)} | {(3, n): 0.2 / 3 for n in (1, 2, 3)}
+    assert counts == pytest.approx(expected, abs=0.04)
+    pieces = data.choose_targets(ids, 5, 0.2, 0)
+    mixed = data.choose_targets(ids, 5, 0.2, 0, begins_word, 0.5)
+    from_words = (mixed == found).all(dim=1)
+    assert torch.equal(mixed[~from_words], pieces[~from_words]) and 8 < from_words.sum() < 32
+
+
 def test_learning_rate_rises_stays_and_falls(script):
     factors = [script.learning_rate_factor(step, 100, 10, 0.5) for step in range(100)]
     assert factors[0] == 0.1 and factors[9:50] == [1.0] * 41
