@@ -15,7 +15,6 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from .component import PLLScorer
-from .corpus.readers import Record
 from .corpus.rows import TextRows, TokenRows, check_columns
 from .outcomes import CANARY_TEXT, ERROR, TextError, score_each
 from .pipelines import get_scorer, setup_gpu
@@ -138,7 +137,6 @@ class Worker:
     def _row(self, outcome: Doc | TextError) -> dict[str, Any]:
         if isinstance(outcome, TextError):
             return {ERROR: str(outcome)}
-        record = Record("", "", {})
-        [row] = TextRows.of(self.scorer, "text")(0, outcome, record)
-        tokens = list(TokenRows.of(self.scorer, "text")(0, outcome, record))
+        [row] = TextRows.of(self.scorer, "text")(0, outcome, {})
+        tokens = list(TokenRows.of(self.scorer, "text")(0, outcome, {}))
         return row | {_list_name(name): [token[name] for token in tokens] for name in _token_columns(self.scorer)}

@@ -78,8 +78,8 @@ def make_pipeline(settings: PipelineSettings) -> Language:
     """
     setup_gpu(settings.gpu_id)
     overrides = component_config(settings)
-    if settings.model and is_spacy_pipeline(settings.model):
-        nlp = _load_saved(settings.model, settings.component, overrides, settings.precision)
+    if settings.model and (config := pipeline_config(settings.model)):
+        nlp = _load_saved(settings.model, config, settings.component, overrides, settings.precision)
         if settings.causal:
             raise ValueError(
                 f"{settings.model!r} is a spaCy pipeline, whose config names its model. Leave out `causal`."
@@ -170,14 +170,22 @@ def setup_gpu(gpu_id: int) -> None:
         spacy.require_gpu(gpu_id)
 
 
-def is_spacy_pipeline(model: str) -> bool:
-    """Whether this names an installed pipeline package or the folder of a saved pipeline."""
-    return is_package(model) or (Path(model) / "config.cfg").is_file()
+def pipeline_config(model: str) -> Path | None:
+    """The config of a spaCy pipeline, by the name of its package or its folder; None if this names none."""
+    folders = [model]
+    if is_package(model):
+        # Without an import, which may do or raise anything. A dotted name, which no pipeline has, would be imported.
+        spec = None if "." in model else find_spec(model)
+        folders = list(spec.submodule_search_locations or []) if spec else []
+    found = [path for folder in folders for p in ("config.cfg", "*/config.cfg") for path in Path(folder).glob(p)]
+    return next(iter(found), None)
 
 
-def _load_saved(pipeline: str, component: str | None, overrides: dict[str, Any], precision: str | None) -> Language:
+def _load_saved(
+    pipeline: str, path: Path, component: str | None, overrides: dict[str, Any], precision: str | None
+) -> Language:
     """A saved pipeline with one `pll` component, some settings of which are replaced."""
-    saved = load_config(_config_path(pipeline))
+    saved = load_config(path)
     components = saved["components"]
     names = [name for name, block in components.items() if block.get("factory") == "pll"]
     if not names:
@@ -199,25 +207,6 @@ def _load_saved(pipeline: str, component: str | None, overrides: dict[str, Any],
     if chosen in nlp.disabled:
         nlp.enable_pipe(chosen)
     return nlp
-
-
-def _config_path(pipeline: str) -> Path:
-    """The config of a saved pipeline.
-
-    RAISES (ValueError): The name is that of an installed package which is no pipeline.
-    """
-    folders = [pipeline]
-    if is_package(pipeline):
-        # Without an import, which may do or raise anything. A dotted name, which no pipeline has, would be imported.
-        spec = None if "." in pipeline else find_spec(pipeline)
-        folders = list(spec.submodule_search_locations or []) if spec else []
-    found = [path for folder in folders for p in ("config.cfg", "*/config.cfg") for path in Path(folder).glob(p)]
-    if not found:
-        raise ValueError(
-            f"{pipeline!r} is an installed Python package, version {get_package_version(pipeline)}, that has no spaCy "
-            f"pipeline. If you mean a folder, type ./{pipeline}; a model on the hub, its whole name, OWNER/{pipeline}."
-        )
-    return found[0]
 
 
 def get_scorer(nlp: Language, name: str | None = None) -> PLLScorer:
@@ -265,7 +254,7 @@ def describe_model(model: str | None, commit: str | None = None) -> dict[str, st
     model (Optional[str]): As in `PipelineSettings`.
     commit (Optional[str]): For a model on the hub, the commit that was loaded, from `get_scorer(nlp).model.describe()`.
     """
-    if model and is_package(model):
+    if model and is_package(model) and pipeline_config(model):
         return {"package": model, "version": get_package_version(model)}
     folder = Path(model) if model else BUILTIN
     if folder.is_dir():

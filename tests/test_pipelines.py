@@ -96,10 +96,17 @@ def test_a_model_is_identified_by_its_files_or_its_commit(model_folder, tmp_path
     assert describe_model("some/model", "c0ffee") == {"hub": "some/model", "commit": "c0ffee"}
 
 
-def test_a_package_is_identified_by_its_version(monkeypatch):
-    monkeypatch.setattr("spacy_pll.pipelines.is_package", lambda name: name == "en_tiny")
-    monkeypatch.setattr("spacy_pll.pipelines.get_package_version", lambda name: "1.2.3")
+def test_a_package_is_identified_by_its_version(tmp_path, monkeypatch):
+    for name in ("en_tiny", "no_pipeline"):
+        (tmp_path / f"{name}-1.2.3.dist-info").mkdir()
+        (tmp_path / f"{name}-1.2.3.dist-info" / "METADATA").write_text(f"Name: {name}\nVersion: 1.2.3\n")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    (tmp_path / "en_tiny" / "en_tiny-1.2.3").mkdir()
+    (tmp_path / "en_tiny" / "en_tiny-1.2.3" / "config.cfg").touch()
+    monkeypatch.syspath_prepend(tmp_path)
     assert describe_model("en_tiny") == {"package": "en_tiny", "version": "1.2.3"}
+    assert describe_model("no_pipeline", "c0ffee") == {"hub": "no_pipeline", "commit": "c0ffee"}
 
 
 def test_scores_are_those_of_a_pipeline_made_by_hand(model_folder, make_nlp):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from spacy_pll.corpus.readers import InputError, read_csv_rows
+from spacy_pll.corpus.readers import InputError, read_rows
 from spacy_pll.requirements import install_command
 
 from .correlation import SHOWN, as_text, pearson
@@ -61,17 +61,16 @@ def read_frequencies(path: Path) -> dict[str, float]:
     if not path.is_file():
         raise InputError(f"There is no table of frequencies {path}. Name one with --vars.frequencies.")
     table = {}
-    with path.open("rb") as file:
-        for place, row in read_csv_rows(file, str(path), ","):
-            if not row.get("word") or "frequency" not in row:
-                raise InputError(f"{place}: the columns `word` and `frequency` are needed; the row is {row}.")
-            try:
-                value = float(row["frequency"])
-            except ValueError:
-                value = math.nan
-            if not 0 < value < math.inf:
-                raise InputError(f"{place}: the frequency must be a positive number; it is {row['frequency']!r}.")
-            table[row["word"].lower()] = math.log(value)
+    for place, row in read_rows(path):
+        if not row.get("word") or "frequency" not in row:
+            raise InputError(f"{place}: the columns `word` and `frequency` are needed; the row is {row}.")
+        try:
+            value = float(row["frequency"])
+        except ValueError:
+            value = math.nan
+        if not 0 < value < math.inf:
+            raise InputError(f"{place}: the frequency must be a positive number; it is {row['frequency']!r}.")
+        table[row["word"].lower()] = math.log(value)
     return table
 
 

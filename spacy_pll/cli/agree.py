@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,7 +24,7 @@ from .options import (
     GpuOption,
     PlotOption,
     parse_numbers,
-    save_plots,
+    save_plot,
 )
 from .progress import progress_bar
 from .terminal import say
@@ -53,20 +53,13 @@ def agree_cli(
         str | None, typer.Option(metavar="8,16", help="The same for --mask-spacing. Both can be given.")
     ] = None,
     at_least: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="What is close enough: the correlation with the exact scores, by word. With --margins or --spacings. "
-            f"[default: {AT_LEAST}]",
-        ),
-    ] = None,
+        float,
+        typer.Option(min=0, max=1, help="What is close enough: the correlation with the exact scores, by word."),
+    ] = AT_LEAST,
     column: ColumnOption = "text",
     limit: Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
     gpu_id: GpuOption = -1,
-    bootstrap: Annotated[int, typer.Option(min=100, help="Bootstrap samples for the 95 % intervals.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
     plot: PlotOption = None,
     force: ForceOption = False,
@@ -75,59 +68,41 @@ def agree_cli(
     """Compare the scores of two scorers on the same texts, or choose a margin.
 
     The scorers are any two pipelines: an exact one and an approximate one, two models, or two precisions. The results
-    are the correlation r and the differences by wordpiece (if both have the same wordpieces), word and text, the mean
-    scores by decile, the tokens that differ most, and the time that each scorer took.
+    are the correlation r and the differences by wordpiece (if both have the same wordpieces), word and text, the tokens
+    that differ most, and the time that each scorer took.
 
     With --margins, the exact scores of one scorer are compared with those of each margin: the time, r by wordpiece,
     word and text, and the mean absolute difference by word. So you can choose the margin that your texts need.
     """
     with shown_errors():
         tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
-        _check_number(scorers, any(tried), at_least)
-        files = check_output(output, (".json",), force, corpus)
-        pictures = check_output(plot, PICTURES, force, corpus)
+        if len(scorers) != (1 if any(tried) else 2):
+            raise ValueError(
+                f"The number of scorers before the corpus is {len(scorers)}: {', '.join(scorers)}. Give two to "
+                "compare, SCORER_A SCORER_B CORPUS, or one with SCORER CORPUS --margins 0,1,2,4."
+            )
+        check_output(output, (".json",), force, corpus)
+        check_output(plot, PICTURES, force, corpus)
         if corpus != STANDARD_STREAM:
             list_files(corpus)  # fails before a model is loaded
         settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id) for scorer in scorers]
         nlps = [make_pipeline(one) for one in settings]
-
-        def texts() -> Iterator[Any]:
-            for record in islice(read_records(corpus, column, nlps[0].vocab), limit):
-                yield record.text
-
-        more: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed}
-        shared = {**more, "batch_size": batch_size, "progress": progress_bar}
+        records = islice(read_records(corpus, column, nlps[0].vocab), limit)
+        texts = progress_bar(record.text for record in records)
         result: Agreement | MarginAgreement
         if any(tried):
-            goal = AT_LEAST if at_least is None else at_least
-            result = compare_margins(nlps[0], texts(), *tried, at_least=goal, **shared)
+            result = compare_margins(nlps[0], texts, *tried, at_least=at_least, batch_size=batch_size)
             say(margin_tables(result))
         else:
-            result = agree(nlps[0], nlps[1], texts(), labels=(scorers[0], scorers[1]), **shared)
+            result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), batch_size=batch_size)
             say(agreement_tables(result))
-        for file in files:
-            write_json(file, {"corpus": corpus, **more, **asdict(result)})
-        save_plots(pictures, result.plot)
-
-
-def _check_number(scorers: list[str], tried: bool, at_least: float | None) -> None:
-    """RAISES (ValueError): There are too few or too many scorers, or an option has no use."""
-    if tried and len(scorers) != 1:
-        raise ValueError(
-            f"--margins and --spacings compare one scorer with its own exact scores, and {len(scorers)} were given: "
-            f"{', '.join(scorers)}. Give one of them, and then the corpus."
-        )
-    if not tried and len(scorers) != 2:
-        raise ValueError(
-            f"Two scorers are compared, and {len(scorers)} came before the corpus: {', '.join(scorers)}. Give "
-            "SCORER_A SCORER_B CORPUS, or one scorer with --margins 0,1,2,4."
-        )
-    if not tried and at_least is not None:
-        raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
+        if output:
+            write_json(output, {"corpus": corpus, **asdict(result)})
+        save_plot(plot, result.plot)
 
 
 def agreement_tables(result: Agreement) -> str:
-    """The levels, the costs, the deciles and the tokens that differ most."""
+    """The levels, the costs and the tokens that differ most."""
     names = [scorer.label for scorer in result.scorers]
     header = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
     levels: Table = [("agreement by", *header)]
@@ -143,15 +118,11 @@ def agreement_tables(result: Agreement) -> str:
         costs.append(
             (run.label, run.metric, f"{run.seconds:,.1f}", f"{run.forward_passes:,}", f"{run.forward_pieces:,}")
         )
-    deciles: Table = [("scores from", "to", "number", *(f"mean, {name}" for name in names), "difference")]
-    for group in result.deciles:
-        means = f"{group.mean_first:.3f}", f"{group.mean_second:.3f}", f"{group.mean_difference:+.3f}"
-        deciles.append((f"{group.low:.2f}", f"{group.high:.2f}", f"{group.n:,}", *means))
     tokens: Table = [("the tokens that differ most", *names, "difference")]
     for token in result.tokens:
         place = " ".join(f"{token.before[-16:]}[{token.token}]{token.after[:16]}".split())
         tokens.append((place, *(f"{score:.2f}" for score in token.scores), f"{token.difference:+.2f}"))
-    return "".join(map(text_table, (levels, costs, deciles, tokens)))
+    return "".join(map(text_table, (levels, costs, tokens)))
 
 
 def margin_tables(result: MarginAgreement) -> str:

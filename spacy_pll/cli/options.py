@@ -1,7 +1,7 @@
 """The options that several commands have, each written once."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
@@ -70,10 +70,7 @@ GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for
 PICTURES = (".png", ".svg", ".pdf")
 PlotOption = Annotated[
     Path | None,
-    typer.Option(
-        help=f"Also draw the results to a file ({', '.join(PICTURES)}; without an ending, all three). Needs the extra "
-        "`[plot]`."
-    ),
+    typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
@@ -98,8 +95,8 @@ SETTINGS: dict[str, Any] = {
         "--causal",
     ),
     "metrics": setting(
-        "Names of metrics, separated by commas. The first is the primary one. [default: word_l2r, or causal for a "
-        "left-to-right model]"
+        "Names of metrics, separated by commas, such as word_l2r,original. The first is the primary one. [default: "
+        "word_l2r, or causal for a left-to-right model]"
     ),
     "words": setting(
         "What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space separates. "
@@ -137,9 +134,9 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def save_plots(files: Iterable[Path], plot: Callable[..., Any], *arguments: Any) -> None:
-    """Draw a result to files, and make their folders if needed."""
-    for file in files:
+def save_plot(file: Path | None, plot: Callable[..., Any], *arguments: Any) -> None:
+    """Draw a result to a file, if one is given, and make its folder if needed."""
+    if file:
         file.parent.mkdir(parents=True, exist_ok=True)
         plot(*arguments).savefig(file)
 

@@ -1,5 +1,6 @@
 """`pll pairs PATH`: the accuracy on minimal pairs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,7 +8,7 @@ import typer
 from spacy.language import Language
 
 from ..analysis.visualize.text import Table, text_table
-from ..corpus.files import check_output, write_csv, write_json
+from ..corpus.files import check_output, write_json
 from ..corpus.formats import write_table
 from ..evaluation.minimal_pairs import (
     BAD,
@@ -15,7 +16,6 @@ from ..evaluation.minimal_pairs import (
     MACRO,
     OVERALL,
     Accuracy,
-    Difference,
     minimal_pairs,
     read_pairs,
     sample_pairs,
@@ -24,14 +24,11 @@ from ..pipelines import BUILTIN_NAME, PipelineSettings, get_scorer, make_pipelin
 from .errors import shown_errors
 from .options import (
     EXPECTED,
-    PICTURES,
     BatchSizeOption,
     ColumnsOption,
     ForceOption,
-    PlotOption,
     ProcessesOption,
     pipeline_options,
-    save_plots,
 )
 from .progress import progress_bar
 from .terminal import say
@@ -79,17 +76,16 @@ def pairs_cli(
         typer.Option(
             "--output",
             "-o",
-            help="Also write the results to FILE.json or FILE.csv. A name without an ending writes both.",
+            help="Also write the results to FILE.json or FILE.csv.",
         ),
     ] = None,
     items: Annotated[
         Path | None,
         typer.Option(
             help="Also write a table with one row per pair to FILE.csv, FILE.tsv or FILE.parquet: its columns, and its "
-            "scores. A name without an ending writes all three."
+            "scores."
         ),
     ] = None,
-    plot: PlotOption = None,
     force: ForceOption = False,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,
@@ -102,9 +98,8 @@ def pairs_cli(
     metrics or scorers, each is compared with the first one on the same pairs.
     """
     with shown_errors():
-        files = check_output(output, (".json", ".csv"), force, path)
-        tables = check_output(items, (".csv", ".tsv", ".parquet"), force, path)
-        pictures = check_output(plot, PICTURES, force, path)
+        check_output(output, (".json", ".csv"), force, path)
+        check_output(items, (".csv", ".tsv", ".parquet"), force, path)
         header = columns.split(",") if columns else None
         pairs, groups = read_pairs(path, good, bad, header), by or None
         if sample:
@@ -125,21 +120,21 @@ def pairs_cli(
             n_process=n_process,
             progress=progress_bar,
         )
-        results, differences = found.accuracies(groups), found.differences(groups)
+        results = found.accuracies(groups)
         say(accuracy_table(results))
-        if differences:
-            say(difference_table(differences))
-        rows = result_rows(results, differences)
+        rows = [one._asdict() for one in results]
+        if len(found.scores) > 1:
+            say(difference_table(results))
+        else:
+            rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
         first, *others = (scorer_record(name, used[name], nlp) for name, nlp in nlps.items())
         about = {"path": path, **first, "compared": others, "by": by, "per_piece": per_piece, "sample": sample}
-        for file in files:
-            if file.suffix == ".csv":
-                write_csv(file, rows)
-            else:
-                write_json(file, {"settings": about, "results": rows})
-        for file in tables:
-            write_table(file, list(found.rows()))
-        save_plots(pictures, found.plot, groups)
+        if output and output.suffix == ".csv":
+            write_table(output, rows)
+        elif output:
+            write_json(output, {"settings": about, "results": rows})
+        if items:
+            write_table(items, list(found.rows()))
 
 
 def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:
@@ -178,37 +173,20 @@ def accuracy_table(results: list[Accuracy]) -> str:
             last = level
             rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
         title = {OVERALL: OVERALL, MACRO: f"mean over {name}"}.get(level, name)
-        rows.append((title, own[0].pairs, *(percent(*one[5:]) for one in own)))
+        rows.append((title, own[0].pairs, *(percent(one[5:8]) for one in own)))
     ties = ", ".join(f"{one.ties} under {one.scorer}" for one in groups[OVERALL, ""])
     return text_table(rows) + f"Ties, counted as half: {ties}.\n"
 
 
-def difference_table(differences: list[Difference]) -> str:
+def difference_table(results: list[Accuracy]) -> str:
     """What the other scorers gain against the first one, on all pairs."""
-    rows = [
-        (one.scorer, percent(*one[5:8], sign="+"), one.better, one.worse, f"{one.p:.2g}")
-        for one in differences
-        if one.level == OVERALL
-    ]
-    header = (f"minus {differences[0].first}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")
+    first, *others = (one for one in results if one.level == OVERALL)
+    rows = [(one.scorer, percent(one[8:11], "+"), one.better, one.worse, f"{one.p:.2g}") for one in others]
+    header = (f"minus {first.scorer}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")
     return text_table([header, *rows])
 
 
-def percent(value: float, low: float, high: float, sign: str = "") -> str:
+def percent(shares: Sequence[Any], sign: str = "") -> str:
     """A share in percent with its interval."""
-    shown, *ends = (f"{100 * number:{sign}.1f}" for number in (value, low, high))
+    shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares)
     return f"{shown} ({(' to ' if sign else '-').join(ends)})"
-
-
-def result_rows(results: list[Accuracy], differences: list[Difference]) -> list[dict[str, Any]]:
-    """The accuracies, and beside those of other scorers what they gain against the first one."""
-    gains = {(one.scorer, one.level, one.name): one for one in differences}
-    rows = []
-    for result in results:
-        row: dict[str, Any] = result._asdict()
-        if differences:
-            one = gains.get(result[:3])
-            row |= {name: one and getattr(one, name) for name in ("difference", "better", "worse", "p")}
-            row |= {f"difference_{name}": one and getattr(one, name) for name in ("low", "high")}
-        rows.append(row)
-    return rows

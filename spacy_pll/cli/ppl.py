@@ -40,26 +40,18 @@ def ppl_cli(
     word. The corpus is read as a stream, so it can have any size.
     """
     with shown_errors():
-        files = check_output(output, (".json",), force, path)
+        check_output(output, (".json",), force, path)
         nlp = make_pipeline(settings)
         texts = (record.text for record in read_records(path, column, nlp.vocab))
-        result = perplexity(nlp, texts, batch_size, n_process, progress_bar)
+        result = perplexity(nlp, progress_bar(texts), batch_size, n_process)
         if not result.pieces:
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
         scorer = get_scorer(nlp)
         say(summary_tables(result, scorer.settings.words))
         used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
-        for file in files:
-            figures = {
-                metric: {
-                    "log_likelihood": total,
-                    "pppl_per_piece": result.per_piece[metric],
-                    "pppl_per_word": result.per_word.get(metric),
-                }
-                for metric, total in result.log_likelihood.items()
-            }
-            counts = {key: value for key, value in asdict(result).items() if key != "log_likelihood"}
-            write_json(file, {"settings": used, **counts, "split_share": result.split_share, "metrics": figures})
+        if output:
+            about = {"settings": used, **asdict(result), "split_share": result.split_share}
+            write_json(output, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
 
 
 def summary_tables(result: Perplexity, unit: str) -> str:

@@ -96,8 +96,8 @@ def rescore_cli(
         raise typer.BadParameter(f"--weight must be a finite number. It is {weight}.")
     weights = parse_grid(grid_)
     with shown_errors():
-        files = check_output(output, (".jsonl",), force, path, dev)
-        lists = read_nbest(path, several_references=use_bleu, added=ADDED if files else ())
+        check_output(output, (".jsonl",), force, path, dev)
+        lists = read_nbest(path, several_references=use_bleu, added=ADDED if output else ())
         dev_lists = read_nbest(dev, several_references=use_bleu) if dev else []
         if dev and not any(nbest.references for nbest in dev_lists):
             raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
@@ -127,8 +127,8 @@ def rescore_cli(
         say(f"{len(lists)} {'list' if len(lists) == 1 else 'lists'}, {n_hypotheses} hypotheses, weight {weight:g}.")
         evaluated = [nbest for nbest in lists if nbest.references] if has_references else []
         say(quality_table(evaluated, weight, use_bleu) if evaluated else missing)
-        for file in files:
-            write_text(file, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
+        if output:
+            write_text(output, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
 
 
 def quality_table(lists: list[NBest], weight: float, use_bleu: bool) -> str:

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -28,15 +27,8 @@ from .options import (
     pipeline_options,
     setting,
 )
-from .progress import progress_with_speed
+from .progress import progress_bar
 from .terminal import report, until_closed
-
-
-def _check_format(value: str | None) -> str | None:
-    ending = value and "." + value.lower().removeprefix(".")
-    if ending and ending not in READERS:
-        raise typer.BadParameter(f"{value!r} is none of {', '.join(READERS)}.")
-    return ending
 
 
 def _check_encoding(value: str) -> str:
@@ -57,14 +49,28 @@ def _check_delimiter(value: str | None) -> str | None:
 
 
 # The options for `Run` and `WordTable`, in the order of the help. The fields have the types and the defaults.
-INPUT: dict[str, Any] = {
-    "file_format": setting(
-        f"The format of standard input: {', '.join(READERS)}. [default: .txt]", "--format", callback=_check_format
-    ),
+MORE: dict[str, Any] = {
+    "file_format": setting("The format of standard input. [default: .txt]", "--format", **one_of(*READERS)),
     "encoding": typer.Option(callback=_check_encoding, help="Of .txt, .jsonl, .csv and .tsv input."),
     "delimiter": setting(
         "The character between the columns of .csv and .tsv input. [default: a comma, or a tab for .tsv]",
         callback=_check_delimiter,
+    ),
+    "context_column": setting(
+        "With --table words: a column with a context for each text. The model reads it before the text. It is not "
+        "scored, and its words have no rows."
+    ),
+    "normalise": setting(
+        "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
+        f"Names, separated by commas: {', '.join(METHODS)}."
+    ),
+    "unigrams": setting(
+        f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
+    ),
+    "max_length": setting("Characters of the longest text. [default: 1,000,000]", min=1),
+    "skip_errors": typer.Option(
+        "--skip-errors",
+        help="Where a text cannot be scored, write a row without scores and go on. The column `error` says why.",
     ),
 }
 WORDS: dict[str, Any] = {
@@ -85,28 +91,9 @@ WORDS: dict[str, Any] = {
         help="With --table words: the column `log_frequency`. The language is the pipeline's."
     ),
 }
-MORE: dict[str, Any] = {
-    "context_column": setting(
-        "With --table words: a column with a context for each text. The model reads it before the text. It is not "
-        "scored, and its words have no rows."
-    ),
-    "normalise": setting(
-        "Also write normalised scores, for texts of different lengths; not with --tokens, --table or .spacy output. "
-        f"Names, separated by commas: {', '.join(METHODS)}."
-    ),
-    "unigrams": setting(
-        f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
-    ),
-    "max_length": setting("Characters of the longest text. [default: 1,000,000]", min=1),
-    "skip_errors": typer.Option(
-        "--skip-errors",
-        help="Where a text cannot be scored, write a row without scores and go on. The column `error` says why.",
-    ),
-}
 
 
 @pipeline_options()
-@options_in_place("reading", Run, INPUT, dict)
 @options_in_place("words_table", WordTable, WORDS, WordTable)
 @options_in_place("more", Run, MORE, dict)
 def score_cli(
@@ -123,33 +110,18 @@ def score_cli(
     settings: PipelineSettings,
     column: ColumnOption = "text",
     columns: ColumnsOption = None,
-    reading: dict[str, Any],
-    tokens: Annotated[
-        bool,
-        typer.Option(
-            "--tokens",
-            help="Write one row per token instead of one per text. `surprisal` is minus the score under the primary "
-            "metric, in nats. Except under sentence_l2r and causal, the model has seen the text on both sides.",
-        ),
-    ] = False,
+    more: dict[str, Any],
     table: Annotated[
         str,
         typer.Option(
             **one_of("texts", "tokens", "words"),
-            help="What has a row of its own. `tokens` is --tokens. `words` is for studies of reading: also place, "
-            "length, and log frequency (natural logarithm, from wordfreq: it needs the extra `[reading]`).",
+            help="What has a row of its own. With tokens, `surprisal` is minus the score under the primary metric, in "
+            "nats. Except under sentence_l2r and causal, the model has seen the text on both sides. `words` is for "
+            "studies of reading: also place, length, and log frequency (natural logarithm, from wordfreq: it needs the "
+            "extra `[reading]`).",
         ),
     ] = "texts",
     words_table: WordTable,
-    prodigy: Annotated[
-        bool,
-        typer.Option(
-            "--prodigy",
-            help="Write tasks for Prodigy (.jsonl). meta.score is the rank of the text by its mean score per "
-            "wordpiece, or by the first score of --normalise, from 0 for the lowest to 1 for the highest.",
-        ),
-    ] = False,
-    more: dict[str, Any],
     batch_size: BatchSizeOption = 256,
     n_process: ProcessesOption = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -164,27 +136,24 @@ def score_cli(
     command with --resume.
     """
     with shown_errors():
-        if tokens and table == "words":
-            raise InputError("--tokens and --table words are two tables. Leave out one of them.")
-        table = "tokens" if tokens else table
-        if prodigy and table != "texts":
-            raise InputError("--prodigy writes one task per text. Leave out --tokens and --table.")
         run = Run(
             input_path,
             settings,
-            cast(RowKind, "prodigy" if prodigy else table),
+            cast(RowKind, table),
             column,
             batch_size=batch_size,
             n_process=n_process,
-            progress=progress_with_speed,
+            progress=progress_bar,
             header=columns.split(",") if columns else None,
             table=words_table,
-            **reading,
             **more,
         )
         _check(run, output_path, resume)
         if output_path == STANDARD_STREAM:
-            _print(score_to_stream(run))
+            with until_closed():
+                for block in score_to_stream(run):
+                    sys.stdout.buffer.write(block)
+                    sys.stdout.buffer.flush()
         else:
             start = time.monotonic()
             if score_to_file(run, output_path, resume, force):
@@ -208,17 +177,10 @@ def _check(run: Run, output: str, resume: bool) -> None:
     if run.context_column == run.column:
         raise InputError("--context-column names the column of the texts. Name that of the contexts.")
     if run.pipeline.alternatives and run.rows != "tokens" and not is_spacy:
-        raise InputError("--alternatives writes columns of tokens. Add --tokens, or write a .spacy file.")
-    if run.normalise and (run.rows not in ("texts", "prodigy") or is_spacy):
-        raise InputError("--normalise writes columns of texts. Leave out --tokens and --table, or the ending .spacy.")
+        raise InputError("--alternatives writes columns of tokens. Add --table tokens, or write a .spacy file.")
+    if run.normalise and (run.rows != "texts" or is_spacy):
+        raise InputError("--normalise writes columns of texts. Leave out --table, or the ending .spacy.")
     if run.file_format and run.input_path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")
     if resume and STANDARD_STREAM in (run.input_path, output):
         raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")
-
-
-def _print(blocks: Iterable[bytes]) -> None:
-    with until_closed():
-        for block in blocks:
-            sys.stdout.buffer.write(block)
-            sys.stdout.buffer.flush()

@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from ..pipelines import BUILTIN_NAME, PRECISIONS, setup_gpu
 from ..scoring.wordpieces import WORDS, Words
-from ..tuning.agreement import shown
+from ..tuning.agreement import agreement_table
 from ..tuning.runs import tune
 from ..tuning.settings import TuningSettings
 from ..tuning.training import Progress
@@ -84,9 +84,4 @@ def tune_cli(
                 bar.update(progress.step - bar.n)
 
             rows = tune(settings, output, resume=resume, watch=watch)
-        print(f"Wrote {output}. Agreement with exact scores on held-out texts, r by wordpiece:")
-        for row in rows:
-            if row["mask_margin"] is not None:
-                print(f"{row['on']}, mask_margin {row['mask_margin']}, {row['model']}: {shown(row['r'])}")
-            else:
-                print(f"{row['on']}, exact scores before and after: {shown(row['r'])}")
+        print(f"Wrote {output}. Agreement with exact scores on held-out texts:\n\n{agreement_table(rows)}", end="")

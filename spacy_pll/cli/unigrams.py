@@ -34,12 +34,11 @@ def unigrams_cli(
     table is for the vocabulary of the model. Nothing is scored. The built-in model has a table.
     """
     with shown_errors():
-        files = check_output(output, (".json",), force, corpus)
+        check_output(output, (".json",), force, corpus)
         nlp = make_pipeline(settings)
         records = progress_bar(read_records(corpus, column, nlp.vocab))
         texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
         unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts)
-        for file in files:
-            write_text(file, [to_json(unigrams.to_json()), "\n"])
+        write_text(output, [to_json(unigrams.to_json()), "\n"])
         total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
         report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")

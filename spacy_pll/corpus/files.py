@@ -2,7 +2,6 @@
 
 import csv
 import errno
-import io
 import json
 import math
 import os
@@ -16,7 +15,7 @@ from typing import IO, Any
 
 
 class OutputError(OSError):
-    """An output cannot be written, for example because the disk is full."""
+    """An output cannot be written, because the disk is full."""
 
     def __init__(self, path: Path, error: OSError):
         super().__init__(error.errno, error.strerror or str(error))
@@ -26,14 +25,15 @@ class OutputError(OSError):
         return f"{self.path} cannot be written: {self.strerror}. Free some space, or name another place, and try again."
 
 
-class _File(io.FileIO):
-    """A file that names itself when it cannot be written."""
-
-    def write(self, data: Any) -> int:
-        try:
-            return super().write(data)
-        except OSError as error:
-            raise OutputError(Path(str(self.name)).with_suffix(""), error) from error
+@contextmanager
+def _full_disk_named(path: Path) -> Iterator[None]:
+    """RAISES (OutputError): The disk is full. Other errors stay as they are: they may be of what is being written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OutputError(path, error) from error
+        raise
 
 
 @contextmanager
@@ -42,12 +42,12 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 
     If writing fails, it is removed, and `path` does not change.
 
-    RAISES (OutputError): It cannot be written.
+    RAISES (OutputError): The disk is full.
     """
     path = Path(path)
     unfinished = path.with_name(path.name + ".unfinished")
     try:
-        with io.BufferedWriter(_File(unfinished, "wb")) as file:
+        with _full_disk_named(path), open(unfinished, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -55,7 +55,6 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
 
 
 @contextmanager
@@ -67,51 +66,32 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
-        yield unfinished
-        unfinished.chmod(0o755)
-        if path.exists():
-            shutil.rmtree(path)
-        unfinished.rename(path)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise OutputError(path, error) from error
-        raise
+        with _full_disk_named(path):
+            yield unfinished
+            unfinished.chmod(0o755)
+            if path.exists():
+                shutil.rmtree(path)
+            unfinished.rename(path)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Also write the new file name to the disk, on systems that can do this."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> None:
+    """Check the file of an option `--output`, if it is given, before the work begins.
 
-
-def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> list[Path]:
-    """The files to write for an option `--output`, checked before the work begins.
-
-    endings (tuple[str]): The formats that can be written. If the name has no ending, one file of each is written.
-    force (bool): Whether existing files may be replaced.
+    endings (tuple[str]): The formats that can be written.
+    force (bool): Whether an existing file may be replaced.
     inputs (Optional[str]): What is read: see `check_target`.
     RAISES (ValueError): The name has another ending, or is that of an input.
     RAISES (OSError): There is already a file or folder of that name, or no file can be written there.
     """
     if output is None:
-        return []
-    if output.suffix and output.suffix not in endings:
-        without = ", or have no ending to write all of them" if len(endings) > 1 else ""
-        raise ValueError(f"The output must end in {' or '.join(endings)}{without}. It is {str(output)!r}.")
-    paths = [output] if output.suffix else [output.with_suffix(ending) for ending in endings]
-    # A name without an ending may be that of a device, such as /dev/stdout.
-    for path in paths if output.is_dir() else [output, *paths]:
-        check_target(path, *inputs)
-    for path in paths:
-        if path.exists() and not force:
-            raise FileExistsError(f"{path} exists already. Add --force to replace it, or give another name.")
-    return paths
+        return
+    if output.suffix not in endings:
+        raise ValueError(f"The output must end in {' or '.join(endings)}. It is {str(output)!r}.")
+    check_target(output, *inputs)
+    if output.exists() and not force:
+        raise FileExistsError(f"{output} exists already. Add --force to replace it, or give another name.")
 
 
 def check_target(path: Path, *inputs: str | None, folder: bool = False) -> None:
@@ -180,13 +160,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write a .csv or .tsv table with a header. Where a row lacks a key, its cell is empty."""
-    columns, delimiter = list({name: None for row in rows for name in row}), "\t" if path.suffix == ".tsv" else ","
-    write_text(path, [to_csv([dict(zip(columns, columns)), *rows], columns, delimiter)])
-
-
-def to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str = ",") -> str:
+def to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str) -> str:
     """Rows of a table as every command writes them, one per line, without a header."""
     lines: list[str] = []
     # Python quotes a carriage return only if its own lines end in one, and does not read it back unquoted.

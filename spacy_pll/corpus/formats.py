@@ -1,6 +1,5 @@
 """The formats of output files: from scored texts to the bytes of each part, and from parts to the whole file."""
 
-import json
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
@@ -8,18 +7,15 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-import numpy as np
 import srsly
 from spacy.tokens import DocBin
 
-from .files import to_csv, to_json, write_csv
+from .files import to_csv, to_json, write_text
 from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, Record, format_of
-from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, check_columns, column_order
+from .rows import ScoredText, TextRows, TokenRows, column_order
 
 if TYPE_CHECKING:
     from .parquet import ParquetTable
-
-Rows = TextRows | TokenRows | ProdigyRows
 
 
 def check_fields(
@@ -42,70 +38,25 @@ def check_fields(
 class JsonLines:
     """One JSON object per line. The rows of scored texts are made by `rows`; `fields` are the other columns."""
 
-    def __init__(self, rows: Rows, fields: list[str]):
+    def __init__(self, rows: TextRows, fields: list[str]):
         self.rows = rows
 
     @staticmethod
-    def check(record: Record, rows: Rows) -> None:
+    def check(record: Record) -> None:
         """RAISES (InputError): The row of this text could not be written, or would lose a value of the input."""
         check_fields(record.fields, record.location)
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
         """The contents of one part."""
-        return b"".join(map(_json_line, self._rows(batches)))
+        return b"".join(to_json(row).encode("utf8") + b"\n" for row in self._rows(batches))
 
     def _rows(self, batches: list[list[ScoredText]]) -> Iterator[dict[str, Any]]:
         for text in chain.from_iterable(batches):
-            yield from self.rows(text.number, text.doc, text.record)
+            yield from self.rows(text.number, text.doc, text.fields)
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """The contents of the whole file. The parts can be read more than once."""
+        """The contents of the whole file."""
         yield from parts
-
-
-def _json_line(row: dict[str, Any]) -> bytes:
-    return to_json(row).encode("utf8") + b"\n"
-
-
-class ProdigyTasks(JsonLines):
-    """Tasks for Prodigy. Scores become ranks when all of them are known, so the parts are read twice."""
-
-    @staticmethod
-    def check(record: Record, rows: Rows) -> None:
-        JsonLines.check(record, rows)
-        if isinstance(rows, ProdigyRows) and isinstance(meta := record.fields.get("meta"), dict):
-            check_columns(list(meta), rows.meta_columns, f"{record.location}: 'meta'")
-
-    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        scores = np.fromiter((_score(task) for part in parts for task in _tasks(part)), dtype=np.float64)
-        ranks = iter(relative_ranks(scores).tolist())
-        for part in parts:
-            for task in _tasks(part):
-                rank = next(ranks)
-                task["meta"]["score"] = None if math.isnan(rank) else round(rank, 6)
-                yield _json_line(task)
-
-
-def _tasks(part: bytes) -> Iterator[dict[str, Any]]:
-    return map(json.loads, part.splitlines())
-
-
-def _score(task: dict[str, Any]) -> float:
-    score = task["meta"]["score"]
-    return math.nan if score is None else score
-
-
-def relative_ranks(scores: np.ndarray) -> np.ndarray:
-    """Ranks from 0.0 for the lowest score to 1.0 for the highest, in equal steps. Equal scores get their mean rank, a
-    single one 0.5, and NaN stays.
-    """
-    known = ~np.isnan(scores)
-    _, group, count = np.unique(scores[known], return_inverse=True, return_counts=True)
-    mean_rank = np.cumsum(count) - (count + 1) / 2
-    ranks = np.full(len(scores), np.nan)
-    last = known.sum() - 1
-    ranks[known] = mean_rank[group] / last if last > 0 else 0.5
-    return ranks
 
 
 class CsvTable(JsonLines):
@@ -113,7 +64,7 @@ class CsvTable(JsonLines):
 
     delimiter = ","
 
-    def __init__(self, rows: TextRows | TokenRows, fields: list[str]):
+    def __init__(self, rows: TextRows, fields: list[str]):
         self.rows = rows
         self.header = column_order(rows, fields)
 
@@ -143,31 +94,34 @@ def _cell(value: Any) -> Any:
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows to a .csv, .tsv or .parquet file, and make its folder if needed."""
+    """Write rows to a .csv, .tsv or .parquet file, and make its folder if needed. A row may lack columns."""
     if path.suffix == PARQUET:
         from .parquet import write_rows  # needs the extra `[parquet]`
 
         write_rows(path, rows)
     else:
-        write_csv(path, [{name: _cell(value) for name, value in row.items()} for row in rows])
+        columns = list({name: None for row in rows for name in row})
+        cells = [{name: _cell(value) for name, value in row.items()} for row in rows]
+        delimiter = "\t" if path.suffix == ".tsv" else ","
+        write_text(path, [to_csv([dict(zip(columns, columns)), *cells], columns, delimiter)])
 
 
 class SpacyDocs:
     """spaCy's own format. A file is one compressed block, so all docs are in memory when the parts are joined."""
 
-    def __init__(self, rows: Rows, fields: list[str]):
+    def __init__(self, rows: TextRows, fields: list[str]):
         pass
 
     @staticmethod
-    def check(record: Record, rows: Rows) -> None:
+    def check(record: Record) -> None:
         """As for the other formats."""
         check_fields(record.fields, record.location, srsly.msgpack_dumps)
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
         docs = DocBin(store_user_data=True)
-        for _, doc, record, _ in chain.from_iterable(batches):
-            if record.fields:
-                doc.user_data[FIELDS] = record.fields
+        for _, doc, fields, _ in chain.from_iterable(batches):
+            if fields:
+                doc.user_data[FIELDS] = fields
             docs.add(doc)
         return docs.to_bytes()
 
@@ -188,16 +142,12 @@ FORMATS: dict[str, type[JsonLines] | type[SpacyDocs]] = {
 ENDINGS = (*FORMATS, PARQUET)
 
 
-def find_format(path: str, rows: type[Rows]) -> type[Format]:
+def find_format(path: str, rows: type[TextRows]) -> type[Format]:
     """Find the format of an output file by its name. "-", standard output, is JSON lines.
 
     RAISES (InputError): There is no such format, or it cannot hold these rows.
     """
     ending = format_of(Path(path))
-    if rows is ProdigyRows:
-        if ending != ".jsonl":
-            raise InputError(f"With --prodigy, OUTPUT must be a file that ends in .jsonl. It is {path!r}.")
-        return ProdigyTasks
     if path == STANDARD_STREAM:
         return JsonLines
     if ending not in ENDINGS:
@@ -208,7 +158,7 @@ def find_format(path: str, rows: type[Rows]) -> type[Format]:
         return ParquetTable
     if issubclass(rows, TokenRows) and FORMATS[ending] is SpacyDocs:
         raise InputError(
-            "A .spacy file contains whole docs with all their tokens. Leave out --tokens and --table, or write "
+            "A .spacy file contains whole docs with all their tokens. Leave out --table, or write "
             ".jsonl, .csv, .tsv or .parquet."
         )
     return FORMATS[ending]

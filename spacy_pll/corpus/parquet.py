@@ -5,17 +5,17 @@ Nothing imports this module before a file of this format is named.
 
 import base64
 import io
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import reduce
 from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
 from ..requirements import install_command
 from .files import atomic_write
 from .formats import check_fields
-from .readers import InputError, Record, get_text
-from .rows import ScoredText, TextRows, TokenRows, column_order
+from .readers import PARQUET, How, InputError, Record, Row, get_text
+from .rows import ScoredText, TextRows, column_order
 
 try:
     import pyarrow as pa
@@ -30,10 +30,8 @@ BYTES_PER_READ = 2**20
 # A row group of an output is written as soon as those of its parts have one of these sizes together.
 ROWS_PER_GROUP = 2**16
 BYTES_PER_GROUP = 2**25
-MAX_DEPTH = 100
+MAX_DEPTH = 40  # of lists and objects in each other; pyarrow writes deeper ones, but does not read them
 SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
-# Stands for whole numbers that a float64 holds exactly, up to this one. No Parquet file has a column of this type.
-SMALL, LARGEST_SMALL = pa.month_day_nano_interval(), 2**53
 
 
 @contextmanager
@@ -52,16 +50,6 @@ def open_parquet(file: Any, name: str) -> Iterator[pq.ParquetFile]:
         raise InputError(f"{name}: this is not a Parquet file, or it is damaged ({error}).") from None
 
 
-def read_schema(file: Path, column: str) -> pa.Schema:
-    """The schema of a Parquet file, which must have a column of texts.
-
-    RAISES (InputError): It cannot be read, or has no such column.
-    """
-    with open_parquet(file, str(file)) as parquet:
-        _check_text_column(parquet.schema_arrow, str(file), column)
-        return parquet.schema_arrow
-
-
 def _check_text_column(schema: pa.Schema, name: str, column: str) -> None:
     """RAISES (InputError): There is no such column, or it holds no text."""
     get_text(dict.fromkeys(schema.names, ""), name, column)
@@ -69,50 +57,37 @@ def _check_text_column(schema: pa.Schema, name: str, column: str) -> None:
         raise InputError(f"{name}: {column!r} must hold text. It holds {schema.field(column).type}.")
 
 
-def read_records(file: IO[bytes], name: str, column: str, typed: bool = False) -> Iterator[Record]:
-    """Read texts one by one.
+def read_rows(file: IO[bytes], name: str, how: How) -> Iterator[Row]:
+    """The rows, numbered from 1.
 
-    typed (bool): Whether the other columns are Arrow's scalars, which keep their types. Otherwise they are values that
-        JSON has: see `json_value`.
-    RAISES (InputError): A text cannot be read; the message gives its row, from 1.
+    RAISES (InputError): A value cannot be read; the message gives its row.
     """
+    number = 0
     # A pipe cannot be read from its end, where Parquet has its schema.
     with open_parquet(file if file.seekable() else pa.BufferReader(file.read()), name) as parquet:
-        _check_text_column(parquet.schema_arrow, name, column)
-        for location, row in _rows(parquet, name):
-            text = get_text(_json_values({column: row.pop(column)}, location), location, column)
-            yield Record(location, text, row if typed else _json_values(row, location))
+        if how.column is not None:
+            _check_text_column(parquet.schema_arrow, name, how.column)
+        # One row group after another: otherwise pyarrow keeps what it has read of each until it has read all of them.
+        for group in range(parquet.num_row_groups):
+            for batch in parquet.iter_batches(ROWS_PER_READ, row_groups=[group]):
+                for scalars in zip(*batch.columns):
+                    number += 1
+                    location = f"{name}, row {number}"
+                    yield location, _row(dict(zip(batch.schema.names, scalars)), location, how)
 
 
-def read_rows(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows with all their columns, as values that JSON has, each with its location."""
-    with open_parquet(file, name) as parquet:
-        for location, row in _rows(parquet, name):
-            yield location, _json_values(row, location)
-
-
-def _rows(parquet: pq.ParquetFile, name: str) -> Iterator[tuple[str, dict[str, pa.Scalar]]]:
-    number = 0
-    # One row group after another: otherwise pyarrow keeps what it has read of each until it has read all of them.
-    for group in range(parquet.num_row_groups):
-        for batch in parquet.iter_batches(ROWS_PER_READ, row_groups=[group]):
-            for row in zip(*batch.columns):
-                number += 1
-                yield f"{name}, row {number}", dict(zip(batch.schema.names, row))
-
-
-def _json_values(row: dict[str, pa.Scalar], location: str) -> dict[str, Any]:
+def _row(scalars: dict[str, pa.Scalar], location: str, how: How) -> dict[str, Any]:
     """RAISES (InputError): A string is not valid UTF-8."""
-    values = {}
-    for name, scalar in row.items():
+    row = {}
+    for name, scalar in scalars.items():
         try:
-            values[name] = json_value(scalar)
+            row[name] = scalar if how.typed and name != how.column else json_value(scalar)
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{location}: {name!r} is not valid UTF-8 (byte {error.start + 1} is "
                 f"0x{error.object[error.start]:02x})."
             ) from None
-    return values
+    return row
 
 
 def json_value(scalar: pa.Scalar) -> Any:
@@ -148,64 +123,20 @@ def _is_text(type_: pa.DataType) -> bool:
     return is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_)
 
 
-def type_of(value: Any, depth: int = MAX_DEPTH) -> pa.DataType | None:
-    """The type of a value of JSON; None if there is none.
+def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """The type that holds the values of both types; None if there is none. That of whole numbers and floats is float.
 
-    depth (int): How many lists and objects may be in each other.
+    A whole number that no float holds exactly is an error when it is written.
     """
-    if value is None:
-        return pa.null()
-    if not depth:
-        return None
-    if isinstance(value, list | tuple):
-        return _list_of(reduce(common_type, (type_of(item, depth - 1) for item in value), pa.null()))
-    if isinstance(value, dict):
-        return _struct_of({name: type_of(item, depth - 1) for name, item in value.items()})
-    if type(value) is int and not -(2**63) <= value < 2**63:
-        return None
-    return SMALL if type(value) is int and abs(value) <= LARGEST_SMALL else SCALARS.get(type(value))
-
-
-def _list_of(type_: pa.DataType | None) -> pa.DataType | None:
-    return None if type_ is None else pa.list_(type_)
-
-
-def _struct_of(types: Mapping[str, pa.DataType | None]) -> pa.DataType | None:
-    return None if any(type_ is None for type_ in types.values()) else pa.struct(types.items())
-
-
-def common_type(a: pa.DataType | None, b: pa.DataType | None) -> pa.DataType | None:
-    """The type that holds the values of both types without a loss; None if there is none."""
-    if a is None or b is None:
-        return None
-    if a == b or is_.is_null(b):
+    if a == b:
         return a
-    if is_.is_null(a):
-        return b
-    if SMALL in (a, b):
-        other = b if a == SMALL else a
-        return other if other == pa.float64() else common_type(pa.int64(), other)
-    if is_.is_list(a) and is_.is_list(b):
-        return _list_of(common_type(a.value_type, b.value_type))
-    if is_.is_struct(a) and is_.is_struct(b):
-        first, second = ({field.name: field.type for field in type_} for type_ in (a, b))
-        both = {name: common_type(first.get(name, pa.null()), second.get(name, pa.null())) for name in first | second}
-        return _struct_of(both)
-    if _is_text(a) and _is_text(b):
-        return pa.large_string()
-    kinds = (is_.is_signed_integer, is_.is_unsigned_integer, is_.is_floating)
-    return max(a, b, key=lambda type_: type_.bit_width) if any(kind(a) and kind(b) for kind in kinds) else None
-
-
-def _plain(type_: pa.DataType) -> pa.DataType:
-    """The type with `int64` for `SMALL`."""
-    if is_.is_list(type_):
-        plain = pa.list_(_plain(type_.value_type))
-    elif is_.is_struct(type_):
-        plain = pa.struct([(field.name, _plain(field.type)) for field in type_])
-    else:
-        plain = pa.int64() if type_ == SMALL else type_
-    return type_ if plain == type_ else plain
+    if re.search(r"decimal\d+\(", f"{a} {b}") and pa.null() not in (a, b):
+        return None  # pyarrow would make floats of decimals, which do not have all of their digits
+    try:
+        schemas = [pa.schema([("", type_)]) for type_ in (a, b)]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowException:
+        return None
 
 
 class InputColumns:
@@ -220,8 +151,12 @@ class InputColumns:
         self.column = column
         self.types: dict[str, tuple[pa.DataType, str]] = {}  # and where it was found
         for file in files:
-            is_parquet = file.suffix.lower() == ".parquet"
-            for field in read_schema(file, column) if is_parquet else [pa.field(column, pa.string())]:
+            schema = pa.schema([(column, pa.string())])
+            if file.suffix.lower() == PARQUET:
+                with open_parquet(file, str(file)) as parquet:
+                    schema = parquet.schema_arrow
+                _check_text_column(schema, str(file), column)
+            for field in schema:
                 self._add(field.name, field.type, str(file))
 
     def add(self, record: Record) -> None:
@@ -231,12 +166,13 @@ class InputColumns:
         """
         for name, value in record.fields.items():
             if not isinstance(value, pa.Scalar):
-                type_ = type_of(value)
-                if type_ is None:
+                try:
+                    type_ = pa.array([value]).type
+                except (pa.ArrowException, OverflowError) as error:
                     raise InputError(
-                        f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits, "
-                        "and lists of one type, not too deep. Make it a string, or write .jsonl."
-                    )
+                        f"{record.location}: {name!r} is {value!r:.100}, which Parquet cannot hold ({error}). Make it "
+                        "a string, or write .jsonl."
+                    ) from None
                 self._add(name, type_, record.location)
 
     def _add(self, name: str, type_: pa.DataType, where: str) -> None:
@@ -244,8 +180,8 @@ class InputColumns:
         common = common_type(before, type_)
         if common is None:
             raise InputError(
-                f"The column {name!r} has values of two types, {_plain(before)} ({first}) and {_plain(type_)} "
-                f"({where}). A column of a Parquet file has one type. Convert one of them, or write .jsonl."
+                f"The column {name!r} has values of two types, {before} ({first}) and {type_} ({where}). "
+                "A column of a Parquet file has one type. Convert one of them, or write .jsonl."
             )
         if common != before:
             self.types[name] = common, where
@@ -254,14 +190,16 @@ class InputColumns:
         """The schema of the input: the texts first, then the other columns.
 
         fields (list[str]): The other columns that the texts have, in their order. Files without texts may have more.
-        RAISES (InputError): A column has objects without keys.
+        RAISES (InputError): A column has a type that Parquet cannot hold.
         """
         names = dict.fromkeys([self.column, *fields, *self.types])
         for name, (type_, where) in self.types.items():
-            if "struct<>" in str(type_):
-                raise InputError(f"{where}: {name!r} has an object without keys, which Parquet cannot hold.")
-        unknown = pa.string(), ""  # a column of a .csv file without a row
-        return pa.schema([(name, _plain(self.types.get(name, unknown)[0])) for name in names])
+            if "struct<>" in str(type_) or str(type_).count("<") > MAX_DEPTH:
+                raise InputError(
+                    f"{where}: {name!r} is {str(type_):.100}, which Parquet cannot hold: an object without keys, or "
+                    "too many lists or objects within each other. Make it a string, or write .jsonl."
+                )
+        return pa.schema([(name, self.types[name][0]) for name in names])
 
 
 class ParquetTable:
@@ -271,14 +209,14 @@ class ParquetTable:
     schema (pa.Schema): Of the input.
     """
 
-    def __init__(self, rows: TextRows | TokenRows, fields: list[str], schema: pa.Schema):
+    def __init__(self, rows: TextRows, fields: list[str], schema: pa.Schema):
         self.rows = rows
         types = dict(zip(schema.names, schema.types)) | {name: arrow_type(own) for name, own in rows.types.items()}
         names = column_order(rows, [name for name in fields if name != rows.column])
         self.schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
 
     @staticmethod
-    def check(record: Record, rows: Any) -> None:
+    def check(record: Record) -> None:
         """As for the other formats. Arrow's scalars come from a Parquet file, so they can be written to one."""
         check_fields({k: v for k, v in record.fields.items() if not isinstance(v, pa.Scalar)}, record.location)
 
@@ -301,8 +239,14 @@ class ParquetTable:
         yield sink.getvalue()
 
     def _table(self, batch: list[ScoredText]) -> pa.Table:
-        rows = [row for text in batch for row in self.rows(text.number, text.doc, text.record)]
-        columns = [_array([row.get(field.name) for row in rows], field.type) for field in self.schema]
+        rows = [row for text in batch for row in self.rows(text.number, text.doc, text.fields)]
+        columns = []
+        for field in self.schema:
+            try:
+                columns.append(_array([row.get(field.name) for row in rows], field.type))
+            except pa.ArrowException as error:
+                where = f"Text {batch[0].number + 1} of the input, or one soon after it"
+                raise InputError(f"{where}: {field.name!r} is no {field.type}: {error}. Write .jsonl.") from None
         return pa.Table.from_arrays(columns, schema=self.schema)
 
 

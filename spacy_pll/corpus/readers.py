@@ -30,12 +30,15 @@ class InputError(ValueError):
 class How(NamedTuple):
     """How files are read."""
 
-    column: str = "text"
+    column: str | None = "text"  # of the texts; None where rows are read with all their columns
     vocab: Vocab | None = None  # for the docs of .spacy files
-    typed: bool = False  # the fields from Parquet files are Arrow's scalars, and not values that JSON has
+    typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
     encoding: str = "utf-8"
     delimiter: str | None = None  # None is the comma, or the tab
     header: Sequence[str] | None = None  # the columns of .csv and .tsv files that have no header
+
+
+AS_USUAL = How()
 
 
 class Record(NamedTuple):
@@ -44,6 +47,9 @@ class Record(NamedTuple):
     location: str  # "corpus.jsonl, line 12": for messages
     text: str | Doc
     fields: dict[str, Any]  # the other columns, or keys, in their order
+
+
+Row = tuple[str, dict[str, Any]]  # its location, and its columns
 
 
 def read_records(
@@ -82,8 +88,7 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
     Hidden files are not read. Files of other formats are named in a warning.
 
     formats (Optional[Collection[str]]): The formats to read. None is all that there are.
-    RAISES (InputError): There is no such file; or the folder contains no file of these formats, or one whose name is
-        not UTF-8.
+    RAISES (InputError): There is no such file, or the folder contains no file of these formats.
     """
     root, formats = Path(path), formats or READERS
     if not root.is_dir():
@@ -91,14 +96,11 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
             raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
         if not root.is_file():
             raise InputError(f"{path!r} is a pipe or a device. Give - instead, and read it as standard input: < {path}")
-        _check_name(root)
         return [root]
     found = sorted(file for file in root.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(root)))
     files = [file for file in found if format_of(file) in formats]
     if not files:
         raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")
-    for file in files:
-        _check_name(file)
     if others := [repr(str(file.relative_to(root))) for file in found if format_of(file) not in formats]:
         named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         count = "1 file" if len(others) == 1 else f"{len(others)} files"
@@ -109,14 +111,6 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
 def _is_hidden(path: Path) -> bool:
     """Whether a file, or a folder that it is in, is hidden, such as .ipynb_checkpoints and the ._a.txt of macOS."""
     return any(part.startswith(".") for part in path.parts)
-
-
-def _check_name(file: Path) -> None:
-    """RAISES (InputError): The name is not UTF-8, so no output could hold it."""
-    try:
-        str(file).encode("utf8")
-    except UnicodeEncodeError:
-        raise InputError(f"The name of the file {str(file)!r} is not UTF-8. Rename it.") from None
 
 
 def format_of(path: Path) -> str:
@@ -141,38 +135,24 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
             raise InputError(message) from None
 
 
-def _decoded(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, str]]:
     """Numbered lines, including their newlines. Other line separators, such as U+2028, are part of the text."""
-    if codecs.lookup(encoding).name != "utf-8":
-        yield from _decoded_from(file, name, encoding)
-        return
-    for number, line in enumerate(file, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf8")
-        except UnicodeDecodeError as error:
-            guess = "utf-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
-            raise InputError(
-                f"{name}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line is "
-                f"0x{error.object[error.start]:02x}). If it is {guess}, convert the file: iconv -f {guess} -t utf-8 "
-                f"FILE > NEW. Or read it with `pll score --encoding {guess}`."
-            ) from None
-        if number == 1 and len(text) > 8 and text.count("\0") > 0.4 * len(text):  # UTF-16 without its mark
-            raise InputError(
-                f"{name}, line 1: every other byte is 0, as in UTF-16. Convert the file: iconv -f utf-16le -t utf-8 "
-                "FILE > NEW. Or read it with `pll score --encoding utf-16-le`."
-            )
-        yield number, text
-
-
-def _decoded_from(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, str]]:
-    """The same in another encoding, in which a newline may have several bytes."""
     number = 0
+    used = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     try:
-        for number, line in enumerate(io.TextIOWrapper(file, encoding, newline="\n"), 1):
+        # A byte that is not valid becomes a lone surrogate, so the line is known that has it.
+        for number, line in enumerate(io.TextIOWrapper(file, used, "surrogateescape", newline="\n"), 1):
+            line.encode("utf8")
+            if number == 1 and len(line) > 8 and line.count("\0") > 0.4 * len(line):
+                raise UnicodeError("every other byte is 0, as in UTF-16")
             yield number, line
     except UnicodeError as error:
+        where, why = f"after line {number}" if number else "line 1", str(error)
+        if isinstance(error, UnicodeEncodeError):
+            where, why = f"line {number}", f"it has the byte 0x{ord(error.object[error.start]) & 0xFF:02x}"
         raise InputError(
-            f"{name}, after line {number}: not valid {encoding} ({error}). Give another --encoding."
+            f"{name}, {where}: not valid {encoding.upper()} ({why}). Give `pll score` another --encoding, such as "
+            "latin-1 or utf-16, or convert the file: iconv -f latin1 -t utf-8 FILE > NEW."
         ) from None
 
 
@@ -181,14 +161,9 @@ def _read_txt(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
         yield Record(f"{name}, line {number}", line.rstrip("\r\n"), {})
 
 
-def _read_jsonl(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
-    for location, row in read_json_rows(file, name, how.encoding):
-        yield _from_row(row, location, how.column)
-
-
-def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of a JSON-lines file, each with its location. Blank lines are skipped."""
-    for number, line in _decoded(file, name, encoding):
+def read_json_rows(file: IO[bytes], name: str, how: How = AS_USUAL) -> Iterator[Row]:
+    """The objects of a JSON-lines file. Blank lines are skipped."""
+    for number, line in _decoded(file, name, how.encoding):
         if not line.strip():
             continue
         location = f"{name}, line {number}"
@@ -205,33 +180,18 @@ def read_json_rows(file: IO[bytes], name: str, encoding: str = "utf-8") -> Itera
         yield location, row
 
 
-def _read_table(file: IO[bytes], name: str, how: How, delimiter: str = ",") -> Iterator[Record]:
-    for location, row in read_csv_rows(file, name, how.delimiter or delimiter, how.encoding, how.column, how.header):
-        yield _from_row(row, location, how.column)
-
-
-def read_csv_rows(
-    file: IO[bytes],
-    name: str,
-    delimiter: str,
-    encoding: str = "utf-8",
-    column: str | None = None,
-    header: Sequence[str] | None = None,
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a table, each with its location. Blank lines are skipped.
-
-    column (Optional[str]): A column that the header must have, even if there is no row.
-    header (Optional[Sequence[str]]): The names of the columns. None is the first line.
-    """
+def _read_csv_rows(file: IO[bytes], name: str, how: How, delimiter: str = ",") -> Iterator[Row]:
+    """The rows of a table. Blank lines are skipped. The header must have the column of texts, even without any row."""
     csv.field_size_limit(2**31 - 1)  # a text may be long
-    rows = csv.reader((line for _, line in _decoded(file, name, encoding)), delimiter=delimiter, strict=True)
+    lines = (line for _, line in _decoded(file, name, how.encoding))
+    rows = csv.reader(lines, delimiter=how.delimiter or delimiter, strict=True)
     try:
-        given = header
+        given = how.header
         header = next(rows, []) if given is None else list(given)
         if len(set(header)) < len(header):
             raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
-        if header and column is not None:
-            get_text(dict.fromkeys(header, ""), f"{name}, line 1", column)
+        if header and how.column is not None:
+            get_text(dict.fromkeys(header, ""), f"{name}, line 1", how.column)
         for row in rows:
             if not row:
                 continue
@@ -244,12 +204,6 @@ def read_csv_rows(
             yield location, dict(zip(header, row))
     except csv.Error as error:
         raise InputError(f"{name}, line {rows.line_num}: {error}.") from None
-
-
-def _from_row(row: dict[str, Any], location: str, column: str) -> Record:
-    text = get_text(row, location, column)
-    del row[column]
-    return Record(location, text, row)
 
 
 def get_text(row: dict[str, Any], location: str, column: str, option: str | None = "--column") -> str:
@@ -269,41 +223,20 @@ def get_text(row: dict[str, Any], location: str, column: str, option: str | None
     text = row[column]
     if not isinstance(text, str):
         raise InputError(f"{location}: {column!r} must be text. It is {text!r:.100}.")
-    check_utf8(text, location, column)
-    return text
-
-
-def check_utf8(text: str, location: str, column: str) -> None:
-    """RAISES (InputError): The text has a lone surrogate, so it cannot be encoded."""
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
         raise InputError(f"{location}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
+    return text
 
 
-def read_rows(path: Path, header: Sequence[str] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a .jsonl, .csv, .tsv or .parquet file with all their columns, each with its location.
+def read_rows(path: Path, header: Sequence[str] | None = None) -> Iterator[Row]:
+    """The rows of a .jsonl, .csv, .tsv or .parquet file with all their columns.
 
     header (Optional[Sequence[str]]): The columns of .csv and .tsv files that have no header.
     """
     with open_file(path) as file:
-        if format_of(path) == ".jsonl":
-            yield from read_json_rows(file, str(path))
-        elif format_of(path) == PARQUET:
-            from . import parquet  # needs the extra `[parquet]`
-
-            yield from parquet.read_rows(file, str(path))
-        else:
-            yield from read_csv_rows(file, str(path), "\t" if format_of(path) == ".tsv" else ",", header=header)
-
-
-def table_columns(path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> list[str]:
-    """The columns of a .csv or .tsv file, which it has also without a row. Of other files none."""
-    if format_of(path) not in (".csv", ".tsv"):
-        return []
-    delimiter = delimiter or ("\t" if format_of(path) == ".tsv" else ",")
-    with open_file(path) as file:
-        return next(csv.reader((line for _, line in _decoded(file, str(path), encoding)), delimiter=delimiter), [])
+        yield from ROW_READERS.get(format_of(path), _read_csv_rows)(file, str(path), How(None, header=header))
 
 
 def _read_spacy(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
@@ -321,18 +254,29 @@ def _read_spacy(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
         yield Record(f"{name}, doc {number}", doc, dict(fields))
 
 
-def _read_parquet(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
+def _read_parquet_rows(file: IO[bytes], name: str, how: How) -> Iterator[Row]:
     from . import parquet  # needs the extra `[parquet]`
 
-    yield from parquet.read_records(file, name, how.column, how.typed)
+    yield from parquet.read_rows(file, name, how)
 
 
-Reader = Callable[[IO[bytes], str, How], Iterator[Record]]
-READERS: dict[str, Reader] = {
+def _read_texts(read_rows: Callable[..., Iterator[Row]], file: IO[bytes], name: str, how: How) -> Iterator[Record]:
+    """The texts in a column of a table."""
+    assert how.column is not None
+    for location, row in read_rows(file, name, how):
+        text = get_text(row, location, how.column)
+        del row[how.column]
+        yield Record(location, text, row)
+
+
+ROW_READERS: dict[str, Callable[[IO[bytes], str, How], Iterator[Row]]] = {
+    ".jsonl": read_json_rows,
+    ".csv": _read_csv_rows,
+    ".tsv": partial(_read_csv_rows, delimiter="\t"),
+    PARQUET: _read_parquet_rows,
+}
+READERS: dict[str, Callable[[IO[bytes], str, How], Iterator[Record]]] = {
     ".txt": _read_txt,
-    ".jsonl": _read_jsonl,
-    ".csv": _read_table,
-    ".tsv": partial(_read_table, delimiter="\t"),
+    **{ending: partial(_read_texts, rows) for ending, rows in ROW_READERS.items()},
     ".spacy": _read_spacy,
-    PARQUET: _read_parquet,
 }

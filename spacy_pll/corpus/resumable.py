@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import reprlib
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,9 +26,8 @@ MANIFEST = "manifest.json"
 LOCK = "lock"
 # What a folder of parts contains. The name of a part says which texts it has: from the first to before the second.
 PART = re.compile(r"(\d{9,})-(\d{9,})\.\w+")
-OURS = re.compile(rf"{MANIFEST}|{LOCK}|[\d-]+\.\w+|.*\.unfinished")
-# How many differences between two runs an error names, and how much of each value.
-MAX_NAMED, MAX_CHARACTERS = 5, 60
+OURS = re.compile(rf"{MANIFEST}|{PART.pattern}|.*\.unfinished")
+MAX_NAMED = 5  # how many differences between two runs an error names
 
 
 class ResumeError(ValueError):
@@ -49,7 +49,6 @@ class ResumableOutput:
         self.resume = resume
         self.lock: IO[str] | None = None
         if self.folder.exists():
-            self._check_ours()
             self._lock()
             if not (resume or force):
                 raise ResumeError(
@@ -57,18 +56,6 @@ class ResumableOutput:
                 )
         if output.exists() and not (resume or force):
             raise ResumeError(f"{output} exists. Replace it with --force, or choose another name.")
-
-    def _check_ours(self) -> None:
-        names = {path.name for path in self.folder.iterdir()}
-        foreign = sorted(name for name in names if not OURS.fullmatch(name))
-        if MANIFEST not in names:
-            foreign = sorted(names - {LOCK, f"{MANIFEST}.unfinished"})
-        if foreign or self.folder.is_symlink():
-            what = f"contains {foreign[0]!r}, which is not of a run" if foreign else "is a link"
-            raise ResumeError(
-                f"{self.folder} {what}. Unfinished results would go there, and it would be removed at the end. Give "
-                "OUTPUT another name, or move that folder."
-            )
 
     def begin(self, manifest: dict[str, Any]) -> int | None:
         """Make the folder ready for parts, and say how many texts are done already; None if the output is complete.
@@ -110,7 +97,7 @@ class ResumableOutput:
 
     def _empty(self) -> None:
         for path in self.folder.iterdir():
-            if path.name != LOCK and OURS.fullmatch(path.name):
+            if OURS.fullmatch(path.name):
                 path.unlink()
 
     @property
@@ -153,7 +140,7 @@ class ResumableOutput:
 
     def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]) -> None:
         """Join the parts to the output file as its format needs it, write its manifest, and delete the parts."""
-        self._write(self.output, join(_Files([path for path, _ in self._parts()])))
+        self._write(self.output, join(path.read_bytes() for path, _ in self._parts()))
         write_json(self.final_manifest, self.manifest)
         self._empty()
         if self.lock:
@@ -166,16 +153,6 @@ class ResumableOutput:
         with atomic_write(path) as file, through_compression(file, path, "wb") as contents:
             for block in blocks:
                 contents.write(block)
-
-
-class _Files:
-    """The contents of files, one in memory at a time. They can be read more than once."""
-
-    def __init__(self, paths: list[Path]):
-        self.paths = paths
-
-    def __iter__(self) -> Iterator[bytes]:
-        return (path.read_bytes() for path in self.paths)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -195,9 +172,4 @@ def _differences(before: object, now: object, name: str = "") -> Iterator[str]:
         for key in {**before, **now}:
             yield from _differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)
     elif before != now:
-        yield f"{name}: it was {_short(before)}, and is now {_short(now)}"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
+        yield f"{name}: it was {reprlib.repr(before)}, and is now {reprlib.repr(now)}"

@@ -9,14 +9,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import minibatch
+from spacy.util import get_package_version, minibatch
 from spacy.vocab import Vocab
 from thinc.api import get_torch_default_device
 
@@ -27,10 +26,10 @@ from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
 from ..workers import score_texts
 from .files import check_target
-from .formats import Format, Rows, find_format
-from .readers import PARQUET, STANDARD_STREAM, InputError, Record, get_text, list_files, read_records, table_columns
+from .formats import Format, find_format
+from .readers import PARQUET, STANDARD_STREAM, InputError, Record, get_text, list_files, read_records
 from .resumable import ResumableOutput
-from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
+from .rows import TEXT_SPAN, ScoredText, TextRows, TokenRows, WordRows, check_columns
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time.
@@ -39,8 +38,8 @@ TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 30
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("input_path", "pipeline", "file_format", "n_process", "progress", "unigrams")
-RowKind = Literal["texts", "tokens", "words", "prodigy"]
-ROWS: dict[RowKind, type[Rows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows, "prodigy": ProdigyRows}
+RowKind = Literal["texts", "tokens", "words"]
+ROWS: dict[RowKind, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows}
 
 # Wraps a stream of scored texts, to show progress. It gets the number of all texts, if known, and of those done before.
 Progress = Callable[[Iterable[ScoredText], int | None, int], Iterable[ScoredText]]
@@ -96,9 +95,8 @@ class Run:
 
     def checked(self, records: Iterable[Record], output: type[Format], nlp: Language) -> Iterator[Record]:
         """RAISES (InputError): The row of a text could not be written, or a text is too long."""
-        rows = self.make_rows(nlp)
         for record in records:
-            output.check(record, rows)
+            output.check(record)
             self.context_of(record)
             if self.table.regions and isinstance(record.text, str) and nlp.path is None:
                 raise InputError(
@@ -162,7 +160,7 @@ class Run:
                         )
                     error, outcome, failed = str(outcome), unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
-                yield ScoredText(number, outcome, record._replace(text="", fields=fields), outcome._.get(pieces) or 0)
+                yield ScoredText(number, outcome, fields, outcome._.get(pieces) or 0)
         if failed:
             warnings.warn(
                 f"{failed:,} of {number + 1 - first:,} texts could not be scored. Their rows have no scores. The "
@@ -245,9 +243,6 @@ def summarize_input(
         fields.update(dict.fromkeys(record.fields))
         if columns:
             columns.add(record)
-    for file in files:  # a table without a row keeps its columns
-        names = [] if run.header else table_columns(file, run.encoding, run.delimiter)
-        fields.update(dict.fromkeys(name for name in names if name != run.column))
     return InputSummary(n, list(fields), files_digest(files), columns and columns.schema(list(fields)))
 
 
@@ -264,16 +259,8 @@ def make_manifest(run: Run, nlp: Language, summary: InputSummary) -> dict[str, A
         "pipeline": nlp.config["components"],
         "score_columns": [*scorer.names.metrics.values()],
         "device": str(get_torch_default_device()),
-        "versions": {package: _version(package) for package in PACKAGES},
+        "versions": {package: get_package_version(package) for package in PACKAGES},
     }
-
-
-def _version(package: str) -> str | None:
-    """The version of a package; None if it is not installed (spacy-transformers need not be)."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _next_part(batches: Iterator[list[ScoredText]]) -> list[list[ScoredText]]:
@@ -294,9 +281,9 @@ def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: 
     rows = run.make_rows(nlp)
     # A Parquet file names its columns, even if it has no row.
     fields = summary.fields if summary.schema is None else summary.schema.names
-    added = [*rows.columns, ERROR] if run.skip_errors else rows.columns
-    check_columns(fields if run.rows == "prodigy" else [run.column, *fields], added, run.input_path)
-    fields = [*fields, ERROR] if run.skip_errors else fields
+    errors = [ERROR] if run.skip_errors else []
+    check_columns([run.column, *fields], [*rows.types, *errors], run.input_path)
+    fields = [*fields, *errors]
     make: Any = output_format  # a Parquet file has a schema, too
     return make(rows, fields) if summary.schema is None else make(rows, fields, summary.schema)
 

@@ -16,8 +16,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import minibatch
 
-from ..analysis.visualize.plots import new_figure
-from ..analysis.visualize.text import visible_text
+from ..analysis.visualize.plots import Histogram, plot_agreements
 from ..attributes.names import Names
 from ..component import PLLScorer
 from ..metrics import FloatArray, IntArray
@@ -30,11 +29,9 @@ if TYPE_CHECKING:
 
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
-DECILES = 10
-# The rows and columns of the picture of all scores.
-BINS = 48
+# Samples of the bootstrap, and the rows and columns of the picture of all scores.
+BOOTSTRAP, BINS = 1000, 48
 LEVELS = ("piece", "word", "text", "text_mean")
-
 
 Interval = tuple[float, float]
 
@@ -54,10 +51,7 @@ class ScorerRun:
 
 @dataclass(frozen=True)
 class LevelAgreement:
-    """The scores of the same pieces, words or texts. Differences are those of the second scorer from the first.
-
-    The intervals are 95 % percentile bootstrap intervals over texts. A value that cannot be computed is None.
-    """
+    """The scores of the same pieces, words or texts. A value that cannot be computed is None."""
 
     n: int
     r: float | None  # Pearson's correlation
@@ -66,19 +60,6 @@ class LevelAgreement:
     mean_difference_interval: Interval | None
     mean_absolute_difference: float | None
     mean_absolute_difference_interval: Interval | None
-    standard_deviation_of_difference: float | None
-
-
-@dataclass(frozen=True)
-class Decile:
-    """A tenth of the things, by the first scorer's score."""
-
-    n: int
-    low: float
-    high: float
-    mean_first: float
-    mean_second: float
-    mean_difference: float
 
 
 @dataclass(frozen=True)
@@ -94,14 +75,6 @@ class TokenDifference:
 
 
 @dataclass(frozen=True)
-class Histogram:
-    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
-
-    edges: Sequence[float]
-    counts: Sequence[Sequence[int]]
-
-
-@dataclass(frozen=True)
 class Agreement:
     """How well two scorers agree on the same texts."""
 
@@ -111,14 +84,12 @@ class Agreement:
     word: LevelAgreement
     text: LevelAgreement
     text_mean: LevelAgreement  # of the texts' mean scores per piece
-    unit: str  # of `deciles` and `histogram`: "piece", or "word" if the two have different pieces
-    deciles: Sequence[Decile]
-    histogram: Histogram
+    histogram: Histogram  # of the scores by piece, or by word if the two have different pieces
     tokens: Sequence[TokenDifference]  # those that differ most
 
     def plot(self) -> "Figure":
-        """Draw the scores: see `plot_agreements`. RAISES (ImportError): matplotlib is not installed."""
-        return plot_agreements([self])
+        """Draw how many pieces have which two scores. RAISES (ImportError): matplotlib is not installed."""
+        return plot_agreements([self.histogram])
 
 
 def agree(
@@ -128,32 +99,24 @@ def agree(
     *,
     labels: tuple[str, str] = ("first", "second"),
     batch_size: int = 64,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    progress: Callable[[Iterable[Any]], Iterable[Any]] = lambda texts: texts,
 ) -> Agreement:
     """Score texts with two pipelines, and compare their primary metrics.
 
     first, second (Language): Pipelines with a `pll` component.
     labels (tuple[str, str]): What the results call them.
-    bootstrap (int): Bootstrap samples for the intervals.
-    seed (int): Of the bootstrap.
-    progress (Callable[[Iterable], Iterable]): Wraps the texts, to show progress.
     RAISES (ValueError): No text was scored by both.
     """
     with pieces_kept(first) as one, pieces_kept(second) as other:
         for scorer in (one, other):
             scorer.predictor.counts = Counts()
         sides = [(labels[0], one, first.pipe), (labels[1], other, second.pipe)]
-        return compare_scorers(sides, progress(texts), batch_size, bootstrap, seed)[0]
+        return compare_scorers(sides, texts, batch_size)[0]
 
 
 def compare_scorers(
     sides: Sequence[tuple[str, PLLScorer, Callable[..., Iterable[Doc]]]],
     texts: Iterable[str | Doc],
     batch_size: int,
-    bootstrap: int,
-    seed: int,
 ) -> list[Agreement]:
     """Compare each scorer with the first one. Each has a label, and what scores a batch with it."""
     labels, scorers, pipes = zip(*sides)
@@ -168,7 +131,7 @@ def compare_scorers(
         for own, other in zip(collected, docs[1:]):
             own.add(docs[0], other)
     return [
-        own.result((labels[0], label), (seconds[0], took), bootstrap, seed)
+        own.result((labels[0], label), (seconds[0], took))
         for own, label, took in zip(collected, labels[1:], seconds[1:])
     ]
 
@@ -206,11 +169,11 @@ class AgreementCounts:
     def _add(self, level: str, *scores: list[float]) -> None:
         self.parts[level].append(np.column_stack([*scores, [self.n] * len(scores[0])]))
 
-    def result(self, labels: Sequence[str], seconds: Sequence[float], bootstrap: int, seed: int) -> Agreement:
+    def result(self, labels: Sequence[str], seconds: Sequence[float]) -> Agreement:
         """What `agree` returns. seconds (Sequence[float]): How long each scorer took."""
         if len(self.parts["text"]) == 1:
             raise ValueError(f"Of the {self.n} texts, none was scored by both scorers, so there is nothing to compare.")
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         runs = []
         for label, scorer, took in zip(labels, self.scorers, seconds, strict=True):
             metric, counts = scorer.settings.metrics[0], scorer.predictor.counts
@@ -220,14 +183,13 @@ class AgreementCounts:
         if not self.same_pieces:
             del known["piece"]
         found = {
-            level: level_agreement(rows[:, 0], rows[:, 1], rows[:, 2].astype(np.int64), bootstrap, rng)
+            level: level_agreement(rows[:, 0], rows[:, 1], rows[:, 2].astype(np.int64), rng)
             for level, rows in known.items()
         }
-        unit = next(iter(known))
-        a, b, _ = known[unit].T
         levels: dict[str, Any] = {level: found.get(level) for level in LEVELS}
-        picture: dict[str, Any] = {"deciles": deciles(a, b), "histogram": histogram(a, b)}
-        return Agreement(self.n, (runs[0], runs[1]), unit=unit, tokens=self.tokens, **levels, **picture)
+        unit = next(iter(known))
+        picture = histogram(known[unit][:, 0], known[unit][:, 1], unit, labels)
+        return Agreement(self.n, (runs[0], runs[1]), histogram=picture, tokens=self.tokens, **levels)
 
 
 def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:
@@ -242,9 +204,7 @@ def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iter
             yield TokenDifference(number, before, text[start:end], after, scores, scores[1] - scores[0])
 
 
-def level_agreement(
-    a: FloatArray, b: FloatArray, text: IntArray, bootstrap: int, rng: np.random.Generator
-) -> LevelAgreement:
+def level_agreement(a: FloatArray, b: FloatArray, text: IntArray, rng: np.random.Generator) -> LevelAgreement:
     """The correlation of two scorers, and their difference.
 
     a, b (float arrays, shape (things,)): Scores.
@@ -252,11 +212,10 @@ def level_agreement(
     """
     difference = b - a
     columns = [*correlation_columns(a, b), difference, np.abs(difference)]
-    sums, samples = bootstrap_sums(columns, text, bootstrap, rng)
+    sums, samples = bootstrap_sums(columns, text, BOOTSTRAP, rng)
     intervals = map(percentiles, _statistics(samples))
     numbers = [_number(value[0]) for value in _statistics(sums)]
     estimates: list[Any] = [value for both in zip(numbers, intervals) for value in both]
-    estimates.append(_number(difference.std()))
     return LevelAgreement(len(a), *estimates)
 
 
@@ -270,40 +229,10 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def deciles(a: FloatArray, b: FloatArray) -> list[Decile]:
-    """Ten equally large groups, ordered by the first scorer's score, the lowest first."""
-    order = np.argsort(a, kind="stable")
-    return [
-        Decile(len(part), *map(float, (a[part[0]], a[part[-1]], a[part].mean(), b[part].mean(), (b - a)[part].mean())))
-        for part in np.array_split(order, DECILES)
-        if len(part)
-    ]
-
-
-def histogram(a: FloatArray, b: FloatArray) -> Histogram:
-    """How many things have which two scores."""
+def histogram(a: FloatArray, b: FloatArray, unit: str, labels: Sequence[str]) -> Histogram:
+    """How many things have which two scores. What is below nearly all scores is in the lowest bin."""
     both = np.concatenate([a, b])
     low, high = np.quantile(both, 0.001), both.max()
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
     counts, _, _ = np.histogram2d(np.clip(a, low, None), np.clip(b, low, None), bins=(edges, edges))
-    return Histogram(edges.tolist(), counts.astype(int).tolist())
-
-
-def plot_agreements(results: Sequence[Agreement]) -> "Figure":
-    """Draw how many things have which two scores, and the mean scores by decile. One picture per comparison.
-
-    RAISES (ImportError): matplotlib is not installed.
-    """
-    figure = new_figure(5 * len(results), 4.5)
-    for axes, result in zip(figure.subplots(1, len(results), squeeze=False)[0], results):
-        edges, counts = result.histogram.edges, np.array(result.histogram.counts, dtype=np.float64)
-        # The darker, the more (logarithmic). Where there is nothing, there is no colour.
-        squares = axes.pcolormesh(edges, edges, np.where(counts, counts, np.nan).T, norm="log", cmap="Blues", vmin=0.5)
-        figure.colorbar(squares, ax=axes, label=f"{result.unit}s")
-        axes.axline((edges[0], edges[0]), slope=1, color="0.4", linestyle="--", linewidth=0.8, label="equal scores")
-        means = [(one.mean_first, one.mean_second) for one in result.deciles]
-        axes.plot(*zip(*means), color="#d55e00", marker="o", markersize=4, label="means by decile")
-        for label, write in zip((one.label for one in result.scorers), (axes.set_xlabel, axes.set_ylabel)):
-            write(visible_text(label), parse_math=False)
-        axes.legend(loc="upper left", frameon=False, fontsize=9)
-    return figure
+    return Histogram(unit, labels, edges.tolist(), counts.astype(int).tolist())

@@ -33,11 +33,8 @@ class Estimate(NamedTuple):
 
 
 def proportion(outcomes: FloatArray) -> Estimate:
-    """The mean of outcomes, each 0, 1 or something between. The variance of those between is at most that of 0 and 1.
-
-    RAISES (ValueError): There is none.
-    """
-    return _wilson(float(np.mean(_some(outcomes))), len(outcomes))
+    """The mean of outcomes, each 0, 1 or between them, where the variance is at most that of 0 and 1."""
+    return _wilson(float(np.mean(outcomes)), len(outcomes))
 
 
 def mean_proportion(groups: Sequence[FloatArray]) -> Estimate:
@@ -48,19 +45,13 @@ def mean_proportion(groups: Sequence[FloatArray]) -> Estimate:
     that of all outcomes, or the one within the groups if that leaves fewer. The variance of each group is a mean to
     which all outcomes together contribute as one more, so that it is not 0 where all outcomes of a group are the same.
     """
-    sizes = np.array([len(_some(group)) for group in groups])
+    sizes = np.array([len(group) for group in groups])
     means = np.array([np.mean(group) for group in groups])
     mean = float(means.mean())
     variance = mean * (1 - mean)
     within = np.array([np.sum((group - m) ** 2) for group, m in zip(groups, means)])
     of_mean = max(np.sum(variance / sizes), np.sum((within + variance) / sizes**2)) / len(groups) ** 2
     return _wilson(mean, float(variance / of_mean if variance else len(groups) ** 2 / np.sum(1 / sizes)))
-
-
-def _some(outcomes: FloatArray) -> FloatArray:
-    if not len(outcomes):
-        raise ValueError("There is no pair, so there is no accuracy.")
-    return outcomes
 
 
 def _wilson(p: float, n: float) -> Estimate:
@@ -82,7 +73,7 @@ def paired_difference(differences: FloatArray) -> Estimate:
     differences are added, 1 and -1, and the interval is the one that the normal distribution gives. So it has a width
     even if all differences are the same.
     """
-    added = np.append(_some(differences), [1.0, -1.0])
+    added = np.append(differences, [1.0, -1.0])
     centre, half = float(added.mean()), Z * float(added.std()) / math.sqrt(len(added))
     return Estimate(float(np.mean(differences)), max(-1.0, centre - half), min(1.0, centre + half))
 

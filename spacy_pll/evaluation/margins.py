@@ -1,14 +1,15 @@
 """How close the scores with `mask_margin` and `mask_spacing` are to the exact ones, on some texts."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..analysis.visualize.plots import plot_agreements
 from ..pipelines import vary_scorer
-from .agreement import Agreement, compare_scorers, plot_agreements
+from .agreement import Agreement, compare_scorers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,8 +30,8 @@ class MarginAgreement:
     comparisons: Sequence[Agreement]  # of each margin and spacing with the exact scores, which come first
 
     def plot(self) -> "Figure":
-        """Draw the scores of each comparison: see `plot_agreements`. RAISES (ImportError): There is no matplotlib."""
-        return plot_agreements(self.comparisons)
+        """Draw how many pieces have which two scores. RAISES (ImportError): matplotlib is not installed."""
+        return plot_agreements([one.histogram for one in self.comparisons])
 
 
 def compare_margins(
@@ -41,16 +42,12 @@ def compare_margins(
     *,
     at_least: float = AT_LEAST,
     batch_size: int = 64,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    progress: Callable[[Iterable[Any]], Iterable[Any]] = lambda texts: texts,
 ) -> MarginAgreement:
     """Score texts exactly, and with each margin and spacing, and compare the primary metric. One model serves all.
 
     nlp (Language): A pipeline with a `pll` component. It stays as it is, and its own margin or spacing is not used.
     margins, spacings (Sequence[int]): Values of `mask_margin` and `mask_spacing`.
     at_least (float): How large the correlation by word should be.
-    batch_size, bootstrap, seed, progress: As for `agree`.
     RAISES (ValueError): A value is not valid, the model or the metric cannot be scored so, or no text was scored.
     """
     tried = {"mask_margin": sorted(set(margins)), "mask_spacing": sorted(set(spacings))}
@@ -63,8 +60,8 @@ def compare_margins(
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
     sides = [(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
     with nlp.select_pipes(disable=[scorers[0].name]):
-        docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in progress(texts))
-        comparisons = compare_scorers(sides, docs, batch_size, bootstrap, seed)
+        docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in texts)
+        comparisons = compare_scorers(sides, docs, batch_size)
     smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
     return MarginAgreement(scorers[0].model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)
 

@@ -10,7 +10,6 @@ import numpy as np
 from spacy.language import Language
 
 from ..analysis.dataframe import import_pandas
-from ..analysis.visualize.plots import plot_accuracies
 from ..corpus.readers import PARQUET, InputError, format_of, get_text, list_files, read_rows
 from ..metrics import FloatArray, IntArray
 from ..pipelines import get_scorer
@@ -19,7 +18,6 @@ from .scoring import TextScore, score_distinct
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
 # What the columns of the two sentences are called where nothing else is said, in BLiMP's files and in others.
@@ -58,22 +56,13 @@ class Accuracy(NamedTuple):
     accuracy: float  # 0 to 1; a tie counts as half
     low: float  # 95 % interval
     high: float
-
-
-class Difference(NamedTuple):
-    """How much more often a scorer is right than the first one, on the same pairs."""
-
-    scorer: str
-    first: str
-    level: str
-    name: str
-    pairs: int
-    difference: float  # of the accuracies, -1 to 1
-    low: float  # 95 % interval
-    high: float
-    better: int  # pairs with a better outcome than under the first scorer
-    worse: int
-    p: float  # McNemar's, exact and two-sided
+    # How much more often it is right than the first scorer, on the same pairs; None for the first, and for "macro".
+    difference: float | None = None  # of the accuracies, -1 to 1
+    difference_low: float | None = None  # 95 % interval
+    difference_high: float | None = None
+    better: int | None = None  # pairs with a better outcome
+    worse: int | None = None
+    p: float | None = None  # McNemar's, exact and two-sided
 
 
 class Sides(NamedTuple):
@@ -103,64 +92,35 @@ class PairScores:
         }
 
     def accuracies(self, by: Sequence[str] | None = None) -> list[Accuracy]:
-        """The accuracies of each scorer: of all pairs, and of each group.
+        """The accuracies of each scorer, of all pairs and of each group, compared with those of the first scorer.
 
         by (Optional[Sequence[str]]): See `levels`.
         """
-        return [result for scorer, won in self.outcomes.items() for result in accuracies(self.pairs, won, by, scorer)]
-
-    def differences(self, by: Sequence[str] | None = None) -> list[Difference]:
-        """What each other scorer gains against the first: of all pairs, and of each group. `by` is as above."""
         (first, base), *others = self.outcomes.items()
-        found = []
-        for scorer, won in others:
-            for level, groups in levels(self.pairs, by).items():
-                for name, members in groups.items():
-                    change = won[members] - base[members]
-                    signs = int((change > 0).sum()), int((change < 0).sum())
-                    numbers = *paired_difference(change), *signs, mcnemar(*signs)
-                    found.append(Difference(scorer, first, level, name, len(change), *numbers))
-        return found
+        found = accuracies(self.pairs, base, by, first)
+        return found + [one for scorer, won in others for one in accuracies(self.pairs, won, by, scorer, base)]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row per pair: its number, the sentences, the other columns, and under each scorer the outcome, the scores
-        of both sentences and the difference, also per wordpiece. A column `pair` of the pairs takes the place of the
-        number.
+        of both sentences, the difference, and the numbers of wordpieces. A column `pair` of the pairs takes the place
+        of the number.
 
         RAISES (ValueError): Another column has the name of a column of scores.
         """
         outcomes = self.outcomes
         for i, pair in enumerate(self.pairs):
-            row: dict[str, Any] = {GOOD[0]: pair.good, BAD[0]: pair.bad}
-            for scorer, (good, bad, good_pieces, bad_pieces) in self.scores.items():
-                name = self.columns.get(scorer, scorer)
-                a, b, x, y = (column[i].item() for column in (good, bad, good_pieces, bad_pieces))
-                own = {"correct": float(outcomes[scorer][i]), "good": a, "bad": b, "difference": a - b}
-                own |= {"good_pieces": x, "bad_pieces": y, "good_per_piece": a / x, "bad_per_piece": b / y}
-                row |= {f"{name}_{key}": value for key, value in own.items()}
-                row[f"{name}_difference_per_piece"] = a / x - b / y
-            if clash := row.keys() & pair.fields.keys():
+            sentences, scores = {GOOD[0]: pair.good, BAD[0]: pair.bad}, dict[str, Any]()
+            for scorer, sides in self.scores.items():
+                own = {name: column[i].item() for name, column in sides._asdict().items()}
+                own = {"correct": float(outcomes[scorer][i]), **own, "difference": own["good"] - own["bad"]}
+                scores |= {f"{self.columns.get(scorer, scorer)}_{name}": value for name, value in own.items()}
+            if clash := {*sentences, *scores} & pair.fields.keys():
                 raise ValueError(f"The pairs have a column {clash.pop()!r}, as their scores do. Rename it.")
-            sentences = {name: row.pop(name) for name in (GOOD[0], BAD[0])}
-            yield {"pair": i + 1, **sentences, **pair.fields, **row}
+            yield {"pair": i + 1, **sentences, **pair.fields, **scores}
 
     def to_dataframe(self) -> "pd.DataFrame":
         """One row per pair: see `rows`. RAISES (ImportError): pandas is not installed."""
         return import_pandas().DataFrame(list(self.rows()))
-
-    def plot(self, by: Sequence[str] | None = None) -> "Figure":
-        """Draw the accuracies of the groups: of those by all columns together, or by the first if others lie in it.
-
-        RAISES (ImportError): matplotlib is not installed.
-        """
-        results = self.accuracies(by)
-        known = list(dict.fromkeys(one.level for one in results if one.level != MACRO))
-        crossed = [level for level in known if level not in (by or default_columns(self.pairs))]
-        level = crossed[-1] if len(crossed) > 1 else known[min(1, len(known) - 1)]
-        shown = [one for one in results if one.level == level]
-        names = list(dict.fromkeys(one.name or OVERALL for one in shown))
-        values = {scorer: [one[5:] for one in shown if one.scorer == scorer] for scorer in self.scores}
-        return plot_accuracies(names, values)
 
 
 def minimal_pairs(
@@ -199,19 +159,18 @@ def minimal_pairs(
 
 
 def _checked(pairs: Iterable[Pair | Sequence[str]]) -> list[Pair]:
-    if isinstance(pairs, str | Path):
-        raise ValueError(
-            f'`pairs` must be a list of pairs, such as [("good", "bad")]. It is {pairs!r}. `spacy_pll.read_pairs` '
-            "reads a file."
-        )
-    items = list(pairs)
-    if not items:
-        raise ValueError("There is no pair, so there is no accuracy.")
-    for number, pair in enumerate(items, 1):
+    items = []
+    for number, pair in enumerate([pairs] if isinstance(pairs, str | Path) else pairs, 1):
         two = pair[:2] if isinstance(pair, Pair) else pair
         if not isinstance(two, tuple | list) or len(two) != 2 or not all(isinstance(text, str) for text in two):
-            raise ValueError(f"Pair {number} must be two texts, or a `Pair`. It is {pair!r:.100}.")
-    return [pair if isinstance(pair, Pair) else Pair(pair[0], pair[1]) for pair in items]
+            raise ValueError(
+                f"Pair {number} must be two texts, or a `Pair`. It is {pair!r:.100}. `spacy_pll.read_pairs` reads a "
+                "file."
+            )
+        items.append(pair if isinstance(pair, Pair) else Pair(*two))
+    if not items:
+        raise ValueError("There is no pair, so there is no accuracy.")
+    return items
 
 
 def _sides(pairs: Sequence[Pair], scores: Mapping[str, TextScore], metric: int) -> Sides:
@@ -325,24 +284,39 @@ def outcomes(good: Sequence[float] | FloatArray, bad: Sequence[float] | FloatArr
 
 
 def accuracies(
-    pairs: Sequence[Pair], outcomes: FloatArray, by: Sequence[str] | None = None, scorer: str = ""
+    pairs: Sequence[Pair],
+    outcomes: FloatArray,
+    by: Sequence[str] | None = None,
+    scorer: str = "",
+    base: FloatArray | None = None,
 ) -> list[Accuracy]:
     """The accuracy of all pairs, and of each group.
 
     pairs (Sequence[Pair]): At least one.
     outcomes (float array, shape (pairs,)): 1, 0.5 or 0.
     by (Optional[Sequence[str]]): See `levels`.
+    base (Optional[float array]): The outcomes under the scorer to compare with.
     RETURNS (list[Accuracy]): First "overall", the mean over pairs. Then "macro", the mean over the smallest groups, but
         only where they differ in size: otherwise both are equal. Then the groups of each level, sorted by name.
     """
     found = levels(pairs, by)
-    named = [(level, name, outcomes[members]) for level, groups in found.items() for name, members in groups.items()]
-    estimates = [(level, name, own, proportion(own)) for level, name, own in named]
+    results = []
+    for level, groups in found.items():
+        for name, members in groups.items():
+            own = outcomes[members]
+            gain = () if base is None else _gain(own - base[members])
+            results.append(Accuracy(scorer, level, name, len(own), _ties(own), *proportion(own), *gain))
     smallest, groups = list(found.items())[-1]
     if len({len(members) for members in groups.values()}) > 1:
         mean = mean_proportion([outcomes[members] for members in groups.values()])
-        estimates.insert(1, (MACRO, smallest, outcomes, mean))
-    return [
-        Accuracy(scorer, level, name, len(own), int((own == 0.5).sum()), *estimate)
-        for level, name, own, estimate in estimates
-    ]
+        results.insert(1, Accuracy(scorer, MACRO, smallest, len(outcomes), _ties(outcomes), *mean))
+    return results
+
+
+def _ties(outcomes: FloatArray) -> int:
+    return int((outcomes == 0.5).sum())
+
+
+def _gain(change: FloatArray) -> tuple[Any, ...]:
+    signs = int((change > 0).sum()), int((change < 0).sum())
+    return *paired_difference(change), *signs, mcnemar(*signs)

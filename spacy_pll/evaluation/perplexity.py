@@ -1,6 +1,6 @@
 """Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and how many wordpieces its words have."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,12 +75,10 @@ def perplexity(
     texts: Iterable[str | Doc],
     batch_size: int = 512,
     n_process: int = 1,
-    progress: Callable[[Iterable[Doc]], Iterable[Doc]] = iter,
 ) -> Perplexity:
     """Score texts, and measure their pseudo-perplexity.
 
     nlp (Language): A pipeline with a `pll` component.
-    progress (Callable): Wraps the stream of scored docs.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
@@ -94,7 +92,7 @@ def perplexity(
     # The model reads a span together with the special tokens around it.
     max_pieces = loaded.max_length - len(loaded.tokenizer.encode("").ids)
     with pieces_kept(nlp), closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
-        for doc in progress(docs):
+        for doc in docs:
             corpus.texts += 1
             record = doc._.get(scorer.names.data)
             if not record["ids"]:

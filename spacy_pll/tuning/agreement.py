@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from wasabi import MarkdownRenderer
 
 from ..evaluation.agreement import level_agreement
 from ..language_model.masked import MaskedLanguageModel
@@ -13,8 +14,8 @@ from ..scoring.windows import Context
 from .examples import choose_pieces, planned_passes
 from .texts import ContextMaker, Passage
 
-# The most texts, and the most passages of several texts, that are measured on, and the bootstrap's samples.
-TEXTS, PASSAGES, BOOTSTRAP = 300, 60, 1000
+# The most texts, and the most passages of several texts, that are measured on.
+TEXTS, PASSAGES = 300, 60
 # The most pieces of a text that are scored.
 PIECES = 12
 TEXT, PASSAGE = "texts", "passages"
@@ -59,7 +60,7 @@ def measure_agreement(
         exact = {model: scores(model, contexts, metric, None) for model in (before, after)}
 
         def compare(a: FloatArray, b: FloatArray, text: IntArray = text) -> dict[str, Any]:
-            return asdict(level_agreement(a, b, text, BOOTSTRAP, np.random.default_rng(0)))
+            return asdict(level_agreement(a, b, text, np.random.default_rng(0)))
 
         for margin in margins:
             for name, model in (("before", before), ("after", after)):
@@ -71,24 +72,21 @@ def measure_agreement(
 
 def agreement_table(rows: Sequence[dict[str, Any]]) -> str:
     """What `measure_agreement` returns, in Markdown."""
-    lines = [
-        "| held-out | `mask_margin` | model | compared with | r by piece | 95 % interval | mean absolute difference |",
-        "| --- | ---: | --- | --- | ---: | ---: | ---: |",
-    ]
+    header = (
+        "held-out",
+        "`mask_margin`",
+        "model",
+        "compared with",
+        "r by piece",
+        "95 % interval",
+        "mean abs. difference",
+    )
+    lines = []
     for row in rows:
-        exact = row["mask_margin"] is None
-        cells = [
-            row["on"],
-            "exact" if exact else str(row["mask_margin"]),
-            row["model"],
-            "exact scores before" if exact else "its own exact scores",
-            shown(row["r"]),
-            "-".join(shown(value) for value in row["r_interval"] or ()),
-            f"{row['mean_absolute_difference']:.3f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def shown(r: float | None) -> str:
-    return "" if r is None else f"{r:.4f}"
+        margin, other = str(row["mask_margin"]), "its own exact scores"
+        if row["mask_margin"] is None:
+            margin, other = "exact", "exact scores before"
+        r, *ends = ("" if value is None else f"{value:.4f}" for value in (row["r"], *(row["r_interval"] or ())))
+        shown = r, "-".join(ends), f"{row['mean_absolute_difference']:.3f}"
+        lines.append((row["on"], margin, row["model"], other, *shown))
+    return MarkdownRenderer().table(lines, header, ("l", "r", "l", "l", "r", "r", "r")) + "\n"

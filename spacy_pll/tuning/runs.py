@@ -40,8 +40,8 @@ def tune(
     watch (Callable): Called after each step.
     RETURNS: The agreement with exact scores before and after, as `measure_agreement`.
     RAISES (OSError): There is already something at OUTPUT, or an unfinished run, or there is no such model.
-    RAISES (ValueError): The model cannot be tuned, or the texts cannot be read.
-    RAISES (TuningError): The loss is not finite, or the run to resume is another one.
+    RAISES (ValueError): The model cannot be tuned, the texts cannot be read, the loss is not finite, or the run to
+        resume is another one.
     """
     folder = training_folder(output)
     if output.exists():

@@ -33,10 +33,6 @@ EXACTLY = 0.16
 CHECKPOINT_SECONDS = 300
 
 
-class TuningError(ValueError):
-    """Tuning stopped. The message says why, and what to do."""
-
-
 @dataclass
 class Progress:
     """Where a run is. All of it is kept in the checkpoint."""
@@ -85,19 +81,19 @@ class Trainer:
     def resume(self) -> bool:
         """Continue from the checkpoint, if there is one.
 
-        RAISES (TuningError): It is that of another run, or damaged.
+        RAISES (ValueError): It is that of another run, or damaged.
         """
         if not self.path.exists():
             return False
         try:
             state = torch.load(self.path, "cpu", weights_only=True)
         except Exception as error:  # PyTorch raises many kinds
-            raise TuningError(f"The checkpoint {self.path} is damaged. Delete its folder, and start again.") from error
+            raise ValueError(f"The checkpoint {self.path} is damaged. Delete its folder, and start again.") from error
         before = state["run"]
         changed = [key for key in {**before, **self.identity} if before.get(key) != self.identity.get(key)]
         if changed:
             lines = [f"{key}: it was {before.get(key)!r}, and is now {self.identity.get(key)!r}" for key in changed]
-            raise TuningError(
+            raise ValueError(
                 f"The run in {self.path.parent} cannot be resumed, because this has changed: {'; '.join(lines)}. "
                 "Change it back, or delete that folder to start again."
             )
@@ -115,7 +111,7 @@ class Trainer:
             file.write(contents.getbuffer())
 
     def train(self, watch: Callable[[Progress], None] = lambda progress: None) -> None:
-        """Train until all steps are done. RAISES (TuningError): The loss is not finite."""
+        """Train until all steps are done. RAISES (ValueError): The loss is not finite."""
         progress, saved = self.progress, time.monotonic()
         while progress.step < self.settings.steps:
             rng = np.random.default_rng((self.settings.seed, progress.step))
@@ -143,7 +139,7 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         if not np.isfinite([in_groups, exactly, norm.item()]).all():
             kept = f"The last checkpoint is kept: {self.path}" if self.path.exists() else "There is no checkpoint yet"
-            raise TuningError(
+            raise ValueError(
                 f"The loss is {in_groups + exactly} at step {self.progress.step + 1}, so tuning stopped. {kept}. Start "
                 f"again, to another folder, with a lower --learning-rate (it was {self.rate:g}), or without "
                 "--precision bfloat16."

@@ -147,7 +147,7 @@ def test_the_metric_of_crows_pairs():
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"metrics": ["word_l2r", "original"], "keep_pieces": True})
     differs = 0
-    for pair, found in zip(VERSIONS, compare_pairs(nlp, VERSIONS), strict=True):
+    for pair, found in zip(VERSIONS[1::2], compare_pairs(nlp, VERSIONS[1::2]), strict=True):
         scores = found.shared_scores("original", pieces=True)
         assert scores == pytest.approx(score_shared_pieces(*pair), abs=1e-4), pair
         differs += scores != pytest.approx(found.shared_scores("original"), abs=1e-4)

@@ -33,6 +33,7 @@ def test_spacy_evaluate_writes_the_figures(make_nlp, tmp_path, options):
         assert found[f"{name}_pppl"] > 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout")
 def test_spacy_evaluate_prints_the_figures(make_nlp, tmp_path):
     nlp = make_nlp("bert")

@@ -72,7 +72,6 @@ def test_rows_have_the_scores_of_the_pipeline_and_their_columns(corpus, tiny, tm
 def test_parquet_to_formats_without_its_types(corpus, tiny, tmp_path):
     for name in ("out.jsonl", "out.csv", "out.spacy"):
         run("score", corpus, tmp_path / name, *tiny)
-    run("score", corpus, tmp_path / "tasks.jsonl", *tiny, "--prodigy")
     own = {
         "id": 1,
         "kind": None,
@@ -82,7 +81,6 @@ def test_parquet_to_formats_without_its_types(corpus, tiny, tmp_path):
     }
     rows = read_json(tmp_path / "out.jsonl")
     assert [row["text"] for row in rows] == TEXTS and rows[1].items() >= own.items()
-    assert read_json(tmp_path / "tasks.jsonl")[1].items() >= own.items()
     with (tmp_path / "out.csv").open(encoding="utf8", newline="") as file:
         assert (
             list(csv.DictReader(file))[1].items()
@@ -120,8 +118,8 @@ def test_other_formats_to_parquet(tiny, tmp_path):
 
 
 def test_a_row_per_token(corpus, tiny, tmp_path):
-    run("score", corpus, tmp_path / "tokens.parquet", *tiny, "--tokens")
-    run("score", corpus, tmp_path / "tokens.jsonl", *tiny, "--tokens")
+    run("score", corpus, tmp_path / "tokens.parquet", *tiny, "--table", "tokens")
+    run("score", corpus, tmp_path / "tokens.jsonl", *tiny, "--table", "tokens")
     table, rows = pq.read_table(tmp_path / "tokens.parquet"), read_json(tmp_path / "tokens.jsonl")
     for name in ("doc", "token", "text", "id", "pll_word_l2r", "surprisal", "pieces"):
         assert table[name].to_pylist() == [row[name] for row in rows]
@@ -289,7 +287,13 @@ def test_hugging_faces_datasets_read_what_is_written(tiny, tmp_path):
         tags=datasets.Sequence(datasets.Value("string")),
     )
     datasets.Dataset.from_list(rows, features=features).to_parquet(tmp_path / "in.parquet")
-    for options in ((), ("--tokens",)):
+    for options in (
+        (),
+        (
+            "--table",
+            "tokens",
+        ),
+    ):
         run("score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny, *options, "--force")
         load = {"split": "train", "cache_dir": str(tmp_path / "cache")}
         scored = datasets.load_dataset("parquet", data_files=str(tmp_path / "out.parquet"), **load)
@@ -299,7 +303,7 @@ def test_hugging_faces_datasets_read_what_is_written(tiny, tmp_path):
 
 def test_columns_of_what_the_model_expected(model_folder, tmp_path):
     (tmp_path / "in.txt").write_text("The traveler lost it.\n \n", encoding="utf8")
-    options = ("--model", model_folder("bert"), "--tokens", "--distribution", "--alternatives", 2)
+    options = ("--model", model_folder("bert"), "--table", "tokens", "--distribution", "--alternatives", 2)
     for name in ("out.parquet", "out.jsonl"):
         run("score", tmp_path / "in.txt", tmp_path / name, *options)
     table = pq.read_table(tmp_path / "out.parquet")

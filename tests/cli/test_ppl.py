@@ -40,10 +40,9 @@ def test_against_the_attributes(tmp_path, model, make_nlp):
     assert result["unknown_pieces"] == pieces.count("[UNK]") > 0
     for metric in ("word_l2r", "original"):
         total = sum(doc._.get(f"pll_{metric}") or 0.0 for doc in docs)
-        figures = result["metrics"][metric]
-        assert figures["log_likelihood"] == pytest.approx(total)
-        assert figures["pppl_per_piece"] == pytest.approx(math.exp(-total / len(pieces)))
-        assert figures["pppl_per_word"] == pytest.approx(math.exp(-total / len(tokens)))
+        assert result["log_likelihood"][metric] == pytest.approx(total)
+        assert result["pppl_per_piece"][metric] == pytest.approx(math.exp(-total / len(pieces)))
+        assert result["pppl_per_word"][metric] == pytest.approx(math.exp(-total / len(tokens)))
 
 
 def test_a_text_without_a_wordpiece_is_not_counted(tmp_path, model):
@@ -142,6 +141,6 @@ def test_events_adapt(tmp_path):
         assert result["texts"] == sum(1 for _ in file) - 1
     assert result["empty_texts"] == result["windowed_texts"] == 0
     assert result["pieces"] > result["words"] > result["split_words"] > 0
-    word_l2r, original = (result["metrics"][name]["pppl_per_piece"] for name in ("word_l2r", "original"))
+    word_l2r, original = (result["pppl_per_piece"][name] for name in ("word_l2r", "original"))
     # The pieces of a word give each other away where only one of them is hidden.
     assert 1 < original < word_l2r

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from operator import eq, lt
 
 import pytest
 import spacy
@@ -79,7 +78,7 @@ def test_a_table_of_words(make_nlp, tiny, tmp_path, ending):
         assert [int(row[name]) for row in rows] == frame[name].tolist()
     for name in ("pll_word_l2r", "entropy_lag1"):
         assert [float(row[name] or "nan") for row in rows] == pytest.approx(frame[name].tolist(), abs=1e-4, nan_ok=True)
-    run("score", source, tmp_path / "tokens.jsonl", *tiny, "--column", "sentence", "--tokens")
+    run("score", source, tmp_path / "tokens.jsonl", *tiny, "--column", "sentence", "--table", "tokens")
     run("score", source, tmp_path / "same.jsonl", *tiny, "--column", "sentence", "--table", "tokens")
     assert (tmp_path / "tokens.jsonl").read_bytes() == (tmp_path / "same.jsonl").read_bytes()
 
@@ -205,7 +204,7 @@ def test_a_table_without_a_header(tiny, tmp_path):
 def test_a_row_per_token(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", TEXTS)
     for name in ("texts.jsonl", "tokens.jsonl", "tokens.csv"):
-        run("score", source, tmp_path / name, *tiny, *(["--tokens"] if "tokens" in name else []))
+        run("score", source, tmp_path / name, *tiny, *(["--table", "tokens"] if "tokens" in name else []))
     texts, tokens, table = (read_rows(tmp_path / name) for name in ("texts.jsonl", "tokens.jsonl", "tokens.csv"))
     for number, row in enumerate(texts):
         mine = [token for token in tokens if token["doc"] == number]
@@ -302,42 +301,6 @@ def test_two_processes_give_the_same(tiny, tmp_path):
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
 
 
-def test_tasks_for_prodigy(tiny, tmp_path, make_nlp):
-    texts = [*TEXTS, SENTENCES[1]]
-    source = write_lines(
-        tmp_path / "in.jsonl",
-        [
-            json.dumps({"Sentence": text, "label": i, "meta": {"source": i} if i else "x"})
-            for i, text in enumerate(texts)
-        ],
-    )
-    run("score", source, tmp_path / "out.jsonl", *tiny, "--column", "Sentence", "--prodigy", "--batch-size", 1)
-    tasks = read_rows(tmp_path / "out.jsonl")
-    docs = list(make_nlp("bert").pipe(texts))
-    means = [doc._.pll / doc._.pll_pieces if doc._.pll_pieces else None for doc in docs]
-    known = [mean for mean in means if mean is not None]
-    for i, (task, doc, mean) in enumerate(zip(tasks, docs, means, strict=True)):
-        assert list(task) == ["text", "label", "meta", "tokens"] and task["text"] == doc.text and task["label"] == i
-        for token, found in zip(doc, task["tokens"], strict=True):
-            assert found["text"] == token.text == task["text"][found["start"] : found["end"]]
-            assert found["id"] == token.i and found["ws"] is bool(token.whitespace_)
-        meta = task["meta"]
-        assert meta["source" if i else "meta"] == (i or "x")
-        assert meta["pll_word_l2r"] == (None if mean is None else pytest.approx(doc._.pll, abs=1e-4))
-        if mean is None:
-            assert meta["score"] is None
-        else:
-            below, same = (sum(c(other, mean) for other in known) for c in (lt, eq))
-            assert meta["score"] == pytest.approx((below + (same - 1) / 2) / (len(known) - 1), abs=1e-6)
-    ranks = sorted(task["meta"]["score"] for task in tasks if task["meta"]["score"] is not None)
-    # One text is there twice; where it is the best or the worst, nothing has the rank of 1 or 0.
-    assert 0 <= ranks[0] and ranks[-1] <= 1 and (ranks[0] == 0 or ranks[-1] == 1)
-    assert len(set(ranks)) == len(ranks) - 1
-    assert len(tasks) == 10  # more than one part
-    manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
-    assert manifest["run"]["rows"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
-
-
 def test_what_changed_is_said(tiny, tmp_path, model_folder):
     source = write_lines(tmp_path / "in.txt", SENTENCES)
     output = tmp_path / "out.jsonl"
@@ -346,7 +309,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
         ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is now ['original']"),
         ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is now 8"),
         ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is now 7"),
-        ((*tiny, "--tokens"), "rows: it was 'texts', and is now 'tokens'"),
+        ((*tiny, "--table", "tokens"), "rows: it was 'texts', and is now 'tokens'"),
         (("--model", model_folder("roberta")), "model.digest: it was"),
     ]:
         assert message in run("score", source, output, "--resume", *options, fails=True).unwrapped_stderr
@@ -400,22 +363,17 @@ def test_other_errors_are_messages(tiny, tmp_path):
     for arguments, message in [
         ((tmp_path / "none.txt", "out.jsonl"), "There is no file or folder"),
         ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .tsv, .spacy, .parquet, or be -"),
-        ((source, "out.spacy", "--tokens"), "Leave out --tokens"),
-        ((source, "out.spacy", "--table", "words", "--no-log-frequency"), "Leave out --tokens and --table"),
-        ((source, "out.csv", "--table", "words", "--tokens"), "--tokens and --table words are two tables"),
-        ((source, "out.csv", "--table", "tokens", "--prodigy"), "--prodigy writes one task per text"),
+        ((source, "out.spacy", "--table", "tokens"), "Leave out --table"),
+        ((source, "out.spacy", "--table", "words", "--no-log-frequency"), "Leave out --table"),
         ((source, "out.csv", "--rows", "spacy"), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--lags", 2), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or add --no-log-frequency"),
-        ((source, "out.csv", "--tokens", "--context-column", "c"), "--context-column are for rows of words"),
+        ((source, "out.csv", "--table", "tokens", "--context-column", "c"), "--context-column are for rows of words"),
         ((source, "out.csv", *WORDS, "--context-column", "c"), "there is no column 'c'. The columns are: 'text'."),
         ((source, "out.csv", *WORDS, "--context-column", "text"), "--context-column names the column of the texts"),
         ((source, "out.csv", *WORDS, "--context-column", "c", "--spans", "sents"), "Leave out one of the two"),
         ((source, "out.csv", *WORDS, "--regions", "r"), "in.txt, line 1: --regions is for .spacy input"),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
-        ((source, "out.csv", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
-        ((source, "-", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
-        ((source, "out.jsonl", "--prodigy", "--tokens"), "--prodigy writes one task per text. Leave out --tokens"),
         ((source, "-", "--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),
     ]:
         assert message in run("score", *arguments, *tiny, fails=True).unwrapped_stderr
@@ -487,7 +445,7 @@ def test_columns_of_what_the_model_expected(make_nlp, tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", TEXTS)
     options = (*tiny, "--distribution")
     for name in ("tokens.jsonl", "tokens.csv"):
-        run("score", source, tmp_path / name, *options, "--tokens", "--alternatives", 2)
+        run("score", source, tmp_path / name, *options, "--table", "tokens", "--alternatives", 2)
     run("score", source, tmp_path / "texts.csv", *options)
     run("score", source, tmp_path / "docs.spacy", *options, "--alternatives", 2)
     docs = list(make_nlp("bert", alternatives=2, distribution=True).pipe(TEXTS))
@@ -503,7 +461,7 @@ def test_columns_of_what_the_model_expected(make_nlp, tiny, tmp_path):
     assert [t._.pll_rank for doc in saved for t in doc] == [t._.pll_rank for doc in docs for t in doc]
     for output in (tmp_path / "out.jsonl", "-"):
         result = run("score", source, output, *tiny, "--alternatives", 2, fails=True)
-        assert "--alternatives writes columns of tokens. Add --tokens" in result.unwrapped_stderr
+        assert "--alternatives writes columns of tokens. Add --table tokens" in result.unwrapped_stderr
 
 
 @pytest.mark.parametrize("command", ["pairs", "ppl", "rescore"])
@@ -513,7 +471,13 @@ def test_commands_that_show_no_tokens_have_no_such_options(command):
 
 @pytest.mark.parametrize(
     ("ending", "more"),
-    [(".jsonl", ()), (".jsonl", ("--tokens", "--n-process", 2)), (".csv", ()), (".parquet", ()), (".spacy", ())],
+    [
+        (".jsonl", ()),
+        (".jsonl", ("--table", "tokens", "--n-process", 2)),
+        (".csv", ()),
+        (".parquet", ()),
+        (".spacy", ()),
+    ],
 )
 def test_a_text_that_is_too_long_is_named_or_skipped_or_allowed(tiny, tmp_path, ending, more):
     source, out = tmp_path / "in.jsonl", tmp_path / f"out{ending}"
@@ -585,15 +549,5 @@ def test_normalised_scores_of_another_model(tmp_path, model_folder):
     assert out.read_text().splitlines()[0].endswith("pll_word_l2r_slor")
     wrong = run("score", texts, out, "--force", "--normalise", "lpp", fails=True)
     assert "no way to normalise called 'lpp'" in wrong.unwrapped_stderr
-    wrong = run("score", texts, out, "--force", "--normalise", "slor", "--tokens", fails=True)
+    wrong = run("score", texts, out, "--force", "--normalise", "slor", "--table", "tokens", fails=True)
     assert "--normalise writes columns of texts" in wrong.unwrapped_stderr
-
-
-def test_prodigy_tasks_are_ranked_by_the_first_normalised_score(tmp_path):
-    texts, out = tmp_path / "texts.txt", tmp_path / "out.jsonl"
-    texts.write_text("The cats sleep.\nThe.\nThe traveler lost the souvenir.\nOf the and.\n")
-    run("score", texts, out, "--prodigy", "--normalise", "slor,mean_lp")
-    metas = [json.loads(line)["meta"] for line in out.read_text().splitlines()]
-    by_slor = sorted(range(4), key=lambda i: metas[i]["pll_word_l2r_slor"])
-    assert by_slor == sorted(range(4), key=lambda i: metas[i]["score"])
-    assert by_slor != sorted(range(4), key=lambda i: metas[i]["pll_word_l2r_mean_lp"])  # so the test can fail

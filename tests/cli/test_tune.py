@@ -18,8 +18,9 @@ def test_a_model_is_tuned_and_scores(tmp_path, model_folder, corpus):
     result = run("tune", bert, corpus, tuned, "--steps", 2, "--metrics", "original", "--margins", "1,2")
     lines = result.stdout.splitlines()
     assert lines[0].startswith(f"Wrote {tuned}. Agreement with exact scores")
-    assert lines[1].startswith(("texts, mask_margin 1, before: 0.", "texts, mask_margin 1, before: 1."))
-    assert "passages, exact scores before and after: " in lines[-1]
+    assert lines[2].startswith("| held-out | `mask_margin` |")
+    assert lines[4].startswith("| texts | 1 | before | its own exact scores | ")
+    assert lines[-1].startswith("| passages | exact | after | exact scores before | ")
     run("score", corpus / "a.txt", tmp_path / "out.jsonl", "--model", tuned, "--mask-margin", 1)
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 400
     assert "tuned exists already" in run("tune", bert, corpus, tuned, fails=True).unwrapped_stderr

@@ -9,19 +9,18 @@ from spacy_pll.corpus.files import (
     atomic_folder,
     check_output,
     check_target,
-    write_csv,
     write_json,
     write_text,
 )
 
 
-def test_the_ending_says_which_files_to_write(tmp_path):
+def test_the_ending_says_what_to_write(tmp_path):
     endings = (".json", ".csv")
-    assert check_output(None, endings, False) == []
-    assert check_output(tmp_path / "a.csv", endings, False) == [tmp_path / "a.csv"]
-    assert check_output(tmp_path / "a", endings, False) == [tmp_path / "a.json", tmp_path / "a.csv"]
-    with pytest.raises(ValueError, match="must end in .json or .csv, or have no ending .* It is '.*.txt'"):
-        check_output(tmp_path / "a.txt", endings, False)
+    check_output(None, endings, False)
+    check_output(tmp_path / "a.csv", endings, False)
+    for name in ("a.txt", "a"):
+        with pytest.raises(ValueError, match=f"must end in .json or .csv. It is '.*{name}'"):
+            check_output(tmp_path / name, endings, False)
 
 
 def test_existing_output_is_kept_unless_forced(tmp_path):
@@ -29,7 +28,7 @@ def test_existing_output_is_kept_unless_forced(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(FileExistsError, match="a.csv exists already. Add --force to replace it"):
         check_output(tmp_path / "a.csv", (".csv",), False)
-    assert check_output(tmp_path / "a.csv", (".csv",), True) == [tmp_path / "a.csv"]
+    check_output(tmp_path / "a.csv", (".csv",), True)
     with pytest.raises(IsADirectoryError, match="is a folder. Name a file"):
         check_output(tmp_path / "folder.csv", (".csv",), True)
 
@@ -66,12 +65,6 @@ def test_a_folder_in_which_one_may_not_write(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write everywhere
     with pytest.raises(OSError, match="cannot be written: '.*' is no folder that you may write to"):
         check_target(tmp_path / "new" / "out.csv")
-
-
-def test_a_device_has_no_ending(tmp_path):
-    (tmp_path / "stream").symlink_to("/dev/stdout")
-    with pytest.raises(OSError, match="is a link, a device or a pipe, and would be replaced. Name a file"):
-        check_output(tmp_path / "stream", (".json", ".csv"), True)
 
 
 def test_a_file_appears_complete_or_not_at_all(tmp_path):
@@ -135,8 +128,3 @@ def test_json_has_no_infinity(tmp_path):
     write_json(tmp_path / "a.json", {"a": [math.inf, 1.5], "b": {"c": math.nan}, "d": "é"})
     text = (tmp_path / "a.json").read_text(encoding="utf8")
     assert json.loads(text) == {"a": [None, 1.5], "b": {"c": None}, "d": "é"} and text.endswith("\n")
-
-
-def test_a_table_has_a_header(tmp_path):
-    write_csv(tmp_path / "a.csv", [{"a": 1, "b": "x,y"}, {"a": 2, "b": ""}])
-    assert (tmp_path / "a.csv").read_bytes() == b'a,b\n1,"x,y"\n2,\n'

@@ -4,7 +4,6 @@ import json
 import math
 import sys
 
-import numpy as np
 import pytest
 import spacy
 import srsly
@@ -19,15 +18,13 @@ from spacy_pll.corpus.formats import (
     FORMATS,
     CsvTable,
     JsonLines,
-    ProdigyTasks,
     SpacyDocs,
     TsvTable,
     check_fields,
     find_format,
-    relative_ranks,
 )
-from spacy_pll.corpus.readers import FIELDS, InputError, Record, read_csv_rows
-from spacy_pll.corpus.rows import ProdigyRows, ScoredText, TextRows, TokenRows
+from spacy_pll.corpus.readers import FIELDS, READERS, How, InputError
+from spacy_pll.corpus.rows import ScoredText, TextRows, TokenRows
 
 NAMES = Names("pll", ["word_l2r"])
 # Python 3.10 reads no table with a null character.
@@ -46,7 +43,7 @@ def scored():
         for token, score in zip(doc, scores):
             token._.pll = token._.pll_word_l2r = float(score)
             token._.pll_pieces = 1
-        out.append(ScoredText(number, doc, Record("", "", fields), len(scores)))
+        out.append(ScoredText(number, doc, fields, len(scores)))
     return out
 
 
@@ -80,17 +77,17 @@ def test_a_csv_table_has_one_header_and_a_column_for_each_field(scored):
 @given(
     text=any_text,
     other=any_text,
-    name=any_text.filter(lambda name: name not in ("text", *TextRows("text", NAMES).columns)),
+    name=any_text.filter(lambda name: name not in ("text", *TextRows("text", NAMES).types)),
 )
 @example(text="a\rb", other="\r", name="\r")
 def test_any_text_in_a_table_is_read_back(table, text, other, name):
     rows, vocab = TextRows("text", NAMES), Vocab()
     texts = [text, other, text + "\r\n", "\r" + other]
     docs = [Doc(vocab, words=[text] * bool(text), spaces=[False] * bool(text)) for text in texts]
-    scored = [ScoredText(i, doc, Record("", "", {name: other}), 0) for i, doc in enumerate(docs)]
+    scored = [ScoredText(i, doc, {name: other}, 0) for i, doc in enumerate(docs)]
     data = whole_file(table(rows, [name]), scored)
-    read = [row for _, row in read_csv_rows(io.BytesIO(data), "out", table.delimiter)]
-    assert [(row["text"], row[name]) for row in read] == [(text, other) for text in texts]
+    read = READERS[".csv"](io.BytesIO(data), "out", How(delimiter=table.delimiter))
+    assert [(record.text, record.fields[name]) for record in read] == [(text, other) for text in texts]
 
 
 def test_docs_keep_scores_and_fields(scored):
@@ -100,30 +97,12 @@ def test_docs_keep_scores_and_fields(scored):
     assert [doc.user_data.get(FIELDS) for doc in docs] == [{"n": 1}, None, None]
 
 
-def test_prodigy_tasks_are_ranked_over_all_parts(scored):
-    tasks = whole_file(ProdigyTasks(ProdigyRows("text", NAMES), ["n"]), scored).splitlines()
-    assert [json.loads(task)["meta"]["score"] for task in tasks] == [1.0, 0.0, None]
-
-
-def test_ranks():
-    nan = math.nan
-    for scores, ranks in [
-        ([-3, -1, -2], [0, 1, 0.5]),
-        ([-1, -1, -5, -2, -1], [0.75, 0.75, 0, 0.25, 0.75]),
-        ([nan, -2, nan, -1], [nan, 0, nan, 1]),
-        ([-7], [0.5]),
-        ([nan], [nan]),
-        ([], []),
-    ]:
-        assert relative_ranks(np.array(scores, dtype=float)) == pytest.approx(ranks, nan_ok=True)
-
-
 def test_the_format_of_a_file():
     for ending, output_format in FORMATS.items():
         assert find_format(f"out{ending.upper()}", TextRows) is output_format
     for compressed in ("out.jsonl.gz", "out.JSONL.GZ", "out.jsonl.xz"):
-        assert find_format(compressed, TextRows) is JsonLines and find_format(compressed, ProdigyRows) is ProdigyTasks
-    assert find_format("-", TokenRows) is JsonLines and find_format("a.jsonl", ProdigyRows) is ProdigyTasks
+        assert find_format(compressed, TextRows) is JsonLines
+    assert find_format("-", TokenRows) is JsonLines
     for path, rows, message in [
         (
             "out.xlsx",
@@ -131,8 +110,7 @@ def test_the_format_of_a_file():
             "must end in .jsonl, .csv, .tsv, .spacy, .parquet, or be - for JSON lines. It is 'out.xlsx'",
         ),
         ("out.spacy.gz", TextRows, "must end in .jsonl"),
-        ("out.spacy", TokenRows, "Leave out --tokens"),
-        ("-", ProdigyRows, "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
+        ("out.spacy", TokenRows, "Leave out --table"),
     ]:
         with pytest.raises(InputError, match=message):
             find_format(path, rows)

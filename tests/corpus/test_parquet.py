@@ -25,9 +25,9 @@ from spacy_pll.corpus.parquet import (
     json_value,
 )
 from spacy_pll.corpus.parquet import (
-    read_records as read_parquet,
+    read_rows as read_parquet,
 )
-from spacy_pll.corpus.readers import InputError, Record, read_records, read_rows
+from spacy_pll.corpus.readers import How, InputError, Record, read_records, read_rows
 from spacy_pll.corpus.rows import ScoredText, TextRows, TokenRows
 
 
@@ -90,7 +90,7 @@ def test_a_pipe_is_read_from_its_end(tmp_path):
 
     path = tmp_path / "a.parquet"
     write(path, {"text": ["x"]})
-    assert [record.text for record in read_parquet(Pipe(path.read_bytes()), "standard input", "text")] == ["x"]
+    assert [row for _, row in read_parquet(Pipe(path.read_bytes()), "standard input", How())] == [{"text": "x"}]
 
 
 # "x", and a lone surrogate with a "y". Arrow does not check what it is given as bytes.
@@ -207,6 +207,10 @@ def columns_of(schemas, *records):
     return columns
 
 
+def nested(depth):
+    return [nested(depth - 1)] if depth else 1
+
+
 def values_of(name, values):
     return [Record(f"line {number}", "x", {name: value}) for number, value in enumerate(values, 1)]
 
@@ -225,14 +229,16 @@ def test_python_types_in_arrow():
         (pa.uint8(), pa.uint16(), pa.uint16()),
         (pa.float32(), DOUBLE, DOUBLE),
         (STRING, LARGE_STRING, LARGE_STRING),
-        (pa.int64(), DOUBLE, None),  # a double does not hold every whole number
-        (pa.uint64(), pa.int64(), None),
-        (pa.timestamp("us"), pa.timestamp("ns"), None),
+        (pa.int64(), DOUBLE, DOUBLE),
+        (pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("ns")),
+        (pa.decimal128(10, 2), DOUBLE, None),  # a double does not have all of its digits
+        (pa.list_(pa.decimal128(10, 2)), pa.list_(DOUBLE), None),
+        (pa.decimal128(10, 2), pa.null(), pa.decimal128(10, 2)),
         (pa.int64(), STRING, None),
         (pa.bool_(), pa.int8(), None),
     ],
 )
-def test_a_common_type_loses_nothing(a, b, common):
+def test_the_common_type_of_two(a, b, common):
     assert common_type(a, b) == common and common_type(b, a) == common
 
 
@@ -247,6 +253,7 @@ def test_a_common_type_loses_nothing(a, b, common):
         (["a", ""], STRING),
         ([None], pa.null()),
         ([["a"], [], None], pa.list_(STRING)),
+        ([np.float64(1)], DOUBLE),  # from doc.user_data of a .spacy file
         ([("a",), ["b"]], pa.list_(STRING)),  # .spacy files have tuples
         ([[]], pa.list_(pa.null())),
         (
@@ -266,16 +273,13 @@ def test_the_type_of_values(values, type_):
     [
         ([1, "a"], r"column 'n' has values of two types, int64 \(line 1\) and string \(line 2\).*Convert one of them"),
         ([True, 1], r"bool \(line 1\) and int64 \(line 2\)"),
-        ([2**53 + 1, 0.5], r"int64 \(line 1\) and double \(line 2\)"),
-        ([0.5, 2**53 + 1], r"double \(line 1\) and int64 \(line 2\)"),
         (["a", ["a"]], r"string \(line 1\) and list<item: string> \(line 2\)"),
         ([["a"], [1]], r"list<item: string> \(line 1\) and list<item: int64> \(line 2\)"),
         ([{"a": 1}, {"a": "x"}], r"struct<a: int64> \(line 1\) and struct<a: string> \(line 2\)"),
-        ([{"a": [2**53 + 1]}, {"a": [0.5]}], "of two types"),
-        ([2**63], "line 1: 'n' is 9223372036854775808. Parquet holds whole numbers of up to 64 bits"),
-        ([1, [0, "a"]], r"line 2: 'n' is \[0, 'a'\]. Parquet holds .* lists of one type"),
-        ([{}], "line 1: 'n' has an object without keys"),
-        ([np.float64(1)], "line 1: 'n' is .*Parquet holds"),  # from doc.user_data of a .spacy file
+        ([2**63], r"line 1: 'n' is 9223372036854775808, which Parquet cannot hold \(.*too large"),
+        ([1, [0, "a"]], r"line 2: 'n' is \[0, 'a'\], which Parquet cannot hold"),
+        ([{}], "line 1: 'n' is struct<>, which Parquet cannot hold: an object without keys"),
+        ([nested(41)], "line 1: 'n' is list<item: .* too many lists or objects within each other"),
     ],
 )
 def test_values_that_no_type_holds(values, message):
@@ -284,11 +288,11 @@ def test_values_that_no_type_holds(values, message):
 
 
 def test_rows_with_different_columns(tmp_path):
-    rows = [{"a": 1}, {"a": 2, "b": "x"}]
+    rows = [{"a": 1}, {"a": 2, "b": "x,y"}]
     for name in ("t.csv", "t.parquet"):
         write_table(tmp_path / name, rows)
-    assert (tmp_path / "t.csv").read_text() == "a,b\n1,\n2,x\n"
-    assert pq.read_table(tmp_path / "t.parquet").to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    assert (tmp_path / "t.csv").read_text() == 'a,b\n1,\n2,"x,y"\n'
+    assert pq.read_table(tmp_path / "t.parquet").to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x,y"}]
 
 
 @pytest.mark.parametrize("values", [[1, "a"], [1, 2**64], [2**60 + 1, 0.5], [{}]])
@@ -357,7 +361,7 @@ def scored():
         docs.append(doc)
 
     def make(fields):
-        return [ScoredText(n, doc, Record("", "", own), len(doc)) for n, (doc, own) in enumerate(zip(docs, fields))]
+        return [ScoredText(n, doc, own, len(doc)) for n, (doc, own) in enumerate(zip(docs, fields))]
 
     return make
 
@@ -374,7 +378,7 @@ def test_other_columns_keep_their_types_and_values(scored):
     pq.write_table(pa.table({"text": ["A cat", "A dog", ""], **TYPES}), source, row_group_size=2)
     before = pq.read_table(io.BytesIO(source.getvalue()))
     source.seek(0)
-    fields = [record.fields for record in read_parquet(source, "in.parquet", "text", typed=True)]
+    fields = [row for _, row in read_parquet(source, "in.parquet", How(typed=True))]
     after = whole_file(ParquetTable(TextRows("text", NAMES), [*TYPES], before.schema), scored(fields)).read()
     assert after.schema.names == ["text", *TYPES, "pll_word_l2r", "pll_pieces", "pppl"]
     for name in TYPES:
@@ -411,6 +415,20 @@ def test_columns_without_a_score_have_their_type(scored):
         for file in (whole_file(output, [text]), whole_file(output, [])):
             assert file.schema_arrow.field("pll_word_l2r").type == pa.float64()
     assert whole_file(ParquetTable(TextRows("text", NAMES), [], schema), []).read().num_rows == 0
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, pa.scalar(2**53 + 1), [0.5, 2**53 + 1]])
+def test_a_whole_number_that_no_float_holds_is_not_rounded(scored, value):
+    type_ = pa.list_(DOUBLE) if isinstance(value, list) else DOUBLE
+    schema = pa.schema({"text": pa.string(), "n": type_})
+    with pytest.raises(InputError, match="'n' is no .*double.*: Integer value 9007199254740993 "):
+        ParquetTable(TextRows("text", NAMES), ["n"], schema).encode([scored([{"n": value}])])
+
+
+def test_what_is_as_deep_as_it_may_be_can_be_read(scored):
+    schema = columns_of({}, *values_of("n", [nested(40)])).schema(["n"])
+    file = whole_file(ParquetTable(TextRows("text", NAMES), ["n"], schema), scored([{"n": nested(40)}]))
+    assert file.read()["n"].to_pylist() == [nested(40)]
 
 
 def test_parts_become_row_groups_of_a_size(scored, monkeypatch):

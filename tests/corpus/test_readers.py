@@ -9,6 +9,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.corpus.compression import COMPRESSED
+from spacy_pll.corpus.formats import JsonLines
 from spacy_pll.corpus.readers import (
     TEXT_FORMATS,
     InputError,
@@ -16,7 +17,6 @@ from spacy_pll.corpus.readers import (
     list_files,
     read_records,
     read_rows,
-    table_columns,
 )
 
 
@@ -105,7 +105,7 @@ def test_text_in_another_encoding(tmp_path, ending, encoding):
 
 def test_text_that_is_not_in_the_encoding(tmp_path):
     (tmp_path / "a.txt").write_bytes("One.\nTwo.\n".encode("utf-16") + b"\n")
-    with pytest.raises(InputError, match="a.txt, after line 2: not valid utf-16 .*truncated data.* another --encoding"):
+    with pytest.raises(InputError, match="a.txt, after line 2: not valid UTF-16 .*truncated data.* another --encoding"):
         list(read_records(str(tmp_path / "a.txt"), encoding="utf-16"))
     with pytest.raises(InputError, match="line 1: not valid UTF-8.*--encoding"):
         list(read_records(str(tmp_path / "a.txt")))
@@ -158,9 +158,10 @@ def test_hidden_files_are_not_read_and_those_of_other_formats_are_named(tmp_path
 
 def test_names_that_are_not_utf8(tmp_path):
     (tmp_path / os.fsdecode(b"bad\xff.txt")).write_text("A word.\n")
-    for path in (tmp_path, tmp_path / os.fsdecode(b"bad\xff.txt")):
-        with pytest.raises(InputError, match=r"The name of the file '.*bad.udcff.txt' is not UTF-8. Rename it"):
-            list(read_records(str(path)))
+    [record] = read_records(str(tmp_path))
+    assert record.text == "A word."
+    with pytest.raises(InputError, match=r"'file' is 'bad.udcff.txt', which cannot be written"):
+        JsonLines.check(record)
 
 
 def test_a_pipe_is_no_file(tmp_path):
@@ -169,12 +170,11 @@ def test_a_pipe_is_no_file(tmp_path):
         list(read_records(str(tmp_path / "pipe.txt")))
 
 
-def test_a_table_without_rows_has_its_columns(tmp_path):
+def test_a_table_without_rows_must_have_the_column(tmp_path):
     (tmp_path / "a.csv").write_text("text,n\n")
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"text\tn\n"))
     for name in ("a.csv", "a.tsv.gz"):
         assert list(read_records(str(tmp_path / name))) == []
-        assert table_columns(tmp_path / name) == ["text", "n"]
         with pytest.raises(InputError, match="line 1: there is no column 'line'. The columns are: 'text', 'n'"):
             list(read_records(str(tmp_path / name), "line"))
 
@@ -189,11 +189,10 @@ def test_docs_whose_fields_are_not_ours(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
-def test_utf_16_is_called_by_its_name(tmp_path, encoding):
+def test_utf_16_is_not_taken_for_utf_8(tmp_path, encoding):
     (tmp_path / "a.txt").write_text("The traveler lost it.\n", encoding=encoding)
-    with pytest.raises(InputError, match="line 1: .*iconv -f utf-16") as raised:
+    with pytest.raises(InputError, match="line 1: not valid UTF-8 .* another --encoding, such as latin-1 or utf-16"):
         list(read_records(str(tmp_path / "a.txt")))
-    assert "latin" not in str(raised.value)
 
 
 def test_rows_with_all_columns(tmp_path):
@@ -222,7 +221,7 @@ def test_rows_with_all_columns(tmp_path):
         ("a.csv", b"text,n\nx\n", "a.csv, line 2: the row has 1 fields, but the header has 2"),
         ("a.csv", b"text,text\nx,y\n", "a.csv, line 1: two columns have the same name"),
         ("a.csv", b'text\n"x\n', "a.csv, line 2: unexpected end of data"),
-        ("a.txt", b"good\nbad \xff byte\n", r"a.txt, line 2: not valid UTF-8 \(byte 5 of the line is 0xff\)"),
+        ("a.txt", b"good\nbad \xff byte\n", r"a.txt, line 2: not valid UTF-8 \(it has the byte 0xff\)"),
         ("a.csv", b"text\nbad \xff byte\n", "a.csv, line 2: not valid UTF-8"),
         ("a.spacy", b"no docs", "a.spacy: this file is damaged, or was not written by DocBin.to_disk"),
         ("a.gz", b"", "the format '.gz' cannot be read"),

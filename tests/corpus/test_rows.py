@@ -1,7 +1,7 @@
 import pytest
 
-from spacy_pll.corpus.readers import InputError, Record
-from spacy_pll.corpus.rows import ProdigyRows, TextRows, TokenRows, check_columns
+from spacy_pll.corpus.readers import InputError
+from spacy_pll.corpus.rows import TextRows, TokenRows, check_columns
 
 TEXT = "The  traveler's souvenir."
 FIELDS = {"id": 7}
@@ -15,7 +15,7 @@ def rows(make_nlp):
 
     def make(cls):
         own = cls("text", names)
-        return own, list(own(3, doc, Record("", "", dict(FIELDS))))
+        return own, list(own(3, doc, dict(FIELDS)))
 
     return doc, make
 
@@ -23,7 +23,7 @@ def rows(make_nlp):
 def test_a_row_per_text(rows):
     doc, make = rows
     own, [row] = make(TextRows)
-    assert list(row) == ["text", "id", *own.columns]
+    assert list(row) == ["text", "id", *own.types]
     assert row["text"] == TEXT and row["id"] == 7
     assert (row["pll_word_l2r"], row["pll_original"]) == (doc._.pll_word_l2r, doc._.pll_original)
     assert (row["pll_pieces"], row["pppl"]) == (doc._.pll_pieces, doc._.pppl)
@@ -35,7 +35,7 @@ def test_a_row_per_token(rows):
     tokens = [token for token in doc if not token.is_space]
     assert len(tokens) < len(doc)
     for token, row in zip(tokens, table, strict=True):
-        assert set(row) == {"text", "id", *own.columns}
+        assert set(row) == {"text", "id", *own.types}
         assert (row["doc"], row["token"], row["text"], row["id"]) == (3, token.i, token.text, 7)
         assert row["pll_original"] == token._.pll_original
         assert row["surprisal"] == -token._.pll
@@ -48,9 +48,8 @@ def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
     """Its empty sum, 0.0, would be the best score there is."""
     nlp = make_nlp("bert", keep_pieces=True, distribution=True)
     doc, scorer = nlp(text), nlp.get_pipe("pll")
-    for cls in (TextRows, TokenRows, ProdigyRows):
-        for row in cls.of(scorer, "text")(0, doc, Record("", "", {})):
-            values = {**row, **row.get("meta", {})}
+    for cls in (TextRows, TokenRows):
+        for row in cls.of(scorer, "text")(0, doc, {}):
             names = {
                 "pll_word_l2r",
                 "pppl",
@@ -59,17 +58,8 @@ def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
                 "surprisal",
                 "rank",
                 "entropy",
-                "score",
-            } & values.keys()
-            assert names and {values[name] for name in names} == {None}, cls
-
-
-def test_tasks_for_prodigy(rows):
-    doc, make = rows
-    _, [task] = make(ProdigyRows)
-    assert list(task) == ["text", "id", "tokens", "meta"]
-    assert task["meta"]["score"] == doc._.pll / doc._.pll_pieces
-    assert [TEXT[token["start"] : token["end"]] for token in task["tokens"]] == [token.text for token in doc]
+            } & row.keys()
+            assert names and {row[name] for name in names} == {None}, cls
 
 
 def test_no_column_of_the_input_is_overwritten():
@@ -86,19 +76,17 @@ def test_columns_of_what_the_model_expected(make_nlp, alternatives, distribution
     of_text = ["pll_top1", "pll_entropy"] if distribution else []
     of_token = ["rank", "entropy"] if distribution else []
     of_token += ["alternatives", "alternative_log_probs"] if alternatives else []
-    texts, tokens, tasks = (cls.of(scorer, "text") for cls in (TextRows, TokenRows, ProdigyRows))
-    assert texts.columns == ["pll_word_l2r", "pll_pieces", "pppl", *of_text]
-    assert tokens.columns == ["doc", "token", "pieces", "pll_word_l2r", "surprisal", *of_token]
-    record = Record("", "", dict(FIELDS))
-    [row] = texts(0, doc, record)
+    texts, tokens = (cls.of(scorer, "text") for cls in (TextRows, TokenRows))
+    assert list(texts.types) == ["pll_word_l2r", "pll_pieces", "pppl", *of_text]
+    assert list(tokens.types) == ["doc", "token", "pieces", "pll_word_l2r", "surprisal", *of_token]
+    fields = dict(FIELDS)
+    [row] = texts(0, doc, fields)
     assert [row[name] for name in of_text] == [doc._.get(name) for name in of_text]
-    table = list(tokens(0, doc, record))
+    table = list(tokens(0, doc, fields))
     for token, of_one in zip([token for token in doc if not token.is_space], table, strict=True):
-        assert set(of_one) == {"text", "id", *tokens.columns}
+        assert set(of_one) == {"text", "id", *tokens.types}
         if distribution:
             assert (of_one["rank"], of_one["entropy"]) == (token._.pll_rank, token._.pll_entropy)
         if alternatives:
             pairs = list(zip(of_one["alternatives"], of_one["alternative_log_probs"], strict=True))
             assert pairs == [(text, log_prob) for text, log_prob, _ in token._.pll_alternatives] and len(pairs) == 2
-    [task] = tasks(0, doc, record)
-    assert [name in task["meta"] for name in ("pll_top1", "pll_entropy")] == [distribution] * 2

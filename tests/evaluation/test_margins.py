@@ -16,7 +16,7 @@ WIDE = 1000
 
 @pytest.fixture
 def result(make_nlp):
-    return compare_margins(make_nlp("bert", metrics=["original"]), TEXTS, (WIDE, 0), (4,), batch_size=2, bootstrap=100)
+    return compare_margins(make_nlp("bert", metrics=["original"]), TEXTS, (WIDE, 0), (4,), batch_size=2)
 
 
 def test_each_comparison_is_that_of_two_pipelines(result, make_nlp):
@@ -28,7 +28,7 @@ def test_each_comparison_is_that_of_two_pipelines(result, make_nlp):
     ]
     for setting, index in (({"mask_margin": 0}, 0), ({"mask_spacing": 4}, 2)):
         other = make_nlp("bert", metrics=["original"], keep_pieces=True, **setting)
-        two = agree(exact, other, TEXTS, batch_size=2, bootstrap=100)
+        two = agree(exact, other, TEXTS, batch_size=2)
         found = result.comparisons[index]
         for level in ("piece", "word", "text", "text_mean"):
             for name, value in asdict(getattr(two, level)).items():
@@ -45,7 +45,7 @@ def test_the_smallest_margin_that_is_close_enough(result, make_nlp):
     assert low < small.mean_absolute_difference < high
     nlp = make_nlp("bert", metrics=["original"], mask_margin=3)
     for at_least, smallest in ((small.r - 1e-6, 0), ((small.r + wide.r) / 2, WIDE), (1.1, None)):
-        found = compare_margins(nlp, TEXTS, (0, WIDE), at_least=at_least, bootstrap=1)
+        found = compare_margins(nlp, TEXTS, (0, WIDE), at_least=at_least)
         assert found.smallest == {"mask_margin": smallest}
     assert get_scorer(nlp).settings.mask_margin == 3 and nlp.pipe_names == ["pll"]  # the pipeline is as it was
 

@@ -58,7 +58,7 @@ def test_the_interval_contains_the_estimate(rows):
     for result in accuracies(pairs, outcomes(good, bad)):
         assert 0 <= result.low <= result.accuracy + 1e-9
         assert result.accuracy - 1e-9 <= result.high <= 1
-        assert [type(number) for number in result[5:]] == [float] * 3
+        assert [type(number) for number in result[5:8]] == [float] * 3
 
 
 @given(scored_pairs)
@@ -161,31 +161,23 @@ def test_outcomes_and_differences_of_two_scorers():
     found = PairScores(PAIRS, SIDES)
     assert {name: won.tolist() for name, won in found.outcomes.items()} == {"m": [1, 0.5, 0], "n": [0, 1, 1]}
     assert PairScores(PAIRS, SIDES, per_piece=True).outcomes["m"].tolist() == [1, 0.5, 1]
-    (overall,) = found.differences([])
-    assert overall[:5] == ("n", "m", "overall", "", 3)
+    first, overall = found.accuracies([])
+    assert overall[:4] == ("n", "overall", "", 3) and first[:4] == ("m", "overall", "", 3) and set(first[8:]) == {None}
     assert overall.difference == pytest.approx(0.5 / 3) and (overall.better, overall.worse, overall.p) == (2, 1, 1.0)
-    assert overall[5:8] == paired_difference(np.array([-1.0, 0.5, 1.0]))
-    assert {one.name: one.better for one in found.differences(["id"]) if one.level == "id"} == {"0": 0, "1": 1, "2": 1}
+    assert overall[8:11] == paired_difference(np.array([-1.0, 0.5, 1.0]))
+    assert {one.name: one.better for one in found.accuracies(["id"])[5:]} == {"0": 0, "1": 1, "2": 1}
 
 
 def test_a_row_for_each_pair():
     frame = PairScores(PAIRS, SIDES).to_dataframe()
     assert list(frame)[:6] == ["pair", "sentence_good", "sentence_bad", "id", "m_correct", "m_good"]
     assert frame["pair"].tolist() == [1, 2, 3] and frame["m_correct"].tolist() == [1, 0.5, 0]
-    assert frame["m_difference"].tolist() == [2, 0, -1] and frame["n_difference_per_piece"].tolist() == [-1, 0.5, 1]
+    assert frame["m_difference"].tolist() == [2, 0, -1] and frame["n_bad_pieces"].tolist() == [1, 2, 2]
     with pytest.raises(ValueError, match="The pairs have a column 'm_good', as their scores do"):
         list(PairScores([Pair("a", "b", {"m_good": 1})], SIDES).rows())
     # A number that the pairs have themselves is kept.
     (first, *_) = PairScores([Pair("a", "b", {"pair": "x7"})], SIDES, columns={"m": "pll_m"}).rows()
     assert first["pair"] == "x7" and first["pll_m_difference"] == 2 and "m_good" not in first
-
-
-def test_a_picture_has_the_groups():
-    pairs = [Pair("a", "b", {"kind": "x"}), Pair("b", "c", {"kind": "y"}), Pair("d", "e", {"kind": "x"})]
-    axes = PairScores(pairs, SIDES).plot(["kind"]).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["m", "n"]
-    assert [label.get_text() for label in PairScores(pairs, SIDES).plot().axes[0].get_yticklabels()] == ["overall"]
 
 
 def test_pairs_of_texts_are_scored(make_nlp):
@@ -209,8 +201,8 @@ def test_pairs_of_texts_are_scored(make_nlp):
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ("mine.tsv", r"`pairs` must be a list of pairs, such as .* It is 'mine.tsv'. `spacy_pll.read_pairs` reads a"),
-        (Path("mine.tsv"), r"`pairs` must be a list of pairs, .* It is .*Path\('mine.tsv'\)"),
+        ("mine.tsv", "Pair 1 must be two texts, or a `Pair`. It is 'mine.tsv'. `spacy_pll.read_pairs` reads a file"),
+        (Path("mine.tsv"), r"Pair 1 must be two texts, or a `Pair`. It is .*Path\('mine.tsv'\)"),
         ([("A.", "B."), {"good": "A.", "bad": "B."}], "Pair 2 must be two texts, or a `Pair`. It is {'good': 'A.'"),
         ([("A.", "B.", "kind")], r"Pair 1 must be two texts, or a `Pair`. It is \('A.', 'B.', 'kind'\)"),
         (["AB"], "Pair 1 must be two texts"),

@@ -2,7 +2,7 @@
 
 Scores are natural logarithms throughout.
 
-`style.css` has the colours and the layout of scored text; `page.html`, `page_frame.css` and `page.js` make whole pages.
+`articles.html` and `style.css` are for scored text; `page.html`, `page_frame.css` and `page.js` make whole pages.
 """
 
 from .html import View, page_parts, render, render_comparison, render_continuations

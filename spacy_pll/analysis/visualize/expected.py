@@ -1,8 +1,6 @@
-"""What the model expected in the place of a token: as text, and as what opens below the token on a page."""
+"""What the model expected in the place of a token."""
 
 import math
-from collections.abc import Sequence
-from html import escape
 
 from spacy.tokens import Doc, Span, Token
 
@@ -47,30 +45,3 @@ def expected_text(token: Token, names: Names) -> str:
     if (rank := token._.get(names.rank)) is not None:
         parts.append(f"rank {rank:,}, entropy {format_number(token._.get(names.entropy))} nats")
     return "; ".join(parts)
-
-
-def expected_html(token: Token, names: Names, score: str, piece_tips: Sequence[str]) -> str:
-    """What opens below a token: its score, its rank, and the alternatives with bars as long as their probabilities.
-
-    It is hidden from screen readers, since `expected_text` says the same in a label. piece_tips (Sequence[str]): A line
-    about each of the token's wordpieces.
-    """
-    n, text = token._.get(names.pieces), visible_text(token.text)
-    lines = [f"<b><bdi>{escape(text)}</bdi> {score}</b>"]
-    lines += [escape(tip) for tip in piece_tips if n > 1 or not tip.startswith(f"{text} ")]
-    if (rank := token._.get(names.rank)) is not None:
-        entropy = f"entropy {format_number(token._.get(names.entropy))} nats"
-        if n > 1:
-            lines += [f"rank {rank:,} (the worst of {n} pieces)", f"{entropy} (the sum)"]
-        else:
-            lines.append(f"rank {rank:,}, {entropy}")
-    alternatives = readable_alternatives(token, names)
-    rows = "".join(
-        f'<span class="{"alt own" if n == 1 and alternative == text else "alt"}"><bdi>{escape(alternative)}</bdi>'
-        f'<i><i style="width:{100 * p:.1f}%"></i></i><span>{format_percent(p)}</span></span>'
-        for alternative, p in alternatives
-    )
-    if rows:
-        rows = f'<span class="head">{"Expected as its first piece" if n > 1 else "Expected here"}</span>{rows}'
-    body = "".join(f'<span class="line">{line}</span>' for line in lines)
-    return f'<span class="exp" dir="ltr" aria-hidden="true">{body}{rows}</span>'

@@ -1,16 +1,18 @@
 """Scored docs as HTML: fragments for notebooks, and whole pages.
 
-Whatever comes from a text, a model or a caller is escaped: here by `escape`, in `page.html` by Jinja.
+Jinja makes them: `articles.html` what is shown of each doc, `page.html` the page around it. It escapes whatever comes
+from a text, a model or a caller.
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate, groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import Environment
+from jinja2 import DictLoader, Environment
 from spacy import displacy
 from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
@@ -18,13 +20,13 @@ from spacy.util import is_in_jupyter
 from ...attributes.names import Names, select_metrics
 from ...attributes.registration import find_names
 from ...attributes.values import exp_or_inf, table_value
-from .expected import expected_html, expected_text, has_expected
+from .expected import expected_text, format_percent, has_expected, readable_alternatives
 from .pieces import Piece, get_pieces
 from .scale import N_STEPS, VMIN, check_vmin, colour_step
-from .text import count_pieces, format_difference, format_number, in_nats, opposite_runs, text_direction, visible_text
+from .text import count_pieces, format_difference, format_number, in_nats, text_direction, visible_text
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison, Segment
+    from ..comparison import Comparison
     from ..continuations import Continuation
 
 
@@ -73,7 +75,7 @@ def render(
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = find_names(docs, attr)
     view = View(names, select_metrics(names, metrics), vmin, any(has_expected(doc, names) for doc in docs))
-    articles = (_doc_html(doc, view, number if page else None) for number, doc in enumerate(docs, 1))
+    articles = (_macros().doc(doc, view, number if page else None) for number, doc in enumerate(docs, 1))
     return _show(_TITLE, articles, view, page, jupyter, search=True, metrics=list(view.columns))
 
 
@@ -95,7 +97,7 @@ def render_continuations(
     names = find_names([continuation.span.doc for continuation in ranked], attr)
     expected = any(has_expected(continuation.span, names) for continuation in ranked)
     view = View(names, select_metrics(names), vmin, expected)
-    articles = (_continuation_html(continuation, view, number) for number, continuation in enumerate(ranked, 1))
+    articles = (_macros().continuation(continuation, view, number) for number, continuation in enumerate(ranked, 1))
     return _show("Candidates in context", articles, view, page, jupyter)
 
 
@@ -112,7 +114,7 @@ def render_comparison(
     names = find_names([comparison.a, comparison.b], comparison.attr)
     expected = any(has_expected(doc, names) for doc in (comparison.a, comparison.b))
     view = View(names, {comparison.attribute: comparison.attribute}, vmin, expected)
-    return _show("Two versions compared", [_comparison_html(comparison, view)], view, page, jupyter)
+    return _show("Two versions compared", [_macros().comparison(comparison, view)], view, page, jupyter)
 
 
 def page_parts(docs: Iterable[Doc | Span], view: View, title: str = _TITLE, about: str = "") -> Iterator[str]:
@@ -120,7 +122,7 @@ def page_parts(docs: Iterable[Doc | Span], view: View, title: str = _TITLE, abou
 
     The page can be searched, and sorted by score. It is complete in itself: nothing is loaded from elsewhere.
     """
-    articles = (_doc_html(doc, view, number) for number, doc in enumerate(docs, 1))
+    articles = (_macros().doc(doc, view, number) for number, doc in enumerate(docs, 1))
     yield from _page(title, articles, view, about=about, search=True, metrics=list(view.columns))
 
 
@@ -131,31 +133,27 @@ def _show(
     title: str, articles: Iterable[str], view: View, page: bool, jupyter: bool | None, **details: object
 ) -> str | None:
     """Display or return a whole page, or what a notebook shows of it, as `spacy.displacy.render` does."""
-    html = "".join(_page(title, articles, view, **details) if page else _fragment(articles, view))
+    check_vmin(view.vmin)
+    if page:
+        html = "".join(_page(title, articles, view, **details))
+    else:
+        html = _macros().fragment(articles, _style(view), view)
     if displacy.RENDER_WRAPPER is not None:
         html = displacy.RENDER_WRAPPER(html)
     if jupyter or (jupyter is None and is_in_jupyter()):
         from IPython.display import HTML, display
 
         return display(HTML(html))
-    return html
-
-
-def _fragment(articles: Iterable[str], view: View) -> str:
-    """For a notebook: the articles with their style and legend. MathJax must not take dollar signs for formulas."""
-    check_vmin(view.vmin)
-    style = f"<style>\n{_style(view)}</style>"
-    return f'<div class="pll-viz tex2jax_ignore mathjax_ignore">{style}{_legend(view)}{"".join(articles)}</div>'
+    return str(html)
 
 
 def _page(title: str, articles: Iterable[str], view: View, **details: object) -> Iterator[str]:
     """The parts of a whole page. details: More of what `page.html` asks for."""
     check_vmin(view.vmin)
-    style = _style(view) + _read_file("page_frame.css")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    return environment.from_string(_read_file("page.html")).generate(
-        title=title, articles=articles, style=style, script=_read_file("page.js"), legend=_legend(view), **details
-    )
+    style, legend = _style(view) + _read_file("page_frame.css"), _macros().legend(view)
+    return _environment().get_template("page.html").generate(
+        title=title, articles=articles, style=style, script=_read_file("page.js"), legend=legend, **details
+    )  # fmt: skip
 
 
 @cache
@@ -167,183 +165,49 @@ def _style(view: View) -> str:
     return _read_file("style.css") + (_read_file("expected.css") if view.expected else "")
 
 
-def _legend(view: View) -> str:
-    """The colours, each with the score at which it begins."""
-    steps = "".join(
-        f'<span class="s{i}" title="{in_nats(start)}, and below">{format_number(start, "g")}</span>'
-        for i, start in enumerate(view.vmin * i / N_STEPS for i in range(N_STEPS))
+@cache
+def _environment() -> Environment:
+    """The two templates, and what they call."""
+    articles = re.sub(r"\n\s*(?=[<{])", "", _read_file("articles.html"))
+    loader = DictLoader({"articles.html": articles, "page.html": _read_file("page.html")})
+    environment = Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    more = "; point at a word, or press Tab, for what the model expected" if view.expected else ""
-    return (
-        f'<div class="legend"><span>Score in nats (natural log), likely to unlikely{more}</span>'
-        f'<span class="scale">{steps}</span></div>\n'
-    )
+    environment.filters |= {
+        "count_pieces": count_pieces, "difference": format_difference, "nats": in_nats, "number": format_number,
+        "percent": format_percent, "piece_tip": _piece_tip, "step": colour_step, "visible": visible_text,
+    }  # fmt: skip
+    calls = (_words_by_direction, exp_or_inf, expected_text, get_pieces, readable_alternatives, table_value)
+    environment.globals |= {call.__name__.lstrip("_"): call for call in (*calls, math.isinf, text_direction)}
+    environment.globals["N_STEPS"] = N_STEPS
+    return environment
 
 
-# Articles: one per doc, continuation or comparison
-
-
-def _doc_html(doc: Doc | Span, view: View, number: int | None = None) -> str:
-    """A doc: one row per metric, and in data attributes what the page's script needs."""
-    names, columns = view.names, view.columns
-    pieces = get_pieces(doc, names, columns)
-    n_pieces = doc._.get(names.pieces) or 0
-    totals = {name: table_value(doc, name, names) for name in columns.values()}
-    scores = " ".join("" if score is None else repr(score) for score in totals.values())
-    rows = "".join(
-        f'<div class="row">{_sum_html(heading, totals[name], n_pieces, None if i else number)}'
-        f"{_text_html(doc, name, pieces, view)}</div>"
-        for i, (heading, name) in enumerate(columns.items())
-    )
-    return (
-        f'<article class="doc" lang="{escape(doc.doc.lang_)}" data-text="{escape(doc.text)}" data-scores="{scores}" '
-        f'data-pieces="{n_pieces}">{rows}</article>'
-    )
-
-
-def _continuation_html(continuation: "Continuation", view: View, number: int) -> str:
-    """A candidate in its context: one row per metric, and a bar as long as its probability."""
-    span, percent = continuation.span, f"{100 * continuation.probability:.1f}"
-    share = (
-        f'<small class="percent">{percent} %</small>'
-        f'<span class="share" title="of the candidates\' probability"><i style="width:{percent}%"></i></span>'
-    )
-    pieces = get_pieces(span.doc, view.names, view.columns)
-    rows = ""
-    for heading, name in view.columns.items():
-        total = _sum_html(heading, span._.get(name), continuation.pieces, None if rows else number)
-        text = _text_html(span.doc, name, pieces, view)
-        rows += f'<div class="row"><div>{total}{"" if rows else share}</div>{text}</div>'
-    return f'<article class="doc" lang="{escape(span.doc.lang_)}">{rows}</article>\n'
-
-
-def _comparison_html(comparison: "Comparison", view: View) -> str:
-    """Two versions: their scores at the side, then one column per segment."""
-    a, b, name = comparison.a, comparison.b, comparison.attribute
-    sums = "".join(
-        _sum_html(label, table_value(doc, name, view.names), doc._.get(view.names.pieces) or 0)
-        for label, doc in (("a", a), ("b", b))
-    )
-    difference = format_difference(comparison.difference)
-    about = f"{difference} nats: the sum of the numbers below the segments"
-    if math.isinf(comparison.difference):
-        difference, about = "–", "one version has no wordpiece, so it has no score"
-    sums += f'<div class="sum" title="{about}"><span class="metric">b − a</span><b>{difference}</b></div>'
-    pieces_a, pieces_b = (get_pieces(doc, view.names, view.columns) for doc in (a, b))
-    highest = max((abs(segment.difference) for segment in comparison.segments), default=0.0) or 1.0
-    segments = "".join(
-        _segment_html(
-            segment,
-            _side_html(segment.a, name, pieces_a, view) + _side_html(segment.b, name, pieces_b, view),
-            abs(segment.difference) / highest,
-        )
-        for segment in comparison.segments
-    )
-    base = text_direction(a.text) or text_direction(b.text) or "ltr"
-    return (
-        f'<article class="doc" lang="{escape(a.lang_)}"><div class="row"><div>{sums}</div>'
-        f'<div class="versions" dir="{base}">{segments}</div></div></article>\n'
-    )
+@cache
+def _macros() -> Any:
+    """The macros of `articles.html` as functions."""
+    return _environment().get_template("articles.html").module
 
 
 # Parts of articles
-
-
-def _sum_html(heading: str, score: float | None, n_pieces: int, number: int | None = None) -> str:
-    """The label of a row: the number of the doc, the metric, the doc's score."""
-    position = "" if number is None else f'<span class="number">{number}</span> '
-    metric = f'<span class="metric">{position}{escape(heading)}</span>'
-    if score is None:
-        return f'<div class="sum">{metric}<small>not scored</small></div>'
-    tip, mean = f"{in_nats(score)}, {count_pieces(n_pieces)}", ""
-    if n_pieces:
-        mean = f"<small>{format_number(score / n_pieces)} per piece</small>"
-        tip += f"\npseudo-perplexity {exp_or_inf(-score / n_pieces):,.4g}"
-    return f'<div class="sum" title="{escape(tip)}">{metric}<b>{format_number(score)}</b>{mean}</div>'
-
-
-def _text_html(doc: Doc | Span, name: str, pieces: dict[int, list[Piece]], view: View) -> str:
-    """The tokens of a doc, coloured by one of their scores."""
-    if not len(doc):
-        return '<p class="text none">(empty text)</p>'
-    base = text_direction(doc.text) or "ltr"
-    words = _unbroken_runs(doc)
-    directions = [text_direction("".join(token.text for token in word)) for word in words]
-    run_end = dict(opposite_runs(directions, base))
-    ends = set(run_end.values())
-    out = []
-    for i, word in enumerate(words):
-        if i in run_end:
-            out.append(f'<span dir="{directions[i]}">')
-        tokens = "".join(_token_html(token, name, pieces.get(token.i, []), view) for token in word)
-        out.append(f'<span class="g">{tokens}</span>' if len(word) > 1 else tokens)
-        if i + 1 in ends:
-            out.append("</span>")
-        if word[-1].is_space and "\n" in word[-1].text:
-            out.append("<br>")
-        elif word[-1].whitespace_ or word[-1].is_space:
-            out.append(" ")
-    return f'<p class="text" dir="{base}">{"".join(out)}</p>'
-
-
-def _segment_html(segment: "Segment", sides: str, height: float) -> str:
-    """A column: the tokens of a, those of b, the difference with a bar of a height from 0 to 1."""
-    difference = format_difference(segment.difference)
-    direction = "loss" if segment.difference < 0 else "gain"
-    tip = escape(f"{segment.a.text or '–'} → {segment.b.text or '–'}\nb − a: {difference} nats")
-    return (
-        f'<span class="seg {segment.kind}">{sides}<span class="delta" title="{tip}">'
-        f'<i class="{direction}" style="height:{2 * height:.2f}em"></i>{difference}</span></span>'
-    )
-
-
-def _side_html(span: Span, name: str, pieces: dict[int, list[Piece]], view: View) -> str:
-    """One version's tokens in a segment."""
-    tokens = "".join(_token_html(token, name, pieces.get(token.i, []), view) + token.whitespace_ for token in span)
-    return f'<span class="side">{tokens or _token_without_score("–", "nothing in this version")}</span>'
-
-
-def _token_html(token: Token, name: str, pieces: list[Piece], view: View) -> str:
-    score, n = token._.get(name), token._.get(view.names.pieces)
-    text = visible_text(token.text)
-    if score is None:
-        return _token_without_score(text, "not scored")
-    if not n:
-        return _token_without_score(text, count_pieces(0))
-    shown_score, piece_tips = in_nats(score), [_piece_tip(piece, name) for piece in pieces]
-    tip = "\n".join([f"{text}  {shown_score}", *piece_tips])
-    expected = expected_text(token, view.names) if view.shows_expected(name) else ""
-    about, opens, below = f'title="{escape(tip)}"', "", ""
-    if expected:  # it opens instead of a tooltip
-        about = f'tabindex="0" role="group" aria-label="{escape(f"{text}  {shown_score}; {expected}")}"'
-        opens = expected_html(token, view.names, shown_score, piece_tips)
-    if n > 1:
-        below = f'<span class="p">{_pieces_html(pieces, name, view, not opens) if pieces else count_pieces(n)}</span>'
-    return (
-        f'<span class="t s{colour_step(score, view.vmin)}{" split" if below else ""}" '
-        f'data-v="{format_number(score)}" {about}><span>{escape(text)}</span>{below}{opens}</span>'
-    )
-
-
-def _token_without_score(text: str, reason: str) -> str:
-    return f'<span class="t off" title="{reason}">{escape(text)}</span>'
-
-
-def _pieces_html(pieces: list[Piece], name: str, view: View, with_tips: bool) -> str:
-    def title(piece: Piece) -> str:
-        return f' title="{escape(_piece_tip(piece, name))}"' if with_tips else ""
-
-    return "".join(
-        f'<span class="s{colour_step(piece.scores[name], view.vmin)}"{title(piece)}>'
-        f"{escape(visible_text(piece.text))}</span>"
-        for piece in pieces
-    )
 
 
 def _piece_tip(piece: Piece, name: str) -> str:
     tip = f"{visible_text(piece.text)}  {in_nats(piece.scores[name])}"
     # Not every piece shows its characters: byte-level vocabularies encode non-ASCII letters, and [UNK] hides them.
     return tip if piece.source in piece.text or not piece.source else f"{tip} for {visible_text(piece.source)}"
+
+
+def _words_by_direction(doc: Doc | Span, base: str) -> list[tuple[str, list[list[Token]]]]:
+    """The words of a doc, as lists of tokens, in runs of one writing direction. A word without one, such as a number,
+    has that of both its neighbours if that is the same one, and else the text's, `base`.
+    """
+    words = _unbroken_runs(doc)
+    known = [text_direction("".join(token.text for token in word)) for word in words]
+    before = list(accumulate(known, lambda last, own: own or last, initial=base))[1:]
+    after = list(accumulate(known[::-1], lambda last, own: own or last, initial=base))[:0:-1]
+    directions = [one if one == other else base for one, other in zip(before, after)]
+    return [(way, [word for _, word in run]) for way, run in groupby(zip(directions, words), lambda pair: pair[0])]
 
 
 def _unbroken_runs(doc: Doc | Span) -> list[list[Token]]:

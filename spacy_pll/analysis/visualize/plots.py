@@ -1,10 +1,11 @@
-"""Scores as a figure: one line per metric."""
+"""Scores, and the agreement of two scorers, as figures."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from spacy.tokens import Doc, Span
@@ -16,6 +17,7 @@ from .pieces import get_pieces
 from .text import format_number, visible_text
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Metrics that differ by less than this look the same in the figure, and are not marked as different.
@@ -45,7 +47,7 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     if not any(math.isfinite(value) for line in lines.values() for value in line):
         raise ValueError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")
     n = len(labels)
-    figure = new_figure(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6)
+    figure = _new_figure(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6)
     axes = figure.subplots()
     for i, (heading, values) in enumerate(lines.items()):
         colour, marker = _LINES[i % len(_LINES)]
@@ -63,44 +65,48 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
                     ha="center" if n > 25 else "right", rotation_mode=None if n > 25 else "anchor")  # fmt: skip
     axes.set_xlim(-0.6, n - 0.4)
     axes.set_ylabel(f"{unit} score (nats)")
-    axes.grid(axis="y", color="0.9", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
     title = f"sentence score (mean over {unit}s)"
-    axes.legend(title=title, loc="lower left", bbox_to_anchor=(0, 1), ncols=1 + (n > 12), frameon=False, fontsize=9,
-                title_fontsize=9, alignment="left")  # fmt: skip
+    _add_frame(axes, "y", title=title, ncols=1 + (n > 12), title_fontsize=9, alignment="left")
     return figure
 
 
-def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence[tuple[float, ...]]]) -> "Figure":
-    """Draw the accuracies of groups of minimal pairs, with their intervals; one colour per scorer.
+@dataclass(frozen=True)
+class Histogram:
+    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
 
-    names (Sequence[str]): Of the groups.
-    values (Mapping[str, Sequence[tuple[float, float, float]]]): By scorer, the accuracy of each group and its interval.
+    unit: str  # what is counted: "piece" or "word"
+    labels: Sequence[str]  # of the two scorers
+    edges: Sequence[float]
+    counts: Sequence[Sequence[int]]
+
+
+def plot_agreements(histograms: Sequence[Histogram]) -> "Figure":
+    """Draw how many things have which two scores: one picture per histogram.
+
     RAISES (ImportError): matplotlib is not installed.
     """
-    figure = new_figure(6.4, 1.2 + len(names) * (0.16 + 0.12 * len(values)))
-    axes = figure.subplots()
-    for i, (scorer, own) in enumerate(values.items()):
-        colour, marker = _LINES[i % len(_LINES)]
-        shift = (i + 1) / (len(values) + 1) - 0.5
-        mid, low, high = ([100 * value for value in column] for column in zip(*own))
-        errors = [[m - x for m, x in zip(mid, low)], [x - m for m, x in zip(mid, high)]]
-        places = [place + shift for place in range(len(names))]
-        axes.errorbar(mid, places, xerr=errors, fmt=marker, color=colour, markersize=4, linewidth=1, label=scorer)
-    axes.axvline(50, color="0.6", linewidth=0.8, linestyle=":")
-    axes.set_yticks(range(len(names)), [visible_text(name) for name in names], parse_math=False, fontsize=9)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("accuracy in % (95 % interval)")
-    axes.grid(axis="x", color="0.9", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=9)
+    figure = _new_figure(5 * len(histograms), 4.5)
+    for axes, one in zip(figure.subplots(1, len(histograms), squeeze=False)[0], histograms):
+        edges, counts = one.edges, np.array(one.counts, dtype=np.float64)
+        # The darker, the more (logarithmic). Where there is nothing, there is no colour.
+        squares = axes.pcolormesh(edges, edges, np.where(counts, counts, np.nan).T, norm="log", cmap="Blues", vmin=0.5)
+        figure.colorbar(squares, ax=axes, label=f"{one.unit}s")
+        axes.axline((edges[0], edges[0]), slope=1, color="0.4", linestyle="--", linewidth=0.8, label="equal scores")
+        for label, write in zip(one.labels, (axes.set_xlabel, axes.set_ylabel)):
+            write(visible_text(label), parse_math=False)
+        _add_frame(axes, "both")
     return figure
 
 
-def new_figure(width: float, height: float) -> "Figure":
+def _add_frame(axes: "Axes", grid: Literal["x", "y", "both"], **legend: Any) -> None:
+    """What all figures have around what they show: grid lines behind it, two spines, the legend above."""
+    axes.grid(axis=grid, color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=9, **legend)
+
+
+def _new_figure(width: float, height: float) -> "Figure":
     """An empty figure that notebooks display. RAISES (ImportError): matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure

@@ -1,7 +1,6 @@
 """Text, numbers and tables as they are shown: visible white space, minus signs, units, writing direction."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from wasabi import table
@@ -56,16 +55,3 @@ def text_direction(text: str) -> str | None:
         if kind in ("L", "R", "AL"):
             return "ltr" if kind == "L" else "rtl"
     return None
-
-
-def opposite_runs(directions: Sequence[str | None], base: str) -> Iterator[tuple[int, int]]:
-    """The runs, (start, end), of words whose direction is opposite to the text's. A word without one, such as a number,
-    belongs to the run that is on both sides of it.
-    """
-    run: tuple[int, int] | None = None
-    for i, direction in enumerate([*directions, base]):
-        if direction == base and run:
-            yield run
-            run = None
-        elif direction not in (base, None):
-            run = (run[0] if run else i, i + 1)
