@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from keyword import iskeyword
 from pathlib import Path
@@ -16,7 +16,7 @@ from spacy.training import Example
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
 
 from .attributes.names import Names
-from .attributes.registration import install
+from .attributes.registration import assigned, install
 from .attributes.stored import store
 from .attributes.values import exp_or_inf, table_value
 from .language_model.protocol import LanguageModel
@@ -38,7 +38,9 @@ DEFAULT_CONFIG: dict[str, Any] = {
 
 @Language.factory(
     "pll",
-    assigns=["doc._.pll", "span._.pll", "token._.pll"],
+    assigns=assigned(
+        Names("pll", DEFAULT_CONFIG["metrics"]), keep_pieces=False, alternatives=False, distribution=False
+    ),
     default_config=DEFAULT_CONFIG,
     default_score_weights={"pll_pppl": None, "pll_mean": None},
 )
@@ -82,6 +84,11 @@ def make_pll(
     for other_name, other in nlp.components:  # spaCy does the same, but only once the component is in the pipeline
         if isinstance(other, PLLScorer) and other_name != name:
             other.find_listeners(scorer)
+    # `add_pipe` gives the component the factory's meta of this moment. So `analyze_pipes` shows its own attributes.
+    meta = Language.get_factory_meta("pll")
+    Language.set_factory_meta(
+        "pll", replace(meta, assigns=assigned(scorer.names, keep_pieces, bool(alternatives), distribution))
+    )
     return scorer
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from spacy.cli._util import app as spacy_cli
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 HELP = "Score text with language models: pseudo-log-likelihood (Kauf & Ivanova 2023)."
 # Each command is the function NAME_cli in the module of its name. The text is the first line of its docstring.
@@ -28,6 +28,20 @@ COMMANDS = {
 }
 
 
+class CommandWithMetrics(TyperCommand):
+    """A command whose help ends with what can be given as a metric, if it takes metrics."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        if {"metrics", "metric"}.intersection(parameter.name for parameter in self.params):
+            from ..metrics import pll_metrics
+
+            with formatter.section("Metrics"):
+                about = {
+                    name: (metric.__doc__ or "").partition("\n")[0] for name, metric in pll_metrics.get_all().items()
+                }
+                formatter.write_dl(sorted(about.items()))
+
+
 class LazyCommands(Mapping[str, Any]):
     """The commands by name. A command's module is imported when the command is looked up."""
 
@@ -36,7 +50,7 @@ class LazyCommands(Mapping[str, Any]):
             raise KeyError(name)
         function = getattr(import_module(f".{name}", __name__), f"{name}_cli")
         command = typer.Typer(add_completion=False, rich_markup_mode=None)
-        command.command(name)(function)
+        command.command(name, cls=CommandWithMetrics)(function)
         found = typer.main.get_command(command)
         found.no_args_is_help = any(parameter.required for parameter in found.params)
         return found

@@ -53,9 +53,14 @@ def agree_cli(
         str | None, typer.Option(metavar="8,16", help="The same for --mask-spacing. Both can be given.")
     ] = None,
     at_least: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="What is close enough: the correlation with the exact scores, by word."),
-    ] = AT_LEAST,
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="What is close enough: the correlation with the exact scores, by word. With --margins or --spacings. "
+            f"[default: {AT_LEAST}]",
+        ),
+    ] = None,
     column: ColumnOption = "text",
     limit: Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
@@ -68,8 +73,8 @@ def agree_cli(
     """Compare the scores of two scorers on the same texts, or choose a margin.
 
     The scorers are any two pipelines: an exact one and an approximate one, two models, or two precisions. The results
-    are the correlation r and the differences by wordpiece (if both have the same wordpieces), word and text, the tokens
-    that differ most, and the time that each scorer took.
+    are the correlation r and the differences by wordpiece (if both have the same wordpieces), word and text, the mean
+    scores by decile, the tokens that differ most, and the time that each scorer took.
 
     With --margins, the exact scores of one scorer are compared with those of each margin: the time, r by wordpiece,
     word and text, and the mean absolute difference by word. So you can choose the margin that your texts need.
@@ -81,6 +86,8 @@ def agree_cli(
                 f"The number of scorers before the corpus is {len(scorers)}: {', '.join(scorers)}. Give two to "
                 "compare, SCORER_A SCORER_B CORPUS, or one with SCORER CORPUS --margins 0,1,2,4."
             )
+        if not any(tried) and at_least is not None:
+            raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
         check_output(output, (".json",), force, corpus)
         check_output(plot, PICTURES, force, corpus)
         if corpus != STANDARD_STREAM:
@@ -91,7 +98,8 @@ def agree_cli(
         texts = progress_bar(record.text for record in records)
         result: Agreement | MarginAgreement
         if any(tried):
-            result = compare_margins(nlps[0], texts, *tried, at_least=at_least, batch_size=batch_size)
+            goal = AT_LEAST if at_least is None else at_least
+            result = compare_margins(nlps[0], texts, *tried, at_least=goal, batch_size=batch_size)
             say(margin_tables(result))
         else:
             result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), batch_size=batch_size)
@@ -102,7 +110,7 @@ def agree_cli(
 
 
 def agreement_tables(result: Agreement) -> str:
-    """The levels, the costs and the tokens that differ most."""
+    """The levels, the costs, the deciles and the tokens that differ most."""
     names = [scorer.label for scorer in result.scorers]
     header = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
     levels: Table = [("agreement by", *header)]
@@ -118,11 +126,15 @@ def agreement_tables(result: Agreement) -> str:
         costs.append(
             (run.label, run.metric, f"{run.seconds:,.1f}", f"{run.forward_passes:,}", f"{run.forward_pieces:,}")
         )
+    deciles: Table = [("scores from", "to", "number", *(f"mean, {name}" for name in names), "difference")]
+    for group in result.deciles:
+        means = f"{group.mean_first:.3f}", f"{group.mean_second:.3f}", f"{group.mean_difference:+.3f}"
+        deciles.append((f"{group.low:.2f}", f"{group.high:.2f}", f"{group.n:,}", *means))
     tokens: Table = [("the tokens that differ most", *names, "difference")]
     for token in result.tokens:
         place = " ".join(f"{token.before[-16:]}[{token.token}]{token.after[:16]}".split())
         tokens.append((place, *(f"{score:.2f}" for score in token.scores), f"{token.difference:+.2f}"))
-    return "".join(map(text_table, (levels, costs, tokens)))
+    return "".join(map(text_table, (levels, costs, deciles, tokens)))
 
 
 def margin_tables(result: MarginAgreement) -> str:

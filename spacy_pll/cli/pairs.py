@@ -24,11 +24,14 @@ from ..pipelines import BUILTIN_NAME, PipelineSettings, get_scorer, make_pipelin
 from .errors import shown_errors
 from .options import (
     EXPECTED,
+    PICTURES,
     BatchSizeOption,
     ColumnsOption,
     ForceOption,
+    PlotOption,
     ProcessesOption,
     pipeline_options,
+    save_plot,
 )
 from .progress import progress_bar
 from .terminal import say
@@ -86,6 +89,7 @@ def pairs_cli(
             "scores."
         ),
     ] = None,
+    plot: PlotOption = None,
     force: ForceOption = False,
     batch_size: BatchSizeOption = 512,
     n_process: ProcessesOption = 1,
@@ -100,6 +104,7 @@ def pairs_cli(
     with shown_errors():
         check_output(output, (".json", ".csv"), force, path)
         check_output(items, (".csv", ".tsv", ".parquet"), force, path)
+        check_output(plot, PICTURES, force, path)
         header = columns.split(",") if columns else None
         pairs, groups = read_pairs(path, good, bad, header), by or None
         if sample:
@@ -135,6 +140,7 @@ def pairs_cli(
             write_json(output, {"settings": about, "results": rows})
         if items:
             write_table(items, list(found.rows()))
+        save_plot(plot, found.plot, groups)
 
 
 def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:

@@ -27,7 +27,7 @@ from .options import (
     pipeline_options,
     setting,
 )
-from .progress import progress_bar
+from .progress import progress_with_speed
 from .terminal import report, until_closed
 
 
@@ -111,6 +111,7 @@ def score_cli(
     column: ColumnOption = "text",
     columns: ColumnsOption = None,
     more: dict[str, Any],
+    tokens: Annotated[bool, typer.Option("--tokens", help="The same as --table tokens.")] = False,
     table: Annotated[
         str,
         typer.Option(
@@ -122,6 +123,14 @@ def score_cli(
         ),
     ] = "texts",
     words_table: WordTable,
+    prodigy: Annotated[
+        bool,
+        typer.Option(
+            "--prodigy",
+            help="Write tasks for Prodigy (.jsonl). meta.score is the rank of the text by its mean score per "
+            "wordpiece, or by the first score of --normalise, from 0 for the lowest to 1 for the highest.",
+        ),
+    ] = False,
     batch_size: BatchSizeOption = 256,
     n_process: ProcessesOption = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -136,14 +145,16 @@ def score_cli(
     command with --resume.
     """
     with shown_errors():
+        if tokens and table == "words" or prodigy and (tokens or table != "texts"):
+            raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
         run = Run(
             input_path,
             settings,
-            cast(RowKind, table),
+            cast(RowKind, "prodigy" if prodigy else "tokens" if tokens else table),
             column,
             batch_size=batch_size,
             n_process=n_process,
-            progress=progress_bar,
+            progress=progress_with_speed,
             header=columns.split(",") if columns else None,
             table=words_table,
             **more,
@@ -178,7 +189,7 @@ def _check(run: Run, output: str, resume: bool) -> None:
         raise InputError("--context-column names the column of the texts. Name that of the contexts.")
     if run.pipeline.alternatives and run.rows != "tokens" and not is_spacy:
         raise InputError("--alternatives writes columns of tokens. Add --table tokens, or write a .spacy file.")
-    if run.normalise and (run.rows != "texts" or is_spacy):
+    if run.normalise and (run.rows not in ("texts", "prodigy") or is_spacy):
         raise InputError("--normalise writes columns of texts. Leave out --table, or the ending .spacy.")
     if run.file_format and run.input_path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")

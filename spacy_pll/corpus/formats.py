@@ -1,5 +1,6 @@
 """The formats of output files: from scored texts to the bytes of each part, and from parts to the whole file."""
 
+import json
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
@@ -7,12 +8,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
+import numpy as np
 import srsly
 from spacy.tokens import DocBin
 
+from ..metrics import FloatArray
 from .files import to_csv, to_json, write_text
 from .readers import FIELDS, PARQUET, STANDARD_STREAM, InputError, Record, format_of
-from .rows import ScoredText, TextRows, TokenRows, column_order
+from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, column_order
 
 if TYPE_CHECKING:
     from .parquet import ParquetTable
@@ -48,7 +51,7 @@ class JsonLines:
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
         """The contents of one part."""
-        return b"".join(to_json(row).encode("utf8") + b"\n" for row in self._rows(batches))
+        return _json_lines(self._rows(batches))
 
     def _rows(self, batches: list[list[ScoredText]]) -> Iterator[dict[str, Any]]:
         for text in chain.from_iterable(batches):
@@ -57,6 +60,33 @@ class JsonLines:
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The contents of the whole file."""
         yield from parts
+
+
+def _json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(to_json(row).encode("utf8") + b"\n" for row in rows)
+
+
+class ProdigyTasks(JsonLines):
+    """Tasks for Prodigy. Scores become ranks when all of them are known, so all tasks are in memory at the end."""
+
+    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        tasks = [json.loads(line) for part in parts for line in part.splitlines()]
+        ranks = relative_ranks(np.array([task["meta"]["score"] for task in tasks], dtype=np.float64))
+        for task, rank in zip(tasks, ranks.tolist()):
+            task["meta"]["score"] = None if math.isnan(rank) else round(rank, 6)
+            yield _json_lines([task])
+
+
+def relative_ranks(scores: FloatArray) -> FloatArray:
+    """Ranks from 0.0 for the lowest score to 1.0 for the highest, in equal steps. Equal scores get their mean rank, a
+    single one 0.5, and NaN stays.
+    """
+    known = ~np.isnan(scores)
+    _, group, count = np.unique(scores[known], return_inverse=True, return_counts=True)
+    mean_rank = np.cumsum(count) - (count + 1) / 2
+    ranks, last = np.full(len(scores), np.nan), known.sum() - 1
+    ranks[known] = mean_rank[group] / last if last > 0 else 0.5
+    return ranks
 
 
 class CsvTable(JsonLines):
@@ -148,6 +178,10 @@ def find_format(path: str, rows: type[TextRows]) -> type[Format]:
     RAISES (InputError): There is no such format, or it cannot hold these rows.
     """
     ending = format_of(Path(path))
+    if rows is ProdigyRows:
+        if ending != ".jsonl":
+            raise InputError(f"With --prodigy, OUTPUT must be a file that ends in .jsonl. It is {path!r}.")
+        return ProdigyTasks
     if path == STANDARD_STREAM:
         return JsonLines
     if ending not in ENDINGS:

@@ -126,7 +126,7 @@ def _is_text(type_: pa.DataType) -> bool:
 def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     """The type that holds the values of both types; None if there is none. That of whole numbers and floats is float.
 
-    A whole number that no float holds exactly is an error when it is written.
+    `InputColumns` refuses a whole number that its column's float cannot hold exactly.
     """
     if a == b:
         return a
@@ -150,6 +150,7 @@ class InputColumns:
     def __init__(self, column: str, files: Iterable[Path]):
         self.column = column
         self.types: dict[str, tuple[pa.DataType, str]] = {}  # and where it was found
+        self.large: dict[str, tuple[Any, str]] = {}  # the first value with a whole number that no float may hold
         for file in files:
             schema = pa.schema([(column, pa.string())])
             if file.suffix.lower() == PARQUET:
@@ -174,6 +175,8 @@ class InputColumns:
                         "a string, or write .jsonl."
                     ) from None
                 self._add(name, type_, record.location)
+                if name not in self.large and _is_large(value):
+                    self.large[name] = value, record.location
 
     def _add(self, name: str, type_: pa.DataType, where: str) -> None:
         before, first = self.types.setdefault(name, (type_, where))
@@ -199,7 +202,25 @@ class InputColumns:
                     f"{where}: {name!r} is {str(type_):.100}, which Parquet cannot hold: an object without keys, or "
                     "too many lists or objects within each other. Make it a string, or write .jsonl."
                 )
-        return pa.schema([(name, self.types[name][0]) for name in names])
+        for name, (value, where) in self.large.items():
+            try:
+                pa.array([value], self.types[name][0])
+            except pa.ArrowException as error:
+                raise InputError(
+                    f"{where}: {name!r} is {value!r:.100}, but others in this column are floats ({error}). Make them "
+                    "strings, or write .jsonl."
+                ) from None
+        # A column of a .csv file without a row has no type.
+        return pa.schema([(name, self.types.get(name, (pa.string(),))[0]) for name in names])
+
+
+def _is_large(value: Any) -> bool:
+    """Whether a value of JSON is, or has in it, a whole number that a float64 may not hold exactly."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list | tuple):
+        return any(map(_is_large, value))
+    return isinstance(value, int) and abs(value) > 2**53
 
 
 class ParquetTable:

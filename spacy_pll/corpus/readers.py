@@ -20,6 +20,8 @@ from .compression import COMPRESSED, DAMAGED, through_compression
 STANDARD_STREAM = "-"
 PARQUET = ".parquet"
 TEXT_FORMATS = (".txt", ".jsonl", ".csv", ".tsv")  # these may be compressed
+# How a file in UTF-16 begins where it is read as UTF-8, and each byte that is not valid is a lone surrogate.
+BROKEN_MARKS = tuple(mark.decode("utf8", "surrogateescape") for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 
 
@@ -137,23 +139,27 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
 
 def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, str]]:
     """Numbered lines, including their newlines. Other line separators, such as U+2028, are part of the text."""
-    number = 0
+    number, guess = 0, "latin1"
     used = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     try:
         # A byte that is not valid becomes a lone surrogate, so the line is known that has it.
         for number, line in enumerate(io.TextIOWrapper(file, used, "surrogateescape", newline="\n"), 1):
+            if number == 1 and line.startswith(BROKEN_MARKS):
+                guess = "utf-16"
+            elif number == 1 and len(line) > 8 and line.count("\0") > 0.4 * len(line):
+                guess = "utf-16le"
+                raise UnicodeError("every other byte is 0")
             line.encode("utf8")
-            if number == 1 and len(line) > 8 and line.count("\0") > 0.4 * len(line):
-                raise UnicodeError("every other byte is 0, as in UTF-16")
             yield number, line
     except UnicodeError as error:
         where, why = f"after line {number}" if number else "line 1", str(error)
         if isinstance(error, UnicodeEncodeError):
             where, why = f"line {number}", f"it has the byte 0x{ord(error.object[error.start]) & 0xFF:02x}"
-        raise InputError(
-            f"{name}, {where}: not valid {encoding.upper()} ({why}). Give `pll score` another --encoding, such as "
-            "latin-1 or utf-16, or convert the file: iconv -f latin1 -t utf-8 FILE > NEW."
-        ) from None
+        advice = "Give another --encoding."
+        if used == "utf-8-sig":
+            advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or read it with `pll "
+            advice += f"score --encoding {guess}`."
+        raise InputError(f"{name}, {where}: not valid {encoding.upper()} ({why}). {advice}") from None
 
 
 def _read_txt(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
@@ -237,6 +243,15 @@ def read_rows(path: Path, header: Sequence[str] | None = None) -> Iterator[Row]:
     """
     with open_file(path) as file:
         yield from ROW_READERS.get(format_of(path), _read_csv_rows)(file, str(path), How(None, header=header))
+
+
+def table_columns(path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> list[str]:
+    """The columns of a .csv or .tsv file, which it has also without a row. Of other files none."""
+    if format_of(path) not in (".csv", ".tsv"):
+        return []
+    with open_file(path) as file:
+        lines = (line for _, line in _decoded(file, str(path), encoding))
+        return next(csv.reader(lines, delimiter=delimiter or ("\t" if format_of(path) == ".tsv" else ",")), [])
 
 
 def _read_spacy(file: IO[bytes], name: str, how: How) -> Iterator[Record]:

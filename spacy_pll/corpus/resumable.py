@@ -26,7 +26,7 @@ MANIFEST = "manifest.json"
 LOCK = "lock"
 # What a folder of parts contains. The name of a part says which texts it has: from the first to before the second.
 PART = re.compile(r"(\d{9,})-(\d{9,})\.\w+")
-OURS = re.compile(rf"{MANIFEST}|{PART.pattern}|.*\.unfinished")
+OURS = re.compile(rf"{MANIFEST}|{LOCK}|{PART.pattern}|.*\.unfinished")
 MAX_NAMED = 5  # how many differences between two runs an error names
 
 
@@ -49,6 +49,7 @@ class ResumableOutput:
         self.resume = resume
         self.lock: IO[str] | None = None
         if self.folder.exists():
+            self._check_ours()
             self._lock()
             if not (resume or force):
                 raise ResumeError(
@@ -56,6 +57,18 @@ class ResumableOutput:
                 )
         if output.exists() and not (resume or force):
             raise ResumeError(f"{output} exists. Replace it with --force, or choose another name.")
+
+    def _check_ours(self) -> None:
+        names = {path.name for path in self.folder.iterdir()}
+        foreign = sorted(name for name in names if not OURS.fullmatch(name))
+        if MANIFEST not in names:
+            foreign = sorted(names - {LOCK, f"{MANIFEST}.unfinished"})
+        if foreign or self.folder.is_symlink():
+            what = f"contains {foreign[0]!r}, which is not of a run" if foreign else "is a link"
+            raise ResumeError(
+                f"{self.folder} {what}. Unfinished results would go there, and it would be removed at the end. Give "
+                "OUTPUT another name, or move that folder."
+            )
 
     def begin(self, manifest: dict[str, Any]) -> int | None:
         """Make the folder ready for parts, and say how many texts are done already; None if the output is complete.
@@ -97,7 +110,7 @@ class ResumableOutput:
 
     def _empty(self) -> None:
         for path in self.folder.iterdir():
-            if OURS.fullmatch(path.name):
+            if path.name != LOCK and OURS.fullmatch(path.name):
                 path.unlink()
 
     @property

@@ -12,7 +12,7 @@ from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
 from ..component import PLLScorer
-from .readers import InputError
+from .readers import InputError, Record
 
 
 class ScoredText(NamedTuple):
@@ -47,9 +47,13 @@ class TextRows:
     @property
     def attributes(self) -> dict[str, Any]:
         """The columns that have attributes of the doc, with the Python types of their values."""
-        expected = [self.names.top1, self.names.entropy] if self.distribution else []
         scores = dict.fromkeys(self.names.metrics.values(), float)
-        return {**scores, self.names.pieces: int, self.names.perplexity: float, **dict.fromkeys(expected, float)}
+        return {**scores, self.names.pieces: int, self.names.perplexity: float, **self.expected}
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        """The attributes among them that say how far the model expected the text."""
+        return {self.names.top1: float, self.names.entropy: float} if self.distribution else {}
 
     @property
     def types(self) -> dict[str, Any]:
@@ -59,6 +63,34 @@ class TextRows:
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         scores = {name: table_value(doc, name, self.names) for name in self.attributes}
         yield {self.column: doc.text, **fields, **scores, **self.normaliser(doc)}
+
+
+class ProdigyRows(TextRows):
+    """One task per text, as Prodigy reads it. `meta.score` is the first of the normalised scores, or else the mean
+    score per wordpiece. `ProdigyTasks` replaces it with its rank. The sum would mainly rank texts by their length.
+    """
+
+    types = {"text": str, "tokens": list}
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return {**dict.fromkeys(self.names.metrics.values(), float), **self.expected}
+
+    def check(self, record: Record) -> None:
+        """RAISES (InputError): What is scored would overwrite something in the `meta` of a text."""
+        if isinstance(meta := record.fields.get("meta"), dict):
+            check_columns([*meta], ["score", *self.attributes, *self.normaliser.columns], f"{record.location}: 'meta'")
+
+    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        tokens = [
+            {"text": t.text, "start": t.idx, "end": t.idx + len(t), "id": t.i, "ws": bool(t.whitespace_)} for t in doc
+        ]
+        n, normalised = doc._.get(self.names.pieces), self.normaliser(doc)
+        rank_by = next(iter(normalised.values()), doc._.get(self.names.score) / n if n else None)
+        scores = {name: table_value(doc, name, self.names) for name in self.attributes}
+        meta = fields.get("meta", {})
+        meta = {**(meta if isinstance(meta, dict) else {"meta": meta}), "score": rank_by, **scores, **normalised}
+        yield {"text": doc.text, **fields, "tokens": tokens, "meta": meta}
 
 
 class TokenRows(TextRows):

@@ -27,9 +27,9 @@ from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipel
 from ..workers import score_texts
 from .files import check_target
 from .formats import Format, find_format
-from .readers import PARQUET, STANDARD_STREAM, InputError, Record, get_text, list_files, read_records
+from .readers import PARQUET, STANDARD_STREAM, InputError, Record, get_text, list_files, read_records, table_columns
 from .resumable import ResumableOutput
-from .rows import TEXT_SPAN, ScoredText, TextRows, TokenRows, WordRows, check_columns
+from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time.
@@ -38,8 +38,13 @@ TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 30
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("input_path", "pipeline", "file_format", "n_process", "progress", "unigrams")
-RowKind = Literal["texts", "tokens", "words"]
-ROWS: dict[RowKind, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows}
+RowKind = Literal["texts", "tokens", "words", "prodigy"]
+ROWS: dict[RowKind, type[TextRows]] = {
+    "texts": TextRows,
+    "tokens": TokenRows,
+    "words": WordRows,
+    "prodigy": ProdigyRows,
+}
 
 # Wraps a stream of scored texts, to show progress. It gets the number of all texts, if known, and of those done before.
 Progress = Callable[[Iterable[ScoredText], int | None, int], Iterable[ScoredText]]
@@ -95,8 +100,11 @@ class Run:
 
     def checked(self, records: Iterable[Record], output: type[Format], nlp: Language) -> Iterator[Record]:
         """RAISES (InputError): The row of a text could not be written, or a text is too long."""
+        rows = self.make_rows(nlp)
         for record in records:
             output.check(record)
+            if isinstance(rows, ProdigyRows):
+                rows.check(record)
             self.context_of(record)
             if self.table.regions and isinstance(record.text, str) and nlp.path is None:
                 raise InputError(
@@ -243,6 +251,9 @@ def summarize_input(
         fields.update(dict.fromkeys(record.fields))
         if columns:
             columns.add(record)
+    for file in files:  # a table without a row keeps its columns
+        names = [] if run.header else table_columns(file, run.encoding, run.delimiter)
+        fields.update(dict.fromkeys(name for name in names if name != run.column))
     return InputSummary(n, list(fields), files_digest(files), columns and columns.schema(list(fields)))
 
 
@@ -282,7 +293,8 @@ def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: 
     # A Parquet file names its columns, even if it has no row.
     fields = summary.fields if summary.schema is None else summary.schema.names
     errors = [ERROR] if run.skip_errors else []
-    check_columns([run.column, *fields], [*rows.types, *errors], run.input_path)
+    named = [] if run.rows == "prodigy" else [run.column]  # the text of a task is always called "text"
+    check_columns([*named, *fields], [*rows.types, *errors], run.input_path)
     fields = [*fields, *errors]
     make: Any = output_format  # a Parquet file has a schema, too
     return make(rows, fields) if summary.schema is None else make(rows, fields, summary.schema)

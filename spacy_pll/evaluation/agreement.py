@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
+DECILES = 10
 # Samples of the bootstrap, and the rows and columns of the picture of all scores.
 BOOTSTRAP, BINS = 1000, 48
 LEVELS = ("piece", "word", "text", "text_mean")
@@ -63,6 +64,18 @@ class LevelAgreement:
 
 
 @dataclass(frozen=True)
+class Decile:
+    """A tenth of the things, by the first scorer's score."""
+
+    n: int
+    low: float
+    high: float
+    mean_first: float
+    mean_second: float
+    mean_difference: float
+
+
+@dataclass(frozen=True)
 class TokenDifference:
     """A token whose two scores differ, with the text around it."""
 
@@ -84,7 +97,9 @@ class Agreement:
     word: LevelAgreement
     text: LevelAgreement
     text_mean: LevelAgreement  # of the texts' mean scores per piece
-    histogram: Histogram  # of the scores by piece, or by word if the two have different pieces
+    # Of the scores by piece, or by word if the two have different pieces.
+    deciles: Sequence[Decile]
+    histogram: Histogram
     tokens: Sequence[TokenDifference]  # those that differ most
 
     def plot(self) -> "Figure":
@@ -188,8 +203,9 @@ class AgreementCounts:
         }
         levels: dict[str, Any] = {level: found.get(level) for level in LEVELS}
         unit = next(iter(known))
-        picture = histogram(known[unit][:, 0], known[unit][:, 1], unit, labels)
-        return Agreement(self.n, (runs[0], runs[1]), histogram=picture, tokens=self.tokens, **levels)
+        a, b, _ = known[unit].T
+        picture: dict[str, Any] = {"deciles": deciles(a, b), "histogram": histogram(a, b, unit, labels)}
+        return Agreement(self.n, (runs[0], runs[1]), tokens=self.tokens, **levels, **picture)
 
 
 def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:
@@ -227,6 +243,16 @@ def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def deciles(a: FloatArray, b: FloatArray) -> list[Decile]:
+    """Ten equally large groups, ordered by the first scorer's score, the lowest first."""
+    order = np.argsort(a, kind="stable")
+    return [
+        Decile(len(part), *map(float, (a[part[0]], a[part[-1]], a[part].mean(), b[part].mean(), (b - a)[part].mean())))
+        for part in np.array_split(order, DECILES)
+        if len(part)
+    ]
 
 
 def histogram(a: FloatArray, b: FloatArray, unit: str, labels: Sequence[str]) -> Histogram:

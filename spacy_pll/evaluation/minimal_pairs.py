@@ -10,6 +10,7 @@ import numpy as np
 from spacy.language import Language
 
 from ..analysis.dataframe import import_pandas
+from ..analysis.visualize.plots import plot_accuracies
 from ..corpus.readers import PARQUET, InputError, format_of, get_text, list_files, read_rows
 from ..metrics import FloatArray, IntArray
 from ..pipelines import get_scorer
@@ -18,6 +19,7 @@ from .scoring import TextScore, score_distinct
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
 # What the columns of the two sentences are called where nothing else is said, in BLiMP's files and in others.
@@ -102,8 +104,8 @@ class PairScores:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row per pair: its number, the sentences, the other columns, and under each scorer the outcome, the scores
-        of both sentences, the difference, and the numbers of wordpieces. A column `pair` of the pairs takes the place
-        of the number.
+        of both sentences, the numbers of wordpieces, and the difference, also per wordpiece. A column `pair` of the
+        pairs takes the place of the number.
 
         RAISES (ValueError): Another column has the name of a column of scores.
         """
@@ -112,7 +114,9 @@ class PairScores:
             sentences, scores = {GOOD[0]: pair.good, BAD[0]: pair.bad}, dict[str, Any]()
             for scorer, sides in self.scores.items():
                 own = {name: column[i].item() for name, column in sides._asdict().items()}
+                own |= {f"{side}_per_piece": own[side] / own[f"{side}_pieces"] for side in ("good", "bad")}
                 own = {"correct": float(outcomes[scorer][i]), **own, "difference": own["good"] - own["bad"]}
+                own["difference_per_piece"] = own["good_per_piece"] - own["bad_per_piece"]
                 scores |= {f"{self.columns.get(scorer, scorer)}_{name}": value for name, value in own.items()}
             if clash := {*sentences, *scores} & pair.fields.keys():
                 raise ValueError(f"The pairs have a column {clash.pop()!r}, as their scores do. Rename it.")
@@ -121,6 +125,19 @@ class PairScores:
     def to_dataframe(self) -> "pd.DataFrame":
         """One row per pair: see `rows`. RAISES (ImportError): pandas is not installed."""
         return import_pandas().DataFrame(list(self.rows()))
+
+    def plot(self, by: Sequence[str] | None = None) -> "Figure":
+        """Draw the accuracies of the groups: of those by all columns together, or by the first if others lie in it.
+
+        RAISES (ImportError): matplotlib is not installed.
+        """
+        results = self.accuracies(by)
+        known = list(dict.fromkeys(one.level for one in results if one.level != MACRO))
+        crossed = [level for level in known if level not in (by or default_columns(self.pairs))]
+        level = crossed[-1] if len(crossed) > 1 else known[min(1, len(known) - 1)]
+        shown = [one for one in results if one.level == level]
+        names = list(dict.fromkeys(one.name or OVERALL for one in shown))
+        return plot_accuracies(names, {name: [one[5:8] for one in shown if one.scorer == name] for name in self.scores})
 
 
 def minimal_pairs(

@@ -60,6 +60,7 @@ def test_margins_of_one_scorer(tmp_path, model_folder, corpus):
         (["a", "b", "c", "TEXTS"], "before the corpus is 3: a, b, c."),
         (["a", "b", "TEXTS", "--margins", "1"], "before the corpus is 2: a, b."),
         (["a", "TEXTS", "--margins", "1,x"], "--margins must be whole numbers with commas, such as 0,1. It is '1,x'"),
+        (["a", "b", "TEXTS", "--at-least", "0.9"], "--at-least 0.9 is for choosing a margin. Add --margins"),
         (["builtin", "TEXTS", "--column", "line", "--margins", "-1"], "--mask-margin must be 0 or more.*It is -1"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 import spacy_pll
 from spacy_pll.cli import COMMANDS, LazyCommands
+from spacy_pll.metrics import pll_metrics
 
 from .conftest import run
 
@@ -58,6 +59,9 @@ def test_every_option_has_a_help_text():
 
 def test_the_help_says_what_can_be_given():
     texts = {name: " ".join(run(name, "--help").stdout.split()) for name in COMMANDS}
+    for name, text in texts.items():
+        about = " ".join(f"{n} {metric.__doc__.splitlines()[0]}" for n, metric in sorted(pll_metrics.get_all().items()))
+        assert (f"Metrics: {about}" in text) == ("--metric" in text), name
     assert "windows of 128 tokens that begin 96 tokens apart" in texts["score"]
     assert "[.txt|.jsonl|.csv|.tsv|.parquet|.spacy]" in texts["score"]
     assert all("also compressed, such as texts.txt.gz" in texts[name] for name in ("score", "render", "ppl"))

@@ -3,6 +3,7 @@
 import json
 import resource
 
+import pyarrow.parquet
 import pytest
 
 from .conftest import run
@@ -91,6 +92,7 @@ def strict(line):
             "--table",
             "tokens",
         ),
+        ("--prodigy",),
         ("-",),
     ],
 )
@@ -154,6 +156,19 @@ def test_standard_input_is_checked_as_it_is_read(model_folder):
     assert "standard input, line 1: 'x' is '\\ud800', which cannot be written" in result.unwrapped_stderr
 
 
+@pytest.mark.parametrize("meta", [{"score": 1}, {"pll_word_l2r": 1}])
+def test_prodigys_meta_is_not_overwritten(meta, tmp_path, model_folder):
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"text": "A word.", "meta": {"source": "x"}}) + "\n")
+    run("score", path, tmp_path / "first.jsonl", "--prodigy", "--model", model_folder("bert"))
+    path.write_text(json.dumps({"text": "A word.", "meta": meta}) + "\n")
+    result = run("score", path, tmp_path / "out.jsonl", "--prodigy", "--model", model_folder("bert"), fails=True)
+    message = (
+        f"line 1: 'meta' already has a column {[*meta][0]!r}, which the scores would overwrite. Rename or remove it"
+    )
+    assert message in result.unwrapped_stderr
+
+
 @pytest.mark.parametrize("key", ["pll", "pieces", "rescored"])
 def test_nothing_in_a_hypothesis_is_overwritten(key, tmp_path, model_folder):
     path = tmp_path / "in.jsonl"
@@ -162,6 +177,15 @@ def test_nothing_in_a_hypothesis_is_overwritten(key, tmp_path, model_folder):
     result = run(*arguments, "-o", tmp_path / "out.jsonl", fails=True)
     assert f"line 1, hypothesis 1 already has a column {key!r}" in result.unwrapped_stderr
     run(*arguments)  # nothing is written
+
+
+def test_a_table_without_rows_keeps_its_columns(tmp_path, model_folder):
+    (tmp_path / "in.csv").write_text("id,text,n\n")
+    for ending in ("csv", "parquet"):
+        run("score", tmp_path / "in.csv", tmp_path / f"out.{ending}", "--model", model_folder("bert"))
+    assert (tmp_path / "out.csv").read_text() == "text,id,n,pll_word_l2r,pll_pieces,pppl\n"
+    names = pyarrow.parquet.read_schema(tmp_path / "out.parquet").names
+    assert names == ["text", "id", "n", "pll_word_l2r", "pll_pieces", "pppl"]
 
 
 def test_a_full_disk_has_the_same_message_in_all_commands(tmp_path, model_folder):

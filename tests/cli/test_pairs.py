@@ -78,6 +78,7 @@ def test_the_pairs_as_a_table(blimp, tmp_path, model_folder, make_nlp):
     good, bad = make_nlp("bert").pipe([GOOD, BAD])
     assert float(table[0]["pll_word_l2r_difference"]) == pytest.approx(good._.pll - bad._.pll, abs=1e-4)
     assert int(table[0]["pll_word_l2r_bad_pieces"]) == bad._.pll_pieces
+    assert float(table[0]["pll_word_l2r_bad_per_piece"]) == pytest.approx(bad._.pll / bad._.pll_pieces, abs=1e-4)
     parquet = pq.read_table(tmp_path / "items.parquet").to_pylist()
     assert [{name: str(value) for name, value in row.items()} for row in parquet] == table
 
@@ -117,13 +118,14 @@ def test_scorers_with_names(blimp, tmp_path, model_folder):
     assert "Two scorers have the name 'a'. Name one with --scorer NAME=MODEL" in message
 
 
-def test_conditions(tmp_path, model_folder):
+def test_conditions_and_a_picture(tmp_path, model_folder):
     (tmp_path / "p.tsv").write_text(f"{GOOD}\t{BAD}\ta\tx\n{BAD}\t{GOOD}\tb\tx\n{GOOD}\t{BAD}\tb\ty\n")
     options = ("--columns", "good,bad,voice,kind", "--by", "voice", "--by", "kind", "--model", model_folder("bert"))
-    result = run("pairs", tmp_path / "p.tsv", *options, "-o", tmp_path / "o.json")
+    result = run("pairs", tmp_path / "p.tsv", *options, "--plot", tmp_path / "p.svg", "-o", tmp_path / "o.json")
     assert "VOICE X KIND" in result.stdout
     rows = results(tmp_path / "o.json")
     assert {name for _, level, name in rows if level == "voice x kind"} == {"a x x", "b x x", "b x y"}
+    assert "accuracy in %" in (tmp_path / "p.svg").read_text() or (tmp_path / "p.svg").stat().st_size > 1000
 
 
 def test_equal_sentences_are_scored_once(blimp, model_folder, monkeypatch):

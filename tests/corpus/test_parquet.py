@@ -252,6 +252,8 @@ def test_the_common_type_of_two(a, b, common):
         ([True, None], pa.bool_()),
         (["a", ""], STRING),
         ([None], pa.null()),
+        ([2**53, 0.5], DOUBLE),
+        ([2**53 + 1, None], pa.int64()),
         ([["a"], [], None], pa.list_(STRING)),
         ([np.float64(1)], DOUBLE),  # from doc.user_data of a .spacy file
         ([("a",), ["b"]], pa.list_(STRING)),  # .spacy files have tuples
@@ -273,6 +275,9 @@ def test_the_type_of_values(values, type_):
     [
         ([1, "a"], r"column 'n' has values of two types, int64 \(line 1\) and string \(line 2\).*Convert one of them"),
         ([True, 1], r"bool \(line 1\) and int64 \(line 2\)"),
+        ([2**53 + 1, 0.5], r"line 1: 'n' is 9007199254740993, but others in this column are floats"),
+        ([0.5, 1, 2**53 + 1], r"line 3: 'n' is 9007199254740993, but others in this column are floats"),
+        ([{"a": [2**53 + 1]}, {"a": [0.5]}], r"line 1: 'n' is {'a': \[9007199254740993\]}, but others"),
         (["a", ["a"]], r"string \(line 1\) and list<item: string> \(line 2\)"),
         ([["a"], [1]], r"list<item: string> \(line 1\) and list<item: int64> \(line 2\)"),
         ([{"a": 1}, {"a": "x"}], r"struct<a: int64> \(line 1\) and struct<a: string> \(line 2\)"),

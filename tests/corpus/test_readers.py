@@ -17,6 +17,7 @@ from spacy_pll.corpus.readers import (
     list_files,
     read_records,
     read_rows,
+    table_columns,
 )
 
 
@@ -170,11 +171,12 @@ def test_a_pipe_is_no_file(tmp_path):
         list(read_records(str(tmp_path / "pipe.txt")))
 
 
-def test_a_table_without_rows_must_have_the_column(tmp_path):
+def test_a_table_without_rows_has_its_columns(tmp_path):
     (tmp_path / "a.csv").write_text("text,n\n")
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"text\tn\n"))
     for name in ("a.csv", "a.tsv.gz"):
         assert list(read_records(str(tmp_path / name))) == []
+        assert table_columns(tmp_path / name) == ["text", "n"]
         with pytest.raises(InputError, match="line 1: there is no column 'line'. The columns are: 'text', 'n'"):
             list(read_records(str(tmp_path / name), "line"))
 
@@ -189,10 +191,11 @@ def test_docs_whose_fields_are_not_ours(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
-def test_utf_16_is_not_taken_for_utf_8(tmp_path, encoding):
+def test_utf_16_is_called_by_its_name(tmp_path, encoding):
     (tmp_path / "a.txt").write_text("The traveler lost it.\n", encoding=encoding)
-    with pytest.raises(InputError, match="line 1: not valid UTF-8 .* another --encoding, such as latin-1 or utf-16"):
+    with pytest.raises(InputError, match="line 1: .*iconv -f utf-16") as raised:
         list(read_records(str(tmp_path / "a.txt")))
+    assert "latin" not in str(raised.value)
 
 
 def test_rows_with_all_columns(tmp_path):

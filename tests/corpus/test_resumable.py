@@ -122,12 +122,24 @@ def test_a_manifest_that_is_damaged_or_missing(output):
     assert output.read_text() == "precious"
 
 
-def test_only_what_a_run_has_written_is_deleted(output):
-    folder = interrupted(output)
+def test_a_folder_that_is_not_of_a_run_is_left_alone(output):
+    """With our manifest and our names it is ours. A folder that the user made is not, nor is what a link points to."""
+    folder = output.with_name("out.jsonl.parts")
+    folder.mkdir()
     (folder / "notes.txt").write_text("precious")
-    (folder / "2026-01.jsonl").write_text("precious")
-    ResumableOutput(output, force=True).begin(MANIFEST)
-    assert sorted(path.name for path in folder.iterdir()) == ["2026-01.jsonl", "lock", "manifest.json", "notes.txt"]
+    for options in ({}, {"resume": True}, {"force": True}):
+        with pytest.raises(ResumeError, match="out.jsonl.parts contains 'notes.txt', which is not of a run"):
+            ResumableOutput(output, **options)
+    (folder / "notes.txt").rename(folder / "000000000-000000001.jsonl")  # our name, and no manifest
+    with pytest.raises(ResumeError, match="contains '000000000-000000001.jsonl', which is not of a run"):
+        ResumableOutput(output, force=True)
+    (folder / "000000000-000000001.jsonl").rename(output.with_name("elsewhere"))
+    folder.rmdir()
+    elsewhere = output.with_name("theirs.jsonl")
+    folder.symlink_to(interrupted(elsewhere), target_is_directory=True)
+    with pytest.raises(ResumeError, match="out.jsonl.parts is a link"):
+        ResumableOutput(output, force=True)
+    assert ResumableOutput(elsewhere, resume=True).begin(MANIFEST) == 2
 
 
 def test_what_others_put_into_the_folder_stays(output):

@@ -54,6 +54,7 @@ def source(tmp_path):
         (".jsonl", "texts"),
         (".csv", "tokens"),
         (".spacy", "texts"),
+        (".jsonl", "prodigy"),
         (".parquet", "texts"),
         (".parquet", "tokens"),
         (".csv", "words"),
@@ -192,6 +193,8 @@ def test_rows_that_do_not_fit_the_output_are_refused_before_anything_is_loaded(t
     run = Run("none.txt", PipelineSettings(model="no-such/model"), rows="tokens")
     with pytest.raises(InputError, match="Leave out --table"):
         score_to_file(run, str(tmp_path / "out.spacy"))
+    with pytest.raises(InputError, match="With --prodigy"):
+        list(score_to_stream(Run("none.txt", rows="prodigy")))
 
 
 def test_the_summary_of_the_input(tmp_path, make_nlp):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.cli.agree import agreement_tables
-from spacy_pll.evaluation.agreement import agree, histogram, level_agreement
+from spacy_pll.evaluation.agreement import agree, deciles, histogram, level_agreement
 from spacy_pll.pipelines import PipelineSettings, get_scorer, parse_settings
 
 from ..conftest import PARAGRAPH, SENTENCES
@@ -60,12 +60,17 @@ def test_intervals_are_about_other_texts():
 
 
 @pytest.mark.core
-def test_the_histogram_holds_everything():
+def test_deciles_and_histogram_hold_everything():
     rng = np.random.default_rng(0)
     a = -rng.exponential(3, 1003)
     b = a + 0.5
+    groups = deciles(a, b)
+    assert [group.n for group in groups] == [101] * 3 + [100] * 7
+    assert all(group.mean_difference == pytest.approx(0.5) for group in groups)
+    assert all(before.high <= after.low for before, after in zip(groups, groups[1:]))
     counts = np.array(histogram(a, b, "piece", ("a", "b")).counts)
     assert counts.sum() == 1003 and np.triu(counts).sum() == 1003  # b is never below a
+    assert len(deciles(a[:4], b[:4])) == 4
     assert sum(map(sum, histogram(a[:1], a[:1], "piece", ("a", "b")).counts)) == 1
 
 

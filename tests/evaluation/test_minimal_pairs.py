@@ -173,11 +173,20 @@ def test_a_row_for_each_pair():
     assert list(frame)[:6] == ["pair", "sentence_good", "sentence_bad", "id", "m_correct", "m_good"]
     assert frame["pair"].tolist() == [1, 2, 3] and frame["m_correct"].tolist() == [1, 0.5, 0]
     assert frame["m_difference"].tolist() == [2, 0, -1] and frame["n_bad_pieces"].tolist() == [1, 2, 2]
+    assert frame["n_difference_per_piece"].tolist() == [-1, 0.5, 1]
     with pytest.raises(ValueError, match="The pairs have a column 'm_good', as their scores do"):
         list(PairScores([Pair("a", "b", {"m_good": 1})], SIDES).rows())
     # A number that the pairs have themselves is kept.
     (first, *_) = PairScores([Pair("a", "b", {"pair": "x7"})], SIDES, columns={"m": "pll_m"}).rows()
     assert first["pair"] == "x7" and first["pll_m_difference"] == 2 and "m_good" not in first
+
+
+def test_a_picture_has_the_groups():
+    pairs = [Pair("a", "b", {"kind": "x"}), Pair("b", "c", {"kind": "y"}), Pair("d", "e", {"kind": "x"})]
+    axes = PairScores(pairs, SIDES).plot(["kind"]).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["m", "n"]
+    assert [label.get_text() for label in PairScores(pairs, SIDES).plot().axes[0].get_yticklabels()] == ["overall"]
 
 
 def test_pairs_of_texts_are_scored(make_nlp):

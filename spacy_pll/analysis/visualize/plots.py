@@ -1,7 +1,7 @@
-"""Scores, and the agreement of two scorers, as figures."""
+"""Scores, accuracies on minimal pairs, and the agreement of two scorers, as figures."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -67,6 +67,31 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     axes.set_ylabel(f"{unit} score (nats)")
     title = f"sentence score (mean over {unit}s)"
     _add_frame(axes, "y", title=title, ncols=1 + (n > 12), title_fontsize=9, alignment="left")
+    return figure
+
+
+def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence[tuple[float, ...]]]) -> "Figure":
+    """Draw the accuracies of groups of minimal pairs, with their intervals; one colour per scorer.
+
+    names (Sequence[str]): Of the groups.
+    values (Mapping[str, Sequence[tuple[float, float, float]]]): By scorer, the accuracy of each group and its interval.
+    RAISES (ImportError): matplotlib is not installed.
+    """
+    figure = _new_figure(6.4, 1.2 + len(names) * (0.16 + 0.12 * len(values)))
+    axes = figure.subplots()
+    for i, (scorer, own) in enumerate(values.items()):
+        colour, marker = _LINES[i % len(_LINES)]
+        shift = (i + 1) / (len(values) + 1) - 0.5
+        mid, low, high = ([100 * value for value in column] for column in zip(*own))
+        errors = [[m - x for m, x in zip(mid, low)], [x - m for m, x in zip(mid, high)]]
+        places = [place + shift for place in range(len(names))]
+        axes.errorbar(mid, places, xerr=errors, fmt=marker, color=colour, markersize=4, linewidth=1, label=scorer)
+    axes.axvline(50, color="0.6", linewidth=0.8, linestyle=":")
+    axes.set_yticks(range(len(names)), [visible_text(name) for name in names], parse_math=False, fontsize=9)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("accuracy in % (95 % interval)")
+    _add_frame(axes, "x")
     return figure
 
 
