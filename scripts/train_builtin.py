@@ -52,7 +52,7 @@ import torch
 from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file
 from training_data import MAX_PIECES, SPECIAL, choose_targets, collate, epoch_batches, pack, prepare
-from training_step import Average, Gradients, HeadLoss, Optimizers
+from training_step import CPU_IDS, Average, Gradients, HeadLoss, Optimizers
 from transformers import (
     AutoModelForMaskedLM,
     LlamaConfig,
@@ -239,6 +239,10 @@ def main():
     parser.add_argument(
         "--workers", type=int, help="threads that share a batch and Muon's matrices (default: one per core; 1 on a GPU)"
     )
+    parser.add_argument(
+        "--part-ids", type=int, default=CPU_IDS, help="ids, padding included, that a worker on a CPU reads at once"
+    )
+    parser.add_argument("--compile", action="store_true", help="compile the layers (on a CPU: needs a C++ compiler)")
     parser.add_argument("--log-every", type=int, default=50)
     parser.add_argument("--save-every", type=int, default=500)
     parser.add_argument("--stop-after", type=int, help="stop at this step, as if interrupted")
@@ -265,6 +269,10 @@ def main():
 
     model = build_model(tokenizer, args).to(args.device)
     print(f"{sum(p.numel() for p in model.parameters()):,} weights", flush=True)
+    if args.compile:
+        torch._dynamo.config.recompile_limit = 64  # each layer is compiled, for training and for the held-out loss
+        for layer in model.model.layers:
+            layer.compile(dynamic=True)
     optimizers = Optimizers(
         model, args.lr, args.muon_lr, args.weight_decay, use_muon=args.optimizer == "muon", workers=args.workers
     )
@@ -275,7 +283,7 @@ def main():
         progress = {"step": 0, "pieces": 0, "seconds": 0.0}
         log_path.write_text("step,pieces,train_loss,held_out_loss,seconds\n")
 
-    gradients = Gradients(model, args.workers, args.device, LOSSES[args.objective], mask_id)
+    gradients = Gradients(model, args.workers, args.device, LOSSES[args.objective], mask_id, args.part_ids)
     batches = epoch_batches(offsets, args.batch_pieces, (args.seed, 0))
     epoch, start = 0, 0  # `start` is the step at which the epoch began
     step, seen, losses = progress["step"], progress["pieces"], []

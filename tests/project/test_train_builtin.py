@@ -67,6 +67,21 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(script, monkeypatch,
     assert AutoTokenizer.from_pretrained(tmp_path / "whole" / "model").mask_token == "[MASK]"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
+def test_compiled_layers_give_the_same_model(script, monkeypatch, corpus, tmp_path):
+    run(script, monkeypatch, corpus, tmp_path / "plain", "--workers", "1")
+    shutil.copytree(tmp_path / "plain" / "tokenizer", tmp_path / "compiled" / "tokenizer")
+    run(script, monkeypatch, corpus, tmp_path / "compiled", "--workers", "1", "--compile")
+    assert torch._dynamo.utils.counters["frames"]["ok"] > 0
+    plain, compiled = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("plain", "compiled"))
+    assert plain.keys() == compiled.keys()
+    far = {key: float((plain[key] - compiled[key]).norm() / plain[key].norm()) for key in plain}
+    assert max(far.values()) < 0.05, far  # bfloat16 rounds otherwise where operations are joined
+    logs = [np.loadtxt(tmp_path / name / "log.csv", delimiter=",", skiprows=1) for name in ("plain", "compiled")]
+    np.testing.assert_allclose(logs[0][:, 2:4], logs[1][:, 2:4], rtol=1e-3)  # losses
+
+
 def test_held_out_lines_are_few_and_always_the_same(data):
     lines = [f"line {i}" for i in range(100_000)]
     held_out = [line for line in lines if data.is_held_out(line)]
@@ -209,8 +224,7 @@ def test_packed_contexts_hold_whole_lines(data):
     assert packed.tolist() == [0, 9, 12, 21, 23, 35, 36] and set(packed) <= set(offsets)
 
 
-def test_threads_that_share_a_batch_give_its_gradient(script, monkeypatch):
-    step = importlib.import_module("training_step")
+def test_threads_that_share_a_batch_give_its_gradient(script):
     torch.manual_seed(0)
     config = BertConfig(vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
     ids, targets = torch.randint(5, 50, (5, 7)), torch.rand(5, 7) < 0.4
@@ -222,10 +236,9 @@ def test_threads_that_share_a_batch_give_its_gradient(script, monkeypatch):
 
     results = []
     for workers, at_once in ((1, 35), (1, 14), (2, 35), (2, 7), (8, 35)):
-        monkeypatch.setattr(step, "CPU_IDS", at_once)
         torch.manual_seed(1)
         model = BertForMaskedLM(config).eval()
-        value = script.Gradients(model, workers, "cpu", loss, 4)(ids, real, targets)
+        value = script.Gradients(model, workers, "cpu", loss, 4, at_once)(ids, real, targets)
         results.append([value, *(p.grad for p in model.parameters())])
     for shared in results[1:]:
         assert shared[0] == pytest.approx(results[0][0], rel=1e-2)
