@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from texts import blimp_sentences, make_parser
 
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.component import get_scorer
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 PART = 50  # sentences that are scored in one turn
 

@@ -19,7 +19,8 @@ import torch
 from models import TOKENIZERS, save_random
 from texts import brown_sentences, find_tokenizer, make_parser
 
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.component import get_scorer
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 
 class Enough(Exception):

@@ -25,8 +25,9 @@ from spacy.language import Language
 from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
 from transformers import AutoTokenizer
 
+from spacy_pll.component import get_scorer
 from spacy_pll.language_model import BUILTIN
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.prediction import Counts
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))

@@ -18,8 +18,9 @@ import numpy as np
 from models import add_size_option, save_random
 from texts import blimp_sentences, find_tokenizer, make_parser
 
+from spacy_pll.component import get_scorer
 from spacy_pll.language_model import forward
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.prediction import Counts
 
 

@@ -38,11 +38,12 @@ from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_token
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoTokenizer
 
+from spacy_pll.component import get_scorer
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.prediction import Counts
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts

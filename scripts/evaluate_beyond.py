@@ -26,10 +26,11 @@ from paper.published_texts import brown_paragraphs, eventsadapt_items, read_brow
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
 from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.prediction import Counts
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts

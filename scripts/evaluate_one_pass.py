@@ -44,9 +44,10 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from training_data import is_held_out, read_lines
 
+from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.intervals import paired_difference
 from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 EXACT = "exact"
 SETTINGS: dict[str, dict[str, Any]] = {

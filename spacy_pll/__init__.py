@@ -3,25 +3,41 @@
 from importlib.metadata import version
 
 from . import visualize
-from .analysis.comparison import compare, compare_pairs
-from .analysis.continuations import score_continuations
+from .analysis.comparison import Comparison, Segment, compare, compare_pairs
+from .analysis.continuations import Continuation, score_continuations
 from .analysis.dataframe import to_dataframe
 from .analysis.normalised import normalise, pmi
-from .analysis.results import score
-from .analysis.unigrams import load_unigrams
+from .analysis.results import Scores, TextScore, TokenScore, score
+from .analysis.unigrams import Unigrams, load_unigrams
 from .analysis.words import WordTable
 from .component import PLLScorer
-from .evaluation.agreement import agree
-from .evaluation.margins import compare_margins
-from .evaluation.minimal_pairs import minimal_pairs, read_pairs
-from .evaluation.perplexity import perplexity
+from .evaluation.agreement import Agreement, LevelAgreement, agree
+from .evaluation.margins import MarginAgreement, compare_margins
+from .evaluation.minimal_pairs import Accuracy, Pair, PairScores, minimal_pairs, read_pairs
+from .evaluation.perplexity import Perplexity, perplexity
 from .pipelines import PipelineSettings, make_pipeline
+from .settings import ScoringSettings
 
 __version__ = version("spacy-pll")  # setup.cfg has it
 
 __all__ = [
+    "Accuracy",
+    "Agreement",
+    "Comparison",
+    "Continuation",
+    "LevelAgreement",
+    "MarginAgreement",
     "PLLScorer",
+    "Pair",
+    "PairScores",
+    "Perplexity",
     "PipelineSettings",
+    "Scores",
+    "ScoringSettings",
+    "Segment",
+    "TextScore",
+    "TokenScore",
+    "Unigrams",
     "WordTable",
     "agree",
     "compare",

@@ -252,3 +252,15 @@ class PLLScorer(Pipe):
         """Load what `to_disk` wrote. If the model was left out, the one that the config names is kept."""
         from_disk(path, {"model": self.model.from_disk}, exclude)
         return self
+
+
+def get_scorer(nlp: Language, name: str | None = None) -> PLLScorer:
+    """A `pll` component of a pipeline, by its name, or the first.
+
+    RAISES (ValueError): There is none.
+    """
+    for own, component in nlp.components:
+        if isinstance(component, PLLScorer) and name in (None, own):
+            return component
+    kind = "`pll` component" if name is None else f"`pll` component {name!r}"
+    raise ValueError(f'The pipeline has no {kind}, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')

@@ -14,10 +14,10 @@ from spacy.tokens import Doc
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
-from .component import PLLScorer
+from .component import PLLScorer, get_scorer
 from .corpus.rows import TextRows, TokenRows, check_columns
 from .outcomes import CANARY_TEXT, ERROR, TextError, score_each
-from .pipelines import get_scorer, setup_gpu
+from .pipelines import setup_gpu
 from .requirements import install_command
 
 try:

@@ -11,7 +11,7 @@ import spacy
 from spacy.language import Language
 from spacy.util import get_package_version, is_package, load_config
 
-from .component import PLLScorer
+from .component import PLLScorer, get_scorer
 from .language_model import BUILTIN, DOCUMENTS
 from .language_model.checksums import files_digest
 from .scoring.wordpieces import WORDS
@@ -207,18 +207,6 @@ def _load_saved(
     if chosen in nlp.disabled:
         nlp.enable_pipe(chosen)
     return nlp
-
-
-def get_scorer(nlp: Language, name: str | None = None) -> PLLScorer:
-    """A `pll` component of a pipeline, by its name, or the first.
-
-    RAISES (ValueError): There is none.
-    """
-    for own, component in nlp.components:
-        if isinstance(component, PLLScorer) and name in (None, own):
-            return component
-    kind = "`pll` component" if name is None else f"`pll` component {name!r}"
-    raise ValueError(f'The pipeline has no {kind}, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')
 
 
 @contextmanager

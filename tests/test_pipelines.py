@@ -3,9 +3,10 @@
 import pytest
 import spacy
 
+from spacy_pll.component import get_scorer
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.checksums import files_digest
-from spacy_pll.pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline, setup_gpu
+from spacy_pll.pipelines import PipelineSettings, describe_model, make_pipeline, setup_gpu
 from spacy_pll.settings import ScoringSettings
 
 from .conftest import SENTENCES

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from spacy_pll.corpus.readers import InputError
+from spacy_pll.corpus.records import InputError
 from spacy_pll.evaluation.minimal_pairs import PHENOMENON, Pair, read_pairs, sample_pairs
 
 from .published_texts import (

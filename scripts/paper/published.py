@@ -23,11 +23,12 @@ from urllib.request import Request, urlopen
 import numpy as np
 from spacy.language import Language
 
-from spacy_pll.corpus.readers import InputError
+from spacy_pll.component import get_scorer
+from spacy_pll.corpus.records import InputError
 from spacy_pll.evaluation.minimal_pairs import Pair, smallest_groups
 from spacy_pll.evaluation.scoring import score_distinct
 from spacy_pll.metrics import sentence_l2r
-from spacy_pll.pipelines import PipelineSettings, get_scorer, make_pipeline
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import Context
 from spacy_pll.scoring.wordpieces import get_wordpieces

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from spacy_pll.corpus.readers import InputError, read_rows
+from spacy_pll.corpus.readers import read_rows
+from spacy_pll.corpus.records import InputError
 
 # Where each data set lies in a folder of data sets.
 BLIMP_PATH = "blimp"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..pipelines import get_scorer
+from ..component import get_scorer
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
 
 

@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span
 from ..attributes.names import Names
 from ..attributes.records import is_record, piece_record
 from ..attributes.values import table_value
-from ..pipelines import get_scorer
+from ..component import get_scorer
 from .unigrams import Unigrams, load_unigrams
 
 

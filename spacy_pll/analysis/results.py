@@ -8,7 +8,8 @@ from spacy.tokens import Doc, Token
 
 from ..attributes.names import Names
 from ..attributes.values import table_value
-from ..pipelines import PipelineSettings, get_scorer, make_pipeline
+from ..component import get_scorer
+from ..pipelines import PipelineSettings, make_pipeline
 from .dataframe import import_pandas, to_dataframe
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 from spacy.language import Language
 from spacy.util import minibatch
 
+from ..component import get_scorer
 from ..language_model import BUILTIN_UNIGRAMS
-from ..pipelines import get_scorer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -8,6 +8,7 @@ import typer
 from spacy.language import Language
 
 from ..analysis.visualize.text import Table, text_table
+from ..component import get_scorer
 from ..corpus.files import check_output, write_json
 from ..corpus.formats import write_table
 from ..evaluation.minimal_pairs import (
@@ -20,7 +21,7 @@ from ..evaluation.minimal_pairs import (
     read_pairs,
     sample_pairs,
 )
-from ..pipelines import BUILTIN_NAME, PipelineSettings, get_scorer, make_pipeline, parse_settings
+from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
 from .errors import shown_errors
 from .options import (
     EXPECTED,

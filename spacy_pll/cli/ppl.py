@@ -8,10 +8,12 @@ import typer
 from wasabi import table
 
 from ..analysis.visualize.text import text_table
+from ..component import get_scorer
 from ..corpus.files import check_output, write_json
-from ..corpus.readers import InputError, read_records
+from ..corpus.readers import read_records
+from ..corpus.records import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
-from ..pipelines import BUILTIN_NAME, PipelineSettings, get_scorer, make_pipeline
+from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline
 from .errors import shown_errors
 from .options import EXPECTED, INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar

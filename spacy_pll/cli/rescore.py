@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from ..analysis.visualize.text import Table, text_table
+from ..component import get_scorer
 from ..corpus.files import check_output, to_json, write_text
-from ..corpus.readers import InputError
+from ..corpus.records import InputError
 from ..evaluation.rescoring import (
     ADDED,
     FORMAT,
@@ -24,7 +25,7 @@ from ..evaluation.rescoring import (
     word_error_rate,
 )
 from ..evaluation.scoring import score_distinct
-from ..pipelines import PipelineSettings, get_scorer, make_pipeline
+from ..pipelines import PipelineSettings, make_pipeline
 from .errors import shown_errors
 from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar

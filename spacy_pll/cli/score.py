@@ -11,7 +11,8 @@ from tqdm import tqdm
 from ..analysis.normalised import METHODS, WITH_UNIGRAMS
 from ..analysis.words import UNITS, WordTable
 from ..corpus.formats import ENDINGS
-from ..corpus.readers import READERS, STANDARD_STREAM, InputError
+from ..corpus.readers import READERS, STANDARD_STREAM
+from ..corpus.records import InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
 from .errors import shown_errors

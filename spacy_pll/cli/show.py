@@ -12,7 +12,8 @@ from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
-from ..pipelines import PipelineSettings, get_scorer, make_pipeline
+from ..component import get_scorer
+from ..pipelines import PipelineSettings, make_pipeline
 from .errors import shown_errors
 from .options import pipeline_options
 from .terminal import say

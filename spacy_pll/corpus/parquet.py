@@ -14,7 +14,8 @@ from typing import IO, Any, get_args, get_origin
 from ..requirements import install_command
 from .files import atomic_write
 from .formats import check_fields
-from .readers import PARQUET, How, InputError, Record, Row, get_text
+from .readers import PARQUET
+from .records import How, InputError, Record, Row, get_text
 from .rows import ScoredText, TextRows, column_order
 
 try:

@@ -12,7 +12,7 @@ from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
 from ..component import PLLScorer
-from .readers import InputError, Record
+from .records import InputError, Record
 
 
 class ScoredText(NamedTuple):

@@ -21,13 +21,15 @@ from thinc.api import get_torch_default_device
 
 from ..analysis.normalised import Normaliser
 from ..analysis.words import WordTable, log_frequencies
+from ..component import get_scorer
 from ..language_model.checksums import file_digest, files_digest
 from ..outcomes import ERROR, TextError, unscored
-from ..pipelines import PipelineSettings, describe_model, get_scorer, make_pipeline
+from ..pipelines import PipelineSettings, describe_model, make_pipeline
 from ..workers import score_texts
 from .files import check_target
 from .formats import Format, find_format
-from .readers import PARQUET, STANDARD_STREAM, InputError, Record, get_text, list_files, read_records, table_columns
+from .readers import PARQUET, STANDARD_STREAM, list_files, read_records, table_columns
+from .records import InputError, Record, get_text
 from .resumable import ResumableOutput
 from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
 

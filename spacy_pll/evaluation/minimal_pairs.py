@@ -11,11 +11,12 @@ from spacy.language import Language
 
 from ..analysis.dataframe import import_pandas
 from ..analysis.visualize.plots import plot_accuracies
-from ..corpus.readers import PARQUET, InputError, format_of, get_text, list_files, read_rows
+from ..component import get_scorer
+from ..corpus.readers import PARQUET, format_of, list_files, read_rows
+from ..corpus.records import InputError, get_text
 from ..metrics import FloatArray, IntArray
-from ..pipelines import get_scorer
 from .intervals import mcnemar, mean_proportion, paired_difference, proportion
-from .scoring import TextScore, score_distinct
+from .scoring import TextSums, score_distinct
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,7 +191,7 @@ def _checked(pairs: Iterable[Pair | Sequence[str]]) -> list[Pair]:
     return items
 
 
-def _sides(pairs: Sequence[Pair], scores: Mapping[str, TextScore], metric: int) -> Sides:
+def _sides(pairs: Sequence[Pair], scores: Mapping[str, TextSums], metric: int) -> Sides:
     """RAISES (InputError): A sentence has no wordpiece, so it has no score."""
     good, bad = ([scores[sentence] for sentence in side] for side in zip(*(pair[:2] for pair in pairs)))
     for sentence in (sentence for pair in pairs for sentence in pair[:2]):

@@ -10,7 +10,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..attributes.values import exp_or_inf
-from ..pipelines import get_scorer, pieces_kept
+from ..component import get_scorer
+from ..pipelines import pieces_kept
 from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
 from ..workers import score_docs
 

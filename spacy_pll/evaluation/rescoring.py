@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..corpus.formats import check_fields
-from ..corpus.readers import InputError, get_text, read_json_rows
+from ..corpus.readers import read_json_rows
+from ..corpus.records import InputError, get_text
 from ..corpus.rows import check_columns
 from ..requirements import install_command
-from .scoring import TextScore
+from .scoring import TextSums
 
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
@@ -100,7 +101,7 @@ def _references(row: dict[str, Any], place: str, several: bool) -> list[str]:
     return references
 
 
-def with_pll(lists: Sequence[NBest], scores: dict[str, TextScore], per_piece: bool) -> list[NBest]:
+def with_pll(lists: Sequence[NBest], scores: dict[str, TextSums], per_piece: bool) -> list[NBest]:
     """The lists with the PLL of their hypotheses. per_piece (bool): The mean per wordpiece instead of the sum."""
     used = {text: (score.per_piece() if per_piece else score).scores[0] for text, score in scores.items()}
     return [nbest._replace(pll=np.array([used[text] for text in nbest.texts])) for nbest in lists]
@@ -168,7 +169,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict
     return {"BLEU": BLEU().corpus_score(list(hypotheses), list(zip_longest(*references))).score}
 
 
-def rescored_rows(lists: Sequence[NBest], scores: dict[str, TextScore], weight: float) -> Iterator[dict[str, Any]]:
+def rescored_rows(lists: Sequence[NBest], scores: dict[str, TextSums], weight: float) -> Iterator[dict[str, Any]]:
     """The rows with their hypotheses reranked. Each hypothesis also gets its `pll`, `pieces` and total, `rescored`."""
     for nbest in lists:
         total = interpolate(nbest, weight)

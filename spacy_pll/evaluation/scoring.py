@@ -12,13 +12,13 @@ from ..attributes.names import Names
 from ..workers import score_docs
 
 
-class TextScore(NamedTuple):
+class TextSums(NamedTuple):
     """The scores of a whole text."""
 
     scores: tuple[float, ...]  # one per metric: natural log, summed over wordpieces; NaN without a wordpiece
     pieces: int  # number of scored wordpieces
 
-    def per_piece(self) -> "TextScore":
+    def per_piece(self) -> "TextSums":
         """The same with means over wordpieces instead of sums. A text without a wordpiece keeps its NaN."""
         return self._replace(scores=tuple(score / max(1, self.pieces) for score in self.scores))
 
@@ -30,7 +30,7 @@ def score_distinct(
     batch_size: int = 512,
     progress: Callable[[Iterator[Any], int], Iterable[Any]] = lambda scores, total: scores,
     n_process: int = 1,
-) -> dict[str, TextScore]:
+) -> dict[str, TextSums]:
     """Score each distinct text once, and give the scores by text, in the order in which the texts first occur.
 
     texts (Iterable[str]): Similar texts should be neighbours: masked contexts that are equal within a batch run once.
@@ -43,7 +43,7 @@ def score_distinct(
         return dict(zip(distinct, progress(scores, len(distinct)), strict=True))
 
 
-def text_score(doc: Doc, names: Names) -> TextScore:
+def text_score(doc: Doc, names: Names) -> TextSums:
     """The scores of a doc that the pipeline has processed."""
     scores = [doc._.get(name) for name in names.metrics.values()]
     if None in scores and any(not token.is_space for token in doc):
@@ -52,4 +52,4 @@ def text_score(doc: Doc, names: Names) -> TextScore:
             "`targets`, or leaves out spans of the text, use one that scores whole texts."
         )
     pieces = doc._.get(names.pieces) or 0
-    return TextScore(tuple(scores if pieces else (math.nan,) * len(scores)), pieces)
+    return TextSums(tuple(scores if pieces else (math.nan,) * len(scores)), pieces)

@@ -7,8 +7,9 @@ from threading import RLock
 
 from spacy.language import Language
 
+from ..component import get_scorer
 from ..metrics import pll_metrics
-from ..pipelines import PipelineSettings, get_scorer, make_pipeline, vary_scorer
+from ..pipelines import PipelineSettings, make_pipeline, vary_scorer
 
 
 class SharedPipeline:

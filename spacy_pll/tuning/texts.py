@@ -14,7 +14,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from tokenizers import Tokenizer
 
-from ..corpus.readers import InputError, Record
+from ..corpus.records import InputError, Record
 from ..scoring.windows import Context, get_contexts
 from ..scoring.wordpieces import Words, get_wordpieces
 

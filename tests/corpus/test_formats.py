@@ -26,7 +26,8 @@ from spacy_pll.corpus.formats import (
     find_format,
     relative_ranks,
 )
-from spacy_pll.corpus.readers import FIELDS, READERS, How, InputError
+from spacy_pll.corpus.readers import FIELDS, READERS
+from spacy_pll.corpus.records import How, InputError
 from spacy_pll.corpus.rows import ProdigyRows, ScoredText, TextRows, TokenRows
 
 NAMES = Names("pll", ["word_l2r"])

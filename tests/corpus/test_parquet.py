@@ -27,7 +27,8 @@ from spacy_pll.corpus.parquet import (
 from spacy_pll.corpus.parquet import (
     read_rows as read_parquet,
 )
-from spacy_pll.corpus.readers import How, InputError, Record, read_records, read_rows
+from spacy_pll.corpus.readers import read_records, read_rows
+from spacy_pll.corpus.records import How, InputError, Record
 from spacy_pll.corpus.rows import ScoredText, TextRows, TokenRows
 
 

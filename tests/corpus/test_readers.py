@@ -10,15 +10,8 @@ from spacy.tokens import DocBin
 
 from spacy_pll.corpus.compression import COMPRESSED
 from spacy_pll.corpus.formats import JsonLines
-from spacy_pll.corpus.readers import (
-    TEXT_FORMATS,
-    InputError,
-    Record,
-    list_files,
-    read_records,
-    read_rows,
-    table_columns,
-)
+from spacy_pll.corpus.readers import TEXT_FORMATS, list_files, read_records, read_rows, table_columns
+from spacy_pll.corpus.records import InputError, Record
 
 
 def test_a_line_of_text_is_a_record(tmp_path):

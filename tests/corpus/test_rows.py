@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_pll.corpus.readers import InputError
+from spacy_pll.corpus.records import InputError
 from spacy_pll.corpus.rows import ProdigyRows, TextRows, TokenRows, check_columns
 
 TEXT = "The  traveler's souvenir."

@@ -13,7 +13,7 @@ import pytest
 from spacy_pll.analysis.words import WordTable
 from spacy_pll.corpus import runs
 from spacy_pll.corpus.formats import JsonLines
-from spacy_pll.corpus.readers import InputError
+from spacy_pll.corpus.records import InputError
 from spacy_pll.corpus.resumable import ResumeError
 from spacy_pll.corpus.runs import (
     PACKAGES,

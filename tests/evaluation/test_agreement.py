@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.cli.agree import agreement_tables
+from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.agreement import agree, deciles, histogram, level_agreement
-from spacy_pll.pipelines import PipelineSettings, get_scorer, parse_settings
+from spacy_pll.pipelines import PipelineSettings, parse_settings
 
 from ..conftest import PARAGRAPH, SENTENCES
 

@@ -4,9 +4,10 @@ from dataclasses import asdict, replace
 import pytest
 
 from spacy_pll.cli.agree import margin_tables
+from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.agreement import agree
 from spacy_pll.evaluation.margins import compare_margins
-from spacy_pll.pipelines import get_scorer, vary_scorer
+from spacy_pll.pipelines import vary_scorer
 
 from ..conftest import PARAGRAPH, SENTENCES
 

@@ -7,7 +7,7 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.corpus.readers import InputError
+from spacy_pll.corpus.records import InputError
 from spacy_pll.evaluation.intervals import paired_difference, proportion
 from spacy_pll.evaluation.minimal_pairs import (
     Pair,

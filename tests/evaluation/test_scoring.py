@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from spacy_pll.evaluation.scoring import TextScore, score_distinct
+from spacy_pll.evaluation.scoring import TextSums, score_distinct
 
 
 def test_equal_texts_are_scored_once(make_nlp):
@@ -24,8 +24,8 @@ def test_equal_texts_are_scored_once(make_nlp):
 
 
 def test_per_piece():
-    assert TextScore((-6.0, -3.0), 3).per_piece() == ((-2.0, -1.0), 3)
-    assert math.isnan(TextScore((math.nan,), 0).per_piece().scores[0])
+    assert TextSums((-6.0, -3.0), 3).per_piece() == ((-2.0, -1.0), 3)
+    assert math.isnan(TextSums((math.nan,), 0).per_piece().scores[0])
 
 
 @pytest.mark.filterwarnings("ignore:A doc has no spans under `targets`")

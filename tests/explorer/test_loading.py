@@ -2,8 +2,9 @@
 
 import pytest
 
+from spacy_pll.component import get_scorer
 from spacy_pll.explorer.loading import SharedPipeline
-from spacy_pll.pipelines import PipelineSettings, get_scorer
+from spacy_pll.pipelines import PipelineSettings
 
 TEXT = "The cats sleep in a house."
 

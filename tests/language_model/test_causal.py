@@ -8,8 +8,9 @@ import spacy
 import torch
 import transformers as hf
 
+from spacy_pll.component import get_scorer
 from spacy_pll.language_model.architectures import CausalLM
-from spacy_pll.pipelines import PipelineSettings, get_scorer, is_causal, make_pipeline, parse_settings
+from spacy_pll.pipelines import PipelineSettings, is_causal, make_pipeline, parse_settings
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores

@@ -5,7 +5,7 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from spacy_pll.corpus.readers import InputError
+from spacy_pll.corpus.records import InputError
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.tuning import training
 from spacy_pll.tuning.runs import training_folder, tune

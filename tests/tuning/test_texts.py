@@ -5,7 +5,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_pll.corpus.readers import InputError, Record, read_records
+from spacy_pll.corpus.readers import read_records
+from spacy_pll.corpus.records import InputError, Record
 from spacy_pll.tuning import texts as module
 from spacy_pll.tuning.texts import ContextMaker, Reservoir, cut, is_held_out, read_passages, sample_passages
 
