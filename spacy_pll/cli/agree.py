@@ -27,7 +27,7 @@ from .options import (
     save_plot,
 )
 from .progress import progress_bar
-from .terminal import say
+from .terminal import report_written, say
 
 
 def agree_cli(
@@ -107,6 +107,7 @@ def agree_cli(
         if output:
             write_json(output, {"corpus": corpus, **asdict(result)})
         save_plot(plot, result.plot)
+        report_written(output, plot)
 
 
 def agreement_tables(result: Agreement) -> str:

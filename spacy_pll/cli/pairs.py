@@ -35,7 +35,7 @@ from .options import (
     save_plot,
 )
 from .progress import progress_bar
-from .terminal import say
+from .terminal import report_written, say
 
 
 @pipeline_options(without=EXPECTED)
@@ -142,6 +142,7 @@ def pairs_cli(
         if items:
             write_table(items, list(found.rows()))
         save_plot(plot, found.plot, groups)
+        report_written(output, items, plot)
 
 
 def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:

@@ -17,7 +17,7 @@ from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline
 from .errors import shown_errors
 from .options import EXPECTED, INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
-from .terminal import say
+from .terminal import report_written, say
 
 UNITS = {
     "spacy": "spaCy's tokens",
@@ -54,6 +54,7 @@ def ppl_cli(
         if output:
             about = {"settings": used, **asdict(result), "split_share": result.split_share}
             write_json(output, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
+            report_written(output)
 
 
 def summary_tables(result: Perplexity, unit: str) -> str:

@@ -17,6 +17,7 @@ from ..workers import score_docs
 from .errors import shown_errors
 from .options import INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
+from .terminal import report_written
 
 
 @pipeline_options()
@@ -52,3 +53,4 @@ def render_cli(
         texts = (record.text for record in read_records(input, column, nlp.vocab))
         with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
             write_text(output, page_parts(progress_bar(docs, n), view, title, about))
+        report_written(output)

@@ -29,7 +29,7 @@ from ..pipelines import PipelineSettings, make_pipeline
 from .errors import shown_errors
 from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
-from .terminal import say
+from .terminal import report_written, say
 
 MAX_WEIGHTS = 100_000  # in a grid
 
@@ -130,6 +130,7 @@ def rescore_cli(
         say(quality_table(evaluated, weight, use_bleu) if evaluated else missing)
         if output:
             write_text(output, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
+            report_written(output)
 
 
 def quality_table(lists: list[NBest], weight: float, use_bleu: bool) -> str:

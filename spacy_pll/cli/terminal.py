@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 # Those of ASCII and Latin-1, except tabs and newlines. A terminal obeys them: they may change its title, or hide text.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -24,6 +25,12 @@ def say(text: str = "") -> None:
 def report(text: str) -> None:
     """Print a line about the run to standard error, since standard output may carry results."""
     print(visible(text), file=sys.stderr)
+
+
+def report_written(*files: Path | None) -> None:
+    """Say which files an evaluation has written besides its tables. None is one that was not asked for."""
+    for file in filter(None, files):
+        report(f"Wrote {file}.")
 
 
 @contextmanager

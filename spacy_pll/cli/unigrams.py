@@ -15,7 +15,7 @@ from ..pipelines import PipelineSettings, make_pipeline
 from .errors import shown_errors
 from .options import INPUT_HELP, ColumnOption, ForceOption, pipeline_options
 from .progress import progress_bar
-from .terminal import report
+from .terminal import report, report_written
 
 # The counts depend on the model's vocabulary alone.
 OTHERS = [field.name for field in fields(PipelineSettings) if field.name not in ("model", "component", "causal")]
@@ -43,3 +43,4 @@ def unigrams_cli(
         write_text(output, [to_json(unigrams.to_json()), "\n"])
         total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
         report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")
+        report_written(output)

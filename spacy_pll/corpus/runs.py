@@ -113,11 +113,8 @@ class Run:
                     f"{record.location}: --regions is for .spacy input, or for a saved pipeline that makes spans. "
                     "Leave it out."
                 )
-            if not self.skip_errors and isinstance(record.text, str) and len(record.text) > nlp.max_length:
-                raise InputError(
-                    f"{record.location}: the text has {len(record.text):,} characters, and at most {nlp.max_length:,} "
-                    f"are read. Give --max-length {len(record.text)}, or --skip-errors to leave its scores out."
-                )
+            if not self.skip_errors and (problem := too_long(record.text, nlp)):
+                raise InputError(f"{record.location}: {problem}, or --skip-errors to leave its scores out.")
             yield record
 
     def context_of(self, record: Record) -> str:
@@ -168,7 +165,8 @@ class Run:
                         raise InputError(
                             f"{record.location}: this text cannot be scored. {outcome}. Add --skip-errors to go on."
                         )
-                    error, outcome, failed = str(outcome), unscored(record.text), failed + 1
+                    error = too_long(record.text, nlp) or str(outcome)
+                    outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
                 yield ScoredText(number, outcome, fields, outcome._.get(pieces) or 0)
         if failed:
@@ -177,6 +175,14 @@ class Run:
                 f"column {ERROR!r} says why.",
                 stacklevel=2,
             )
+
+
+def too_long(text: str | Doc, nlp: Language) -> str | None:
+    """What is wrong if a text is longer than the pipeline reads."""
+    if not isinstance(text, str) or len(text) <= nlp.max_length:
+        return None
+    at_most = f"at most {nlp.max_length:,} are read"
+    return f"the text has {len(text):,} characters, and {at_most}. Give --max-length {len(text)}"
 
 
 class InputSummary(NamedTuple):

@@ -106,7 +106,8 @@ def test_two_scorers_on_the_same_pairs(blimp, tmp_path, model_folder):
 def test_scorers_with_names(blimp, tmp_path, model_folder):
     folder = model_folder("bert")
     scorers = ("--scorer", f"exact={folder}", "--scorer", f"margin0={folder},mask_margin=0,metrics=original+word_l2r")
-    run("pairs", blimp, *scorers, "-o", tmp_path / "o.json", "--items", tmp_path / "items.csv")
+    result = run("pairs", blimp, *scorers, "-o", tmp_path / "o.json", "--items", tmp_path / "items.csv")
+    assert [line[-8:] for line in result.stderr.splitlines() if "Wrote" in line] == ["/o.json.", "ems.csv."]
     compared = json.loads((tmp_path / "o.json").read_text())["settings"]["compared"][0]
     assert (compared["scorer"], compared["model"], compared["mask_margin"]) == ("margin0", str(folder), 0)
     assert compared["metrics"] == ["original", "word_l2r"]
