@@ -34,7 +34,7 @@ TESTS = {
         "properties/test_fuzz.py",
         "properties/test_units.py",
     ],
-    "scoring.windows": ["scoring/test_windows.py", "properties/test_fuzz.py"],
+    "scoring.windows": ["scoring/test_windows.py", "properties/test_fuzz.py", "properties/test_units.py"],
     "scoring.mask_blocks": ["scoring/test_mask_blocks.py", "scoring/test_plan.py", "properties/test_fuzz.py"],
     "scoring.plan": ["scoring/test_plan.py", "scoring/test_mask_blocks.py", "properties/test_fuzz.py"],
 }

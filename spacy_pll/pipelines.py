@@ -172,13 +172,13 @@ def setup_gpu(gpu_id: int) -> None:
 
 def pipeline_config(model: str) -> Path | None:
     """The config of a spaCy pipeline, by the name of its package or its folder; None if this names none."""
-    folders = [model]
-    if is_package(model):
-        # Without an import, which may do or raise anything. A dotted name, which no pipeline has, would be imported.
-        spec = None if "." in model else find_spec(model)
-        folders = list(spec.submodule_search_locations or []) if spec else []
-    found = [path for folder in folders for p in ("config.cfg", "*/config.cfg") for path in Path(folder).glob(p)]
-    return next(iter(found), None)
+    if (own := Path(model, "config.cfg")).is_file():
+        return own
+    if not is_package(model) or "." in model:  # a dotted name, which no pipeline has, would be imported
+        return None
+    spec = find_spec(model)  # without an import, which may do or raise anything
+    folders = spec.submodule_search_locations if spec else None
+    return next((path for folder in folders or () for path in Path(folder).glob("*/config.cfg")), None)
 
 
 def _load_saved(
@@ -203,7 +203,9 @@ def _load_saved(
     config = {f"components.{chosen}.{setting}": value for setting, value in overrides.items()}
     if precision:
         config[f"components.{chosen}.model.mixed_precision"] = precision == "bfloat16"
-    nlp = spacy.load(pipeline, config=config, exclude=[name for name in names if name != chosen])
+    # By the folder, which may have the name of an installed package. The package of a pipeline has its folder inside.
+    source = path.parent if path == Path(pipeline, "config.cfg") else pipeline
+    nlp = spacy.load(source, config=config, exclude=[name for name in names if name != chosen])
     if chosen in nlp.disabled:
         nlp.enable_pipe(chosen)
     return nlp

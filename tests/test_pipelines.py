@@ -1,5 +1,7 @@
 """`spacy_pll.pipelines`: from settings to a pipeline."""
 
+import shutil
+
 import pytest
 import spacy
 
@@ -37,6 +39,18 @@ def test_settings_that_are_none_stay_as_a_saved_pipeline_has_them(make_nlp, tmp_
     assert (kept.settings.metrics, kept.settings.words, kept.settings.keep_pieces) == (["original"], "whitespace", True)
     changed = get_scorer(make_pipeline(PipelineSettings(str(tmp_path), metrics=["word_l2r"])))
     assert (changed.settings.metrics, changed.settings.words) == (["word_l2r"], "whitespace")
+
+
+def test_a_saved_pipeline_may_have_the_name_of_a_package(make_nlp, tmp_path, monkeypatch):
+    make_nlp("bert", metrics=["original"]).to_disk(tmp_path / "numpy")
+    monkeypatch.chdir(tmp_path)
+    assert get_scorer(make_pipeline(PipelineSettings("numpy"))).settings.metrics == ["original"]
+
+
+def test_a_model_folder_may_have_a_saved_pipeline_in_it(make_nlp, model_folder, tmp_path):
+    folder = shutil.copytree(model_folder("bert"), tmp_path / "model")
+    make_nlp("bert", metrics=["original"]).to_disk(folder / "pipeline")
+    assert get_scorer(make_pipeline(PipelineSettings(str(folder)))).settings.metrics == ["word_l2r"]
 
 
 @pytest.fixture

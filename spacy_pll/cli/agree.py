@@ -82,9 +82,13 @@ def agree_cli(
     with shown_errors():
         tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
         if len(scorers) != (1 if any(tried) else 2):
+            given = f"{len(scorers)} before the corpus: {', '.join(scorers)}"
             raise ValueError(
-                f"The number of scorers before the corpus is {len(scorers)}: {', '.join(scorers)}. Give two to "
-                "compare, SCORER_A SCORER_B CORPUS, or one with SCORER CORPUS --margins 0,1,2,4."
+                f"--margins and --spacings compare one scorer with its own exact scores, and there are {given}. Give "
+                "one of them, or leave out the option."
+                if any(tried)
+                else f"Two scorers are compared, and there are {given}. Give SCORER_A SCORER_B CORPUS, or SCORER "
+                "CORPUS --margins 0,1,2,4."
             )
         if not any(tried) and at_least is not None:
             raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")

@@ -10,7 +10,7 @@ from ..corpus.rows import ScoredText
 
 
 def progress_bar(items: Iterable[Any], total: int | None = None) -> Iterable[Any]:
-    """Show how many texts were scored.
+    """Show how many texts have passed here.
 
     total (Optional[int]): How many there are, if known.
     """

@@ -191,7 +191,7 @@ def _check(run: Run, output: str, resume: bool) -> None:
     if run.pipeline.alternatives and run.rows != "tokens" and not is_spacy:
         raise InputError("--alternatives writes columns of tokens. Add --table tokens, or write a .spacy file.")
     if run.normalise and (run.rows not in ("texts", "prodigy") or is_spacy):
-        raise InputError("--normalise writes columns of texts. Leave out --table, or the ending .spacy.")
+        raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
     if run.file_format and run.input_path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")
     if resume and STANDARD_STREAM in (run.input_path, output):

@@ -193,7 +193,7 @@ def find_format(path: str, rows: type[TextRows]) -> type[Format]:
         return ParquetTable
     if issubclass(rows, TokenRows) and FORMATS[ending] is SpacyDocs:
         raise InputError(
-            "A .spacy file contains whole docs with all their tokens. Leave out --table, or write "
-            ".jsonl, .csv, .tsv or .parquet."
+            "A .spacy file contains whole docs with all their tokens. Leave out --table and --tokens, or "
+            "write .jsonl, .csv, .tsv or .parquet."
         )
     return FORMATS[ending]

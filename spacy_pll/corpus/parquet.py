@@ -5,9 +5,9 @@ Nothing imports this module before a file of this format is named.
 
 import base64
 import io
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
@@ -31,8 +31,10 @@ BYTES_PER_READ = 2**20
 # A row group of an output is written as soon as those of its parts have one of these sizes together.
 ROWS_PER_GROUP = 2**16
 BYTES_PER_GROUP = 2**25
-MAX_DEPTH = 40  # of lists and objects in each other; pyarrow writes deeper ones, but does not read them
+MAX_DEPTH = 40  # of lists and objects within each other; pyarrow writes 50 lists, but does not read them
 SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+# Stands for whole numbers that a float64 holds exactly, up to this one. No Parquet file has a column of this type.
+SMALL, LARGEST_SMALL = pa.month_day_nano_interval(), 2**53
 
 
 @contextmanager
@@ -124,20 +126,66 @@ def _is_text(type_: pa.DataType) -> bool:
     return is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_)
 
 
-def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The type that holds the values of both types; None if there is none. That of whole numbers and floats is float.
+def type_of(value: Any, depth: int = MAX_DEPTH) -> pa.DataType | None:
+    """The type of a value of JSON; None if there is none.
 
-    `InputColumns` refuses a whole number that its column's float cannot hold exactly.
+    depth (int): How many lists and objects may be in each other.
     """
-    if a == b:
-        return a
-    if re.search(r"decimal\d+\(", f"{a} {b}") and pa.null() not in (a, b):
-        return None  # pyarrow would make floats of decimals, which do not have all of their digits
-    try:
-        schemas = [pa.schema([("", type_)]) for type_ in (a, b)]
-        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
-    except pa.ArrowException:
+    if value is None:
+        return pa.null()
+    if not depth and isinstance(value, list | tuple | dict):
         return None
+    if isinstance(value, list | tuple):
+        return _list_of(reduce(common_type, (type_of(item, depth - 1) for item in value), pa.null()))
+    if isinstance(value, dict):
+        return _struct_of({name: type_of(item, depth - 1) for name, item in value.items()})
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        return None
+    if type(value) is int and abs(value) <= LARGEST_SMALL:
+        return SMALL
+    return next((type_ for kind, type_ in SCALARS.items() if isinstance(value, kind)), None)  # also numpy's floats
+
+
+def _list_of(type_: pa.DataType | None) -> pa.DataType | None:
+    return None if type_ is None else pa.list_(type_)
+
+
+def _struct_of(types: Mapping[str, pa.DataType | None]) -> pa.DataType | None:
+    return None if any(type_ is None for type_ in types.values()) else pa.struct(types.items())
+
+
+def common_type(a: pa.DataType | None, b: pa.DataType | None) -> pa.DataType | None:
+    """The type that holds the values of both types without a loss; None if there is none."""
+    if a is None or b is None:
+        return None
+    if a == b or is_.is_null(b):
+        return a
+    if is_.is_null(a):
+        return b
+    if SMALL in (a, b):
+        other = b if a == SMALL else a
+        return other if other == pa.float64() else common_type(pa.int64(), other)
+    if is_.is_list(a) and is_.is_list(b):
+        return _list_of(common_type(a.value_type, b.value_type))
+    if is_.is_struct(a) and is_.is_struct(b):
+        first, second = ({field.name: field.type for field in type_} for type_ in (a, b))
+        both = {name: common_type(first.get(name, pa.null()), second.get(name, pa.null())) for name in first | second}
+        return _struct_of(both)
+    if _is_text(a) and _is_text(b):
+        return pa.large_string()
+    kinds = (is_.is_signed_integer, is_.is_unsigned_integer, is_.is_floating)
+    return max(a, b, key=lambda type_: type_.bit_width) if any(kind(a) and kind(b) for kind in kinds) else None
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """The type with `int64` for `SMALL`."""
+    if is_.is_list(type_):
+        plain = pa.list_(_plain(type_.value_type))
+    elif is_.is_struct(type_):
+        plain = pa.struct([(field.name, _plain(field.type)) for field in type_])
+    else:
+        plain = pa.int64() if type_ == SMALL else type_
+    return type_ if plain == type_ else plain
 
 
 class InputColumns:
@@ -151,7 +199,6 @@ class InputColumns:
     def __init__(self, column: str, files: Iterable[Path]):
         self.column = column
         self.types: dict[str, tuple[pa.DataType, str]] = {}  # and where it was found
-        self.large: dict[str, tuple[Any, str]] = {}  # the first value with a whole number that no float may hold
         for file in files:
             schema = pa.schema([(column, pa.string())])
             if file.suffix.lower() == PARQUET:
@@ -168,24 +215,22 @@ class InputColumns:
         """
         for name, value in record.fields.items():
             if not isinstance(value, pa.Scalar):
-                try:
-                    type_ = pa.array([value]).type
-                except (pa.ArrowException, OverflowError) as error:
+                type_ = type_of(value)
+                if type_ is None:
                     raise InputError(
-                        f"{record.location}: {name!r} is {value!r:.100}, which Parquet cannot hold ({error}). Make it "
-                        "a string, or write .jsonl."
-                    ) from None
+                        f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits, "
+                        f"lists of one type, and at most {MAX_DEPTH} lists or objects within each other. Make it a "
+                        "string, or write .jsonl."
+                    )
                 self._add(name, type_, record.location)
-                if name not in self.large and _is_large(value):
-                    self.large[name] = value, record.location
 
     def _add(self, name: str, type_: pa.DataType, where: str) -> None:
         before, first = self.types.setdefault(name, (type_, where))
         common = common_type(before, type_)
         if common is None:
             raise InputError(
-                f"The column {name!r} has values of two types, {before} ({first}) and {type_} ({where}). "
-                "A column of a Parquet file has one type. Convert one of them, or write .jsonl."
+                f"The column {name!r} has values of two types, {_plain(before)} ({first}) and {_plain(type_)} "
+                f"({where}). A column of a Parquet file has one type. Convert one of them, or write .jsonl."
             )
         if common != before:
             self.types[name] = common, where
@@ -194,34 +239,17 @@ class InputColumns:
         """The schema of the input: the texts first, then the other columns.
 
         fields (list[str]): The other columns that the texts have, in their order. Files without texts may have more.
-        RAISES (InputError): A column has a type that Parquet cannot hold.
+        RAISES (InputError): A column has objects without keys.
         """
         names = dict.fromkeys([self.column, *fields, *self.types])
         for name, (type_, where) in self.types.items():
-            if "struct<>" in str(type_) or str(type_).count("<") > MAX_DEPTH:
+            if "struct<>" in str(type_):
                 raise InputError(
-                    f"{where}: {name!r} is {str(type_):.100}, which Parquet cannot hold: an object without keys, or "
-                    "too many lists or objects within each other. Make it a string, or write .jsonl."
+                    f"{where}: {name!r} has an object without keys, which Parquet cannot hold. Make it a string, or "
+                    "write .jsonl."
                 )
-        for name, (value, where) in self.large.items():
-            try:
-                pa.array([value], self.types[name][0])
-            except pa.ArrowException as error:
-                raise InputError(
-                    f"{where}: {name!r} is {value!r:.100}, but others in this column are floats ({error}). Make them "
-                    "strings, or write .jsonl."
-                ) from None
-        # A column of a .csv file without a row has no type.
-        return pa.schema([(name, self.types.get(name, (pa.string(),))[0]) for name in names])
-
-
-def _is_large(value: Any) -> bool:
-    """Whether a value of JSON is, or has in it, a whole number that a float64 may not hold exactly."""
-    if isinstance(value, dict):
-        value = [*value.values()]
-    if isinstance(value, list | tuple):
-        return any(map(_is_large, value))
-    return isinstance(value, int) and abs(value) > 2**53
+        unknown = pa.string(), ""  # a column of a .csv file without a row
+        return pa.schema([(name, _plain(self.types.get(name, unknown)[0])) for name in names])
 
 
 class ParquetTable:

@@ -7,7 +7,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -73,11 +73,14 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
             raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
         if not root.is_file():
             raise InputError(f"{path!r} is a pipe or a device. Give - instead, and read it as standard input: < {path}")
+        _check_name(root)
         return [root]
     found = sorted(file for file in root.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(root)))
     files = [file for file in found if format_of(file) in formats]
     if not files:
         raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")
+    for file in files:
+        _check_name(file)
     if others := [repr(str(file.relative_to(root))) for file in found if format_of(file) not in formats]:
         named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         count = "1 file" if len(others) == 1 else f"{len(others)} files"
@@ -88,6 +91,14 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
 def _is_hidden(path: Path) -> bool:
     """Whether a file, or a folder that it is in, is hidden, such as .ipynb_checkpoints and the ._a.txt of macOS."""
     return any(part.startswith(".") for part in path.parts)
+
+
+def _check_name(file: Path) -> None:
+    """RAISES (InputError): The name is not UTF-8, so no output could hold it."""
+    try:
+        str(file).encode("utf8")
+    except UnicodeEncodeError:
+        raise InputError(f"The name of the file {str(file)!r} is not UTF-8. Rename it.") from None
 
 
 def format_of(path: Path) -> str:
@@ -116,9 +127,10 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
     """Numbered lines, including their newlines. Other line separators, such as U+2028, are part of the text."""
     number, guess = 0, "latin1"
     used = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    # A byte that is not valid becomes a lone surrogate, so the line is known that has it.
+    lines = io.TextIOWrapper(file, used, "surrogateescape", newline="\n")
     try:
-        # A byte that is not valid becomes a lone surrogate, so the line is known that has it.
-        for number, line in enumerate(io.TextIOWrapper(file, used, "surrogateescape", newline="\n"), 1):
+        for number, line in enumerate(lines, 1):
             if number == 1 and line.startswith(BROKEN_MARKS):
                 guess = "utf-16"
             elif number == 1 and len(line) > 8 and line.count("\0") > 0.4 * len(line):
@@ -127,7 +139,7 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
             line.encode("utf8")
             yield number, line
     except UnicodeError as error:
-        where, why = f"after line {number}" if number else "line 1", str(error)
+        where, why = "line 1" if guess == "utf-16le" or not number else f"after line {number}", str(error)
         if isinstance(error, UnicodeEncodeError):
             where, why = f"line {number}", f"it has the byte 0x{ord(error.object[error.start]) & 0xFF:02x}"
         advice = "Give another --encoding."
@@ -135,6 +147,9 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
             advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or read it with `pll "
             advice += f"score --encoding {guess}`."
         raise InputError(f"{name}, {where}: not valid {encoding.upper()} ({why}). {advice}") from None
+    finally:
+        with suppress(ValueError):  # the file is closed
+            lines.detach()  # it would close the file, which may be standard input
 
 
 def _read_txt(file: IO[bytes], name: str, how: How) -> Iterator[Record]:

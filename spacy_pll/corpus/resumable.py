@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import reprlib
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +27,7 @@ LOCK = "lock"
 PART = re.compile(r"(\d{9,})-(\d{9,})\.\w+")
 OURS = re.compile(rf"{MANIFEST}|{LOCK}|{PART.pattern}|.*\.unfinished")
 MAX_NAMED = 5  # how many differences between two runs an error names
+MAX_CHARACTERS = 100  # of a value in it
 
 
 class ResumeError(ValueError):
@@ -185,4 +185,7 @@ def _differences(before: object, now: object, name: str = "") -> Iterator[str]:
         for key in {**before, **now}:
             yield from _differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)
     elif before != now:
-        yield f"{name}: it was {reprlib.repr(before)}, and is now {reprlib.repr(now)}"
+        shown = [repr(value) for value in (before, now)]
+        if len({text[:MAX_CHARACTERS] for text in shown}) == 2:  # otherwise the end is what differs
+            shown = [text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..." for text in shown]
+        yield f"{name}: it was {shown[0]}, and is now {shown[1]}"

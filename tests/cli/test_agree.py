@@ -56,9 +56,15 @@ def test_margins_of_one_scorer(tmp_path, model_folder, corpus):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "TEXTS"], "before the corpus is 1: a. Give two to compare, SCORER_A SCORER_B CORPUS, or one with"),
-        (["a", "b", "c", "TEXTS"], "before the corpus is 3: a, b, c."),
-        (["a", "b", "TEXTS", "--margins", "1"], "before the corpus is 2: a, b."),
+        (
+            ["a", "TEXTS"],
+            "Two scorers are compared, and there are 1 before the corpus: a. Give SCORER_A SCORER_B CORPUS",
+        ),
+        (["a", "b", "c", "TEXTS"], "Two scorers are compared, and there are 3 before the corpus: a, b, c."),
+        (
+            ["a", "b", "TEXTS", "--margins", "1"],
+            "compare one scorer with its own exact scores, and there are 2 before the corpus: a, b. Give one of them",
+        ),
         (["a", "TEXTS", "--margins", "1,x"], "--margins must be whole numbers with commas, such as 0,1. It is '1,x'"),
         (["a", "b", "TEXTS", "--at-least", "0.9"], "--at-least 0.9 is for choosing a margin. Add --margins"),
         (["builtin", "TEXTS", "--column", "line", "--margins", "-1"], "--mask-margin must be 0 or more.*It is -1"),

@@ -1,7 +1,9 @@
+import gc
 import gzip
 import io
 import json
 import os
+import sys
 import warnings
 
 import pytest
@@ -9,7 +11,6 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.corpus.compression import COMPRESSED
-from spacy_pll.corpus.formats import JsonLines
 from spacy_pll.corpus.readers import TEXT_FORMATS, list_files, read_records, read_rows, table_columns
 from spacy_pll.corpus.records import InputError, Record
 
@@ -103,6 +104,16 @@ def test_text_that_is_not_in_the_encoding(tmp_path):
         list(read_records(str(tmp_path / "a.txt"), encoding="utf-16"))
     with pytest.raises(InputError, match="line 1: not valid UTF-8.*--encoding"):
         list(read_records(str(tmp_path / "a.txt")))
+    (tmp_path / "b.txt").write_bytes("One line.\nTwo.\n".encode("utf-16-le"))  # without a mark
+    with pytest.raises(InputError, match="b.txt, line 1: not valid UTF-8 .every other byte is 0.*utf-16le"):
+        list(read_records(str(tmp_path / "b.txt")))
+
+
+def test_standard_input_stays_open(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"A word.\n")))
+    assert [record.text for record in read_records("-")] == ["A word."]
+    gc.collect()
+    assert not sys.stdin.closed and sys.stdin.read() == ""
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
@@ -152,10 +163,9 @@ def test_hidden_files_are_not_read_and_those_of_other_formats_are_named(tmp_path
 
 def test_names_that_are_not_utf8(tmp_path):
     (tmp_path / os.fsdecode(b"bad\xff.txt")).write_text("A word.\n")
-    [record] = read_records(str(tmp_path))
-    assert record.text == "A word."
-    with pytest.raises(InputError, match=r"'file' is 'bad.udcff.txt', which cannot be written"):
-        JsonLines.check(record)
+    for path in (tmp_path, tmp_path / os.fsdecode(b"bad\xff.txt")):
+        with pytest.raises(InputError, match=r"The name of the file '.*bad.udcff.txt' is not UTF-8. Rename it"):
+            list(read_records(str(path)))
 
 
 def test_a_pipe_is_no_file(tmp_path):

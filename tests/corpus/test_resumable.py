@@ -150,10 +150,21 @@ def test_what_others_put_into_the_folder_stays(output):
     assert [path.name for path in parts.folder.iterdir()] == ["notes.txt"] and output.exists()
 
 
+def test_a_difference_at_the_end_of_a_long_value_is_shown(output):
+    fields = [f"column{n}" for n in range(30)]
+    parts = ResumableOutput(output)
+    parts.begin({"fields": [*fields, "old"]})
+    parts.write(b"x", 1)
+    parts.lock.close()
+    with pytest.raises(ResumeError, match=r"'column29', 'old'\], and is now .*'column29', 'new'\]\. Change it back"):
+        ResumableOutput(output, resume=True).begin({"fields": [*fields, "new"]})
+
+
 def test_only_what_differs_is_named_and_not_all_of_it(output):
     interrupted(output)
     changed = {**MANIFEST, "model": {"hub": "x" * 500, "card": {"a": 1, "b": 2}}, **{f"n{n}": n for n in range(6)}}
     with pytest.raises(ResumeError) as error:
         ResumableOutput(output, resume=True).begin(changed)
     assert "model.card: it was None, and is now {'a': 1, 'b': 2}; " in str(error.value)
+    assert f"model.hub: it was None, and is now '{'x' * 99}...; " in str(error.value)
     assert "; and 3 more. Change it back" in str(error.value) and len(str(error.value)) < 500
