@@ -121,6 +121,15 @@ def test_a_unit_of_a_later_sentence():
     assert round(doc[8:10]._.pll, 2) == -7.66
 
 
+def test_tokens_of_a_unit_that_are_contexts_of_their_own_are_scored(make_nlp):
+    alone = {"@span_getters": "spacy-pll.strided_spans.v1", "window": 1, "stride": 1}
+    nlp = make_nlp(units="units", get_spans=alone)
+    plain = make_nlp(get_spans=alone, attr="plain")("The traveler lost it.")
+    with pytest.warns(UserWarning, match="unit at token 1, 'traveler lost', is not read in one context"):
+        doc = nlp(with_units(nlp, "The traveler lost it.", (1, 3)))
+    assert scores(doc) == pytest.approx([token._.plain for token in plain], abs=1e-5)
+
+
 def test_a_unit_that_no_context_holds_is_scored_in_parts_with_a_warning(make_nlp):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")

@@ -100,6 +100,8 @@ def test_white_space_belongs_to_the_token_that_comes_next():
     start, end, anchor = trim("ab  cd ", np.array([[0, 2], [2, 5], [5, 6], [6, 7]]))
     assert start.tolist() == [0, 4, 5, 7] and end.tolist() == [2, 5, 6, 7]
     assert anchor.tolist() == [0, 4, 5, 5]  # the last piece is white space at the end: to the last token
+    start, end, anchor = trim("a ", np.array([[0, 1], [2, 2]]))  # an empty piece behind the text
+    assert (start.tolist(), end.tolist(), anchor.tolist()) == ([0, 2], [1, 2], [0, 0])
     start, end, anchor = trim(" ab", np.array([[0, 1], [1, 3]]))
     assert start.tolist() == [1, 1] and end.tolist() == [1, 3] and anchor.tolist() == [1, 1]
 
