@@ -24,7 +24,11 @@ def tune_cli(
     texts: Annotated[str, typer.Argument(help="The texts to tune on: a file or folder, as for `pll score`.")],
     output: Annotated[Path, typer.Argument(help="The folder to write.")],
     metrics: Annotated[
-        str, typer.Option(help="The metrics to tune for, separated by commas. The first one is measured.")
+        str,
+        typer.Option(
+            help="The metrics to tune for, separated by commas, such as word_l2r, original and whole_word: those that "
+            "mask within words and score each wordpiece once. The first one is measured."
+        ),
     ] = ",".join(TuningSettings.metrics),
     margins: Annotated[
         str,
