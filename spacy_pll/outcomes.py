@@ -24,6 +24,12 @@ Text = str | Doc
 Outcome = Doc | TextError
 
 
+def check_texts(texts: object) -> None:
+    """RAISES (ValueError): It is one text, which would be read letter by letter, or token by token."""
+    if isinstance(texts, str | Doc):
+        raise ValueError(f"`texts` must be a list of texts. It is one text: {str(texts)!r:.50}. Write [text].")
+
+
 def score_each(nlp: Language, texts: Iterable[Text], batch_size: int) -> Iterator[Outcome]:
     """Score texts in their order.
 

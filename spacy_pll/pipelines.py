@@ -51,6 +51,7 @@ class PipelineSettings:
     precision (Optional[str]): "float32" or "bfloat16" (forward passes under autocast).
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
     causal (bool): `model` is a left-to-right model. Only needed if its type also has masked ones.
+    RAISES (ValueError): `spans` or `precision` has another value.
     """
 
     model: str | None = None
@@ -68,6 +69,12 @@ class PipelineSettings:
     gpu_id: int = -1
     component: str | None = None
     causal: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("spans", "precision"):
+            value = getattr(self, name)
+            if value is not None and value not in CHOICES[name]:
+                raise ValueError(f"`{name}` must be {' or '.join(CHOICES[name])}. It is {value!r}.")
 
 
 def make_pipeline(settings: PipelineSettings) -> Language:

@@ -22,7 +22,7 @@ from spacy.tokens import Doc
 from spacy.tokens.underscore import Underscore
 from spacy.util import minibatch
 
-from .outcomes import Outcome, Text, TextError, score_each
+from .outcomes import Outcome, Text, TextError, check_texts, score_each
 
 Workers = dict[Connection, Process]
 
@@ -35,6 +35,7 @@ def score_texts(
     n_process (int): Worker processes, each with one thread. -1 for one per core; 1 for none besides this one.
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
     """
+    check_texts(texts)
     if n_process == 1:
         yield from score_each(nlp, texts, batch_size)
         return

@@ -33,6 +33,15 @@ def test_the_settings_reach_the_component(model_folder):
     assert len(scorer.predictor.get_spans([nlp("Ein Satz. Noch einer.")])[0]) == 2
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [({"spans": "sent"}, "`spans` must be doc or sents or strided. It is 'sent'"), ({"precision": "bf16"}, "'bf16'")],
+)
+def test_settings_with_other_values_are_refused(setting, message):
+    with pytest.raises(ValueError, match=message):
+        PipelineSettings(**setting)
+
+
 def test_settings_that_are_none_stay_as_a_saved_pipeline_has_them(make_nlp, tmp_path):
     make_nlp("bert", metrics=["original"], words="whitespace", keep_pieces=True).to_disk(tmp_path)
     kept = get_scorer(make_pipeline(PipelineSettings(str(tmp_path))))

@@ -100,9 +100,13 @@ def compare_pairs(
 
     batch_size (int): Pairs that are scored together.
     YIELDS (Comparison): One per pair, in their order.
-    RAISES (ValueError): The pipeline gives no scores of that name, or leaves out texts that it cannot score.
+    RAISES (ValueError): A pair is not two texts; or the pipeline gives no scores of that name, or leaves out texts that
+        it cannot score.
     """
     for batch in minibatch(pairs, batch_size):
+        for pair in batch:
+            if isinstance(pair, str | Doc) or len(pair) != 2:
+                raise ValueError(f"Each pair must be two texts, such as (text_a, text_b). One is {pair!r:.100}.")
         texts = [text for pair in batch for text in pair]
         docs = list(nlp.pipe(texts, batch_size=len(texts)))
         if len(docs) != len(texts):

@@ -82,14 +82,12 @@ def agree_cli(
     with shown_errors():
         tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
         if len(scorers) != (1 if any(tried) else 2):
-            given = f"{len(scorers)} before the corpus: {', '.join(scorers)}"
-            raise ValueError(
-                f"--margins and --spacings compare one scorer with its own exact scores, and there are {given}. Give "
-                "one of them, or leave out the option."
+            wanted = (
+                "--margins and --spacings compare one scorer with its own exact scores. Give one."
                 if any(tried)
-                else f"Two scorers are compared, and there are {given}. Give SCORER_A SCORER_B CORPUS, or SCORER "
-                "CORPUS --margins 0,1,2,4."
+                else "Give two scorers before the corpus, or one with --margins 0,1,2,4."
             )
+            raise ValueError(f"{wanted} The scorers before the corpus are: {', '.join(scorers)}.")
         if not any(tried) and at_least is not None:
             raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
         check_output(output, (".json",), force, corpus)

@@ -96,7 +96,8 @@ SETTINGS: dict[str, Any] = {
     ),
     "metrics": setting(
         "Names of metrics, separated by commas, such as word_l2r,original. The first is the primary one. [default: "
-        "word_l2r, or causal for a left-to-right model]"
+        "word_l2r, or causal for a left-to-right model]",
+        metavar="NAME,NAME,...",
     ),
     "words": setting(
         "What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space separates. "
@@ -162,14 +163,14 @@ def options_in_place(
 
     place (str): The parameter.
     settings (type): A dataclass, whose fields have the types and defaults of the options. A sequence is written with
-        commas.
+        commas, or given several times.
     options (dict[str, Any]): A `typer.Option` for each field that is an option.
     make (Callable[..., Any]): What the command gets is made from the values, which are given by name.
     """
     types, defaults = get_type_hints(settings), {field.name: field.default for field in fields(settings)}
     types |= {name: str for name, type_ in types.items() if get_origin(type_) is Literal}
     several = [name for name in options if "Sequence" in str(types[name])]
-    types, defaults = types | dict.fromkeys(several, str | None), defaults | dict.fromkeys(several)
+    types, defaults = types | dict.fromkeys(several, list[str] | None), defaults | dict.fromkeys(several)
     shared = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=Annotated[types[name], option]
@@ -188,8 +189,8 @@ def options_in_place(
         def with_settings(**values: Any) -> Any:
             chosen = {option.name: values.pop(option.name) for option in shared}
             for name in several:
-                names = chosen.pop(name)
-                chosen |= {} if names is None else {name: split_names(names)}
+                names = chosen.pop(name)  # of an option that is given several times, all
+                chosen |= {name: split_names(",".join(names))} if names else {}
             return command(**{place: make(**chosen)}, **values)
 
         vars(with_settings).update(__signature__=inspect.Signature(parameters))

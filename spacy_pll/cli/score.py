@@ -63,7 +63,8 @@ MORE: dict[str, Any] = {
     ),
     "normalise": setting(
         "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
-        f"Names, separated by commas: {', '.join(METHODS)}."
+        f"Names, separated by commas: {', '.join(METHODS)}.",
+        metavar="NAME,NAME,...",
     ),
     "unigrams": setting(
         f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
@@ -160,7 +161,7 @@ def score_cli(
             table=words_table,
             **more,
         )
-        _check(run, output_path, resume)
+        _check(run, output_path, resume, force)
         if output_path == STANDARD_STREAM:
             with until_closed():
                 for block in score_to_stream(run):
@@ -174,7 +175,7 @@ def score_cli(
                 report(f"{output_path} was complete. Nothing was scored.")
 
 
-def _check(run: Run, output: str, resume: bool) -> None:
+def _check(run: Run, output: str, resume: bool, force: bool) -> None:
     """RAISES (InputError): Options do not go together."""
     is_spacy = Path(output).suffix.lower() == ".spacy"
     if run.rows != "words" and (run.table != WordTable() or run.context_column):
@@ -194,5 +195,7 @@ def _check(run: Run, output: str, resume: bool) -> None:
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
     if run.file_format and run.input_path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")
+    if resume and force:
+        raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
     if resume and STANDARD_STREAM in (run.input_path, output):
         raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")

@@ -20,6 +20,7 @@ from ..analysis.visualize.plots import Histogram, plot_agreements
 from ..attributes.names import Names
 from ..component import PLLScorer
 from ..metrics import FloatArray, IntArray
+from ..outcomes import check_texts
 from ..pipelines import pieces_kept
 from ..prediction import Counts
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
@@ -121,6 +122,7 @@ def agree(
     labels (tuple[str, str]): What the results call them.
     RAISES (ValueError): No text was scored by both.
     """
+    check_texts(texts)
     with pieces_kept(first) as one, pieces_kept(second) as other:
         for scorer in (one, other):
             scorer.predictor.counts = Counts()

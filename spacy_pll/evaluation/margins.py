@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..analysis.visualize.plots import plot_agreements
+from ..outcomes import check_texts
 from ..pipelines import vary_scorer
 from .agreement import Agreement, compare_scorers
 
@@ -50,6 +51,7 @@ def compare_margins(
     at_least (float): How large the correlation by word should be.
     RAISES (ValueError): A value is not valid, the model or the metric cannot be scored so, or no text was scored.
     """
+    check_texts(texts)
     tried = {"mask_margin": sorted(set(margins)), "mask_spacing": sorted(set(spacings))}
     changes = [{setting: value} for setting, values in tried.items() for value in values]
     if not changes:

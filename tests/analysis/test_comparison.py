@@ -205,3 +205,9 @@ def test_texts_that_are_left_out_shift_no_pair(make_nlp):
     pairs = [("The cat", "dogs"), ("dogs", "A cat"), ("The cat", "A cat")]
     with pytest.raises(ValueError, match="gave 4 docs for 6 texts, so they cannot be paired.*set_error_handler"):
         next(compare_pairs(nlp, pairs))
+
+
+@pytest.mark.parametrize("pair", ["ab", ["a", "b", "c"], ["a"]])
+def test_a_pair_that_is_not_two_texts(make_nlp, pair):
+    with pytest.raises(ValueError, match="Each pair must be two texts, such as .text_a, text_b.. One is"):
+        next(compare_pairs(make_nlp("bert"), [pair]))

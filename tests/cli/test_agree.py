@@ -56,14 +56,11 @@ def test_margins_of_one_scorer(tmp_path, model_folder, corpus):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["a", "TEXTS"],
-            "Two scorers are compared, and there are 1 before the corpus: a. Give SCORER_A SCORER_B CORPUS",
-        ),
-        (["a", "b", "c", "TEXTS"], "Two scorers are compared, and there are 3 before the corpus: a, b, c."),
+        (["a", "TEXTS"], "Give two scorers before the corpus, or one with --margins 0,1,2,4. The scorers .* are: a."),
+        (["a", "b", "c", "TEXTS"], "Give two scorers .* The scorers before the corpus are: a, b, c."),
         (
             ["a", "b", "TEXTS", "--margins", "1"],
-            "compare one scorer with its own exact scores, and there are 2 before the corpus: a, b. Give one of them",
+            "compare one scorer with its own exact scores. Give one. The scorers before the corpus are: a, b.",
         ),
         (["a", "TEXTS", "--margins", "1,x"], "--margins must be whole numbers with commas, such as 0,1. It is '1,x'"),
         (["a", "b", "TEXTS", "--at-least", "0.9"], "--at-least 0.9 is for choosing a margin. Add --margins"),

@@ -416,6 +416,7 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((source, "out.csv", *WORDS, "--context-column", "c", "--spans", "sents"), "Leave out one of the two"),
         ((source, "out.csv", *WORDS, "--regions", "r"), "in.txt, line 1: --regions is for .spacy input"),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
+        ((source, "out.jsonl", "--resume", "--force"), "and --force starts again. Leave out one of the two"),
         ((source, "-", "--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),
     ]:
         assert message in run("score", *arguments, *tiny, fails=True).unwrapped_stderr

@@ -19,6 +19,8 @@ def test_what_has_no_wordpiece_has_no_score(model_folder):
 
 def test_metrics_are_columns(model_folder):
     result = run("show", "--metrics", "word_l2r,original", "The traveler", "--model", model_folder("bert"))
+    twice = ("--metrics", "word_l2r", "--metrics", "original")
+    assert run("show", *twice, "The traveler", "--model", model_folder("bert")).stdout == result.stdout
     assert "pll_word_l2r   pll_original" in result.stdout
 
 

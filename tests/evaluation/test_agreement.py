@@ -1,5 +1,6 @@
 import json
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from spacy_pll.cli.agree import agreement_tables
 from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.agreement import agree, deciles, histogram, level_agreement
+from spacy_pll.evaluation.margins import compare_margins
+from spacy_pll.evaluation.perplexity import perplexity
 from spacy_pll.pipelines import PipelineSettings, parse_settings
 
 from ..conftest import PARAGRAPH, SENTENCES
@@ -148,3 +151,11 @@ def test_a_scorer_as_a_text():
     for wrong in ("mask_spacing=many", "precision=float8", "spans=words"):
         with pytest.raises(ValueError, match=f"is '{wrong.split('=')[1]}'. It must be"):
             parse_settings(f"x,{wrong}")
+
+
+def test_one_text_is_no_list_of_texts(make_nlp):
+    nlp = make_nlp("bert", metrics=["original"])
+    for text in (SENTENCES[0], nlp(SENTENCES[0])):
+        for measure in (partial(agree, nlp, nlp), partial(compare_margins, nlp), partial(perplexity, nlp)):
+            with pytest.raises(ValueError, match="`texts` must be a list of texts. It is one text: .*Write .text."):
+                measure(text)
