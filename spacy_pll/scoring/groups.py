@@ -65,6 +65,8 @@ class GroupBatch(Batch):
 
     def _rows(self, part: slice) -> "GroupBatch":
         ids, lengths, true, group = (x[part] for x in (self.ids, self.lengths, self.true, self.group))
+        used = int(np.flatnonzero((group >= 0).any(axis=0))[-1]) + 1  # the longest row may be in the other half
+        group = group[:, : -(-used // self.block) * self.block]
         return replace(self, ids=ids, lengths=lengths, true=true, group=group)
 
 

@@ -91,6 +91,15 @@ def test_halves_ask_the_same(contexts, margin):
         assert all(part.group.shape == (1, part.block) for part in parts)
 
 
+def test_a_row_with_fewer_blocks_than_the_longest_one_is_halved():
+    ids = [np.array([1, *[5] * n, 2], dtype=np.int32) for n in (23, 11)]
+    long = Context(ids[0], 1, np.arange(23), np.arange(23) == 22, 0, 0)
+    short = Context(
+        ids[1], 1, np.repeat([0, 1, 2, 3], [1, 2, 4, 4]), np.array([0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1]) == 1, 1, 0
+    )
+    test_halves_ask_the_same.hypothesis.inner_test([long, short], 1)
+
+
 def test_a_row_holds_the_context_once_and_equal_sets_are_one_group():
     context = Context(np.array([1, 7, 8, 9, 2], dtype=np.int32), 1, np.array([0, 1, 1]), np.ones(3, dtype=bool), 0, 0)
     metrics = [get_metric("word_l2r"), get_metric("original")]
