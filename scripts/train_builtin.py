@@ -13,7 +13,7 @@ CORPUS_FOLDER holds text files (`*.txt` or `*.txt.xz`), one sentence or short pa
     log.csv                 the learning curve
     model/                  the model: config.json, model.safetensors (float16), tokenizer
 
-A run depends only on the corpus, the vocabulary, the arguments and the number of workers: the order of the batches
+A run depends only on the corpus, the vocabulary, the arguments and the number of processes: the order of the batches
 follows from the seed and the epoch, the masks from the seed and the step. So a run that was stopped continues from its
 checkpoint with the same results as if it had not been stopped. (The vocabulary may differ between runs by a few pieces,
 because the tokenizers library breaks ties at random. `--tokenizer` keeps that of another model.)
@@ -44,11 +44,13 @@ import csv
 import json
 import math
 import shutil
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file
 from training_data import MAX_PIECES, SPECIAL, choose_targets, collate, epoch_batches, pack, prepare
@@ -107,9 +109,6 @@ def save_checkpoint(folder: Path, model, optimizers, average, progress: dict):
 
 def load_checkpoint(folder: Path, model, optimizers, average) -> dict | None:
     """Restore weights, their average and optimizer states. RETURNS: The progress of the run, None if there is none."""
-    old = folder.with_name(folder.name + ".old")
-    if old.exists() and not folder.exists():  # stopped between the two moves of `save_checkpoint`
-        old.rename(folder)
     if not folder.exists():
         return None
     tensors = {}
@@ -237,10 +236,10 @@ def main():
         help="implementation of attention (default: eager on a CPU, else sdpa)",
     )
     parser.add_argument(
-        "--workers", type=int, help="threads that share a batch and Muon's matrices (default: one per core; 1 on a GPU)"
+        "--workers", type=int, help="processes that share each batch (default: one per core; always 1 on a GPU)"
     )
     parser.add_argument(
-        "--part-ids", type=int, default=CPU_IDS, help="ids, padding included, that a worker on a CPU reads at once"
+        "--part-ids", type=int, default=CPU_IDS, help="ids, padding included, that a process on a CPU reads at once"
     )
     parser.add_argument("--compile", action="store_true", help="compile the layers (on a CPU: needs a C++ compiler)")
     parser.add_argument("--log-every", type=int, default=50)
@@ -248,7 +247,7 @@ def main():
     parser.add_argument("--stop-after", type=int, help="stop at this step, as if interrupted")
     args = parser.parse_args()
     args.attention = args.attention or ("eager" if args.device == "cpu" else "sdpa")
-    args.workers = args.workers or (torch.get_num_threads() if args.device == "cpu" else 1)
+    args.workers = (args.workers or torch.get_num_threads()) if args.device == "cpu" else 1
     if args.init and args.objective == "causal":
         parser.error("--init takes a masked language model; leave it out with --objective causal")
     args.output.mkdir(parents=True, exist_ok=True)
@@ -258,32 +257,54 @@ def main():
     if given and not (args.output / "tokenizer").exists():
         PreTrainedTokenizerFast.from_pretrained(given).save_pretrained(args.output / "tokenizer")
 
-    tokenizer, train, held_out = prepare(args.corpus, args.output, args.vocab_size)
-    ids, offsets = train
+    checkpoint = args.output / "checkpoint"
+    old = checkpoint.with_name("checkpoint.old")
+    if old.exists() and not checkpoint.exists():  # stopped between the two moves of `save_checkpoint`
+        old.rename(checkpoint)
+    prepare(args.corpus, args.output, args.vocab_size)  # once: the processes then read its files
+    if args.workers == 1:
+        train(args)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(train_in_process, (args, f"{folder}/store"), args.workers)
+
+
+def train_in_process(rank: int, args, store: str):
+    """Train as one of `args.workers` processes of one core each, which find each other by the file `store`."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=args.workers)
+    train(args)
+    dist.destroy_process_group()
+
+
+def train(args):
+    """Train, or continue from the checkpoint. All processes make the same updates. The first prints and writes."""
+    first = not dist.is_initialized() or dist.get_rank() == 0
+    tokenizer, data, held_out = prepare(args.corpus, args.output, args.vocab_size)
+    ids, offsets = data
     if args.contexts == "packed":
         offsets = pack(ids, offsets, MAX_PIECES)
     pad, mask_id, n_special = tokenizer.pad_token_id, tokenizer.mask_token_id, len(SPECIAL)
     pieces = tokenizer.convert_ids_to_tokens([*range(len(tokenizer))])
     begins_word = torch.tensor([not piece.startswith("##") for piece in pieces])
-    print(f"{len(offsets) - 1:,} contexts, {len(ids):,} pieces; held out: {len(held_out[1]) - 1:,} lines", flush=True)
-
     model = build_model(tokenizer, args).to(args.device)
-    print(f"{sum(p.numel() for p in model.parameters()):,} weights", flush=True)
+    if first:
+        print(f"{len(offsets) - 1:,} contexts, {len(ids):,} pieces; held out: {len(held_out[1]) - 1:,} lines")
+        print(f"{sum(p.numel() for p in model.parameters()):,} weights", flush=True)
     if args.compile:
         torch._dynamo.config.recompile_limit = 64  # each layer is compiled, for training and for the held-out loss
         for layer in model.model.layers:
             layer.compile(dynamic=True)
-    optimizers = Optimizers(
-        model, args.lr, args.muon_lr, args.weight_decay, use_muon=args.optimizer == "muon", workers=args.workers
-    )
+    optimizers = Optimizers(model, args.lr, args.muon_lr, args.weight_decay, use_muon=args.optimizer == "muon")
     average = Average(model, args.average)
     checkpoint, log_path = args.output / "checkpoint", args.output / "log.csv"
     progress = load_checkpoint(checkpoint, model, optimizers, average)
     if progress is None:
         progress = {"step": 0, "pieces": 0, "seconds": 0.0}
-        log_path.write_text("step,pieces,train_loss,held_out_loss,seconds\n")
+        if first:
+            log_path.write_text("step,pieces,train_loss,held_out_loss,seconds\n")
 
-    gradients = Gradients(model, args.workers, args.device, LOSSES[args.objective], mask_id, args.part_ids)
+    gradients = Gradients(model, args.device, LOSSES[args.objective], mask_id, args.part_ids)
     batches = epoch_batches(offsets, args.batch_pieces, (args.seed, 0))
     epoch, start = 0, 0  # `start` is the step at which the epoch began
     step, seen, losses = progress["step"], progress["pieces"], []
@@ -303,6 +324,8 @@ def main():
         optimizers.step(learning_rate_factor(step, args.steps, args.warmup, args.decay))
         step += 1
         average.update(step)
+        if not first:
+            continue
         if step % args.log_every == 0:
             rate = (seen - seen_before) / (time.time() - began - progress["seconds"])
             print(f"step {step} loss {np.mean(losses):.3f} pieces/s {rate:.0f}", flush=True)
@@ -318,6 +341,8 @@ def main():
             losses = []
             now = {"step": step, "pieces": seen, "seconds": time.time() - began}
             save_checkpoint(checkpoint, model, optimizers, average, now)
+    if not first:
+        return
     with average.in_model():
         export(model.eval(), tokenizer, args.output / "model")
 

@@ -17,7 +17,10 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 from ..conftest import SENTENCES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train_builtin.py"
-TINY = "--vocab-size 200 --layers 1 --width 64 --mlp 64 --batch-pieces 200 --warmup 2 --save-every 3 --device cpu"
+TINY = (
+    "--vocab-size 200 --layers 1 --width 64 --mlp 64 --batch-pieces 200 --warmup 2 --save-every 3 --steps 6"
+    " --device cpu --workers 1"
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,7 @@ def corpus(tmp_path_factory):
 
 
 def run(script, monkeypatch, corpus, output, *more):
-    arguments = [str(SCRIPT), str(corpus), str(output), *TINY.split(), "--steps", "6", *more]
+    arguments = [str(SCRIPT), str(corpus), str(output), *TINY.split(), *more]
     monkeypatch.setattr(sys, "argv", arguments)
     script.main()
 
@@ -67,19 +70,37 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(script, monkeypatch,
     assert AutoTokenizer.from_pretrained(tmp_path / "whole" / "model").mask_token == "[MASK]"
 
 
+def check_alike(one: Path, other: Path):
+    """Check that two runs gave the same weights and losses, but for the rounding of bfloat16."""
+    weights = [load_file(run / "model" / "model.safetensors") for run in (one, other)]
+    assert weights[0].keys() == weights[1].keys()
+    far = {key: float((weights[0][key] - weights[1][key]).norm() / weights[0][key].norm()) for key in weights[0]}
+    assert max(far.values()) < 0.05, far
+    logs = [np.loadtxt(run / "log.csv", delimiter=",", skiprows=1) for run in (one, other)]
+    np.testing.assert_allclose(logs[0][:, 2:4], logs[1][:, 2:4], rtol=1e-3)  # losses
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
 def test_compiled_layers_give_the_same_model(script, monkeypatch, corpus, tmp_path):
-    run(script, monkeypatch, corpus, tmp_path / "plain", "--workers", "1")
+    run(script, monkeypatch, corpus, tmp_path / "plain")
     shutil.copytree(tmp_path / "plain" / "tokenizer", tmp_path / "compiled" / "tokenizer")
-    run(script, monkeypatch, corpus, tmp_path / "compiled", "--workers", "1", "--compile")
+    run(script, monkeypatch, corpus, tmp_path / "compiled", "--compile")
     assert torch._dynamo.utils.counters["frames"]["ok"] > 0
-    plain, compiled = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("plain", "compiled"))
-    assert plain.keys() == compiled.keys()
-    far = {key: float((plain[key] - compiled[key]).norm() / plain[key].norm()) for key in plain}
-    assert max(far.values()) < 0.05, far  # bfloat16 rounds otherwise where operations are joined
-    logs = [np.loadtxt(tmp_path / name / "log.csv", delimiter=",", skiprows=1) for name in ("plain", "compiled")]
-    np.testing.assert_allclose(logs[0][:, 2:4], logs[1][:, 2:4], rtol=1e-3)  # losses
+    check_alike(tmp_path / "plain", tmp_path / "compiled")
+
+
+@pytest.mark.slow
+def test_processes_that_share_each_batch_give_the_same_model(script, monkeypatch, corpus, tmp_path):
+    """Also if they go on from a checkpoint of one process, which a stop left between two moves."""
+    run(script, monkeypatch, corpus, tmp_path / "alone")
+    shutil.copytree(tmp_path / "alone" / "tokenizer", tmp_path / "shared" / "tokenizer")
+    run(script, monkeypatch, corpus, tmp_path / "shared", "--stop-after", "3")
+    (tmp_path / "shared" / "checkpoint").rename(tmp_path / "shared" / "checkpoint.old")
+    command = [sys.executable, SCRIPT, corpus, tmp_path / "shared", *TINY.split(), "--workers", "2"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert printed.count("held-out loss") == 1  # only the first process measures, and only step 6 is left
+    check_alike(tmp_path / "alone", tmp_path / "shared")
 
 
 def test_held_out_lines_are_few_and_always_the_same(data):
@@ -224,7 +245,7 @@ def test_packed_contexts_hold_whole_lines(data):
     assert packed.tolist() == [0, 9, 12, 21, 23, 35, 36] and set(packed) <= set(offsets)
 
 
-def test_threads_that_share_a_batch_give_its_gradient(script):
+def test_a_batch_that_is_read_in_parts_has_the_same_gradient(script):
     torch.manual_seed(0)
     config = BertConfig(vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
     ids, targets = torch.randint(5, 50, (5, 7)), torch.rand(5, 7) < 0.4
@@ -235,40 +256,41 @@ def test_threads_that_share_a_batch_give_its_gradient(script):
         return torch.nn.functional.cross_entropy(logits.float(), ids[targets], reduction="sum"), len(logits)
 
     results = []
-    for workers, at_once in ((1, 35), (1, 14), (2, 35), (2, 7), (8, 35)):
+    for at_once in (35, 14, 7, 1):
         torch.manual_seed(1)
         model = BertForMaskedLM(config).eval()
-        value = script.Gradients(model, workers, "cpu", loss, 4, at_once)(ids, real, targets)
-        results.append([value, *(p.grad for p in model.parameters())])
-    for shared in results[1:]:
-        assert shared[0] == pytest.approx(results[0][0], rel=1e-2)
-        for alone, gradient in zip(results[0][1:], shared[1:]):
+        gradients = script.Gradients(model, "cpu", loss, 4, at_once)
+        values = [gradients(ids, real, targets) for _ in range(2)]  # the second does not add to the first
+        assert values[0] == values[1]
+        results.append([values[0], *(p.grad for p in model.parameters())])
+    for in_parts in results[1:]:
+        assert in_parts[0] == pytest.approx(results[0][0], rel=1e-2)
+        for alone, gradient in zip(results[0][1:], in_parts[1:]):
             torch.testing.assert_close(gradient, alone, atol=2e-3, rtol=2e-2)  # bfloat16 autocast
 
 
-@pytest.mark.parametrize(("before", "use_muon"), [(1, True), (3, True), (1, False)])
-def test_the_updates_do_not_depend_on_the_number_of_workers(script, before, use_muon):
-    """Not even if a run goes on with another number of them."""
+@pytest.mark.parametrize("use_muon", [True, False])
+def test_the_state_of_the_optimizers_is_named_by_the_weights(script, use_muon):
     results = []
-    for after in (1, 2, 9):
+    for stops in (False, True):
         torch.manual_seed(0)
         model = torch.nn.ModuleDict({"layers": torch.nn.Sequential(*[torch.nn.Linear(6, size) for size in (6, 4, 6)])})
         inside = torch.nn.ModuleDict({"inside": model, "head": torch.nn.Linear(3, 5)})
-        state = {}
-        for workers in (before, after):
-            optimizers = script.Optimizers(inside, 0.1, 0.2, 0.05, use_muon=use_muon, workers=workers)
-            optimizers.load_tensors(state)
-            for step in range(2):
-                for i, p in enumerate(inside.parameters()):
-                    p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(10 * step + i))
-                optimizers.step(0.5)
-            state = {name: value.clone() for name, value in optimizers.tensors().items()}
+        optimizers = script.Optimizers(inside, 0.1, 0.2, 0.05, use_muon=use_muon)
+        for step in range(4):
+            if stops and step == 2:
+                state = {name: value.clone() for name, value in optimizers.tensors().items()}
+                optimizers = script.Optimizers(inside, 0.1, 0.2, 0.05, use_muon=use_muon)
+                optimizers.load_tensors(state)
+            for i, p in enumerate(inside.parameters()):
+                p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(10 * step + i))
+            optimizers.step(0.5)
+        state = optimizers.tensors()
         of_muon = {"momentum_buffer"} if use_muon else set()
         assert {name.rsplit(".", 1)[1] for name in state} == {"step", "exp_avg", "exp_avg_sq"} | of_muon
         results.append({**state, **dict(inside.named_parameters())})
-    for other in results[1:]:
-        assert other.keys() == results[0].keys()
-        assert all(torch.equal(other[key], results[0][key]) for key in other)
+    assert results[0].keys() == results[1].keys()
+    assert all(torch.equal(results[0][key], results[1][key]) for key in results[0])
     with pytest.raises(ValueError, match="'0.3' is no weight"):
         optimizers.load_tensors({"optimizer.0.3.exp_avg": torch.zeros(1)})
 
