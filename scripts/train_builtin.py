@@ -44,8 +44,10 @@ import csv
 import json
 import math
 import shutil
+import signal
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +56,7 @@ import torch.distributed as dist
 from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file
 from training_data import MAX_PIECES, SPECIAL, choose_targets, collate, epoch_batches, pack, prepare
+from training_one_pass import Drawn, divergence, draw
 from training_step import CPU_IDS, Average, Gradients, HeadLoss, Optimizers
 from transformers import (
     AutoModelForMaskedLM,
@@ -85,6 +88,14 @@ def causal_loss(model, ids, real, targets, mask_id):
     predicted = real[:, 1:]
     hidden = hidden[predicted]
     return HeadLoss.apply(hidden, model.lm_head.weight, None, ids[:, 1:][predicted]), len(hidden)
+
+
+def one_pass_loss(model, ids, real, targets, *drawn_and_mask_id, weight):
+    """As `masked_loss`, but `weight` times the mean divergence of scores in one pass is added to the mean loss."""
+    *drawn, mask_id = drawn_and_mask_id
+    loss, count = masked_loss(model, ids, real, targets, mask_id)
+    divergences = divergence(model, ids, real, Drawn(*drawn), mask_id)
+    return loss + weight * count / max(1, int(drawn[0].sum())) * divergences, count
 
 
 LOSSES = {"masked": masked_loss, "causal": causal_loss}
@@ -130,18 +141,24 @@ def learning_rate_factor(step: int, steps: int, warmup: int, decay: float) -> fl
 
 
 @torch.no_grad()
-def held_out_loss(model, data, batch_pieces, args, mask_id, n_special, pad) -> float:
-    """The mean cross-entropy on the held-out lines, with the same targets each time."""
+def held_out_losses(model, data, batch_pieces, args, mask_id, n_special, pad, begins_word) -> tuple[float, float]:
+    """The mean cross-entropy on the held-out lines, and the mean divergence of scores in one pass (NaN if it is not
+    trained). The targets are the same each time.
+    """
     ids, offsets = data
-    total = count = 0
+    total, divergences, count, n_drawn = 0.0, 0.0, 0, 0
     for i, rows in enumerate(epoch_batches(offsets, batch_pieces, (0,))):
         batch, real = collate(ids, offsets, rows, pad)
         targets = choose_targets(batch, n_special, 0.15, i)
+        drawn = Drawn(*(x.to(args.device) for x in draw(batch, n_special, begins_word, batch_pieces, i)))
         batch, real, targets = (x.to(args.device) for x in (batch, real, targets))
         with torch.autocast(args.device, torch.bfloat16):
             loss, n = LOSSES[args.objective](model, batch, real, targets, mask_id)
+            if args.one_pass:
+                divergences += divergence(model, batch, real, drawn, mask_id).item()
+                n_drawn += int(drawn.target.sum())
         total, count = total + loss.item(), count + n
-    return total / count
+    return total / count, divergences / n_drawn if n_drawn else math.nan
 
 
 def build_model(tokenizer, args) -> ModernBertForMaskedLM | LlamaForCausalLM:
@@ -224,6 +241,15 @@ def main():
     parser.add_argument(
         "--word-masking", type=float, default=0.0, help="share of the lines in which words are masked, as by word_l2r"
     )
+    parser.add_argument(
+        "--one-pass", type=float, default=0.0, help="weight of the divergence of scores in one pass; 0: not trained"
+    )
+    parser.add_argument(
+        "--one-pass-ids",
+        type=int,
+        default=16_384,
+        help="ids that are read in each step for exact scores to compare with",
+    )
     parser.add_argument("--vocab-size", type=int, default=10_000)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=256)
@@ -248,6 +274,8 @@ def main():
     args = parser.parse_args()
     args.attention = args.attention or ("eager" if args.device == "cpu" else "sdpa")
     args.workers = (args.workers or torch.get_num_threads()) if args.device == "cpu" else 1
+    if args.one_pass and args.objective == "causal":
+        parser.error("--one-pass is for a masked language model; leave it out with --objective causal")
     if args.init and args.objective == "causal":
         parser.error("--init takes a masked language model; leave it out with --objective causal")
     args.output.mkdir(parents=True, exist_ok=True)
@@ -271,6 +299,8 @@ def main():
 
 def train_in_process(rank: int, args, store: str):
     """Train as one of `args.workers` processes of one core each, which find each other by the file `store`."""
+    # PyTorch sends this signal when the first process ends. In a background job of a shell, it would be ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=args.workers)
     train(args)
@@ -304,7 +334,8 @@ def train(args):
         if first:
             log_path.write_text("step,pieces,train_loss,held_out_loss,seconds\n")
 
-    gradients = Gradients(model, args.device, LOSSES[args.objective], mask_id, args.part_ids)
+    loss = partial(one_pass_loss, weight=args.one_pass) if args.one_pass else LOSSES[args.objective]
+    gradients = Gradients(model, args.device, loss, mask_id, args.part_ids)
     batches = epoch_batches(offsets, args.batch_pieces, (args.seed, 0))
     epoch, start = 0, 0  # `start` is the step at which the epoch began
     step, seen, losses = progress["step"], progress["pieces"], []
@@ -316,10 +347,11 @@ def train(args):
             batches = epoch_batches(offsets, args.batch_pieces, (args.seed, epoch))
         batch, real = collate(ids, offsets, batches[step - start], pad)
         rate = args.mask_rate + (args.final_mask_rate - args.mask_rate) * step / args.steps
-        targets = choose_targets(batch, n_special, rate, args.seed * 1_000_003 + step, begins_word, args.word_masking)
+        seed = args.seed * 1_000_003 + step
+        targets = choose_targets(batch, n_special, rate, seed, begins_word, args.word_masking)
+        drawn = draw(batch, n_special, begins_word, args.one_pass_ids, seed) if args.one_pass else ()
         seen += int(real.sum())
-        batch, real, targets = (x.to(args.device) for x in (batch, real, targets))
-        losses.append(gradients(batch, real, targets))
+        losses.append(gradients(*(x.to(args.device) for x in (batch, real, targets, *drawn))))
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizers.step(learning_rate_factor(step, args.steps, args.warmup, args.decay))
         step += 1
@@ -332,9 +364,12 @@ def train(args):
         if step % args.save_every == 0 or step == args.steps or step == args.stop_after:
             model.eval()
             with average.in_model():
-                score = held_out_loss(model, held_out, args.batch_pieces, args, mask_id, n_special, pad)
+                score, in_one_pass = held_out_losses(
+                    model, held_out, args.batch_pieces, args, mask_id, n_special, pad, begins_word
+                )
             model.train()
-            print(f"step {step} held-out loss {score:.4f} perplexity {math.exp(score):.1f}", flush=True)
+            also = f" divergence in one pass {in_one_pass:.4f}" if args.one_pass else ""
+            print(f"step {step} held-out loss {score:.4f} perplexity {math.exp(score):.1f}{also}", flush=True)
             with log_path.open("a", newline="") as file:
                 row = [step, seen, f"{np.mean(losses):.4f}", f"{score:.4f}", f"{time.time() - began:.0f}"]
                 csv.writer(file).writerow(row)

@@ -91,11 +91,15 @@ class Gradients:
         for p, gradient in zip(parameters, self.sums[2:].split([p.numel() for p in parameters])):
             p.grad = gradient.view_as(p)
 
-    def __call__(self, batch, real, targets) -> float:
-        """Set `grad` of each weight, in all processes. RETURNS: The mean loss over the batch."""
+    def __call__(self, *batch: torch.Tensor) -> float:
+        """Set `grad` of each weight, in all processes.
+
+        batch (tensors, shape (lines, longest)): What the loss takes: the ids, and others that belong to them.
+        RETURNS: The mean loss over the batch.
+        """
         shared = dist.is_initialized()
         share = slice(dist.get_rank(), None, dist.get_world_size()) if shared else slice(None)
-        rows = [x[share] for x in (batch, real, targets)]
+        rows = [x[share] for x in batch]
         n_parts = math.ceil(rows[0].numel() / self.part_ids) if self.device == "cpu" else 1
         self.sums.zero_()
         for i in range(min(n_parts, len(rows[0]))):
@@ -127,7 +131,7 @@ class Optimizers:
             betas=(0.9, 0.98),
             eps=1e-8,
         )
-        self.peaks = {adamw: lr}
+        self.peaks: dict[torch.optim.Optimizer, float] = {adamw: lr}
         if inner:
             muon = torch.optim.Muon(inner, lr=muon_lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
             self.peaks[muon] = muon_lr

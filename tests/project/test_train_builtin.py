@@ -36,6 +36,11 @@ def data(script):
 
 
 @pytest.fixture(scope="module")
+def one_pass(script):
+    return importlib.import_module("training_one_pass")
+
+
+@pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     lines = [f"{sentence} Line {i} of them." for i in range(300) for sentence in SENTENCES[:4]]
@@ -178,6 +183,71 @@ def test_the_average_of_the_weights(script):
     torch.nn.init.constant_(model.weight, 7.0)
     without.update(1)
     assert without.weights["weight"].item() == 7.0
+
+
+def test_targets_in_one_pass(one_pass):
+    begins_word = torch.arange(13) < 10  # pieces from 10 on continue a word
+    line = [0, 5, 6, 10, 11, 7, 12, 8, 1]
+    ids = torch.tensor([line] * 400 + [[0, 5, 1, *[2] * 6]] * 4)
+    drawn = one_pass.draw(ids, 5, begins_word, 9 * 2 * 200, 0)
+    counts = drawn.target.sum(dim=1)
+    assert set(counts.tolist()) == {0, 1, 2} and 190 <= (counts > 0).sum() <= 204  # 2 of 7 pieces, 1 of 1
+    assert not drawn.target[ids < 5].any()
+    row, column = drawn.target.nonzero(as_tuple=True)
+    ends = torch.tensor([0, 1, 4, 4, 4, 6, 6, 7, 8])
+    to_the_end, alone = (drawn.last[row, column] == x for x in (ends[column], column))
+    assert (to_the_end | alone).all() and 0.3 < to_the_end[column == 2].float().mean() < 0.7
+    assert 0.25 < drawn.margin[row, column].float().mean() < 0.42
+    assert torch.equal(drawn.target, one_pass.draw(ids, 5, begins_word, 9 * 2 * 200, 0).target)
+
+
+@pytest.mark.parametrize("metric", ["word_l2r", "original"])
+@pytest.mark.parametrize("margin", [None, 0, 1])
+def test_what_training_reads_gives_the_scores_of_the_component(one_pass, metric, margin):
+    folder = SCRIPT.parents[1] / "spacy_pll" / "language_model" / "builtin"
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForMaskedLM.from_pretrained(folder).float()
+    texts = [SENTENCES[0], "Unbelievable circumnavigations, he wrote, stand here: with several words.", "Yes."]
+    encoded = tokenizer(texts, return_tensors="pt", padding=True)
+    ids, real = encoded.input_ids, encoded.attention_mask.bool()
+    begins_word = torch.tensor([not p.startswith("##") for p in tokenizer.convert_ids_to_tokens([*range(10_000)])])
+    last = torch.arange(ids.shape[1]).expand(ids.shape)
+    if metric == "word_l2r":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(one_pass, "WORD_L2R", 1.0)
+            last = one_pass.draw(ids, 5, begins_word, 0, 0).last
+    every = one_pass.Drawn(ids >= 5, last, torch.full(ids.shape, margin or 0))
+    read = one_pass.masked_rows if margin is None else one_pass.group_rows
+    rows = read(ids, real, every, tokenizer.mask_token_id)
+    with torch.inference_mode():
+        hidden = model.model(input_ids=rows.ids, attention_mask=rows.bias, position_ids=rows.position)[0]
+        log_probs = model.decoder(model.head(hidden[rows.row, rows.column])).log_softmax(dim=1)
+    row, column = every.target.nonzero(as_tuple=True)
+    found = torch.zeros(len(texts)).index_add_(0, row, log_probs.gather(1, ids[row, column, None])[:, 0])
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": [metric], "mask_margin": margin})
+    assert found.tolist() == pytest.approx([doc._.pll for doc in nlp.pipe(texts)], rel=1e-5)
+
+
+def test_training_for_one_pass_lowers_its_divergence(script, one_pass, monkeypatch, corpus, tmp_path, capsys):
+    run(script, monkeypatch, corpus, tmp_path, "--one-pass", "1", "--layers", "2")
+    printed = capsys.readouterr().out
+    assert printed.count("divergence in one pass") == 2
+    folder = SCRIPT.parents[1] / "spacy_pll" / "language_model" / "builtin"
+    model = AutoModelForMaskedLM.from_pretrained(folder, attn_implementation="eager").float()
+    encoded = AutoTokenizer.from_pretrained(folder)(SENTENCES[:3], return_tensors="pt", padding=True)
+    ids, real = encoded.input_ids, encoded.attention_mask.bool()
+    drawn = one_pass.draw(ids, 5, torch.ones(10_000, dtype=torch.bool), 10_000, 0)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    found = []
+    for _ in range(8):
+        loss = one_pass.divergence(model, ids, real, drawn, 4)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    assert 0 < found[-1] < found[0] / 3
+    with pytest.raises(SystemExit):
+        run(script, monkeypatch, corpus, tmp_path, "--one-pass", "1", "--objective", "causal")
 
 
 def test_no_corpus(data, tmp_path):
