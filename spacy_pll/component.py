@@ -258,7 +258,10 @@ def get_scorer(nlp: Language, name: str | None = None) -> PLLScorer:
     """A `pll` component of a pipeline, by its name, or the first.
 
     RAISES (ValueError): There is none.
+    RAISES (TypeError): `nlp` is no pipeline.
     """
+    if not isinstance(nlp, Language):
+        raise TypeError(f'`nlp` must be a pipeline, such as spacy.blank("en"). It is {nlp!r:.100}.')
     for own, component in nlp.components:
         if isinstance(component, PLLScorer) and name in (None, own):
             return component

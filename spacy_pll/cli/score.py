@@ -169,10 +169,12 @@ def score_cli(
                     sys.stdout.buffer.flush()
         else:
             start = time.monotonic()
-            if score_to_file(run, output_path, resume, force):
-                report(f"Wrote {output_path} in {tqdm.format_interval(time.monotonic() - start)} (minutes:seconds).")
-            else:
+            texts = score_to_file(run, output_path, resume, force)
+            if texts is None:
                 report(f"{output_path} was complete. Nothing was scored.")
+            else:
+                count, duration = f"{texts:,} text{'s' * (texts != 1)}", tqdm.format_interval(time.monotonic() - start)
+                report(f"Wrote {output_path}: {count} in {duration} (minutes:seconds).")
 
 
 def _check(run: Run, output: str, resume: bool, force: bool) -> None:

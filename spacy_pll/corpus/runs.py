@@ -194,10 +194,10 @@ class InputSummary(NamedTuple):
     schema: Any = None  # pyarrow.Schema: the types of all columns, if the output is Parquet
 
 
-def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> bool:
+def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> int | None:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
-    RETURNS (bool): Whether there was anything to do.
+    RETURNS (Optional[int]): The number of texts in the file. None if it was complete before.
     RAISES (InputError): The input cannot be read, or the output cannot hold these rows.
     RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
     RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
@@ -213,7 +213,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         output = _make_format(output_format, run, nlp, summary)
         first = parts.begin(make_manifest(run, nlp, summary))
         if first is None:
-            return False
+            return None
         records = islice(run.read(path, nlp.vocab, typed), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(summary.texts), closing(run.score(nlp, records, first)) as scored:
@@ -221,7 +221,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
             while part := _next_part(batches):
                 parts.write(output.encode(part), sum(map(len, part)))
             parts.merge(output.merge)
-        return True
+        return summary.texts
 
 
 def score_to_stream(run: Run) -> Iterator[bytes]:

@@ -121,6 +121,11 @@ def test_pmi_is_the_score_in_context_minus_the_score_alone(make_nlp):
     assert pmi(nlp, [nlp("a \n b")[1:2]]) == [None]
     with pytest.raises(ValueError, match="no scores under 'whole_word'"):
         pmi(nlp, [doc[3:5]], metric="whole_word")
+    for wrong in (doc[0], doc[0:2], [doc]):
+        with pytest.raises(TypeError, match="`spans` must be spans"):
+            pmi(nlp, wrong)
+    with pytest.raises(TypeError, match="`nlp` must be a pipeline"):
+        pmi(doc, [doc[:]])
 
 
 def test_pmi_of_what_is_read_as_one_word(make_nlp):

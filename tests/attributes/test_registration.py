@@ -18,6 +18,12 @@ pytestmark = pytest.mark.core
 nlp = spacy.blank("en")
 
 
+@pytest.mark.parametrize("docs", ["text", [None]])
+def test_what_is_no_doc_has_no_names(docs):
+    with pytest.raises(TypeError, match="Scored docs or spans are needed"):
+        find_names(docs)
+
+
 def test_installing_twice_is_no_conflict(attr):
     install(Names(attr, ["word_l2r", "original"]))
     install(Names(attr, ["word_l2r", "original"]))

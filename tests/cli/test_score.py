@@ -159,10 +159,12 @@ def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):
     assert long["pll_word_l2r"] is None and long["error"].startswith("the text has 200") and "x x" in long["text"]
 
 
-def test_it_says_where_it_wrote_and_how_long_it_took(tiny, tmp_path):
-    source, output = write_lines(tmp_path / "in.txt", SENTENCES[:2]), tmp_path / "out.jsonl"
+@pytest.mark.parametrize(("n", "count"), [(0, "0 texts"), (1, "1 text"), (2, "2 texts")])
+def test_it_says_where_it_wrote_how_many_texts_and_how_long_it_took(tiny, tmp_path, n, count):
+    source, output = write_lines(tmp_path / "in.txt", SENTENCES[:n]), tmp_path / "out.jsonl"
     result = run("score", source, output, *tiny)
-    assert re.search(rf"Wrote {re.escape(str(output))} in \d\d:\d\d \(minutes:seconds\)", result.unwrapped_stderr)
+    pattern = rf"Wrote {re.escape(str(output))}: {count} in \d\d:\d\d \(minutes:seconds\)"
+    assert re.search(pattern, result.unwrapped_stderr)
     assert "was complete. Nothing was scored" in run("score", source, output, *tiny, "--resume").unwrapped_stderr
     assert "Wrote" not in run("score", source, "-", *tiny).output
 
