@@ -27,6 +27,8 @@ of the weights, which needs no fall: a run can be exported at any step, with `--
 positions, gated MLP), with a causal mask. Width, depth and vocabulary are the same. [CLS] is the beginning-of-sequence
 piece.
 
+With `--one-pass`, the model also learns scores in one pass (training_one_pass.py), beside masked text.
+
 The choices (the model card, spacy_pll/language_model/builtin/README.md, has the experiments): ModernBERT's classes stop
 predicting mere piece frequencies many times sooner than BERT's. One line is one sequence, because people score
 sentences; `--contexts packed` fills each context with consecutive lines instead. Every piece to predict is replaced by
@@ -150,11 +152,12 @@ def held_out_losses(model, data, batch_pieces, args, mask_id, n_special, pad, be
     for i, rows in enumerate(epoch_batches(offsets, batch_pieces, (0,))):
         batch, real = collate(ids, offsets, rows, pad)
         targets = choose_targets(batch, n_special, 0.15, i)
-        drawn = Drawn(*(x.to(args.device) for x in draw(batch, n_special, begins_word, batch_pieces, i)))
+        drawn = draw(batch, n_special, begins_word, batch_pieces, i) if args.one_pass else ()
         batch, real, targets = (x.to(args.device) for x in (batch, real, targets))
         with torch.autocast(args.device, torch.bfloat16):
             loss, n = LOSSES[args.objective](model, batch, real, targets, mask_id)
-            if args.one_pass:
+            if drawn:
+                drawn = Drawn(*(x.to(args.device) for x in drawn))
                 divergences += divergence(model, batch, real, drawn, mask_id).item()
                 n_drawn += int(drawn.target.sum())
         total, count = total + loss.item(), count + n

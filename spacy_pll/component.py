@@ -258,7 +258,7 @@ def get_scorer(nlp: Language, name: str | None = None) -> PLLScorer:
     """A `pll` component of a pipeline, by its name, or the first.
 
     RAISES (ValueError): There is none.
-    RAISES (TypeError): `nlp` is no pipeline.
+    RAISES (TypeError): `nlp` is not a pipeline.
     """
     if not isinstance(nlp, Language):
         raise TypeError(f'`nlp` must be a pipeline, such as spacy.blank("en"). It is {nlp!r:.100}.')

@@ -96,12 +96,12 @@ def pmi(
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     RETURNS (list[Optional[float]]): Natural log. None where a span has no scored wordpiece.
     RAISES (ValueError): The pipeline has no such component, or the component no such metric.
-    RAISES (TypeError): `spans` has something else than spans.
+    RAISES (TypeError): `spans` has something that is not a span.
     """
     scorer, spans = get_scorer(nlp, component), list(spans) if isinstance(spans, Iterable) else [spans]
     for span in spans:
         if not isinstance(span, Span):
-            raise TypeError(f"`spans` must be spans, such as [doc[0:2]]. This is none: {span!r:.100}.")
+            raise TypeError(f"`spans` must be spans, such as [doc[0:2]]. This is not one: {span!r:.100}.")
     metrics = list(scorer.settings.metrics)
     if metric not in (None, *metrics):
         raise ValueError(f"There are no scores under {metric!r}, only under {', '.join(metrics)}.")

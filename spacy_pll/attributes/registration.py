@@ -36,12 +36,12 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
 
     attr (str): The component's setting of that name.
     RAISES (ValueError): There are tokens, but none has a score under a metric that is registered.
-    RAISES (TypeError): There is something else than docs and spans.
+    RAISES (TypeError): There is something that is neither a doc nor a span.
     """
     docs = list(docs)
     for item in docs:
         if not isinstance(item, Doc | Span):
-            raise TypeError(f"Scored docs or spans are needed, such as nlp(text). This is none: {item!r:.100}.")
+            raise TypeError(f"Scored docs or spans are needed, such as nlp(text). This is not one: {item!r:.100}.")
     whole: list[Doc] = list({id(item.doc): item.doc for item in docs}.values())
     names, stored = Names(attr, stored_metrics(whole, attr)), stored_names(whole)
     if any(map(len, whole)) and not names.metrics:

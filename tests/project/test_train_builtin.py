@@ -3,6 +3,7 @@
 import importlib
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,22 @@ def test_processes_that_share_each_batch_give_the_same_model(script, monkeypatch
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert printed.count("held-out loss") == 1  # only the first process measures, and only step 6 is left
     check_alike(tmp_path / "alone", tmp_path / "shared")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_processes_end_with_the_first(corpus, tmp_path):
+    """Also in a background job of a shell, which ignores the signal that they get."""
+    command = [sys.executable, SCRIPT, corpus, tmp_path, *TINY.split(), "--workers", "2", "--steps", "1000000"]
+    ignored = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = subprocess.Popen([*map(str, command), "--log-every", "1"], stdout=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, ignored)
+    while not next(process.stdout).startswith("step 2"):
+        pass
+    process.kill()
+    process.communicate(timeout=60)  # ends when no process can write any more
 
 
 def test_held_out_lines_are_few_and_always_the_same(data):
@@ -228,7 +245,7 @@ def test_what_training_reads_gives_the_scores_of_the_component(one_pass, metric,
     assert found.tolist() == pytest.approx([doc._.pll for doc in nlp.pipe(texts)], rel=1e-5)
 
 
-def test_training_for_one_pass_lowers_its_divergence(script, one_pass, monkeypatch, corpus, tmp_path, capsys):
+def test_training_for_one_pass_lowers_its_divergence(script, data, one_pass, monkeypatch, corpus, tmp_path, capsys):
     run(script, monkeypatch, corpus, tmp_path, "--one-pass", "1", "--layers", "2")
     printed = capsys.readouterr().out
     assert printed.count("divergence in one pass") == 2
@@ -237,6 +254,14 @@ def test_training_for_one_pass_lowers_its_divergence(script, one_pass, monkeypat
     encoded = AutoTokenizer.from_pretrained(folder)(SENTENCES[:3], return_tensors="pt", padding=True)
     ids, real = encoded.input_ids, encoded.attention_mask.bool()
     drawn = one_pass.draw(ids, 5, torch.ones(10_000, dtype=torch.bool), 10_000, 0)
+    targets = data.choose_targets(ids, 5, 0.3, 0)
+    with torch.inference_mode():
+        (masked, n), (both, same_n) = (
+            script.masked_loss(model, ids, real, targets, 4),
+            script.one_pass_loss(model, ids, real, targets, *drawn, 4, weight=2.0),
+        )
+        mean = one_pass.divergence(model, ids, real, drawn, 4) / drawn.target.sum()
+    assert n == same_n and (both / n).item() == pytest.approx((masked / n + 2 * mean).item(), rel=1e-5)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     found = []
     for _ in range(8):
