@@ -1,4 +1,4 @@
-"""The numbers of the built-in model's card: learning curve, held-out pseudo-perplexity and BLiMP accuracy.
+"""The numbers of the built-in model's card: learning curve, held-out pseudo-perplexity, BLiMP accuracy and one pass.
 
     python scripts/evaluate_builtin.py CORPUS_FOLDER BLIMP_FOLDER [--pairs 100] [--model FOLDER] [--log log.csv ...]
         [--output FILE.json] [--write FILE.md]
@@ -16,32 +16,58 @@ import math
 from pathlib import Path
 
 import spacy
-from markdown_tables import print_table, replace_tables
-from spacy.language import Language
+from markdown_tables import Rows, print_table, replace_tables
 from training_data import is_held_out, read_lines
 
+from spacy_pll.evaluation.agreement import LevelAgreement
+from spacy_pll.evaluation.margins import compare_margins
 from spacy_pll.evaluation.minimal_pairs import OVERALL, PHENOMENON, Pair, minimal_pairs, read_pairs, sample_pairs
+from spacy_pll.evaluation.perplexity import perplexity
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]
+MARGINS = (0, 1)  # values of `mask_margin`
 CURVE_ROWS = 12  # of each run
+EVERY = 4  # Each metric costs minutes, so every fourth of the held-out lines is scored.
 
 
-def blimp_accuracies(nlp: Language, pairs: list[Pair]) -> dict[str, dict[str, float]]:
-    """Accuracy in percent by metric, then by phenomenon. "overall" is the mean over all pairs."""
-    found: dict[str, dict[str, float]] = {metric: {} for metric in METRICS}
-    for result in minimal_pairs(nlp, pairs).accuracies():
-        if result.level in (OVERALL, PHENOMENON):
-            found[result.scorer][result.name or result.level] = round(100 * result.accuracy, 1)
+def blimp_accuracies(model: str | None, pairs: list[Pair]) -> dict[str, dict[str, float]]:
+    """Accuracy in percent by metric or margin, then by phenomenon. "overall" is the mean over all pairs."""
+    margins = {f"margin {margin}": PipelineSettings(model, ["word_l2r"], mask_margin=margin) for margin in MARGINS}
+    found: dict[str, dict[str, float]] = {}
+    for margin, settings in {"": PipelineSettings(model, METRICS), **margins}.items():
+        for result in minimal_pairs(make_pipeline(settings), pairs).accuracies():
+            if result.level in (OVERALL, PHENOMENON):
+                of_scorer = found.setdefault(margin or result.scorer, {})
+                of_scorer[result.name or result.level] = round(100 * result.accuracy, 1)
     return found
 
 
-def blimp_table(accuracy: dict[str, dict[str, float]]) -> list[dict[str, str]]:
+def blimp_table(accuracy: dict[str, dict[str, float]]) -> Rows:
     names = sorted(accuracy[METRICS[0]], key=lambda name: (name != "overall", name))
-    return [{"phenomenon": name, **{metric: f"{accuracy[metric][name]:.1f}" for metric in METRICS}} for name in names]
+    return [{"phenomenon": name, **{scorer: f"{one[name]:.1f}" for scorer, one in accuracy.items()}} for name in names]
 
 
-def learning_curve(logs: list[Path]) -> list[dict[str, str]]:
+def one_pass_table(model: str | None, texts: list[str], accuracy: dict[str, dict[str, float]]) -> Rows:
+    """How close the scores with each margin are to the exact ones of the same weights, under `word_l2r`. In nats."""
+
+    def shown(level: LevelAgreement | None) -> list[str]:
+        """*r* with its interval, and the mean absolute difference."""
+        assert level and level.r is not None and level.r_interval and level.mean_absolute_difference is not None
+        low, high = level.r_interval
+        return [f"{level.r:.4f} [{low:.4f}, {high:.4f}]", f"{level.mean_absolute_difference:.2f}"]
+
+    agreement = compare_margins(make_pipeline(PipelineSettings(model, ["word_l2r"])), texts, MARGINS)
+    columns = ["*r* by piece", "difference by piece", "*r* by word", "difference by word"]
+    found = [[*shown(one.piece), *shown(one.word)] for one in agreement.comparisons]
+    scorers = {"exact": "word_l2r", **{f"`mask_margin = {margin}`": f"margin {margin}" for margin in MARGINS}}
+    return [
+        {"scores": name, **dict(zip(columns, row)), "BLiMP": f"{accuracy[scorer]['overall']:.1f}"}
+        for (name, scorer), row in zip(scorers.items(), [["1", "", "1", ""], *found])
+    ]
+
+
+def learning_curve(logs: list[Path]) -> Rows:
     """Some rows of each run's log, evenly spaced, with its last one. Pieces are counted from the first run on."""
     rows, before = [], 0
     for run, path in enumerate(logs, 1):
@@ -84,20 +110,24 @@ def main():
         tables["learning curve"] = learning_curve(args.log)
         print_table("Learning curve (15 % of the pieces masked; nats per piece)", tables["learning curve"])
     pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
-    blimp = blimp_accuracies(make_pipeline(PipelineSettings(args.model, METRICS)), pairs)
+    blimp = blimp_accuracies(args.model, pairs)
     tables["blimp"] = blimp_table(blimp)
     print_table(f"BLiMP, {len(pairs)} pairs, accuracy in percent", tables["blimp"])
 
-    held_out = [line for line in read_lines(args.corpus) if is_held_out(line)]
-    docs = list(make_pipeline(PipelineSettings(args.model, ["original"])).pipe(held_out, batch_size=128))
-    pieces = sum(doc._.pll_pieces for doc in docs)
-    pppl = math.exp(-sum(doc._.pll for doc in docs) / pieces)
+    held_out = [line for line in read_lines(args.corpus) if is_held_out(line)][::EVERY]
+    corpus = perplexity(make_pipeline(PipelineSettings(args.model, METRICS)), held_out)
     tables["held-out"] = [
-        {"held-out lines": f"{len(docs):,}", "pieces": f"{pieces:,}", "pseudo-perplexity": f"{pppl:.1f}"}
+        {
+            "held-out lines": f"{corpus.texts:,}",
+            "pieces": f"{corpus.pieces:,}",
+            **{metric: f"{corpus.per_piece[metric]:.1f}" for metric in METRICS},
+        }
     ]
-    print_table("Held-out lines, metric `original`", tables["held-out"])
+    print_table("Held-out lines, pseudo-perplexity per piece", tables["held-out"])
+    tables["one pass"] = one_pass_table(args.model, held_out, blimp)
+    print_table("One pass, `word_l2r`, held-out lines and BLiMP", tables["one pass"])
     if args.output:
-        result = {"blimp": blimp, "blimp_pairs": len(pairs), "held_out_pieces": pieces, "held_out_pppl": pppl}
+        result = {"blimp": blimp, "blimp_pairs": len(pairs), "tables": tables}
         args.output.write_text(json.dumps(result, indent=2) + "\n")
     if args.write:
         replace_tables(args.write, tables)
