@@ -601,7 +601,7 @@ def test_normalised_scores_of_another_model(tmp_path, model_folder):
 
 def test_prodigy_tasks_are_ranked_by_the_first_normalised_score(tmp_path):
     texts, out = tmp_path / "texts.txt", tmp_path / "out.jsonl"
-    texts.write_text("The cats sleep.\nThe.\nThe traveler lost the souvenir.\nOf the and.\n")
+    texts.write_text("The cats sleep.\nHe said that it was.\nPhotosynthesis needs chlorophyll.\nOf the and.\n")
     run("score", texts, out, "--prodigy", "--normalise", "slor,mean_lp")
     metas = [json.loads(line)["meta"] for line in out.read_text().splitlines()]
     by_slor = sorted(range(4), key=lambda i: metas[i]["pll_word_l2r_slor"])

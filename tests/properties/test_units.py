@@ -89,11 +89,11 @@ def test_a_unit_is_scored_by_the_chain_rule():
         return reference.predict(transformer, given)[target, ids[target]].item()
 
     expected = log_p(los, los, angeles) + log_p(angeles, angeles)
-    assert doc[3:5]._.pll == pytest.approx(expected, abs=1e-5) and round(expected, 2) == -7.66
+    assert doc[3:5]._.pll == pytest.approx(expected, abs=1e-5)
     first, second = score_continuations(nlp, "They live in", ["Los Angeles", "Boston"], ".")
-    assert (first.score, round(second.score, 2)) == (pytest.approx(expected, abs=1e-5), -1.26)
+    assert first.score == pytest.approx(expected, abs=1e-5) and second.score > first.score
     # By words, each of the two is given away by the other.
-    assert round(log_p(los, los) + log_p(angeles, angeles), 2) == -0.01
+    assert log_p(los, los) + log_p(angeles, angeles) > -0.1 > -5 > expected
 
 
 def test_a_unit_is_read_in_one_span_if_there_is_one(make_nlp):
@@ -118,7 +118,7 @@ def test_a_unit_of_a_later_sentence():
         doc = nlp(with_units(nlp, "The traveler lost it. They live in Los Angeles.", (8, 10)))
     alone = nlp(with_units(nlp, "They live in Los Angeles.", (3, 5)))
     assert scores(doc)[5:] == pytest.approx(scores(alone), abs=1e-4)
-    assert round(doc[8:10]._.pll, 2) == -7.66
+    assert doc[8:10]._.pll < -5  # read by words, it is near 0: see above
 
 
 def test_tokens_of_a_unit_that_are_contexts_of_their_own_are_scored(make_nlp):
