@@ -13,7 +13,7 @@ from pathlib import Path
 from markdown_tables import print_table, replace_tables
 
 from spacy_pll import compare_pairs
-from spacy_pll.evaluation.minimal_pairs import PARADIGM, PHENOMENON, Accuracy, Pair, accuracies, outcomes
+from spacy_pll.evaluation.minimal_pairs import OVERALL, PARADIGM, PHENOMENON, Accuracy, Pair, accuracies, outcomes
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 # The heading of each column, with the metric and whether wordpieces are aligned.
@@ -44,10 +44,10 @@ def evaluate(pairs: list[Pair], model: str | None) -> list[list[Accuracy]]:
 
 
 def table_of(results: list[list[Accuracy]]) -> list[dict[str, str]]:
-    """A row for each group of pairs."""
+    """A row for all pairs, and for those of each direction and of each type of bias."""
     rows = []
     for groups in zip(*results):
-        if groups[0].level != "macro":
+        if groups[0].level in (OVERALL, PHENOMENON, PARADIGM):
             shares = [f"{100 * one.accuracy:.1f} [{100 * one.low:.1f}, {100 * one.high:.1f}]" for one in groups]
             row = {"pairs": groups[0].name or "all", "n": str(groups[0].pairs)}
             rows.append(row | dict(zip(COLUMNS, shares, strict=True)))

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from spacy_pll.evaluation.minimal_pairs import PARADIGM, PHENOMENON, Pair, accuracies
+
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for name in ("benchmarks", "scripts") for path in (ROOT / name).rglob("*.py"))
 PYTHON = Path(sys.executable)
@@ -165,6 +167,21 @@ def test_regressions_of_reading_times_find_what_is_there(script):
         gain, other = (float(row[held_out].split()[0]) for row in (first, second))
         assert 900 < gain < 1400 and -50 < other < 50
     assert first["stories with a gain"] == "4 of 4"
+
+
+def test_the_table_of_crows_pairs_does_not_cross_direction_and_type(script):
+    crows_pairs = script("scripts", "evaluate_crows_pairs")
+    groups = [(direction, kind) for direction in ("stereo", "antistereo") for kind in ("age", "gender")]
+    pairs = [Pair("a", "b", {PHENOMENON: direction, PARADIGM: kind}) for direction, kind in groups]
+    rows = crows_pairs.table_of([accuracies(pairs, np.array([1, 1, 1, 0.5]))] * len(crows_pairs.COLUMNS))
+    assert [(row["pairs"], row["n"]) for row in rows] == [
+        ("all", "4"),
+        ("antistereo", "2"),
+        ("stereo", "2"),
+        ("age", "2"),
+        ("gender", "2"),
+    ]
+    assert rows[1]["authors' metric"].startswith("75.0 [")
 
 
 def test_the_learning_curve_of_several_runs(script, tmp_path):
