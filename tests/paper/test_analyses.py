@@ -97,7 +97,8 @@ def check_numbers(results, assets, plain):
         (row,) = rows(results, "length", "length", metric=title)
         r = plain_pearson(lengths, negative)
         assert row["r"] == pytest.approx(r, abs=1e-4) and row["n"] == len(EVENTS)
-        assert (row["low"], row["high"]) == pytest.approx(resampled(lengths, negative, ITEMS), abs=0.02)
+        # 2,000 samples and 5,000, of five items: the ends differ by chance.
+        assert (row["low"], row["high"]) == pytest.approx(resampled(lengths, negative, ITEMS), abs=0.05)
         assert row["r_words"] == pytest.approx(plain_pearson([len(e.split()) for e in EVENTS], negative), abs=1e-4)
 
         points = []
