@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from spacy_pll import PipelineSettings, agree, make_pipeline
 from spacy_pll.evaluation.minimal_pairs import PARADIGM, PHENOMENON, Pair, accuracies
 
 ROOT = Path(__file__).parents[2]
@@ -198,6 +199,21 @@ def test_the_learning_curve_of_several_runs(script, tmp_path):
     logs[-1].write_text("step,pieces,train_loss,held_out_loss,seconds\n")
     with pytest.raises(SystemExit, match="b.csv has no rows"):
         evaluate.learning_curve(logs)
+
+
+def test_the_table_of_one_pass(script):
+    evaluate = script("scripts", "evaluate_builtin")
+    texts = ["The traveler lost the souvenir.", "She put the book on the elephant.", "Rain is expected."]
+    accuracy = {name: {"overall": value} for name, value in (("word_l2r", 70), ("margin 0", 60), ("margin 1", 65))}
+    exact, none, one = evaluate.one_pass_table(None, texts, accuracy)
+    assert [row["BLiMP"] for row in (exact, none, one)] == ["70.0", "60.0", "65.0"]
+
+    def pipeline(margin=None):
+        return make_pipeline(PipelineSettings(keep_pieces=True, mask_margin=margin))
+
+    without, with_margin = (agree(pipeline(), pipeline(margin), texts) for margin in (0, 1))
+    assert none["*r* by piece"].startswith(f"{without.piece.r:.4f} [") and exact["*r* by piece"] == "1"
+    assert one["difference by word"] == f"{with_margin.word.mean_absolute_difference:.2f}"
 
 
 def test_tables_are_put_into_pages(script, tmp_path, capsys):
