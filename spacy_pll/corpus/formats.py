@@ -150,10 +150,10 @@ class SpacyDocs:
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
         docs = DocBin(store_user_data=True)
-        for _, doc, fields, _ in chain.from_iterable(batches):
-            if fields:
-                doc.user_data[FIELDS] = fields
-            docs.add(doc)
+        for text in chain.from_iterable(batches):
+            if text.fields:
+                text.doc.user_data[FIELDS] = text.fields
+            docs.add(text.doc)
         return docs.to_bytes()
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """A text of the input, and what is said where it cannot be read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
@@ -28,6 +29,21 @@ class Record(NamedTuple):
     location: str  # "corpus.jsonl, line 12": for messages
     text: str | Doc
     fields: dict[str, Any]  # the other columns, or keys, in their order
+    fingerprint: str = ""  # of all that was read, up to this text: see `with_fingerprints`
+
+
+def with_fingerprints(records: Iterable[Record]) -> Iterator[Record]:
+    """Give records their fingerprints: 16 hexadecimal digits of a SHA-256 over the texts and columns until there.
+
+    Two readings of an input give the same fingerprints only if they give the same texts and columns in the same order.
+    """
+    total = sha256()
+    for record in records:
+        text = record.text
+        if isinstance(text, Doc):  # its strings have no order, and its user data are in the columns
+            text = repr(text.to_bytes(exclude=["strings", "user_data"]))
+        total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))
+        yield record._replace(fingerprint=total.copy().hexdigest()[:16])
 
 
 Row = tuple[str, dict[str, Any]]  # its location, and its columns

@@ -1,10 +1,18 @@
-"""Runs that can be resumed: results go to part files, each written atomically, with a manifest of the run."""
+"""Runs that can be resumed: results go to part files, each written atomically, with a manifest of the run.
+
+A run may be stopped before or after any of its file operations. So their order matters, and what a folder contains says
+what was done:
+
+- A manifest beside OUTPUT says that OUTPUT is complete. It is deleted before anything else changes, and written last.
+- Parts that count are a chain from the first text on. They are deleted from the last one to the first, then their
+  manifest, so what remains at any moment is such a chain, or nothing.
+"""
 
 import json
 import os
 import re
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -23,8 +31,9 @@ else:
 
 MANIFEST = "manifest.json"
 LOCK = "lock"
-# What a folder of parts contains. The name of a part says which texts it has: from the first to before the second.
-PART = re.compile(r"(\d{9,})-(\d{9,})\.\w+")
+# What a folder of parts contains. The name of a part says which texts it has, from the first number to before the
+# second, and ends in the fingerprint of all that was read until then (`records.with_fingerprints`).
+PART = re.compile(r"(\d{9,})-(\d{9,})-([0-9a-f]+)\.\w+")
 OURS = re.compile(rf"{MANIFEST}|{LOCK}|{PART.pattern}|.*\.unfinished")
 MAX_NAMED = 5  # how many differences between two runs an error names
 MAX_CHARACTERS = 100  # of a value in it
@@ -48,6 +57,8 @@ class ResumableOutput:
         self.final_manifest = output.with_name(output.name + "." + MANIFEST)
         self.resume = resume
         self.lock: IO[str] | None = None
+        self.done, self.fingerprint = 0, ""  # how many texts are done, from the first on, and which they are
+        self.complete = False  # whether the output is
         if self.folder.exists():
             self._check_ours()
             self._lock()
@@ -70,26 +81,45 @@ class ResumableOutput:
                 "OUTPUT another name, or move that folder."
             )
 
-    def begin(self, manifest: dict[str, Any]) -> int | None:
+    def ends(self) -> set[int]:
+        """The numbers of texts after which parts end: what was read until there is compared by `begin`."""
+        return {int(match[2]) for _, match in self._found()}
+
+    def begin(self, manifest: dict[str, Any], fingerprints: Mapping[int, str] = {}) -> int | None:
         """Make the folder ready for parts, and say how many texts are done already; None if the output is complete.
 
         manifest (dict): What the results depend on.
+        fingerprints (Mapping[int, str]): Of the input, after so many texts. Parts of other texts are deleted.
         RAISES (ResumeError): The run to resume differs from this one, or is still running.
         """
         self.manifest = json.loads(json.dumps(manifest))  # as it will be read back
-        unfinished = self.folder.exists()
-        if self.resume and not unfinished and self.output.exists():
-            self._check_same(_read(self.final_manifest))
-            return None
+        path = self.folder / MANIFEST
+        started = self.resume and path.exists()
+        if started:
+            self._check_same(_read(path))
+        if self.resume and self.output.exists() and (self.final_manifest.exists() or not self.folder.exists()):
+            earlier = _read(self.final_manifest)
+            if not started:
+                self._check_same(earlier)
+            if earlier == self.manifest:
+                self.complete = True
+                self._remove_folder()
+                return None
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.lock:
             self._lock()
-        path = self.folder / MANIFEST
-        if self.resume and path.exists():
-            self._check_same(_read(path))
-        else:
+        self.final_manifest.unlink(missing_ok=True)
+        if not started:
             self._empty()
             write_json(path, self.manifest)
+        chain = []
+        for part, match in self._found():
+            if int(match[1]) == self.done and fingerprints.get(int(match[2])) == match[3]:
+                chain.append(part)
+                self.done, self.fingerprint = int(match[2]), match[3]
+        for part, _ in reversed(self._found()):
+            if part not in chain:
+                part.unlink()
         return self.done
 
     def _lock(self) -> None:
@@ -108,24 +138,29 @@ class ResumableOutput:
         self.lock.write(f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M}")
         self.lock.flush()
 
+    def _found(self) -> list[tuple[Path, re.Match[str]]]:
+        """The parts in the folder, in the order of their texts."""
+        paths = list(self.folder.iterdir()) if self.folder.exists() else []
+        found = [(path, match) for path in paths if (match := PART.fullmatch(path.name))]
+        return sorted(found, key=lambda part: (int(part[1][1]), int(part[1][2])))
+
     def _empty(self) -> None:
-        for path in self.folder.iterdir():
-            if path.name != LOCK and OURS.fullmatch(path.name):
+        """Delete all but the lock, in the order in which what remains is right."""
+        parts = [path for path, _ in reversed(self._found())]
+        others = [path for path in self.folder.iterdir() if path not in parts and OURS.fullmatch(path.name)]
+        for path in [*parts, *sorted(others, key=lambda path: path.name == MANIFEST)]:
+            if path.name != LOCK:
                 path.unlink()
 
-    @property
-    def done(self) -> int:
-        """How many texts are done, from the first on."""
-        return self._parts()[-1][1] if self._parts() else 0
-
-    def _parts(self) -> list[tuple[Path, int]]:
-        """The parts from the first text on without a gap, each with the number of texts up to its end."""
-        found: list[tuple[Path, int]] = []
-        for path in sorted(self.folder.iterdir()):
-            match = PART.fullmatch(path.name)
-            if match and int(match[1]) == (found[-1][1] if found else 0):
-                found.append((path, int(match[2])))
-        return found
+    def _remove_folder(self) -> None:
+        """Remove the folder, unless it contains what others have put there."""
+        if self.folder.exists():
+            self._empty()
+            if self.lock:
+                self.lock.close()
+            (self.folder / LOCK).unlink(missing_ok=True)
+            with suppress(OSError):
+                self.folder.rmdir()
 
     def _check_same(self, earlier: dict[str, Any]) -> None:
         changed = list(_differences(earlier, self.manifest))
@@ -136,10 +171,11 @@ class ResumableOutput:
                 f"{'; '.join(changed[:MAX_NAMED])}{more}. Change it back, or start again with --force."
             )
 
-    def write(self, part: bytes, n_texts: int) -> None:
-        """Write the next part."""
-        first = self.done
-        self._write(self.folder / f"{first:09}-{first + n_texts:09}{format_of(self.output)}", [part])
+    def write(self, part: bytes, n_texts: int, fingerprint: str) -> None:
+        """Write the next part. fingerprint (str): Of all that was read, up to the last text of the part."""
+        end = self.done + n_texts
+        self._write(self.folder / f"{self.done:09}-{end:09}-{fingerprint}{format_of(self.output)}", [part])
+        self.done, self.fingerprint = end, fingerprint
 
     @contextmanager
     def kept(self, total: int) -> Iterator[None]:
@@ -148,19 +184,17 @@ class ResumableOutput:
             yield
         except BaseException as error:
             note = f"The scores of {self.done:,} of {total:,} texts are kept in {self.folder}. Go on with --resume."
+            if self.complete:
+                note = f"{self.output} is complete. What is left of {self.folder} is not needed: --resume removes it."
             vars(error).setdefault("__notes__", []).append(note)  # the `add_note` of Python 3.11
             raise
 
     def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]) -> None:
         """Join the parts to the output file as its format needs it, write its manifest, and delete the parts."""
-        self._write(self.output, join(path.read_bytes() for path, _ in self._parts()))
+        self._write(self.output, join(path.read_bytes() for path, _ in self._found()))
         write_json(self.final_manifest, self.manifest)
-        self._empty()
-        if self.lock:
-            self.lock.close()
-        (self.folder / LOCK).unlink()
-        with suppress(OSError):  # it contains what others have put there
-            self.folder.rmdir()
+        self.complete = True
+        self._remove_folder()
 
     def _write(self, path: Path, blocks: Iterable[bytes]) -> None:
         with atomic_write(path) as file, through_compression(file, path, "wb") as contents:

@@ -22,6 +22,7 @@ class ScoredText(NamedTuple):
     doc: Doc
     fields: dict[str, Any]  # its other columns
     pieces: int  # scored wordpieces
+    fingerprint: str = ""  # of the input up to this text: see `records.with_fingerprints`
 
 
 TEXT_SPAN = "pll_text"  # where the text is in a doc that has its context, too: a key of `doc.spans`

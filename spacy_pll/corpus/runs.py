@@ -6,7 +6,7 @@ import tempfile
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -29,7 +29,7 @@ from ..workers import score_texts
 from .files import check_target
 from .formats import Format, find_format
 from .readers import PARQUET, STANDARD_STREAM, list_files, read_records, table_columns
-from .records import InputError, Record, get_text
+from .records import InputError, Record, get_text, with_fingerprints
 from .resumable import ResumableOutput
 from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
 
@@ -82,7 +82,7 @@ class Run:
     def read(self, path: str, vocab: Vocab, typed: bool = False) -> Iterator[Record]:
         """Read the input, or a copy of it: see `read_records`."""
         how = {name: getattr(self, name) for name in ("column", "file_format", "encoding", "delimiter", "header")}
-        return read_records(path, vocab=vocab, typed=typed, **how)
+        return with_fingerprints(read_records(path, vocab=vocab, typed=typed, **how))
 
     def make_rows(self, nlp: Language) -> Any:
         rows = ROWS[self.rows].of(get_scorer(nlp), self.column)
@@ -168,7 +168,7 @@ class Run:
                     error = too_long(record.text, nlp) or str(outcome)
                     outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
-                yield ScoredText(number, outcome, fields, outcome._.get(pieces) or 0)
+                yield ScoredText(number, outcome, fields, outcome._.get(pieces) or 0, record.fingerprint)
         if failed:
             warnings.warn(
                 f"{failed:,} of {number + 1 - first:,} texts could not be scored. Their rows have no scores. The "
@@ -191,6 +191,8 @@ class InputSummary(NamedTuple):
     texts: int  # 0 if it is read only once
     fields: list[str]  # the other columns
     digest: str
+    fingerprint: str = ""  # of all records
+    fingerprints: Mapping[int, str] = {}  # and of so many of them
     schema: Any = None  # pyarrow.Schema: the types of all columns, if the output is Parquet
 
 
@@ -198,7 +200,8 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
     RETURNS (Optional[int]): The number of texts in the file. None if it was complete before.
-    RAISES (InputError): The input cannot be read, or the output cannot hold these rows.
+    RAISES (InputError): The input cannot be read, or has changed while it was scored, or the output cannot hold these
+        rows.
     RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
     RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
     """
@@ -209,9 +212,9 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     nlp = run.make_pipeline()
     with _standard_input_as_file(run) as path:
         typed = Path(output_path).suffix.lower() == PARQUET
-        summary = summarize_input(run, path, nlp, output_format, typed)
+        summary = summarize_input(run, path, nlp, output_format, typed, parts.ends())
         output = _make_format(output_format, run, nlp, summary)
-        first = parts.begin(make_manifest(run, nlp, summary))
+        first = parts.begin(make_manifest(run, nlp, summary), summary.fingerprints)
         if first is None:
             return None
         records = islice(run.read(path, nlp.vocab, typed), first, None)
@@ -219,7 +222,15 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         with parts.kept(summary.texts), closing(run.score(nlp, records, first)) as scored:
             batches = minibatch(run.progress(scored, summary.texts, first), run.batch_size)
             while part := _next_part(batches):
-                parts.write(output.encode(part), sum(map(len, part)))
+                parts.write(output.encode(part), sum(map(len, part)), part[-1][-1].fingerprint)
+            if (parts.done, parts.fingerprint) != (summary.texts, summary.fingerprint):
+                what = "some of its texts are not the same as at first"
+                if parts.done != summary.texts:
+                    what = f"at first it had {summary.texts:,} texts, and {parts.done:,} were scored"
+                raise InputError(
+                    f"The input {run.input_path!r} has changed while it was scored: {what}. Change it back, or start "
+                    "again with --force."
+                )
             parts.merge(output.merge)
         return summary.texts
 
@@ -240,11 +251,12 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
 
 
 def summarize_input(
-    run: Run, path: str, nlp: Language, output_format: type[Format], typed: bool = False
+    run: Run, path: str, nlp: Language, output_format: type[Format], typed: bool = False, ends: Collection[int] = ()
 ) -> InputSummary:
     """Read all of the input once before scoring, to find early what cannot be read, or not be written.
 
     typed (bool): Whether to find the types of the columns, too.
+    ends (Collection[int]): Numbers of texts after which the fingerprint is wanted.
     RAISES (InputError): The input cannot be read, or a column has no type. The message gives the file and line.
     """
     files = list_files(path)
@@ -253,16 +265,19 @@ def summarize_input(
         from .parquet import InputColumns  # needs the extra `[parquet]`
 
         columns = InputColumns(run.column, files)
-    n, fields = 0, {}
+    n, fingerprint, fingerprints, fields = 0, "", {}, {}
     for record in run.checked(run.read(path, nlp.vocab, typed), output_format, nlp):
-        n += 1
+        n, fingerprint = n + 1, record.fingerprint
+        if n in ends:
+            fingerprints[n] = fingerprint
         fields.update(dict.fromkeys(record.fields))
         if columns:
             columns.add(record)
     for file in files:  # a table without a row keeps its columns
         names = [] if run.header else table_columns(file, run.encoding, run.delimiter)
         fields.update(dict.fromkeys(name for name in names if name != run.column))
-    return InputSummary(n, list(fields), files_digest(files), columns and columns.schema(list(fields)))
+    schema = columns and columns.schema(list(fields))
+    return InputSummary(n, list(fields), files_digest(files), fingerprint, fingerprints, schema)
 
 
 def make_manifest(run: Run, nlp: Language, summary: InputSummary) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def test_an_output_that_is_a_folder_is_found_before_scoring(source, tmp_path):
 
 
 def test_the_parts_of_a_run_that_was_interrupted_are_an_input(tmp_path):
-    part = tmp_path / "out.jsonl.parts" / "000000000-000000001.jsonl"
+    part = tmp_path / "out.jsonl.parts" / "000000000-000000001-abc.jsonl"
     part.parent.mkdir()
     (part.parent / "manifest.json").write_text("{}")
     part.write_text(json.dumps(ROWS["score"]) + "\n")

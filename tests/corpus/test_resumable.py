@@ -7,6 +7,7 @@ from spacy_pll.corpus.formats import JsonLines
 from spacy_pll.corpus.readers import open_file
 from spacy_pll.corpus.resumable import ResumableOutput, ResumeError
 
+TEXTS = {1: "aaaa", 2: "bbbb", 3: "cccc"}  # the fingerprints of the input after so many
 MANIFEST = {"input": {"texts": 3, "digest": "abc"}, "batch_size": 2, "model": {"folder": None}}
 
 
@@ -24,7 +25,7 @@ def interrupted(output, n_parts=2):
     parts = ResumableOutput(output)
     assert parts.begin(MANIFEST) == 0
     for number in range(n_parts):
-        parts.write(f"part {number}\n".encode(), 1)
+        parts.write(f"part {number}\n".encode(), 1, TEXTS[number + 1])
     parts.lock.close()  # as when a process ends
     return parts.folder
 
@@ -33,7 +34,7 @@ def test_parts_are_joined_and_deleted(output):
     parts = ResumableOutput(output)
     assert parts.begin(MANIFEST) == 0
     for number in range(2):
-        parts.write(b"part %d\n" % number, 1)
+        parts.write(b"part %d\n" % number, 1, TEXTS[number + 1])
     assert not output.exists()
     parts.merge(join)
     assert output.read_bytes() == b"part 0\npart 1\n"
@@ -55,8 +56,8 @@ def test_compressed_output_depends_on_the_contents_alone(tmp_path, monkeypatch, 
         parts.begin(MANIFEST)
         for number in range(n_parts):
             size = len(rows) // n_parts
-            parts.write(b"".join(rows[number * size : (number + 1) * size]), size)
-        assert (parts.folder / f"000000000-{size:09}.jsonl").read_bytes().startswith(b"0 0\n")
+            parts.write(b"".join(rows[number * size : (number + 1) * size]), size, "abc")
+        assert (parts.folder / f"000000000-{size:09}-abc.jsonl").read_bytes().startswith(b"0 0\n")
         parts.merge(join)
         with open_file(output) as file:
             assert file.read() == b"".join(rows)
@@ -68,10 +69,29 @@ def test_a_run_resumes_after_its_last_part(output):
     folder = interrupted(output)
     (folder / "next.unfinished").write_text("half a par")
     parts = ResumableOutput(output, resume=True)
-    assert parts.begin(MANIFEST) == 2
-    parts.write(b"part 2\n", 1)
+    assert parts.ends() == {1, 2} and parts.begin(MANIFEST, TEXTS) == 2
+    parts.write(b"part 2\n", 1, TEXTS[3])
     parts.merge(join)
     assert output.read_bytes() == b"part 0\npart 1\npart 2\n" and not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("texts", "done"),
+    [({**TEXTS, 3: "dddd"}, 2), ({**TEXTS, 2: "dddd"}, 1), ({1: "dddd"}, 0), ({1: TEXTS[1]}, 1), ({}, 0)],
+)
+def test_parts_of_other_texts_are_scored_again(output, texts, done):
+    """As when the input was changed while they were scored, and changed back."""
+    folder = interrupted(output, n_parts=3)
+    parts = ResumableOutput(output, resume=True)
+    assert parts.begin(MANIFEST, texts) == done == len(list(folder.glob("0*")))
+    assert (parts.done, parts.fingerprint) == (done, TEXTS.get(done, ""))
+
+
+def test_parts_behind_a_gap_are_scored_again(output):
+    folder = interrupted(output, n_parts=3)
+    (folder / "000000001-000000002-bbbb.jsonl").unlink()
+    assert ResumableOutput(output, resume=True).begin(MANIFEST, TEXTS) == 1
+    assert [path.name for path in folder.glob("0*")] == ["000000000-000000001-aaaa.jsonl"]
 
 
 def test_a_run_that_was_stopped_before_its_manifest_was_written_starts_from_the_beginning(output):
@@ -130,16 +150,16 @@ def test_a_folder_that_is_not_of_a_run_is_left_alone(output):
     for options in ({}, {"resume": True}, {"force": True}):
         with pytest.raises(ResumeError, match="out.jsonl.parts contains 'notes.txt', which is not of a run"):
             ResumableOutput(output, **options)
-    (folder / "notes.txt").rename(folder / "000000000-000000001.jsonl")  # our name, and no manifest
-    with pytest.raises(ResumeError, match="contains '000000000-000000001.jsonl', which is not of a run"):
+    (folder / "notes.txt").rename(folder / "000000000-000000001-abc.jsonl")  # our name, and no manifest
+    with pytest.raises(ResumeError, match="contains '000000000-000000001-abc.jsonl', which is not of a run"):
         ResumableOutput(output, force=True)
-    (folder / "000000000-000000001.jsonl").rename(output.with_name("elsewhere"))
+    (folder / "000000000-000000001-abc.jsonl").rename(output.with_name("elsewhere"))
     folder.rmdir()
     elsewhere = output.with_name("theirs.jsonl")
     folder.symlink_to(interrupted(elsewhere), target_is_directory=True)
     with pytest.raises(ResumeError, match="out.jsonl.parts is a link"):
         ResumableOutput(output, force=True)
-    assert ResumableOutput(elsewhere, resume=True).begin(MANIFEST) == 2
+    assert ResumableOutput(elsewhere, resume=True).begin(MANIFEST, TEXTS) == 2
 
 
 def test_what_others_put_into_the_folder_stays(output):
@@ -154,7 +174,7 @@ def test_a_difference_at_the_end_of_a_long_value_is_shown(output):
     fields = [f"column{n}" for n in range(30)]
     parts = ResumableOutput(output)
     parts.begin({"fields": [*fields, "old"]})
-    parts.write(b"x", 1)
+    parts.write(b"x", 1, "abc")
     parts.lock.close()
     with pytest.raises(ResumeError, match=r"'column29', 'old'\], and is now .*'column29', 'new'\]\. Change it back"):
         ResumableOutput(output, resume=True).begin({"fields": [*fields, "new"]})

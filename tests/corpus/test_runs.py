@@ -7,8 +7,11 @@ import sys
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import islice
+from pathlib import Path
 
 import pytest
+import spacy
+from spacy.tokens import DocBin
 
 from spacy_pll.analysis.words import WordTable
 from spacy_pll.corpus import runs
@@ -84,8 +87,7 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, t
     with pytest.raises(Stopped):
         score_to_file(run, str(output))
     assert not output.exists()
-    parts = sorted(path.name for path in (tmp_path / f"out{ending}.parts").iterdir())
-    assert parts == [f"000000000-000000008{ending}", f"000000008-000000016{ending}", "lock", "manifest.json"]
+    assert part_ends(tmp_path / f"out{ending}.parts", ending) == [(0, 8), (8, 16)]
     stop_at = None
     score_to_file(run, str(output), resume=True)
     assert scored == [*range(19), *range(16, n_texts)]
@@ -93,6 +95,55 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, t
     assert output.read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
     score_to_file(run, str(output), resume=True)  # it is complete, so nothing happens
     assert len(calls) == 3
+
+
+def part_ends(folder, ending):
+    """Of each part, the numbers of its first text and of the one behind its last."""
+    return [tuple(map(int, path.name.split("-")[:2])) for path in sorted(folder.glob(f"0*{ending}"))]
+
+
+CHANGES = {
+    "appended": lambda lines: [*lines, "One more.\n"],
+    "cut": lambda lines: lines[:-1],
+    "reordered": lambda lines: [*lines[:-2], lines[-1], lines[-2]],
+    "changed": lambda lines: [*lines[:-1], "Another.\n"],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("ending", [".txt", ".csv", ".spacy"])
+def test_an_input_that_changes_while_it_is_scored_is_noticed(settings, source, tmp_path, monkeypatch, change, ending):
+    """And what was scored of it is not used, even if it is changed back."""
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 2)
+    lines = Path(source).read_text().splitlines(keepends=True)
+    path, output = tmp_path / f"in{ending}", tmp_path / "out.jsonl"
+
+    def write(lines):
+        if ending == ".spacy":
+            nlp = spacy.blank("en")
+            DocBin(docs=[nlp(line.strip()) for line in lines]).to_disk(path)
+        elif ending == ".csv":
+            path.write_text("".join(["text\n", *(f'"{line.strip()}"\n' for line in lines)]))
+        else:
+            path.write_text("".join(lines))
+
+    def changing(scored, total, done):
+        write(CHANGES[change](lines))
+        yield from scored
+
+    lines = [line.replace('"', "'") for line in lines]
+    write(lines)
+    before = path.read_bytes()
+    run = Run(str(path), settings, batch_size=2)
+    score_to_file(run, str(tmp_path / "whole.jsonl"))
+    with pytest.raises(InputError, match="has changed while it was scored: .* Change it back, or") as raised:
+        score_to_file(replace(run, progress=changing), str(output))
+    assert "are kept in" in raised.value.__notes__[0] and not output.exists()
+    with pytest.raises(ResumeError, match="input.digest: it was"):
+        score_to_file(run, str(output), resume=True)
+    path.write_bytes(before)
+    score_to_file(run, str(output), resume=True)
+    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(settings, source, tmp_path):
@@ -128,12 +179,12 @@ def test_a_part_ends_with_a_batch_after_so_many_texts_or_pieces_or_seconds(
     merge, found = runs.ResumableOutput.merge, []
 
     def noting(parts, join):
-        found.extend(path.name for path in sorted(parts.folder.glob("0*")))
+        found.extend(part_ends(parts.folder, ending))
         merge(parts, join)
 
     monkeypatch.setattr(runs.ResumableOutput, "merge", noting)
     score_to_file(Run(source, settings, batch_size=2), str(tmp_path / f"out{ending}"))
-    assert found == [f"{first:09}-{end:09}{ending}" for first, end in ends]
+    assert found == ends
     assert (tmp_path / f"out{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
 
 
