@@ -32,6 +32,7 @@ from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sampl
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.prediction import Counts
+from spacy_pll.scoring.plan import Plan
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -91,7 +92,7 @@ def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
 def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | None) -> int:
     """The number of pieces in all forward passes that a metric needs."""
     plans = make_plans(contexts, [pll_metrics.get(metric)], mask_id, spacing)
-    return sum(plan.n_ids for plan in plans)
+    return sum(plan.n_ids for plan in plans if isinstance(plan, Plan))  # without margins, all of them
 
 
 def cost_tables(args: argparse.Namespace) -> Iterator[dict]:

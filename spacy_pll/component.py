@@ -159,19 +159,31 @@ class PLLScorer(Pipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Score a stream of docs. Identical masked contexts in a batch run once.
 
-        batch_size (int): Docs per batch. The size of the forward passes depends on `max_batch_tokens`, not on this.
-        YIELDS (Doc): The docs, in order. A doc that fails goes to the error handler and is not yielded, as in spaCy's
-            own components. The others are.
+        batch_size (int): The most docs per batch. A batch also ends with the doc with which it has two or three seconds
+            of work for a CPU. The size of the forward passes depends on `max_batch_tokens`, not on this.
+        YIELDS (Doc): The docs, in order, as soon as their batch is scored. A doc that fails goes to the error handler
+            and is not yielded, as in spaCy's own components. The others are.
         """
         prefetch = self.predictor.prepare().prefetch  # if that fails, it is not the fault of a doc
         pending: deque[tuple[list[Doc], PendingBatch | None]] = deque()
-        for docs in minibatch(stream, batch_size):
-            pending.append((docs, self._attempt(docs, partial(self.predictor.submit, docs))))
+        for submitted in self._submit(stream, batch_size):
+            pending.append(submitted)
             # While a GPU works on these docs, those before are finished and the next are submitted.
             if len(pending) > prefetch:
                 yield from self._annotate(*pending.popleft())
         while pending:
             yield from self._annotate(*pending.popleft())
+
+    def _submit(self, stream: Iterable[Doc], batch_size: int) -> Iterator[tuple[list[Doc], PendingBatch | None]]:
+        """Batches of docs, with their forward passes under way; None if that failed."""
+        for docs in minibatch(stream, batch_size):
+            tokenized = self._attempt(docs, partial(self.predictor.tokenize, docs))
+            if tokenized is None:
+                yield docs, None
+                continue
+            for batch in self.predictor.batches(tokenized):
+                docs = [one.doc for one in batch]
+                yield docs, self._attempt(docs, partial(self.predictor.submit, batch))
 
     def _attempt(self, docs: list[Doc], function: Callable[[], T]) -> T | None:
         try:

@@ -1,9 +1,7 @@
 """Score texts so that one that fails takes no other with it: each gives a doc, or the error."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any
 
 from spacy.language import Language
@@ -30,29 +28,32 @@ def check_texts(texts: object) -> None:
         raise ValueError(f"`texts` must be a list of texts. It is one text: {str(texts)!r:.50}. Write [text].")
 
 
-def score_each(nlp: Language, texts: Iterable[Text], batch_size: int) -> Iterator[Outcome]:
-    """Score texts in their order.
+def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
+    """Score texts in their order, as one batch.
 
     nlp (Language): Until all are scored, it has another error handler.
-    batch_size (int): Texts per batch. Those that fail count, so that the other batches stay as they are.
     YIELDS (Union[Doc, TextError]): The scored doc of each text, or why it cannot be scored.
-    RAISES (Exception): The pipeline fails on a harmless text, too; or the next text cannot be read.
+    RAISES (Exception): The pipeline fails on a harmless text, too.
     """
-    source = _Source(nlp, texts)
+    unmade: set[int] = set()  # those from which no doc can be made
+
+    def docs() -> Iterator[tuple[Doc, int]]:
+        for number, text in enumerate(texts):
+            try:
+                doc = text if isinstance(text, Doc) else nlp.make_doc(text)
+            except Exception:
+                unmade.add(number)
+                doc = Doc(nlp.vocab)  # takes its place
+            yield doc, number
+
+    following = 0  # the first text without an outcome
     with _error_handler(nlp, ignore_error):
-        while not source.ended:
-            before = source.n_read
-            for doc, number in _until_it_fails(nlp.pipe(source.docs(), as_tuples=True, batch_size=batch_size)):
-                while source.waiting[0][0] < number:  # a component has dropped them
-                    yield _score_alone(nlp, source.waiting.popleft()[1])
-                text = source.waiting.popleft()[1]
-                yield _score_alone(nlp, text) if number in source.unmade else doc
-            # Some components give up all texts because of one. The others of its batch are scored by themselves.
-            source.read(-source.n_read % batch_size or (batch_size if source.n_read == before else 0))
-            while source.waiting:
-                yield _score_alone(nlp, source.waiting.popleft()[1])
-    if source.error:
-        raise source.error
+        for doc, number in _until_it_fails(nlp.pipe(docs(), as_tuples=True, batch_size=max(1, len(texts)))):
+            yield from (_score_alone(nlp, text) for text in texts[following:number])  # a component has dropped them
+            yield _score_alone(nlp, texts[number]) if number in unmade else doc
+            following = number + 1
+        # Some components give up all texts because of one. The others are scored by themselves.
+        yield from (_score_alone(nlp, text) for text in texts[following:])
 
 
 def unscored(text: Text) -> Doc:
@@ -60,44 +61,6 @@ def unscored(text: Text) -> Doc:
     if isinstance(text, Doc):
         return Doc(Vocab(), [token.text for token in text], [bool(token.whitespace_) for token in text])
     return Doc(Vocab(), [text], [False]) if text else Doc(Vocab())
-
-
-class _Source:
-    """Texts, as a pipeline reads them.
-
-    nlp (Language): Makes docs from them.
-    """
-
-    def __init__(self, nlp: Language, texts: Iterable[Text]):
-        self.nlp, self.texts = nlp, iter(texts)
-        self.waiting: deque[tuple[int, Text]] = deque()  # those that are being scored, with their numbers
-        self.unmade: set[int] = set()  # those from which no doc can be made
-        self.n_read = 0
-        self.ended = False
-        self.error: Exception | None = None  # why the next text cannot be read
-
-    def read(self, n: int) -> bool:
-        """Read the next texts. RETURNS (bool): Whether there were so many."""
-        wanted = self.n_read + n
-        try:
-            for text in islice(self.texts, n):
-                self.waiting.append((self.n_read, text))
-                self.n_read += 1
-        except Exception as error:
-            self.error = error
-        self.ended = self.ended or self.n_read < wanted
-        return not self.ended
-
-    def docs(self) -> Iterator[tuple[Doc, int]]:
-        """The docs of the next texts, with their numbers."""
-        while self.read(1):
-            number, text = self.waiting[-1]
-            try:
-                doc = text if isinstance(text, Doc) else self.nlp.make_doc(text)
-            except Exception:
-                self.unmade.add(number)
-                doc = Doc(self.nlp.vocab)  # takes its place in the batch
-            yield doc, number
 
 
 def _until_it_fails(docs: Iterator[Any]) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from .scoring.answers import Distributions
 from .scoring.groups import GroupPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import Batch, Plan
-from .scoring.plans import make_plans
+from .scoring.plans import estimate_ids, make_plans
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
 from .settings import ScoringSettings
@@ -59,8 +59,8 @@ class ScoredPieces:
 
 
 @dataclass(frozen=True)
-class PendingDoc:
-    """One doc of a batch, while its forward passes run."""
+class TokenizedDoc:
+    """One doc of a batch, with what is read for it."""
 
     doc: Doc
     wordpieces: list[Wordpieces]  # one per span
@@ -72,7 +72,7 @@ class PendingDoc:
 class PendingBatch:
     """Docs whose forward passes have been submitted. The plans' contexts are those of all docs, in order."""
 
-    docs: list[PendingDoc]
+    docs: list[TokenizedDoc]
     passes: list[tuple[Plan | GroupPlan, PendingAnswer]]
 
 
@@ -87,10 +87,18 @@ class Predictor:
     ):
         if not isinstance(model, LanguageModel):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
-        self.model, self.get_spans, self.settings = model, get_spans, settings
+        self.get_spans, self.settings = get_spans, settings
         self.counts = Counts()  # since it was made, or since this was set
         self.warned: set[str] = set()  # what has been warned of
-        model.serve(settings.metrics)
+        self.model = model
+
+    @property
+    def model(self) -> LanguageModel:
+        return self._model
+
+    @model.setter
+    def model(self, model: LanguageModel) -> None:
+        self._model, self._lookahead = model, model.serve(self.settings.metrics)
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
@@ -98,7 +106,7 @@ class Predictor:
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:
         """Score docs without changing them."""
-        return self.gather(self.submit(docs))
+        return self.gather(self.submit(self.tokenize(docs)))
 
     def predict_spans(self, spans: Sequence[Span], units: Sequence[list[Span]]) -> list[DocScores]:
         """Score one span of each doc, each doc read as one context, whatever `get_spans`, `targets` and `units` say.
@@ -106,36 +114,61 @@ class Predictor:
         units (Sequence[list[Span]]): For each doc, the spans that are read as one word.
         """
         docs = [span.doc for span in spans]
-        return self.gather(self._submit_spans(docs, [[doc[:]] for doc in docs], [[span] for span in spans], units))
+        tokenized = self._tokenize_spans(docs, [[doc[:]] for doc in docs], [[span] for span in spans], units)
+        return self.gather(self.submit(tokenized))
 
-    def submit(self, docs: list[Doc]) -> PendingBatch:
-        """Plan the forward passes and start them. A GPU may still be working on them when this returns."""
+    def tokenize(self, docs: list[Doc]) -> list[TokenizedDoc]:
+        """What is read for each doc."""
         targets, units = ([self._named_spans(doc, name) for doc in docs] for name in ("targets", "units"))
-        return self._submit_spans(docs, self._spans_of(docs), targets, units)
+        return self._tokenize_spans(docs, self._spans_of(docs), targets, units)
 
-    def _submit_spans(
+    def batches(self, docs: Iterable[TokenizedDoc]) -> Iterator[list[TokenizedDoc]]:
+        """Divide docs, in their order, into batches that a CPU reads in two or three seconds, if the docs are short."""
+        most, batch, ids = self.prepare().ids_at_once, list[TokenizedDoc](), 0
+        for doc in docs:
+            batch.append(doc)
+            ids += sum(self._estimate(int(one.scored.sum()), len(one)) for one in doc.contexts)
+            if ids >= most:
+                yield batch
+                batch, ids = [], 0
+        if batch:
+            yield batch
+
+    def estimate(self, text: str) -> int:
+        """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece."""
+        pieces = len(text.encode("utf8", "surrogatepass")) // 4 + 1
+        return self._estimate(pieces, min(pieces + 2, self.prepare().max_length))
+
+    def _estimate(self, scored: int, length: int) -> int:
+        settings = self.settings
+        return estimate_ids(scored, length, self.prepare().mask_id, settings.mask_spacing, settings.mask_margin)
+
+    def _tokenize_spans(
         self,
         docs: list[Doc],
         spans_of: list[list[Span]],
         targets_of: Sequence[list[Span] | None],
         units_of: Sequence[list[Span] | None],
-    ) -> PendingBatch:
+    ) -> list[TokenizedDoc]:
         """The same, with each doc read in the given spans. Of its tokens those in the targets are scored, or all."""
-        loaded, lookahead = self.prepare(), self.model.serve(self.settings.metrics)
-        pending = []
+        loaded, tokenized = self.prepare(), []
         for doc, spans, targets, named in zip(docs, spans_of, targets_of, units_of, strict=True):
             units = merge_spans(named or [])
             wordpieces = [get_wordpieces(span, loaded.tokenizer, self.settings.words, units) for span in spans]
             wanted = None
             if targets is not None:
                 wanted = np.isin(np.arange(len(doc)), [i for span in targets for i in range(span.start, span.end)])
-            contexts, scored = get_contexts(spans, wordpieces, wanted, loaded.max_length, lookahead, units)
+            contexts, scored = get_contexts(spans, wordpieces, wanted, loaded.max_length, self._lookahead, units)
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
-            pending.append(PendingDoc(doc, wordpieces, scored, contexts))
+            tokenized.append(TokenizedDoc(doc, wordpieces, scored, contexts))
         self._warn_of_language(docs)
-        self._warn_of_unknown(pending, loaded.unknown_id)
-        return PendingBatch(pending, self._run([context for doc in pending for context in doc.contexts], loaded))
+        self._warn_of_unknown(tokenized, loaded.unknown_id)
+        return tokenized
+
+    def submit(self, docs: list[TokenizedDoc]) -> PendingBatch:
+        """Plan the forward passes and start them. A GPU may still be working on them when this returns."""
+        return PendingBatch(docs, self._run([context for doc in docs for context in doc.contexts], self.prepare()))
 
     def gather(self, pending: PendingBatch) -> list[DocScores]:
         """Wait for the log-probabilities, and sum them up by token."""
@@ -191,7 +224,7 @@ class Predictor:
                 "xlm-roberta-base.",
             )
 
-    def _warn_of_unknown(self, pending: list[PendingDoc], unknown_id: int | None) -> None:
+    def _warn_of_unknown(self, pending: list[TokenizedDoc], unknown_id: int | None) -> None:
         """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer."""
         unknown = [(doc.doc, pieces, pieces.ids == unknown_id) for doc in pending for pieces in doc.wordpieces]
         n_unknown, n = (sum(count(row) for _, _, row in unknown) for count in (np.count_nonzero, len))
@@ -230,7 +263,7 @@ class Predictor:
         self.counts.targets += len(batch.target)
         return batch
 
-    def _collect(self, pending: PendingDoc, pieces: ScoredPieces, texts: PieceTexts | None) -> DocScores:
+    def _collect(self, pending: TokenizedDoc, pieces: ScoredPieces, texts: PieceTexts | None) -> DocScores:
         """Sum the scores of a doc's pieces by token. The texts are shared by the docs: each takes time to make."""
         doc = pending.doc
         if not np.isfinite(pieces.scores).all():
@@ -285,7 +318,7 @@ class Predictor:
 
 
 def scored_pieces(
-    doc: PendingDoc, begin: Iterator[int], scores: FloatArray, distributions: Distributions | None
+    doc: TokenizedDoc, begin: Iterator[int], scores: FloatArray, distributions: Distributions | None
 ) -> ScoredPieces:
     """Take a doc's pieces out of those of all contexts. `begin` gives the number of each context's first piece."""
     places = [np.full(len(pieces), -1) for pieces in doc.wordpieces]

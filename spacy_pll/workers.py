@@ -20,10 +20,11 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.tokens.underscore import Underscore
-from spacy.util import minibatch
 
+from .component import get_scorer
 from .outcomes import Outcome, Text, TextError, check_texts, score_each
 
+BATCHES = 4  # a batch for a process is worth so many of those of `Predictor.batches`
 Workers = dict[Connection, Process]
 
 
@@ -32,16 +33,48 @@ def score_texts(
 ) -> Generator[Outcome, None, None]:
     """Score texts in their order: see `score_each`. The outcomes do not depend on the number of processes.
 
+    batch_size (int): The most texts in a batch: see `batches_of`.
     n_process (int): Worker processes, each with one thread. -1 for one per core; 1 for none besides this one.
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
     """
     check_texts(texts)
+    yield from score_batches(nlp, batches_of(nlp, texts, batch_size), n_process)
+
+
+def batches_of(nlp: Language, texts: Iterable[Text], batch_size: int) -> Iterator[list[Text]]:
+    """Divide texts into batches that a CPU scores in some ten seconds, if the texts are short enough.
+
+    Where a batch ends depends on nothing before it, so a run may begin behind any of them, and in any process.
+
+    batch_size (int): The most texts in a batch.
+    """
+    predictor = get_scorer(nlp).predictor
+    most, batch, ids = BATCHES * predictor.prepare().ids_at_once, list[Text](), 0
+    try:
+        for text in texts:
+            batch.append(text)
+            ids += predictor.estimate(text if isinstance(text, str) else text.text)
+            if len(batch) == batch_size or ids >= most:
+                yield batch
+                batch, ids = [], 0
+    except Exception:  # of the text that comes next
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
+
+
+def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int = 1) -> Generator[Outcome, None, None]:
+    """Score texts batch by batch: see `score_texts`."""
     if n_process == 1:
-        yield from score_each(nlp, texts, batch_size)
+        for batch in batches:
+            yield from score_each(nlp, batch)
         return
-    batches = minibatch((text.to_bytes() if isinstance(text, Doc) else text for text in texts), batch_size)
-    with _started(nlp, batch_size, multiprocessing.cpu_count() if n_process == -1 else n_process) as workers:
-        for answer in _in_order(batches, workers):
+    get_scorer(nlp).predictor.prepare()  # once, and not in each process
+    as_bytes = ([text.to_bytes() if isinstance(text, Doc) else text for text in batch] for batch in batches)
+    with _started(nlp, multiprocessing.cpu_count() if n_process == -1 else n_process) as workers:
+        for answer in _in_order(as_bytes, workers):
             yield answer if isinstance(answer, TextError) else Doc(nlp.vocab).from_bytes(answer)
 
 
@@ -57,13 +90,13 @@ def score_docs(nlp: Language, texts: Iterable[Text], batch_size: int, n_process:
 
 
 @contextmanager
-def _started(nlp: Language, batch_size: int, n_process: int) -> Iterator[Workers]:
+def _started(nlp: Language, n_process: int) -> Iterator[Workers]:
     """Start workers. They are killed at the end: nothing that they could still do is needed."""
     workers: Workers = {}
     try:
         for _ in range(n_process):
             here, there = multiprocessing.Pipe()
-            arguments = (there, nlp, batch_size, Underscore.get_state())
+            arguments = (there, nlp, Underscore.get_state())
             process = Process(target=_work, args=arguments, daemon=True)
             process.start()
             there.close()  # the worker has the only other end, so no worker that is started later keeps it open
@@ -80,32 +113,36 @@ def _started(nlp: Language, batch_size: int, n_process: int) -> Iterator[Workers
 def _in_order(batches: Iterator[list[Any]], workers: Workers) -> Iterator[bytes | TextError]:
     """Hand out batches, and give the answers to each text in the order of the texts.
 
-    A worker has one batch at a time, so neither side ever waits for the other to read. As many batches as there are
-    workers may have been answered before their turn.
+    A worker has one batch at a time. As many batches as there are workers may have been answered before their turn.
     """
     numbered, turn = enumerate(batches), 0
     idle, busy = list(workers), dict[Connection, int]()
-    answers: dict[int, deque[Any]] = {}  # by the number of the batch
+    answers: dict[int, deque[Any]] = {}  # by the number of the batch, from when it is handed out
     while True:
-        while idle and len(busy) + len(answers) < 2 * len(workers) and (batch := next(numbered, None)):
+        while idle and len(answers) < 2 * len(workers) and (batch := next(numbered, None)):
             busy[worker := idle.pop()] = batch[0]
+            answers[batch[0]] = deque()
             with _noticing_death(workers[worker]):
                 worker.send(batch[1])
-        if not busy and not answers:
+        if not answers:
             return
-        ready: list[Any] = wait(busy, timeout=0 if turn in answers else None)
+        ready: list[Any] = wait(busy, timeout=0 if answers[turn] else None)
         for worker in ready:
             with _noticing_death(workers[worker]):
                 answer = worker.recv()
             if isinstance(answer, str):
                 raise ChildProcessError(f"A worker process failed. {answer}")
-            answers[busy.pop(worker)] = deque(answer)
-            idle.append(worker)
-        if turn in answers:
-            yield answers[turn].popleft()
-            if not answers[turn]:
+            answers[busy[worker]].append(answer)
+            if answer is None:  # its batch is done
+                del busy[worker]
+                idle.append(worker)
+        if answers[turn]:
+            answer = answers[turn].popleft()
+            if answer is None:
                 del answers[turn]
                 turn += 1
+            else:
+                yield answer
 
 
 @contextmanager
@@ -122,8 +159,10 @@ def _noticing_death(process: Process) -> Iterator[None]:
         ) from error
 
 
-def _work(connection: Connection, nlp: Language, batch_size: int, underscore: tuple[Any, ...]) -> None:
-    """What a worker does: for each batch, it answers with a list, or with the text of an error that is not a text's."""
+def _work(connection: Connection, nlp: Language, underscore: tuple[Any, ...]) -> None:
+    """What a worker does: of each batch, it sends each outcome as soon as it is there, then None; or the text of an
+    error that is not a text's.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes. The parent decides.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -132,13 +171,12 @@ def _work(connection: Connection, nlp: Language, batch_size: int, underscore: tu
     with suppress(EOFError, OSError):  # the parent has ended
         while True:
             texts = [Doc(nlp.vocab).from_bytes(text) if isinstance(text, bytes) else text for text in connection.recv()]
-            answer: list[bytes | TextError] | str
             try:
-                outcomes = score_each(nlp, texts, batch_size)
-                answer = [outcome.to_bytes() if isinstance(outcome, Doc) else outcome for outcome in outcomes]
+                for outcome in score_each(nlp, texts):
+                    connection.send(outcome.to_bytes() if isinstance(outcome, Doc) else outcome)
+                connection.send(None)
             except Exception as error:
-                answer = f"{type(error).__name__}: {error}"
-            connection.send(answer)
+                connection.send(f"{type(error).__name__}: {error}")
 
 
 def _end_with_parent() -> None:

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy_pll.attributes.stored import store
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.metrics import get_metric
+from spacy_pll.prediction import Counts
 from spacy_pll.scoring.plan import Batch
 from spacy_pll.settings import ScoringSettings
 
@@ -400,3 +402,26 @@ def test_a_metric_of_another_package_is_found_by_its_entry_point(tmp_path):
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
     assert result.stdout == "whole_word\n", result.stderr
+
+
+@pytest.mark.parametrize("mask_margin", [None, 0])
+def test_docs_leave_as_soon_as_some_work_is_done(make_nlp, monkeypatch, mask_margin):
+    """Whatever the batch size, and with the same scores."""
+    nlp = make_nlp("bert", mask_margin=mask_margin)
+    expected = [scores(doc) for doc in nlp.pipe(SENTENCES * 4)]
+    predictor = nlp.get_pipe("pll").predictor
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=100))
+    predictor.counts, read = Counts(), []
+    for doc, values in zip(nlp.pipe(SENTENCES * 4), expected, strict=True):
+        np.testing.assert_allclose(scores(doc), values, atol=1e-5)
+        read.append(predictor.counts.ids)
+    assert read[0] < read[-1] / 2 and len(set(read)) > 3
+
+
+def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
+    nlp = make_nlp("bert")
+    predictor = nlp.get_pipe("pll").predictor
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=10))
+    predictor.counts = Counts()
+    next(nlp.pipe(["A text.", "The souvenir. " * 20]))
+    assert predictor.counts.rows == 3

@@ -3,14 +3,15 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
+from itertools import islice
 
 import pytest
-import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll.outcomes import TextError
-from spacy_pll.workers import score_docs, score_texts
+from spacy_pll.workers import batches_of, score_docs, score_texts
 
 from .conftest import SENTENCES
 
@@ -73,15 +74,35 @@ def test_a_worker_that_ends_is_an_error_and_no_hang(nlp, text, cause):
     assert len(list(score_docs(nlp, SENTENCES, 2, 2))) == len(SENTENCES)
 
 
+def test_docs_leave_a_worker_before_their_batch_is_done(nlp):
+    scored = score_texts(nlp, [*SENTENCES[:3], "die"], 4, 2)
+    assert [doc.text for doc in islice(scored, 3)] == SENTENCES[:3]
+    with pytest.raises(ChildProcessError, match="SIGKILL"):
+        next(scored)
+
+
+@pytest.mark.parametrize(("mask_margin", "sizes"), [(None, [1, 1, 2, 1, 3]), (0, [3, 3, 2])])
+def test_a_batch_has_so_many_texts_or_so_much_work(make_nlp, monkeypatch, mask_margin, sizes):
+    """And a run that begins behind a batch has the same batches."""
+    nlp = make_nlp("bert", mask_margin=mask_margin)
+    predictor = nlp.get_pipe("pll").predictor
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=500))
+    texts = ["long " * 40, "long " * 40, "A text.", "long " * 40, "long " * 40, *["A text."] * 3]
+    batches = list(batches_of(nlp, texts, 3))
+    assert sum(batches, []) == texts and list(map(len, batches)) == sizes
+    for n in range(len(batches)):
+        assert list(batches_of(nlp, sum(batches[n:], []), 3)) == batches[n:]
+
+
 @Language.component("much_data")
 def much_data(doc):
     doc.user_data["much"] = "x" * 2_000_000
     return doc
 
 
-def test_a_worker_that_is_killed_while_it_answers_is_an_error_and_no_hang():
+def test_a_worker_that_is_killed_while_it_answers_is_an_error_and_no_hang(make_nlp):
     """The answer is far larger than what a pipe takes, so the worker waits in the middle of it."""
-    nlp = spacy.blank("en")
+    nlp = make_nlp("bert")
     nlp.add_pipe("much_data")
     scored = score_texts(nlp, (SENTENCES[0] for _ in iter(int, 1)), 4, 2)
     next(scored)

@@ -23,6 +23,7 @@ class ScoredText(NamedTuple):
     fields: dict[str, Any]  # its other columns
     pieces: int  # scored wordpieces
     fingerprint: str = ""  # of the input up to this text: see `records.with_fingerprints`
+    ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
 
 
 TEXT_SPAN = "pll_text"  # where the text is in a doc that has its context, too: a key of `doc.spans`

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import get_package_version, minibatch
+from spacy.util import get_package_version
 from spacy.vocab import Vocab
 from thinc.api import get_torch_default_device
 
@@ -25,7 +25,7 @@ from ..component import get_scorer
 from ..language_model.checksums import file_digest, files_digest
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, describe_model, make_pipeline
-from ..workers import score_texts
+from ..workers import batches_of, score_batches
 from .files import check_target
 from .formats import Format, find_format
 from .readers import PARQUET, STANDARD_STREAM, list_files, read_records, table_columns
@@ -34,8 +34,8 @@ from .resumable import ResumableOutput
 from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
-# costs nothing, and small enough for the memory, and that little is scored a second time.
-TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 30
+# costs nothing, and small enough for the memory, and that little is scored a second time: with a batch, half a minute.
+TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
 # The packages whose versions the manifest records.
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What the results do not depend on, and what the manifest records otherwise.
@@ -150,13 +150,21 @@ class Run:
         """
         pieces, failed = get_scorer(nlp).names.pieces, 0
         waiting: deque[Record] = deque()  # those that are being scored
+        ends: deque[int] = deque()  # and the numbers of the texts behind the batches that they are in
 
         def texts() -> Iterator[str | Doc]:
             for record in records:
                 waiting.append(record)
                 yield self.in_context(nlp, record)
 
-        with closing(score_texts(nlp, texts(), self.batch_size, self.n_process)) as outcomes:
+        def batches() -> Iterator[list[str | Doc]]:
+            end = first
+            for batch in batches_of(nlp, texts(), self.batch_size):
+                end += len(batch)
+                ends.append(end)
+                yield batch
+
+        with closing(score_batches(nlp, batches(), self.n_process)) as outcomes:
             for number, outcome in enumerate(outcomes, first):
                 record = waiting.popleft()
                 error = None
@@ -168,7 +176,10 @@ class Run:
                     error = too_long(record.text, nlp) or str(outcome)
                     outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
-                yield ScoredText(number, outcome, fields, outcome._.get(pieces) or 0, record.fingerprint)
+                is_last = number + 1 == ends[0]
+                if is_last:
+                    ends.popleft()
+                yield ScoredText(number, outcome, fields, outcome._.get(pieces) or 0, record.fingerprint, is_last)
         if failed:
             warnings.warn(
                 f"{failed:,} of {number + 1 - first:,} texts could not be scored. Their rows have no scores. The "
@@ -220,8 +231,8 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         records = islice(run.read(path, nlp.vocab, typed), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(summary.texts), closing(run.score(nlp, records, first)) as scored:
-            batches = minibatch(run.progress(scored, summary.texts, first), run.batch_size)
-            while part := _next_part(batches):
+            texts = iter(run.progress(scored, summary.texts, first))
+            while part := _next_part(texts):
                 parts.write(output.encode(part), sum(map(len, part)), part[-1][-1].fingerprint)
             if (parts.done, parts.fingerprint) != (summary.texts, summary.fingerprint):
                 what = "some of its texts are not the same as at first"
@@ -297,17 +308,21 @@ def make_manifest(run: Run, nlp: Language, summary: InputSummary) -> dict[str, A
     }
 
 
-def _next_part(batches: Iterator[list[ScoredText]]) -> list[list[ScoredText]]:
-    """Batches until there are enough texts, or wordpieces, or some time has passed.
+def _next_part(texts: Iterator[ScoredText]) -> list[list[ScoredText]]:
+    """The next texts, batch by batch, until there are enough of them, or of wordpieces, or some time has passed.
 
     A part has whole batches, so the scores do not depend on where a run was interrupted.
     """
-    part, n_texts, n_pieces, end = [], 0, 0, time.monotonic() + SECONDS_PER_PART
-    for batch in batches:
-        part.append(batch)
-        n_texts, n_pieces = n_texts + len(batch), n_pieces + sum(text.pieces for text in batch)
-        if n_texts >= TEXTS_PER_PART or n_pieces >= PIECES_PER_PART or time.monotonic() >= end:
-            break
+    part, n_texts, n_pieces, end = list[list[ScoredText]](), 0, 0, time.monotonic() + SECONDS_PER_PART
+    batch: list[ScoredText] = []
+    for text in texts:
+        batch.append(text)
+        n_texts, n_pieces = n_texts + 1, n_pieces + text.pieces
+        if text.ends_batch:
+            part.append(batch)
+            batch = []
+            if n_texts >= TEXTS_PER_PART or n_pieces >= PIECES_PER_PART or time.monotonic() >= end:
+                break
     return part
 
 

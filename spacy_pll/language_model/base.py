@@ -24,7 +24,7 @@ from .checks import check_direction, check_kind, check_no_remote_code, check_roo
 from .checksums import check_checksums, write_checksums
 from .forward import Forward, one_thread_after_fork
 from .log_probs import PendingAnswer, TargetLogProbs, Tensors, joined
-from .memory import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, is_out_of_memory, limit
+from .memory import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, is_out_of_memory, limit
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded, PassLimits
 
@@ -148,6 +148,7 @@ class TransformerLanguageModel:
             mask_id=hf_tokenizer.mask_token_id if self.shift == 0 else -1,  # left to right, nothing is masked
             unknown_id=hf_tokenizer.unk_token_id,
             rows=PassLimits(max_tokens, max_targets, pad_id, pads),
+            ids_at_once=ids_at_once(transformer, max_tokens),
             prefetch=int(transformer.device.type == "cuda"),  # a GPU works while the host prepares the next docs
             checkpoint=checkpoint,
             forward=forward,

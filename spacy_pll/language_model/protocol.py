@@ -47,6 +47,7 @@ class Loaded:
     unknown_id: int | None  # the id for text that the tokenizer does not know; None if it knows everything
     rows: PassLimits
     groups: PassLimits | None = None  # the same of passes with groups, once the model was tried with them
+    ids_at_once: int = 2**16  # how many ids are read, about, before the docs that they belong to are handed on
     prefetch: int = 0  # how many batches of docs to submit before the first is waited for
 
     def limits(self, plan: Plan | GroupPlan) -> PassLimits:

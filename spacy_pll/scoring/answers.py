@@ -41,14 +41,14 @@ class Sums:
 
     contexts (Sequence[Context]): What is read. Their pieces are numbered one context after the other.
     blocks (Sequence[MaskBlock]): Where the entries come from, in their order.
-    answer (int array, shape (entries,)): The number of the target whose log-probability each entry takes.
     """
 
-    def __init__(self, contexts: Sequence[Context], blocks: Sequence[MaskBlock], n_metrics: int, answer: IntArray):
+    _answer: IntArray  # int, shape (entries,): the number of the target whose log-probability each entry takes
+
+    def __init__(self, contexts: Sequence[Context], blocks: Sequence[MaskBlock], n_metrics: int):
         self.n_metrics = n_metrics
         offsets = np.cumsum([0] + [len(context.word) for context in contexts])
         self.n_pieces = int(offsets[-1])
-        self._answer = answer
         self._weight = np.concatenate([block.weight for block in blocks])
         self._metric = np.concatenate([np.full(len(block.piece), block.metric) for block in blocks])
         self._piece = np.concatenate([block.piece + offsets[block.context] for block in blocks])
@@ -59,7 +59,10 @@ class Sums:
         """Of the pieces of all contexts; 0.0 where these blocks score nothing. float64, shape (metrics, pieces).
 
         log_probs (float array, shape (targets,)): What the model said of the batches' targets, in their order.
+        RAISES (RuntimeError): The batches, which say what that order is, have not been made.
         """
+        if not hasattr(self, "_answer"):
+            raise RuntimeError("Read the batches of a plan before its scores: they say in which order targets are.")
         out = np.zeros((self.n_metrics, self.n_pieces))
         np.add.at(out, (self._metric, self._piece), self._weight * log_probs[self._answer])
         return out

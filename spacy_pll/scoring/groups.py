@@ -20,7 +20,7 @@ import numpy as np
 from ..metrics import BoolArray, IntArray
 from .answers import Sums
 from .mask_blocks import MaskBlock, distinct_rows, masked_positions
-from .plan import Batch
+from .plan import Batch, divide
 from .windows import Context
 
 # The groups of a row are laid out in blocks of so many slots, and no group lies across two of them. So what a member
@@ -118,9 +118,8 @@ class GroupPlan(Sums):
             self._texts.append(text)
             self.n_targets += len(text.target_group)
         self._number = np.concatenate(numbers)  # of each entry's target, text by text
-        super().__init__(contexts, [block for own in by_ids.values() for block in own], n_metrics, self._number)
-        self.n_rows = 0
-        self.n_ids = 0
+        super().__init__(contexts, [block for own in by_ids.values() for block in own], n_metrics)
+        self.n_rows = 0  # known, as the order of the targets, once the batches have been made
 
     def batches(
         self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True, n_alternatives: int | None = None
@@ -133,15 +132,10 @@ class GroupPlan(Sums):
         order = [first_target[row.text] + np.arange(row.targets.start, row.targets.stop) for row in rows]
         self._answer = np.argsort(np.concatenate(order))[self._number]  # in the order of the batches
         self.n_rows = len(rows)
-        begin = 0
-        while begin < len(rows):
-            limit = max(1, max_tokens // rows[begin].length) if pad else 1
-            end, n_targets = begin + 1, rows[begin].n_targets
-            while end < min(len(rows), begin + limit) and n_targets + rows[end].n_targets <= max_targets:
-                n_targets += rows[end].n_targets
-                end += 1
+        lengths = np.array([row.length for row in rows])
+        targets = np.cumsum([0] + [row.n_targets for row in rows])
+        for begin, end in divide(lengths, targets, max_tokens if pad else 0, max_targets):
             yield self._batch(rows[begin:end], block, pad_id, n_alternatives)
-            begin = end
 
     def _batch(self, rows: list[_Row], block: int, pad_id: int, n_alternatives: int | None) -> GroupBatch:
         n_slots = max(row.n_slots for row in rows)

@@ -1,7 +1,9 @@
 """From mask blocks to forward passes: each distinct masked context once, in batches of similar length."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TypeVar
 
 import numpy as np
@@ -10,6 +12,9 @@ from ..metrics import BoolArray, IntArray
 from .answers import Sums
 from .mask_blocks import MaskBlock, distinct_rows, masked_positions
 from .windows import Context
+
+# What a pass costs besides the ids that it reads, in ids: measured with the built-in model (benchmarks/README.md).
+PASS_COST = 100
 
 Self = TypeVar("Self", bound="Batch")
 
@@ -89,9 +94,9 @@ class Plan(Sums):
         self.n_ids = sum(rows.size for rows in self._inputs)
         # Sorted by forward row, so that the targets of a batch stand together.
         entries = np.stack([np.concatenate(column) for column in zip(*columns)])
-        distinct, answer = np.unique(entries, axis=1, return_inverse=True)
+        distinct, self._answer = np.unique(entries, axis=1, return_inverse=True)
         self._row, self._position, self._target = distinct
-        super().__init__(contexts, ordered, n_metrics, answer)
+        super().__init__(contexts, ordered, n_metrics)
 
     @property
     def n_targets(self) -> int:
@@ -110,13 +115,7 @@ class Plan(Sums):
         lengths = np.repeat([rows.shape[1] for rows in self._inputs], [len(rows) for rows in self._inputs])
         first_target = np.searchsorted(self._row, np.arange(self.n_rows + 1))
         starts_of_length = np.cumsum([0] + [len(rows) for rows in self._inputs])
-        begin = 0
-        while begin < self.n_rows:
-            end = min(self.n_rows, begin + max(1, max_tokens // lengths[begin]))
-            by_targets = np.searchsorted(first_target, first_target[begin] + max_targets, side="right") - 1
-            end = min(end, max(begin + 1, by_targets))
-            if not pad:
-                end = min(end, begin + int((lengths[begin:end] == lengths[begin]).sum()))
+        for begin, end in divide(lengths, first_target, max_tokens, max_targets, pad):
             ids = np.full((end - begin, lengths[begin]), pad_id, dtype=np.int32)
             for rows, start in zip(self._inputs, starts_of_length):
                 low, high = max(begin, start), min(end, start + len(rows))
@@ -125,8 +124,41 @@ class Plan(Sums):
             targets = slice(first_target[begin], first_target[end])
             row, position, target = self._row[targets] - begin, self._position[targets], self._target[targets]
             yield Batch(ids, lengths[begin:end], row, position, target, n_alternatives)
-            begin = end
 
     def release_inputs(self) -> None:
         """Free the ids once the batches have been read: they are most of a plan's memory, and `scores` needs none."""
         self._inputs = []
+
+
+def divide(
+    lengths: IntArray, first_target: IntArray, max_tokens: int, max_targets: int, pad: bool = True
+) -> list[tuple[int, int]]:
+    """Divide rows into passes so that padding and passes cost the least: the shortest path over where passes may end.
+
+    A pass ends where it is full, or where shorter rows begin.
+
+    lengths (int array, shape (rows,)): Of each row, the longest first.
+    first_target (int array, shape (rows + 1,)): How many targets the rows before each have.
+    max_tokens, max_targets, pad: As for `Plan.batches`.
+    RETURNS (list[tuple[int, int]]): The first row of each pass, and the row behind its last.
+    """
+    n, row = len(lengths), np.arange(len(lengths))
+    shorter = np.append(np.flatnonzero(np.diff(lengths)) + 1, n)
+    by_targets = np.searchsorted(first_target, first_target[:-1] + max_targets, side="right") - 1
+    full = np.minimum(row + np.maximum(1, max_tokens // lengths), np.maximum(row + 1, by_targets))
+    if not pad:
+        full = np.minimum(full, shorter[np.searchsorted(shorter, row, side="right")])
+    length, last, borders = lengths.tolist(), np.minimum(full, n).tolist(), shorter.tolist()
+    cost, begin_of = [0] + [inf] * n, [0] * (n + 1)
+    for begin in range(n):
+        if cost[begin] == inf:
+            continue
+        for end in (*borders[bisect_right(borders, begin) : bisect_left(borders, last[begin])], last[begin]):
+            total = cost[begin] + length[begin] * (end - begin) + PASS_COST
+            if total < cost[end]:
+                cost[end], begin_of[end] = total, begin
+    passes, end = [], n
+    while end:
+        passes.append((begin_of[end], end))
+        end = begin_of[end]
+    return passes[::-1]

@@ -53,6 +53,22 @@ def make_plans(
     yield from (plan(grouped) for grouped in waiting if waiting[grouped])
 
 
+def estimate_ids(
+    scored: int, length: int, mask_id: int, mask_spacing: int | None = None, mask_margin: int | None = None
+) -> int:
+    """About how many ids the passes for a context read under one metric, before anything is planned.
+
+    scored (int): How many of its pieces are scored.
+    length (int): How many ids it has.
+    mask_id (int): Negative for a model that reads left to right, in one pass without masks.
+    """
+    if mask_id < 0:
+        return length
+    if mask_margin is not None:
+        return min(scored * length, length + scored * (2 + 2 * mask_margin))
+    return min(scored, 2 * mask_spacing if mask_spacing else scored) * length
+
+
 def _by_way(
     block: MaskBlock, context: Context, metric: Metric, mask_margin: int | None
 ) -> Iterator[tuple[bool, MaskBlock]]:

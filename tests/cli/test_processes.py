@@ -37,9 +37,9 @@ def inputs(tmp_path):
 def test_two_processes_give_the_same(command, inputs, tmp_path, model_folder, monkeypatch):
     processes, started = [], workers._started
 
-    def noting(nlp, batch_size, n_process):
+    def noting(nlp, n_process):
         processes.append(n_process)
-        return started(nlp, batch_size, n_process)
+        return started(nlp, n_process)
 
     monkeypatch.setattr(workers, "_started", noting)
     options = ("--model", model_folder("bert"), "--batch-size", 2)

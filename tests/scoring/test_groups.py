@@ -124,3 +124,11 @@ def test_a_group_that_is_the_whole_context_is_a_plain_row():
     assert sizes[5] == {"Plan": 1, "GroupPlan": n - 1}  # the one in the middle sees five on each side, and all of it
     assert sizes[9] == sizes[1000] == {"Plan": n}
     assert sizes[8]["GroupPlan"] == 2
+
+
+def test_the_scores_of_a_plan_need_its_batches():
+    """Their number and their order depend on how large a pass may be."""
+    context = Context(np.array([1, 10, 11, 12, 2], dtype=np.int32), 1, np.arange(3), np.ones(3, dtype=bool), 0, 0)
+    [plan] = make_plans([context], [get_metric("original")], MASK, mask_margin=0)
+    with pytest.raises(RuntimeError, match="Read the batches of a plan before its scores"):
+        plan.scores(np.zeros(3))

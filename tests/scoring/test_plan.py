@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, get_metric
+from spacy_pll.scoring.plan import PASS_COST, divide
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import Context
 
@@ -82,11 +83,11 @@ def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_
     longest = np.inf
     batches = list(plan.batches(**limits))
     assert sum(len(batch.ids) for batch in batches) == plan.n_rows
-    for batch, following in zip(batches, batches[1:]):  # one more row would be too many
+    for batch, following in zip(batches, batches[1:]):  # one more row would be too many, or is shorter
         assert (
             (len(batch.ids) + 1) * batch.ids.shape[1] > max_tokens
             or len(batch.target) + (following.row == 0).sum() > max_targets
-            or (not pad and following.lengths[0] != batch.lengths[0])
+            or following.lengths[0] < batch.lengths[-1]
         )
     for batch in batches:
         assert len(batch.ids) == 1 or batch.ids.size <= max_tokens
@@ -96,6 +97,40 @@ def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_
         longest = batch.ids.shape[1]
         for ids, length in zip(batch.ids, batch.lengths):
             assert (ids[length:] == 0).all()
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 3)), min_size=1, max_size=30),
+    max_tokens=st.integers(1, 300),
+    max_targets=st.integers(1, 20),
+)
+def test_passes_cost_no_more_than_passes_that_are_filled_one_after_the_other(rows, max_tokens, max_targets):
+    length, n_targets = (np.array(column) for column in zip(*sorted(rows, reverse=True)))
+    first_target = np.append(0, np.cumsum(n_targets))
+    passes = divide(length, first_target, max_tokens, max_targets)
+    filled, begin = [], 0
+    while begin < len(rows):
+        end = begin + 1
+        while (
+            end < len(rows)
+            and length[begin] * (end + 1 - begin) <= max_tokens
+            and first_target[end + 1] - first_target[begin] <= max_targets
+        ):
+            end += 1
+        filled.append((begin, end))
+        begin = end
+
+    def cost(passes):
+        return sum(length[begin] * (end - begin) + PASS_COST for begin, end in passes)
+
+    assert [0, *(end for _, end in passes)] == [*(begin for begin, _ in passes), len(rows)]
+    assert cost(passes) <= cost(filled)
+
+
+def test_a_pass_ends_early_where_padding_would_cost_more_than_another_pass():
+    length = np.array([300] * 3 + [20] * 10)
+    assert divide(length, np.arange(14), 2048, 100) == [(0, 3), (3, 13)]
+    assert divide(np.array([30] * 3 + [20] * 9), np.arange(13), 2048, 100) == [(0, 12)]  # 90 ids of padding
 
 
 def plan_of(contexts, metrics, mask_spacing=None):
