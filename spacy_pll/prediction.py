@@ -33,6 +33,14 @@ class Counts:
     padding: int = 0
     targets: int = 0  # whose log-probabilities were computed
 
+    def add(self, batch: Batch) -> Batch:
+        """Count a forward pass that begins, and pass it on."""
+        self.rows += len(batch.ids)
+        self.ids += batch.n_ids
+        self.padding += batch.ids.size - batch.n_ids
+        self.targets += len(batch.target)
+        return batch
+
 
 @dataclass(frozen=True)
 class DocScores:
@@ -252,16 +260,9 @@ class Predictor:
             limits = loaded.limits(plan)
             limits = limits._replace(max_tokens=settings.max_batch_tokens or limits.max_tokens)
             batches = plan.batches(*limits, settings.n_alternatives)
-            passes.append((plan, self.model.submit(map(self._counted, batches))))
+            passes.append((plan, self.model.submit(map(self.counts.add, batches))))
             plan.release_inputs()
         return passes
-
-    def _counted(self, batch: Batch) -> Batch:
-        self.counts.rows += len(batch.ids)
-        self.counts.ids += batch.n_ids
-        self.counts.padding += batch.ids.size - batch.n_ids
-        self.counts.targets += len(batch.target)
-        return batch
 
     def _collect(self, pending: TokenizedDoc, pieces: ScoredPieces, texts: PieceTexts | None) -> DocScores:
         """Sum the scores of a doc's pieces by token. The texts are shared by the docs: each takes time to make."""

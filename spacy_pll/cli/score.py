@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from tqdm import tqdm
 
 from ..analysis.normalised import METHODS, WITH_UNIGRAMS
 from ..analysis.words import UNITS, WordTable
@@ -28,8 +27,7 @@ from .options import (
     pipeline_options,
     setting,
 )
-from .progress import progress_with_speed
-from .terminal import report, until_closed
+from .terminal import duration, report, until_closed
 
 
 def _check_encoding(value: str) -> str:
@@ -156,7 +154,7 @@ def score_cli(
             column,
             batch_size=batch_size,
             n_process=n_process,
-            progress=progress_with_speed,
+            show_progress=None,
             header=columns.split(",") if columns else None,
             table=words_table,
             **more,
@@ -169,12 +167,17 @@ def score_cli(
                     sys.stdout.buffer.flush()
         else:
             start = time.monotonic()
-            texts = score_to_file(run, output_path, resume, force)
-            if texts is None:
+            written = score_to_file(run, output_path, resume, force)
+            if written is None:
                 report(f"{output_path} was complete. Nothing was scored.")
             else:
-                count, duration = f"{texts:,} text{'s' * (texts != 1)}", tqdm.format_interval(time.monotonic() - start)
-                report(f"Wrote {output_path}: {count} in {duration} (minutes:seconds).")
+                report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
+
+
+def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> str:
+    """How many texts were scored, and how long it took: in this run, and in all."""
+    now = f"{texts - before:,} text{'s' * (texts - before != 1)} in {duration(seconds)}"
+    return f"{now}; with earlier runs, {texts:,} in {duration(seconds + seconds_before)}" if before else now
 
 
 def _check(run: Run, output: str, resume: bool, force: bool) -> None:

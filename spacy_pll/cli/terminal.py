@@ -27,6 +27,13 @@ def report(text: str) -> None:
     print(visible(text), file=sys.stderr)
 
 
+def duration(seconds: float) -> str:
+    """Such as 4 s, 5 min 4 s, or 2 h 5 min."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    return f"{hours} h {minutes_left} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 def report_written(*files: Path | None) -> None:
     """Say which files an evaluation has written besides its tables. None is one that was not asked for."""
     for file in filter(None, files):

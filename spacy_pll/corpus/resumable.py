@@ -12,6 +12,7 @@ import json
 import os
 import re
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -32,8 +33,8 @@ else:
 MANIFEST = "manifest.json"
 LOCK = "lock"
 # What a folder of parts contains. The name of a part says which texts it has, from the first number to before the
-# second, and ends in the fingerprint of all that was read until then (`records.with_fingerprints`).
-PART = re.compile(r"(\d{9,})-(\d{9,})-([0-9a-f]+)\.\w+")
+# second, the fingerprint of all that was read until then (`records.with_fingerprints`), and how many seconds it took.
+PART = re.compile(r"(\d{9,})-(\d{9,})-([0-9a-f]+)-(\d+)s\.\w+")
 OURS = re.compile(rf"{MANIFEST}|{LOCK}|{PART.pattern}|.*\.unfinished")
 MAX_NAMED = 5  # how many differences between two runs an error names
 MAX_CHARACTERS = 100  # of a value in it
@@ -58,7 +59,9 @@ class ResumableOutput:
         self.resume = resume
         self.lock: IO[str] | None = None
         self.done, self.fingerprint = 0, ""  # how many texts are done, from the first on, and which they are
+        self.seconds = 0  # how long these took, in all runs
         self.complete = False  # whether the output is
+        self._since = time.monotonic()
         if self.folder.exists():
             self._check_ours()
             self._lock()
@@ -116,7 +119,7 @@ class ResumableOutput:
         for part, match in self._found():
             if int(match[1]) == self.done and fingerprints.get(int(match[2])) == match[3]:
                 chain.append(part)
-                self.done, self.fingerprint = int(match[2]), match[3]
+                self.done, self.fingerprint, self.seconds = int(match[2]), match[3], self.seconds + int(match[4])
         for part, _ in reversed(self._found()):
             if part not in chain:
                 part.unlink()
@@ -173,9 +176,11 @@ class ResumableOutput:
 
     def write(self, part: bytes, n_texts: int, fingerprint: str) -> None:
         """Write the next part. fingerprint (str): Of all that was read, up to the last text of the part."""
-        end = self.done + n_texts
-        self._write(self.folder / f"{self.done:09}-{end:09}-{fingerprint}{format_of(self.output)}", [part])
-        self.done, self.fingerprint = end, fingerprint
+        end, now = self.done + n_texts, time.monotonic()
+        seconds = round(now - self._since)
+        name = f"{self.done:09}-{end:09}-{fingerprint}-{seconds}s{format_of(self.output)}"
+        self._write(self.folder / name, [part])
+        self.done, self.fingerprint, self.seconds, self._since = end, fingerprint, self.seconds + seconds, now
 
     @contextmanager
     def kept(self, total: int) -> Iterator[None]:

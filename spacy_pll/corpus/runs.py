@@ -6,7 +6,7 @@ import tempfile
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -25,6 +25,7 @@ from ..component import get_scorer
 from ..language_model.checksums import file_digest, files_digest
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, describe_model, make_pipeline
+from ..progress import with_progress
 from ..workers import batches_of, score_batches
 from .files import check_target
 from .formats import Format, find_format
@@ -39,7 +40,7 @@ TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
 # The packages whose versions the manifest records.
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What the results do not depend on, and what the manifest records otherwise.
-NOT_IN_MANIFEST = ("input_path", "pipeline", "file_format", "n_process", "progress", "unigrams")
+NOT_IN_MANIFEST = ("input_path", "pipeline", "file_format", "n_process", "show_progress", "unigrams")
 RowKind = Literal["texts", "tokens", "words", "prodigy"]
 ROWS: dict[RowKind, type[TextRows]] = {
     "texts": TextRows,
@@ -47,14 +48,6 @@ ROWS: dict[RowKind, type[TextRows]] = {
     "words": WordRows,
     "prodigy": ProdigyRows,
 }
-
-# Wraps a stream of scored texts, to show progress. It gets the number of all texts, if known, and of those done before.
-Progress = Callable[[Iterable[ScoredText], int | None, int], Iterable[ScoredText]]
-
-
-def no_progress(scored: Iterable[ScoredText], total: int | None, done: int) -> Iterable[ScoredText]:
-    """Show nothing."""
-    return scored
 
 
 @dataclass(frozen=True)
@@ -70,7 +63,7 @@ class Run:
     delimiter: str | None = None
     batch_size: int = 256
     n_process: int = 1
-    progress: Progress = no_progress
+    show_progress: bool | None = False  # None: if standard error is a terminal
     max_length: int | None = None  # characters of the longest text; None is what the pipeline has
     skip_errors: bool = False  # a text that cannot be scored gets a row without scores, and `error` says why
     normalise: Sequence[str] = ()  # methods of `analysis.normalised.normalise`, each with a column for each metric
@@ -187,6 +180,15 @@ class Run:
                 stacklevel=2,
             )
 
+    def watched(
+        self, scored: Iterable[ScoredText], nlp: Language, work: int, n_texts: int, done: int = 0
+    ) -> Iterator[ScoredText]:
+        """Show the progress, if that is wanted. work (int): That of the texts that are not done."""
+        predictor = get_scorer(nlp).predictor
+        return with_progress(
+            scored, predictor, lambda one: predictor.estimate(one.doc.text), work, n_texts, done, self.show_progress
+        )
+
 
 def too_long(text: str | Doc, nlp: Language) -> str | None:
     """What is wrong if a text is longer than the pipeline reads."""
@@ -196,6 +198,13 @@ def too_long(text: str | Doc, nlp: Language) -> str | None:
     return f"the text has {len(text):,} characters, and {at_most}. Give --max-length {len(text)}"
 
 
+class Mark(NamedTuple):
+    """What is known of the first texts of an input."""
+
+    fingerprint: str
+    work: int  # about how many ids are read for them
+
+
 class InputSummary(NamedTuple):
     """What a first reading of the input finds."""
 
@@ -203,14 +212,23 @@ class InputSummary(NamedTuple):
     fields: list[str]  # the other columns
     digest: str
     fingerprint: str = ""  # of all records
-    fingerprints: Mapping[int, str] = {}  # and of so many of them
+    work: int = 0  # about how many ids are read for them
+    marks: Mapping[int, Mark] = {}  # what is known of so many of them
     schema: Any = None  # pyarrow.Schema: the types of all columns, if the output is Parquet
 
 
-def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> int | None:
+class Written(NamedTuple):
+    """What a file has."""
+
+    texts: int
+    before: int  # texts that were scored by earlier runs
+    seconds_before: int  # which took them so long
+
+
+def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> Written | None:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
-    RETURNS (Optional[int]): The number of texts in the file. None if it was complete before.
+    RETURNS (Optional[Written]): What the file has. None if it was complete before.
     RAISES (InputError): The input cannot be read, or has changed while it was scored, or the output cannot hold these
         rows.
     RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
@@ -225,13 +243,16 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         typed = Path(output_path).suffix.lower() == PARQUET
         summary = summarize_input(run, path, nlp, output_format, typed, parts.ends())
         output = _make_format(output_format, run, nlp, summary)
-        first = parts.begin(make_manifest(run, nlp, summary), summary.fingerprints)
+        fingerprints = {n: mark.fingerprint for n, mark in summary.marks.items()}
+        first = parts.begin(make_manifest(run, nlp, summary), fingerprints)
         if first is None:
             return None
+        written = Written(summary.texts, first, parts.seconds)
         records = islice(run.read(path, nlp.vocab, typed), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(summary.texts), closing(run.score(nlp, records, first)) as scored:
-            texts = iter(run.progress(scored, summary.texts, first))
+            before = summary.marks[first].work if first else 0
+            texts = run.watched(scored, nlp, summary.work - before, summary.texts, first)
             while part := _next_part(texts):
                 parts.write(output.encode(part), sum(map(len, part)), part[-1][-1].fingerprint)
             if (parts.done, parts.fingerprint) != (summary.texts, summary.fingerprint):
@@ -243,7 +264,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
                     "again with --force."
                 )
             parts.merge(output.merge)
-        return summary.texts
+        return written
 
 
 def score_to_stream(run: Run) -> Iterator[bytes]:
@@ -257,7 +278,7 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     output = _make_format(output_format, run, nlp, summary)
     records = run.checked(run.read(run.input_path, nlp.vocab), output_format, nlp)
     with closing(run.score(nlp, records)) as scored:
-        for text in run.progress(scored, summary.texts or None, 0):
+        for text in run.watched(scored, nlp, summary.work, summary.texts):
             yield output.encode([[text]])
 
 
@@ -267,7 +288,7 @@ def summarize_input(
     """Read all of the input once before scoring, to find early what cannot be read, or not be written.
 
     typed (bool): Whether to find the types of the columns, too.
-    ends (Collection[int]): Numbers of texts after which the fingerprint is wanted.
+    ends (Collection[int]): Numbers of texts after which a mark is wanted.
     RAISES (InputError): The input cannot be read, or a column has no type. The message gives the file and line.
     """
     files = list_files(path)
@@ -276,11 +297,13 @@ def summarize_input(
         from .parquet import InputColumns  # needs the extra `[parquet]`
 
         columns = InputColumns(run.column, files)
-    n, fingerprint, fingerprints, fields = 0, "", {}, {}
+    estimate = get_scorer(nlp).predictor.estimate
+    n, fingerprint, work, marks, fields = 0, "", 0, {}, {}
     for record in run.checked(run.read(path, nlp.vocab, typed), output_format, nlp):
         n, fingerprint = n + 1, record.fingerprint
+        work += estimate(record.text if isinstance(record.text, str) else record.text.text)
         if n in ends:
-            fingerprints[n] = fingerprint
+            marks[n] = Mark(fingerprint, work)
         fields.update(dict.fromkeys(record.fields))
         if columns:
             columns.add(record)
@@ -288,7 +311,7 @@ def summarize_input(
         names = [] if run.header else table_columns(file, run.encoding, run.delimiter)
         fields.update(dict.fromkeys(name for name in names if name != run.column))
     schema = columns and columns.schema(list(fields))
-    return InputSummary(n, list(fields), files_digest(files), fingerprint, fingerprints, schema)
+    return InputSummary(n, list(fields), files_digest(files), fingerprint, work, marks, schema)
 
 
 def make_manifest(run: Run, nlp: Language, summary: InputSummary) -> dict[str, Any]:

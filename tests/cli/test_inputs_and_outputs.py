@@ -71,7 +71,7 @@ def test_an_output_that_is_a_folder_is_found_before_scoring(source, tmp_path):
 
 
 def test_the_parts_of_a_run_that_was_interrupted_are_an_input(tmp_path):
-    part = tmp_path / "out.jsonl.parts" / "000000000-000000001-abc.jsonl"
+    part = tmp_path / "out.jsonl.parts" / "000000000-000000001-abc-0s.jsonl"
     part.parent.mkdir()
     (part.parent / "manifest.json").write_text("{}")
     part.write_text(json.dumps(ROWS["score"]) + "\n")
@@ -144,7 +144,7 @@ def test_a_perplexity_that_no_float_holds_is_null(tmp_path, model_folder, monkey
 def test_what_cannot_be_written_is_found_before_scoring(output, row, message, tmp_path, model_folder, monkeypatch):
     path = tmp_path / "in.jsonl"
     path.write_text('{"text": "A word."}\n' + json.dumps({"text": "A word.", **row}) + "\n")
-    monkeypatch.setattr("spacy_pll.corpus.runs.score_texts", lambda *arguments: pytest.fail("this is scored"))
+    monkeypatch.setattr("spacy_pll.corpus.runs.score_batches", lambda *arguments: pytest.fail("this is scored"))
     output = output if output == "-" else tmp_path / output
     assert message in run("score", path, output, "--model", model_folder("bert"), fails=True).unwrapped_stderr
     assert not (tmp_path / "out.jsonl.parts").exists()

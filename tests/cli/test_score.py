@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice
 from operator import eq, lt
 
 import pytest
@@ -163,10 +164,27 @@ def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):
 def test_it_says_where_it_wrote_how_many_texts_and_how_long_it_took(tiny, tmp_path, n, count):
     source, output = write_lines(tmp_path / "in.txt", SENTENCES[:n]), tmp_path / "out.jsonl"
     result = run("score", source, output, *tiny)
-    pattern = rf"Wrote {re.escape(str(output))}: {count} in \d\d:\d\d \(minutes:seconds\)"
+    pattern = rf"Wrote {re.escape(str(output))}: {count} in (\d+ min )?\d+ s\."
     assert re.search(pattern, result.unwrapped_stderr)
     assert "was complete. Nothing was scored" in run("score", source, output, *tiny, "--resume").unwrapped_stderr
     assert "Wrote" not in run("score", source, "-", *tiny).output
+
+
+def test_a_run_that_goes_on_says_what_it_did_and_what_was_done_before(tiny, tmp_path, monkeypatch):
+    source, output = write_lines(tmp_path / "in.txt", SENTENCES), tmp_path / "out.jsonl"
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 1)
+
+    def stop(run, scored, *_):
+        yield from islice(scored, 3)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.Run, "watched", stop)
+        run("score", source, output, *tiny, "--batch-size", 1, code=130)
+    for part in (tmp_path / "out.jsonl.parts").glob("*s.jsonl"):
+        part.rename(part.with_name(re.sub(r"-\d+s", "-700s", part.name)))
+    result = run("score", source, output, *tiny, "--batch-size", 1, "--resume")
+    assert re.search(r"2 texts in \d+ s; with earlier runs, 5 in 35 min \d+ s\.", result.unwrapped_stderr)
 
 
 def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
@@ -453,7 +471,7 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, si
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "File too large" in stopped.stderr and "--resume" in stopped.stderr
     assert not (tmp_path / "out.jsonl").exists()
-    parts = sorted(part.name.rpartition("-")[0] for part in (tmp_path / "out.jsonl.parts").glob("*.jsonl"))
+    parts = sorted(part.name[:19] for part in (tmp_path / "out.jsonl.parts").glob("*.jsonl"))
     assert parts == [f"{32 * n:09}-{32 * n + 32:09}" for n in range(parts_done)]
     run("score", *arguments, "--resume")
     assert [row["text"] for row in read_rows(tmp_path / "out.jsonl")] == texts

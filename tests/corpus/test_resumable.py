@@ -57,7 +57,7 @@ def test_compressed_output_depends_on_the_contents_alone(tmp_path, monkeypatch, 
         for number in range(n_parts):
             size = len(rows) // n_parts
             parts.write(b"".join(rows[number * size : (number + 1) * size]), size, "abc")
-        assert (parts.folder / f"000000000-{size:09}-abc.jsonl").read_bytes().startswith(b"0 0\n")
+        assert (parts.folder / f"000000000-{size:09}-abc-0s.jsonl").read_bytes().startswith(b"0 0\n")
         parts.merge(join)
         with open_file(output) as file:
             assert file.read() == b"".join(rows)
@@ -89,9 +89,9 @@ def test_parts_of_other_texts_are_scored_again(output, texts, done):
 
 def test_parts_behind_a_gap_are_scored_again(output):
     folder = interrupted(output, n_parts=3)
-    (folder / "000000001-000000002-bbbb.jsonl").unlink()
+    (folder / "000000001-000000002-bbbb-0s.jsonl").unlink()
     assert ResumableOutput(output, resume=True).begin(MANIFEST, TEXTS) == 1
-    assert [path.name for path in folder.glob("0*")] == ["000000000-000000001-aaaa.jsonl"]
+    assert [path.name for path in folder.glob("0*")] == ["000000000-000000001-aaaa-0s.jsonl"]
 
 
 def test_a_run_that_was_stopped_before_its_manifest_was_written_starts_from_the_beginning(output):
@@ -150,10 +150,10 @@ def test_a_folder_that_is_not_of_a_run_is_left_alone(output):
     for options in ({}, {"resume": True}, {"force": True}):
         with pytest.raises(ResumeError, match="out.jsonl.parts contains 'notes.txt', which is not of a run"):
             ResumableOutput(output, **options)
-    (folder / "notes.txt").rename(folder / "000000000-000000001-abc.jsonl")  # our name, and no manifest
-    with pytest.raises(ResumeError, match="contains '000000000-000000001-abc.jsonl', which is not of a run"):
+    (folder / "notes.txt").rename(folder / "000000000-000000001-abc-0s.jsonl")  # our name, and no manifest
+    with pytest.raises(ResumeError, match="contains '000000000-000000001-abc-0s.jsonl', which is not of a run"):
         ResumableOutput(output, force=True)
-    (folder / "000000000-000000001-abc.jsonl").rename(output.with_name("elsewhere"))
+    (folder / "000000000-000000001-abc-0s.jsonl").rename(output.with_name("elsewhere"))
     folder.rmdir()
     elsewhere = output.with_name("theirs.jsonl")
     folder.symlink_to(interrupted(elsewhere), target_is_directory=True)

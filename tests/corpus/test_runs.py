@@ -40,6 +40,16 @@ class Stopped(Exception):
 
 
 @pytest.fixture
+def watched_by(monkeypatch):
+    """watched_by(function): the scored texts of runs pass it, with their number and that of the texts done before."""
+
+    def use(function):
+        monkeypatch.setattr(Run, "watched", lambda _, scored, nlp, work, total, done=0: function(scored, total, done))
+
+    return use
+
+
+@pytest.fixture
 def settings(model_folder):
     return PipelineSettings(model=str(model_folder("bert")))
 
@@ -64,7 +74,9 @@ def source(tmp_path):
         (".parquet", "words"),
     ],
 )
-def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, tmp_path, monkeypatch, ending, rows):
+def test_an_interrupted_run_resumes_and_scores_nothing_twice(
+    settings, source, tmp_path, monkeypatch, watched_by, ending, rows
+):
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 8)
     n_texts = len(SENTENCES) * 4
     output, scored, calls = tmp_path / f"out{ending}", [], []
@@ -78,7 +90,8 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(settings, source, t
             yield text
 
     table = WordTable(lags=1, log_frequency=False)
-    run = Run(source, settings, rows, batch_size=2, progress=watch, table=table)
+    run = Run(source, settings, rows, batch_size=2, table=table)
+    watched_by(watch)
     stop_at = None
     score_to_file(run, str(tmp_path / f"whole{ending}"))
     assert scored == list(range(n_texts))
@@ -112,7 +125,9 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("ending", [".txt", ".csv", ".spacy"])
-def test_an_input_that_changes_while_it_is_scored_is_noticed(settings, source, tmp_path, monkeypatch, change, ending):
+def test_an_input_that_changes_while_it_is_scored_is_noticed(
+    settings, source, tmp_path, monkeypatch, watched_by, change, ending
+):
     """And what was scored of it is not used, even if it is changed back."""
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 2)
     lines = Path(source).read_text().splitlines(keepends=True)
@@ -136,8 +151,10 @@ def test_an_input_that_changes_while_it_is_scored_is_noticed(settings, source, t
     before = path.read_bytes()
     run = Run(str(path), settings, batch_size=2)
     score_to_file(run, str(tmp_path / "whole.jsonl"))
+    watched_by(changing)
     with pytest.raises(InputError, match="has changed while it was scored: .* Change it back, or") as raised:
-        score_to_file(replace(run, progress=changing), str(output))
+        score_to_file(run, str(output))
+    watched_by(lambda scored, total, done: scored)
     assert "are kept in" in raised.value.__notes__[0] and not output.exists()
     with pytest.raises(ResumeError, match="input.digest: it was"):
         score_to_file(run, str(output), resume=True)
@@ -146,11 +163,12 @@ def test_an_input_that_changes_while_it_is_scored_is_noticed(settings, source, t
     assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
-def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(settings, source, tmp_path):
+def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(settings, source, tmp_path, watched_by):
     def stop(texts, total, done):
         raise Stopped
 
-    run = Run(source, settings, progress=stop)
+    run = Run(source, settings)
+    watched_by(stop)
     with pytest.raises(Stopped):
         score_to_file(run, str(tmp_path / "out.jsonl"))
     path = tmp_path / "out.jsonl.parts" / "manifest.json"
@@ -189,26 +207,30 @@ def test_a_part_ends_with_a_batch_after_so_many_texts_or_pieces_or_seconds(
 
 
 @pytest.mark.parametrize("error", [Stopped, KeyboardInterrupt, ChildProcessError])
-def test_a_run_that_stops_ends_its_workers_and_says_what_is_kept(settings, source, tmp_path, monkeypatch, error):
+def test_a_run_that_stops_ends_its_workers_and_says_what_is_kept(
+    settings, source, tmp_path, monkeypatch, watched_by, error
+):
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 8)
 
     def fail(texts, total, done):
         yield from islice(texts, 9)
         raise error("it")
 
-    run = Run(source, settings, batch_size=2, n_process=2, progress=fail)
+    run = Run(source, settings, batch_size=2, n_process=2)
+    watched_by(fail)
     with pytest.raises(error) as raised:  # it is kept, and so is all that its frames refer to
         score_to_file(run, str(tmp_path / "out.jsonl"))
     assert not multiprocessing.active_children()
     note = f"The scores of 8 of 20 texts are kept in {tmp_path / 'out.jsonl.parts'}. Go on with --resume."
     assert raised.value.__notes__ == [note] and str(raised.value) == "it"
-    score_to_file(replace(run, progress=runs.no_progress), str(tmp_path / "out.jsonl"), resume=True)
+    watched_by(lambda scored, total, done: scored)
+    score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
     score_to_file(Run(source, settings, batch_size=2), str(tmp_path / "whole.jsonl"))
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 @pytest.mark.slow
-def test_two_processes_do_not_write_one_output(settings, source, tmp_path):
+def test_two_processes_do_not_write_one_output(settings, source, tmp_path, watched_by):
     output, answers = tmp_path / "out.jsonl", []
 
     def meanwhile(texts, total, done):
@@ -218,7 +240,8 @@ def test_two_processes_do_not_write_one_output(settings, source, tmp_path):
             answers.append((second.returncode, " ".join(second.stderr.split())))
         return texts
 
-    score_to_file(Run(source, settings, progress=meanwhile), str(output))
+    watched_by(meanwhile)
+    score_to_file(Run(source, settings), str(output))
     assert len(answers) == 3
     for code, error in answers:
         assert code == 1 and f"Another run (process {os.getpid()} on {socket.gethostname()}, since 2" in error
@@ -227,14 +250,15 @@ def test_two_processes_do_not_write_one_output(settings, source, tmp_path):
     assert not (tmp_path / "out.jsonl.parts").exists()
 
 
-def test_a_stream_gives_the_lines_of_the_file(settings, source, tmp_path):
+def test_a_stream_gives_the_lines_of_the_file(settings, source, tmp_path, watched_by):
     calls = []
 
     def watch(texts, total, done):
         calls.append((total, done))
         return texts
 
-    run = Run(source, settings, batch_size=3, progress=watch)
+    run = Run(source, settings, batch_size=3)
+    watched_by(watch)
     score_to_file(run, str(tmp_path / "out.jsonl"))
     assert b"".join(score_to_stream(run)) == (tmp_path / "out.jsonl").read_bytes()
     assert calls == [(len(SENTENCES) * 4, 0)] * 2
@@ -262,7 +286,7 @@ def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     manifest = make_manifest(run, make_nlp("bert"), SUMMARY)
     assert manifest["input"] == {"texts": 1, "fields": ["n"], "digest": "abc"}
     assert manifest["run"]["batch_size"] == 8 and manifest["run"]["table"]["lags"] == 2
-    assert {"input_path", "n_process", "progress"}.isdisjoint(json.loads(json.dumps(manifest["run"])))
+    assert {"input_path", "n_process", "show_progress"}.isdisjoint(json.loads(json.dumps(manifest["run"])))
     assert manifest["model"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
     assert manifest["pipeline"]["pll"]["metrics"] == ["word_l2r"]
 

@@ -107,8 +107,9 @@ def begun(make_nlp, model_folder, monkeypatch, tmp_path):
             return folder, run, {"force": True}, expected
         if name == "other":  # and the last run had other settings
             score_to_file(replace(run, column="other"), str(output), force=True)
-        with pytest.raises(KeyboardInterrupt):  # a run that was stopped
-            score_to_file(replace(run, progress=stop_before_the_third), str(output), force=True)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):  # a run that was stopped
+            patch.setattr(Run, "watched", stop_before_the_third)
+            score_to_file(run, str(output), force=True)
         first, *_ = sorted((folder / "out.jsonl.parts").glob("0*"))
         if name == "gap":  # as other programs may leave it
             first.unlink()
@@ -117,7 +118,7 @@ def begun(make_nlp, model_folder, monkeypatch, tmp_path):
     return begin
 
 
-def stop_before_the_third(scored, total, done):
+def stop_before_the_third(run, scored, *_):
     yield from islice(scored, 2)
     raise KeyboardInterrupt
 

@@ -1,0 +1,88 @@
+"""A progress bar that moves with the work that is done: long texts take more of it than short ones."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from tqdm import tqdm
+
+from .prediction import Counts, Predictor
+from .scoring.plan import Batch
+
+T = TypeVar("T")
+BAR = "{percentage:3.0f}%|{bar}| {desc} [{elapsed}<{remaining}, {rate_fmt}]"
+MOVES: dict[str, Any] = {"mininterval": 0.1, "miniters": 1}  # with each pass, up to ten times a second
+NO_BAR = "{desc} [{elapsed}, {rate_fmt}]"  # where it is not known how much there is
+
+
+def with_progress(
+    items: Iterable[T],
+    predictor: Predictor,
+    work: Callable[[T], int],
+    total: int,
+    n_texts: int,
+    done: int = 0,
+    show: bool | None = None,
+) -> Iterator[T]:
+    """Pass items on, each the outcome of a text, and show on standard error how much of the work is done.
+
+    predictor (Predictor): Does the work. If it is in this process, the bar moves with each forward pass.
+    work (Callable): Gives for an item about how many ids are read for its text: `Predictor.estimate`.
+    total (int): The sum for all items; 0 if it is not known.
+    n_texts (int): How many texts there are, those included that were done before; 0 if that is not known.
+    done (int): How many were done before.
+    show (Optional[bool]): None shows the bar if standard error is a terminal.
+    """
+    of_all = f"/{n_texts:,} texts" if n_texts else " texts"
+    bar = _WorkBar(total, f"{done:,}{of_all}", None if show is None else not show)
+    before, predictor.counts = predictor.counts, _Counts(bar)
+    try:
+        with bar:
+            for number, item in enumerate(items, done + 1):
+                bar.set_description_str(f"{number:,}{of_all}", refresh=False)
+                bar.text_is_done(work(item))
+                yield item
+            bar.total = bar.n
+    finally:
+        predictor.counts = before
+
+
+class _WorkBar(tqdm):  # type: ignore[type-arg]
+    """The number of ids that are read is estimated anew with each batch that is done.
+
+    work (int): The estimate before anything is read; 0 if there is none.
+    """
+
+    def __init__(self, work: int, desc: str, disable: bool | None):
+        look: dict[str, Any] = {"bar_format": BAR if work else NO_BAR, "unit": " pieces", "unit_scale": True}
+        super().__init__(total=work or None, desc=desc, disable=disable, **look, **MOVES)
+        self.work = work
+        self.here = False  # whether ids are read in this process
+        self.done, self.read_before = (
+            0,
+            0,
+        )  # the estimate of the texts that are done; what was read for all but the last
+
+    def read(self, ids: int) -> None:
+        """In all, so many ids have been read."""
+        self.here = True
+        if self.total:
+            self.total = max(self.total, ids)
+        self.update(ids - self.n)
+
+    def text_is_done(self, ids: int) -> None:
+        """One for which so many ids were to be read."""
+        if not self.here:
+            self.update(ids)
+        elif self.work and self.done and self.n > self.read_before:  # the first of another batch, which was read now
+            self.total = max(int(self.n), self.work * self.read_before // self.done)
+        self.done, self.read_before = self.done + ids, int(self.n)
+
+
+class _Counts(Counts):
+    def __init__(self, bar: _WorkBar):
+        super().__init__()
+        self.bar = bar
+
+    def add(self, batch: Batch) -> Batch:
+        self.bar.read(self.ids)  # what was read before it
+        return super().add(batch)

@@ -1,0 +1,72 @@
+import io
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+
+from spacy_pll.progress import with_progress
+from spacy_pll.workers import score_docs
+
+TEXTS = ["The traveler lost the souvenir. " * 6, *["A text."] * 30, "It's over. " * 12]
+
+
+@pytest.fixture
+def nlp(make_nlp, monkeypatch):
+    nlp = make_nlp("bert")
+    predictor = nlp.get_pipe("pll").predictor
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=300))
+    return nlp
+
+
+def bars(nlp, monkeypatch, n_process=1, show=True, texts=TEXTS, known=True):
+    """The docs, and all that was shown, in its order."""
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    predictor = nlp.get_pipe("pll").predictor
+    work = [predictor.estimate(text) for text in texts]
+    sizes, total = iter(work), sum(work) if known else 0
+    docs = score_docs(nlp, texts, 8, n_process)
+    monkeypatch.setattr("spacy_pll.progress.MOVES", {"mininterval": 0, "miniters": 0})
+    n_texts = len(texts) if known else 0
+    found = list(with_progress(docs, predictor, lambda doc: next(sizes), total, n_texts, show=show))
+    return found, [line for line in shown.getvalue().split("\r") if line.strip()]
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_the_bar_begins_at_0_and_ends_at_100_percent(nlp, monkeypatch, n_process):
+    docs, shown = bars(nlp, monkeypatch, n_process)
+    assert [doc.text for doc in docs] == TEXTS
+    percents = [int(line.split("%")[0]) for line in shown]
+    assert percents[0] == 0 and percents[-1] == 100 and max(percents) <= 100
+    assert "0/32 texts" in shown[0] and "32/32 texts" in shown[-1] and "pieces/s" in shown[-1]
+
+
+def test_it_moves_while_a_long_text_is_read(nlp, monkeypatch):
+    predictor = nlp.get_pipe("pll").predictor
+    predictor.settings = replace(predictor.settings, max_batch_tokens=100)
+    _, shown = bars(nlp, monkeypatch, texts=TEXTS[:1])
+    assert sum("0/1 texts" in line for line in shown) > 10
+
+
+def test_what_remains_is_estimated_from_what_was_read(nlp, monkeypatch):
+    """The texts take far less work than their length says."""
+    _, shown = bars(nlp, monkeypatch, texts=[" " * 400 + "A text."] * 64)
+    found = [re.search(r"^ *(\d+)%.* (\d+)/64 texts", line) for line in shown]
+    percent = {int(match[2]): int(match[1]) for match in found}
+    assert 40 <= percent[40] <= 80 and percent[64] == 100
+
+
+def test_without_a_total_there_is_no_percentage(nlp, monkeypatch):
+    _, shown = bars(nlp, monkeypatch, known=False)
+    assert "%" not in "".join(shown) and "32 texts [" in shown[-1]
+
+
+def test_nothing_is_shown_where_it_is_not_wanted(nlp, monkeypatch):
+    assert bars(nlp, monkeypatch, show=False)[1] == bars(nlp, monkeypatch, show=None)[1] == []  # stderr is no terminal
+
+
+def test_the_counts_of_the_work_are_given_back(nlp, monkeypatch):
+    before = nlp.get_pipe("pll").predictor.counts
+    bars(nlp, monkeypatch)
+    assert nlp.get_pipe("pll").predictor.counts is before
