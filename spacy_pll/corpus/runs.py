@@ -77,8 +77,8 @@ class Run:
         how = {name: getattr(self, name) for name in ("column", "file_format", "encoding", "delimiter", "header")}
         return with_fingerprints(read_records(path, vocab=vocab, typed=typed, **how))
 
-    def make_rows(self, nlp: Language) -> Any:
-        rows = ROWS[self.rows].of(get_scorer(nlp), self.column)
+    def make_rows(self, nlp: Language) -> TextRows:
+        rows: TextRows = ROWS[self.rows].of(get_scorer(nlp), self.column)
         rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
         if isinstance(rows, WordRows):
             rows.table, rows.lang = self.table, str(nlp.lang)
@@ -93,9 +93,10 @@ class Run:
         nlp.max_length = self.max_length or nlp.max_length
         return nlp
 
-    def checked(self, records: Iterable[Record], output: type[Format], nlp: Language) -> Iterator[Record]:
+    def checked(
+        self, records: Iterable[Record], rows: TextRows, output: type[Format], nlp: Language
+    ) -> Iterator[Record]:
         """RAISES (InputError): The row of a text could not be written, or a text is too long."""
-        rows = self.make_rows(nlp)
         for record in records:
             output.check(record)
             if isinstance(rows, ProdigyRows):
@@ -241,8 +242,9 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     nlp = run.make_pipeline()
     with _standard_input_as_file(run) as path:
         typed = Path(output_path).suffix.lower() == PARQUET
-        summary = summarize_input(run, path, nlp, output_format, typed, parts.ends())
-        output = _make_format(output_format, run, nlp, summary)
+        rows = run.make_rows(nlp)
+        summary = summarize_input(run, path, nlp, rows, output_format, typed, parts.ends())
+        output = _make_format(output_format, run, rows, summary)
         fingerprints = {n: mark.fingerprint for n, mark in summary.marks.items()}
         first = parts.begin(make_manifest(run, nlp, summary), fingerprints)
         if first is None:
@@ -271,19 +273,26 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored."""
     output_format = find_format(STANDARD_STREAM, ROWS[run.rows])
     nlp = run.make_pipeline()
+    rows = run.make_rows(nlp)
     if run.input_path == STANDARD_STREAM:  # cannot be read twice
         summary = InputSummary(0, [], "")
     else:
-        summary = summarize_input(run, run.input_path, nlp, output_format)
-    output = _make_format(output_format, run, nlp, summary)
-    records = run.checked(run.read(run.input_path, nlp.vocab), output_format, nlp)
+        summary = summarize_input(run, run.input_path, nlp, rows, output_format)
+    output = _make_format(output_format, run, rows, summary)
+    records = run.checked(run.read(run.input_path, nlp.vocab), rows, output_format, nlp)
     with closing(run.score(nlp, records)) as scored:
         for text in run.watched(scored, nlp, summary.work, summary.texts):
             yield output.encode([[text]])
 
 
 def summarize_input(
-    run: Run, path: str, nlp: Language, output_format: type[Format], typed: bool = False, ends: Collection[int] = ()
+    run: Run,
+    path: str,
+    nlp: Language,
+    rows: TextRows,
+    output_format: type[Format],
+    typed: bool = False,
+    ends: Collection[int] = (),
 ) -> InputSummary:
     """Read all of the input once before scoring, to find early what cannot be read, or not be written.
 
@@ -299,7 +308,7 @@ def summarize_input(
         columns = InputColumns(run.column, files)
     estimate = get_scorer(nlp).predictor.estimate
     n, fingerprint, work, marks, fields = 0, "", 0, {}, {}
-    for record in run.checked(run.read(path, nlp.vocab, typed), output_format, nlp):
+    for record in run.checked(run.read(path, nlp.vocab, typed), rows, output_format, nlp):
         n, fingerprint = n + 1, record.fingerprint
         work += estimate(record.text if isinstance(record.text, str) else record.text.text)
         if n in ends:
@@ -349,8 +358,7 @@ def _next_part(texts: Iterator[ScoredText]) -> list[list[ScoredText]]:
     return part
 
 
-def _make_format(output_format: type[Format], run: Run, nlp: Language, summary: InputSummary) -> Format:
-    rows = run.make_rows(nlp)
+def _make_format(output_format: type[Format], run: Run, rows: TextRows, summary: InputSummary) -> Format:
     # A Parquet file names its columns, even if it has no row.
     fields = summary.fields if summary.schema is None else summary.schema.names
     errors = [ERROR] if run.skip_errors else []

@@ -275,7 +275,8 @@ def test_rows_that_do_not_fit_the_output_are_refused_before_anything_is_loaded(t
 def test_the_summary_of_the_input(tmp_path, make_nlp):
     (tmp_path / "b.jsonl").write_text('{"line": "x", "n": 1}\n{"line": "y", "m": 2}\n')
     (tmp_path / "a.csv").write_text("line,n\nz,1\n")
-    summary = summarize_input(Run(str(tmp_path), column="line"), str(tmp_path), make_nlp("bert"), JsonLines)
+    run, nlp = Run(str(tmp_path), column="line"), make_nlp("bert")
+    summary = summarize_input(run, str(tmp_path), nlp, run.make_rows(nlp), JsonLines)
     assert (summary.texts, summary.fields) == (3, ["file", "n", "m"])
     assert summary.digest == files_digest([tmp_path / "a.csv", tmp_path / "b.jsonl"])
 
