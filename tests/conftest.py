@@ -109,17 +109,31 @@ ARCHITECTURES = {
     "xlm": ("XLMWithLMHeadModel", "XLMConfig", dict(emb_dim=32, n_layers=2, n_heads=2), "wordpiece"),
     "fnet": ("FNetForMaskedLM", "FNetConfig",
              dict(hidden_size=32, num_hidden_layers=2, intermediate_size=48), "unigram"),
+    "ibert": ("IBertForMaskedLM", "IBertConfig", SMALL, "byte-level"),
 }  # fmt: skip
+# Others, for `mask_margin`: local attention, and heads of queries that share keys. Older transformers lack some.
+MORE_ARCHITECTURES = {
+    "modernbert-local": ("ModernBertForMaskedLM", "ModernBertConfig", {**SMALL, "num_hidden_layers": 4,
+                         "global_attn_every_n_layers": 3, "local_attention": 8, "reference_compile": False},
+                         "byte-level"),
+    "eurobert": ("EuroBertForMaskedLM", "EuroBertConfig",
+                 {**SMALL, "num_attention_heads": 4, "num_key_value_heads": 2}, "byte-level"),
+    "ultrabert": ("UltrabertForMaskedLM", "UltrabertConfig",
+                  {**SMALL, "num_hidden_layers": 4, "num_key_value_heads": 1, "sliding_window": 4}, "byte-level"),
+}  # fmt: skip
+ALL_ARCHITECTURES = {**ARCHITECTURES, **MORE_ARCHITECTURES}
 
 
 def build_transformer(architecture, tokenizer, positions=140, **more):
     """A random model whose scores differ enough to tell right from wrong."""
     import transformers
 
-    model_cls, config_cls, options, _ = ARCHITECTURES[architecture]
+    model_cls, config_cls, options, _ = ALL_ARCHITECTURES[architecture]
+    if not hasattr(transformers, model_cls):
+        pytest.skip(f"this version of transformers has no {model_cls}")
     ids = {f"{n}_token_id": getattr(tokenizer, f"{n}_token_id") for n in ("pad", "mask")}
     ids.update(bos_token_id=tokenizer.cls_token_id, eos_token_id=tokenizer.sep_token_id)
-    if architecture == "modernbert":
+    if architecture.startswith("modernbert"):
         ids.update(cls_token_id=tokenizer.cls_token_id, sep_token_id=tokenizer.sep_token_id)
     if architecture == "xlm":
         ids.update(pad_index=tokenizer.pad_token_id, mask_index=tokenizer.mask_token_id)
@@ -140,7 +154,7 @@ def model_folder(tmp_path_factory):
     made = {}
 
     def make(architecture="bert", tokenizer_name=None, **more):
-        tokenizer_name = tokenizer_name or ARCHITECTURES[architecture][3]
+        tokenizer_name = tokenizer_name or ALL_ARCHITECTURES[architecture][3]
         key = (architecture, tokenizer_name, *sorted(more.items()))
         if key not in made:
             folder = tmp_path_factory.mktemp(f"{architecture}-{tokenizer_name}")

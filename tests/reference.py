@@ -5,20 +5,23 @@ What is read is the text of the span `doc[:]`: white space after the last token 
 Written from Kauf & Ivanova (2023), section 3.1, without looking at how spacy_pll does it.
 """
 
+import re
 from bisect import bisect_left
 from functools import cache, lru_cache
-from itertools import permutations
+from itertools import count, permutations
 
 import torch
 
 
 @cache
-def load_model(folder):
+def load_model(folder, **settings):
     """The transformer and the tokenizer in a folder, by transformers alone."""
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     # transformers 5 computes in the dtype of the file, which may be float16
-    return AutoModelForMaskedLM.from_pretrained(folder).float().eval(), AutoTokenizer.from_pretrained(folder)
+    return AutoModelForMaskedLM.from_pretrained(folder, **settings).float().eval(), AutoTokenizer.from_pretrained(
+        folder
+    )
 
 
 def first_from(visible, start):
@@ -268,3 +271,58 @@ def _with_mask(transformer, ids, positions, sees):
     mask = torch.where(sees.bool(), 0.0, torch.finfo(torch.float32).min)[None, None] if new else sees[None]
     inputs = {"input_ids": torch.tensor([ids]), "position_ids": torch.tensor([positions]), "attention_mask": mask}
     return transformer(**inputs, token_type_ids=torch.zeros(1, len(ids), dtype=torch.long)).logits[0]
+
+
+def score_by_states(doc, transformer, tokenizer, metric, words, margin, max_length):
+    """The same of any architecture, in windows of `max_length` ids, with passes over one plain text alone.
+
+    First the unmasked window is read, and the input of each attention is kept. Then the masked window is read, and at
+    each attention the inputs outside the group are replaced by those. So the group attends to itself and to the
+    unmasked text beside it: by the model's own code, masks and positions.
+    """
+    ids, kept, word, tokens = read(doc, tokenizer, words)
+    before, pieces, after = ids[: kept[0]], [ids[i] for i in kept], ids[kept[-1] + 1 :]
+    size = max_length - len(before) - len(after)
+    contents, out = {}, []
+    for target in range(len(kept)):
+        start, end = window = window_of(target, word, size, None)
+        text = [*before, *pieces[start:end], *after]
+        if window not in contents:
+            contents[window] = states = []
+            _with_states(transformer, text, lambda call, state, states=states: states.append(state))
+        place = {i: len(before) + i - start for i in range(start, end)}
+        masked = {place[i] for i in place if is_masked(metric, i, target, word)}
+        group = [i for i in range(len(text)) if any(abs(i - m) <= margin for m in masked)]
+
+        def put_in(call, state, states=contents[window], group=group):
+            new = states[call].clone()
+            new[:, group] = state[:, group]
+            return new
+
+        asked = [tokenizer.mask_token_id if i in masked else id for i, id in enumerate(text)]
+        logits = _with_states(transformer, asked, put_in)[place[target]]
+        out.append(logits.double().log_softmax(-1)[pieces[target]].item())
+    return out, tokens
+
+
+@torch.inference_mode()
+def _with_states(transformer, ids, replace):
+    """The logits, where each attention reads what `replace` returns instead of its input; as it is for None."""
+    calls = count()
+
+    def hook(module, args, kwargs):
+        state = next(x for x in (*args, *kwargs.values()) if getattr(x, "shape", ())[:2] == (1, len(ids)))
+        new = replace(next(calls), state)
+        if new is not None:
+            args = tuple(new if x is state else x for x in args)
+            kwargs = {name: new if x is state else x for name, x in kwargs.items()}
+        return args, kwargs
+
+    attentions = {name: m for name, m in transformer.named_modules() if re.search("Attention$", type(m).__name__)}
+    outer = [m for name, m in attentions.items() if not any(name.startswith(f"{other}.") for other in attentions)]
+    hooks = [module.register_forward_pre_hook(hook, with_kwargs=True) for module in outer]
+    try:
+        return transformer(input_ids=torch.tensor([ids])).logits[0]
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -18,11 +18,12 @@ from transformers import PreTrainedTokenizerBase
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.plan import Batch
 from . import BUILTIN
-from .capabilities import find_capabilities, make_trial, rows_share_passes, sees_what_follows
+from .capabilities import find_capabilities, find_direction, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
-from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embeddings_of
+from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embedding_shape
 from .checksums import check_checksums, write_checksums
 from .forward import Forward, one_thread_after_fork
+from .group_trial import N_LONG, N_SHORT, rows_share_passes
 from .log_probs import PendingAnswer, TargetLogProbs, Tensors, joined
 from .memory import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, is_out_of_memory, limit
 from .onednn import warn_if_emulated
@@ -129,12 +130,13 @@ class TransformerLanguageModel:
         pad_id = hf_tokenizer.pad_token_id if hf_tokenizer.pad_token_id is not None else 0
         forward = Forward(transformer)
         log_probs = self._log_probs(forward, hf_tokenizer, tokenizer, source)
-        trial = make_trial(tokenizer, max_length, pad_id, self.shift)
-        n_embeddings = embeddings_of(transformer).num_embeddings
+        mask_id = hf_tokenizer.mask_token_id if self.shift == 0 else None  # left to right, nothing is masked
+        texts = make_texts(tokenizer, max_length)
         with torch.inference_mode():
-            pads = find_capabilities(log_probs, forward, trial, source)
-            sees_both_sides = sees_what_follows(log_probs, trial.long, n_embeddings)
-        check_direction(sees_both_sides, self.shift == 0, self.example, source)
+            pads = find_capabilities(forward, texts, mask_id, pad_id, source)
+            sees = find_direction(forward, texts, mask_id)
+        check_direction(*sees, self.shift == 0, self.example, source)
+        n_embeddings, _ = embedding_shape(transformer)
         if self.mixed_precision:
             warn_if_emulated(transformer.device)
         forward.mixed_precision = self.mixed_precision
@@ -145,7 +147,7 @@ class TransformerLanguageModel:
         return LoadedModel(
             tokenizer=tokenizer,
             max_length=max_length,
-            mask_id=hf_tokenizer.mask_token_id if self.shift == 0 else -1,  # left to right, nothing is masked
+            mask_id=-1 if mask_id is None else mask_id,
             unknown_id=hf_tokenizer.unk_token_id,
             rows=PassLimits(max_tokens, max_targets, pad_id, pads),
             ids_at_once=ids_at_once(transformer, max_tokens),
@@ -161,8 +163,9 @@ class TransformerLanguageModel:
         RAISES (ValueError): The architecture cannot read them.
         """
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
+        texts = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT)
         with torch.inference_mode(), loaded.forward.in_float32():
-            pads = rows_share_passes(loaded.log_probs, loaded.tokenizer, loaded.max_length, loaded.mask_id, rows.pad_id)
+            pads = rows_share_passes(loaded.log_probs, loaded.forward, texts, loaded.mask_id, rows.pad_id)
         if pads is None:
             raise ValueError(
                 f"A {kind}, such as {title}, cannot read all masks in one pass, as "

@@ -1,157 +1,178 @@
 """What an architecture allows, found by trying instead of from a list of architectures that were tested.
 
-The trials run in float32 whatever the settings: rounding must neither hide a difference
-between architectures nor look like one.
+Each trial has a reference that shares no code with what is tried: what transformers gives for one plain text. The
+trials run in float32 whatever the settings: rounding must neither hide a difference between architectures nor look like
+one.
 """
 
 import logging
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from ..metrics import original
-from ..scoring.groups import GroupPlan
-from ..scoring.mask_blocks import iter_mask_blocks
-from ..scoring.plan import Batch, Plan
-from ..scoring.windows import Context
+from ..metrics import IntArray
+from ..scoring.plan import Batch
 from .checks import check_finite
 from .forward import Forward
-from .log_probs import Tensors
-
-# A text, and a shorter one to be padded to its length.
-LONG_TEXT = "This is the longer of two texts, to see what padding does."
-SHORT_TEXT = "Two texts."
-# More ids than they have.
-LIMIT = 10**6
 
 # What a model raises if it is asked for something that it cannot do, or does not have.
 UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
 
 logger = logging.getLogger(__name__)
 
-LogProbs = Callable[[Any], Tensors]  # of a Batch or GroupBatch
+
+class TrialTexts(NamedTuple):
+    """Three texts, as ids with special tokens. Their pieces are random, so that they differ whatever the tokenizer."""
+
+    long: IntArray  # int64, shape (length,)
+    other: IntArray  # of the same length, with another id at each piece
+    short: IntArray  # shorter, unless a context has room for one piece only
+    before: int  # how many special tokens stand before the pieces, and after them
+    after: int
+    n_vocabulary: int
 
 
-class Trial(NamedTuple):
-    """Two short texts, as the model reads them."""
-
-    long: np.ndarray  # int, shape (length,)
-    alone: Batch  # the short one by itself
-    together: Batch  # the same targets, with the long one in the same pass
-
-
-def make_trial(tokenizer: Tokenizer, max_length: int, pad_id: int, shift: int) -> Trial:
-    """The texts that are tried, by a model that predicts a piece so many positions before it."""
-    long, short = (np.array(tokenizer.encode(text).ids)[:max_length] for text in (LONG_TEXT, SHORT_TEXT))
-    ids = np.full((2, max(len(long), len(short))), pad_id)
-    ids[0, : len(long)], ids[1, : len(short)] = long, short
-    # Only some positions, out of order: this shows whether a head depends on neighbouring positions.
-    position = np.arange(shift, len(short))[::-2].copy()
-
-    def batch(ids: np.ndarray, *lengths: int) -> Batch:
-        row = np.full(len(position), len(ids) - 1)
-        return Batch(ids, np.array(lengths), row, position, short[position])
-
-    return Trial(long, batch(short[None], len(short)), batch(ids, len(long), len(short)))
+def make_texts(tokenizer: Tokenizer, max_length: int, n_long: int = 24, n_short: int = 5) -> TrialTexts:
+    """Texts of so many pieces, or as many as fit."""
+    encoding, n_vocabulary = tokenizer.encode("a"), tokenizer.get_vocab_size()
+    own = np.flatnonzero(~np.array(encoding.special_tokens_mask, dtype=bool))
+    before, after = encoding.ids[: own[0]], encoding.ids[own[-1] + 1 :]
+    n_long = min(n_long, max_length - len(before) - len(after))
+    n_short = max(1, min(n_short, n_long // 2))
+    pieces = _others(np.random.default_rng(0).integers(n_vocabulary, size=n_long), n_vocabulary)
+    other = _others(pieces, n_vocabulary)
+    all_pieces = pieces, other, _others(other[:n_short], n_vocabulary)
+    long, other, short = (np.array([*before, *own_ids.tolist(), *after]) for own_ids in all_pieces)
+    return TrialTexts(long, other, short, len(before), len(after), n_vocabulary)
 
 
-def find_capabilities(log_probs: LogProbs, forward: Forward, trial: Trial, source: str) -> bool:
-    """Try each saving of work, and keep those that do not change the log-probabilities: `forward`, which `log_probs`
-    runs, is narrowed as far as it may be. Without a saving, the model is slower and its scores are right.
+def _others(ids: IntArray, n_vocabulary: int) -> IntArray:
+    """Another id for each of these, from the middle of the vocabulary, where there are no special tokens."""
+    low, span = n_vocabulary // 4, max(2, n_vocabulary // 2)
+    return low + (ids - low + span // 3 + 1) % span
 
+
+def find_capabilities(forward: Forward, texts: TrialTexts, mask_id: int | None, pad_id: int, source: str) -> bool:
+    """Try each saving of work, and keep those that do not change what transformers gives for each text by itself:
+    `forward` is narrowed as far as it may be. Without a saving, the model is slower and its scores are right.
+
+    mask_id (Optional[int]): Stands in the texts as well. None: nothing is masked under this model.
     RETURNS (bool): Whether rows of different lengths may share a forward pass.
-    RAISES (ValueError): The model cannot read a short text, or gives values that are not finite.
+    RAISES (ValueError): The model cannot read a short text, gives values that are not finite, or other values for a
+        text that it reads again or beside another one.
     """
-    try:
-        reference = log_probs(trial.alone)[0]
-    except UNABLE as error:
-        raise ValueError(
-            f"The model {source!r} ({type(forward.model).__name__}) cannot read a short text by itself: "
-            f"{error}. Choose a model of another architecture."
-        ) from error
-    check_finite(reference, source)
+    kind = type(forward.model).__name__
 
-    def is_exact(narrowing: str | None, *batches: Batch) -> bool:
+    def is_exact(narrowing: str | None, *passes: list[_Expected]) -> bool:
         try:
             forward.narrow(narrowing)
             # There are fewer positions than ids, so an operation that mixes narrowed states with others fails.
-            return all(torch.allclose(log_probs(batch)[0], reference, rtol=1e-4, atol=1e-4) for batch in batches)
+            return all(_agree(forward, rows, pad_id) for rows in passes)
         except UNABLE:
             return False
 
-    pads = forward.takes_mask and is_exact(None, trial.together)
-    batches = [trial.alone, trial.together] if pads else [trial.alone]
-    narrowing = next((name for name in Forward.narrowings if is_exact(name, *batches)), None)
+    try:
+        three = (_with_masks(text, texts.before, mask_id) for text in (texts.long, texts.other, texts.short))
+        long, other, short = (_by_itself(forward, text) for text in three)
+        pads = forward.takes_mask and is_exact(None, [long, short])
+        passes = [[short], [long, short] if pads else [other, long]]
+        same = pads or all(_agree(forward, rows, pad_id) for rows in passes)
+    except UNABLE as error:
+        raise ValueError(
+            f"The model {source!r} ({kind}) cannot read a short text by itself: {error}. Choose a model of another "
+            "architecture."
+        ) from error
+    for text in (long, other, short):
+        check_finite(text.log_probs, source)
+    if not same:
+        raise ValueError(
+            f"The model {source!r} ({kind}) gives other log-probabilities for a short text if it reads it again, or "
+            "together with another one of the same length: its scores would depend on chance, or on other texts. "
+            "Choose a model of another architecture."
+        )
+    narrowing = next((name for name in Forward.narrowings if is_exact(name, *passes)), None)
     forward.narrow(narrowing)
     logger.info(
         "%r is a %s. Texts of different lengths %s. Of its last layer and head, it computes %s.",
         source,
-        type(forward.model).__name__,
+        kind,
         "share forward passes" if pads else "do not share forward passes, which is slower",
         f"what comes {narrowing} at the masked pieces alone" if narrowing else "all at all pieces, which is slower",
     )
     return pads
 
 
-def sees_what_follows(log_probs: LogProbs, ids: np.ndarray, n_embeddings: int) -> bool:
-    """Whether the prediction of the first piece of a text, given as its ids, depends on the pieces after it.
+def find_direction(forward: Forward, texts: TrialTexts, mask_id: int | None) -> tuple[bool, bool]:
+    """Whether predictions depend on what comes before a piece, and on what follows. Some classes do either, by a
+    setting in config.json (`is_decoder`, `causal`).
 
-    Some classes do either, by a setting in config.json (`is_decoder`, `causal`).
+    mask_id (Optional[int]): What stands where the prediction is. None: the model predicts each piece from those before
+        it, so it must not see the piece either.
     """
-    others = ids.copy()
-    others[2:] = (ids[2:] + 1) % n_embeddings
-    first = np.array([0])
-    before, after = (
-        float(log_probs(Batch(text[None], np.array([len(text)]), first, first + 1, ids[1:2]))[0])
-        for text in (ids, others)
-    )
-    # A left-to-right model repeats the same sums, so at most a last digit differs.
-    return abs(after - before) > 1e-5
+    text = texts.long.copy()
+    middle, length = len(text) // 2, len(text)
+    if mask_id is not None:
+        text[middle] = mask_id
+    everywhere = np.arange(length)
+
+    def log_probs(ids: IntArray) -> torch.Tensor:
+        batch = Batch(ids[None], np.array([length]), np.zeros(length, dtype=int), everywhere, text)
+        return _picked(forward.logits(batch)[0], batch.target)
+
+    original = log_probs(text)
+
+    def depend(at: slice, on: slice) -> bool:
+        """Whether the predictions at some positions depend on the ids at others."""
+        changed = text.copy()
+        changed[on] = _others(text[on], texts.n_vocabulary)
+        # What does not depend on them repeats the same sums, so at most a last digit differs.
+        return bool(((log_probs(changed) - original)[at].abs() > 1e-5).any())
+
+    if mask_id is not None:
+        at = slice(middle, middle + 1)
+        return depend(at, slice(middle)), depend(at, slice(middle + 1, None))
+    follows = any(depend(slice(begin), slice(begin, None)) for begin in (1, middle))
+    return depend(slice(length - 1, None), slice(length - 1)), follows
 
 
-def _trial_context(tokenizer: Tokenizer, text: str, max_length: int) -> Context:
-    """A text, of which two pieces are scored."""
-    encoding = tokenizer.encode(text)
-    own = np.flatnonzero(~np.array(encoding.special_tokens_mask, dtype=bool))
-    n = len(own) - max(0, len(encoding.ids) - max_length)
-    ids = np.delete(np.array(encoding.ids, dtype=np.int32), own[n:])
-    return Context(ids, int(own[0]), np.arange(n), np.isin(np.arange(n), [n // 2, n - 1]), 0, 0)
+def _with_masks(text: IntArray, first: int, mask_id: int | None) -> IntArray:
+    """A text with some pieces masked. The first one is not: it may be the only one."""
+    text = text.copy()
+    if mask_id is not None:
+        text[first + 1 : first + 3] = mask_id
+    return text
 
 
-def rows_share_passes(
-    log_probs: LogProbs, tokenizer: Tokenizer, max_length: int, mask_id: int, pad_id: int
-) -> bool | None:
-    """Try whether a model reads passes with groups as it should, on a longer and a shorter text.
+class _Expected(NamedTuple):
+    """What transformers alone gives for a text."""
 
-    A group that is the whole context must give the scores of the exact pass. And the scores of a small group must not
-    depend on the other groups in its row, neither directly nor by way of the content.
+    ids: IntArray
+    log_probs: torch.Tensor  # float32, shape (length,): of each id at its position
 
-    RETURNS (Optional[bool]): Whether several rows may share a pass; None: the model cannot read such passes.
-    """
-    # The long one is longer than most windows of local attention, so that these are tried, too.
-    texts = " ".join([LONG_TEXT] * 12), LONG_TEXT
-    contexts = [_trial_context(tokenizer, text, max_length) for text in texts]
-    blocks = list(iter_mask_blocks(contexts, [original], None, LIMIT))
-    first = [block.select(np.arange(len(block.masked)) == 0) for block in blocks]
 
-    def scores(plan: Plan | GroupPlan, pads: bool) -> np.ndarray | None:
-        try:
-            answers = [log_probs(batch)[0].float().cpu().numpy() for batch in plan.batches(LIMIT, LIMIT, pad_id, pads)]
-        except UNABLE:
-            return None
-        return plan.scores(np.concatenate(answers))
+def _by_itself(forward: Forward, text: IntArray) -> _Expected:
+    logits = forward.model(input_ids=torch.from_numpy(text[None]).to(forward.device), return_dict=True).logits
+    return _Expected(text, _picked(logits[0].float(), text))
 
-    whole = max(map(len, contexts))
-    exact = scores(Plan(contexts, blocks, 1, mask_id), False)
-    alone = scores(GroupPlan(contexts, first, 1, mask_id, 0), False)
-    for pads in (True, False):
-        found = scores(GroupPlan(contexts, blocks, 1, mask_id, whole), pads)
-        beside = scores(GroupPlan(contexts, blocks, 1, mask_id, 0), pads)
-        if exact is None or found is None or beside is None or alone is None:
-            continue
-        if np.allclose(found, exact, rtol=1e-4, atol=1e-4) and np.allclose(beside[alone != 0], alone[alone != 0], 1e-4):
-            return pads
-    return None
+
+def _agree(forward: Forward, rows: list[_Expected], pad_id: int) -> bool:
+    """Whether a pass with these texts gives what is expected, at every second position of each."""
+    lengths = np.array([len(text.ids) for text in rows])
+    ids = np.full((len(rows), max(lengths)), pad_id)
+    for r, text in enumerate(rows):
+        ids[r, : len(text.ids)] = text.ids
+    # Backwards: this shows whether a head depends on neighbouring positions.
+    position = np.concatenate([np.arange(n - 1, -1, -2) for n in lengths])
+    row = np.repeat(np.arange(len(rows)), (lengths + 1) // 2)
+    batch = Batch(ids, lengths, row, position, ids[row, position])
+    found = _picked(forward.logits(batch)[0], batch.target)
+    answers = torch.stack([rows[r].log_probs[p] for r, p in zip(row.tolist(), position.tolist())])
+    return found.shape == answers.shape and torch.allclose(found, answers, rtol=1e-4, atol=1e-4)
+
+
+def _picked(logits: torch.Tensor, target: IntArray) -> torch.Tensor:
+    """The log-probability of a target in each row of logits."""
+    index = torch.from_numpy(target.astype(np.int64)).to(logits.device)
+    return logits.log_softmax(dim=-1).gather(1, index[:, None])[:, 0]

@@ -13,7 +13,7 @@ from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreT
 from ..scoring.piece_texts import DECODERS, space_marker
 from ..scoring.plan import Batch
 from .base import TransformerLanguageModel
-from .checks import embeddings_of
+from .checks import embedding_shape
 from .forward import Forward
 from .log_probs import TargetLogProbs, Tensors, describe
 
@@ -70,7 +70,7 @@ class CausalLanguageModel(TransformerLanguageModel):
     ) -> TargetLogProbs:
         if self.leading_space == "word":
             return super()._log_probs(forward, hf_tokenizer, tokenizer, source)
-        n_embeddings = embeddings_of(forward.model).num_embeddings
+        n_embeddings, _ = embedding_shape(forward.model)
         begins_word = pieces_that_begin_a_word(hf_tokenizer, n_embeddings, source)
         special = np.array(tokenizer.encode("a").special_tokens_mask)
         return LeadingSpaceLogProbs(forward, begins_word, int(np.argmin(special)), int(np.argmin(special[::-1])))

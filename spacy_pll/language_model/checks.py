@@ -5,7 +5,7 @@ never used: its weights would be random, and so would the scores.
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer
@@ -60,14 +60,24 @@ def check_trained(missing_keys: list[str], class_name: str, source: str) -> None
         )
 
 
-def embeddings_of(model: PreTrainedModel) -> torch.nn.Embedding:
-    """The input embeddings. The return type in transformers is any module."""
-    return cast(torch.nn.Embedding, model.get_input_embeddings())
+def embedding_shape(model: PreTrainedModel) -> tuple[int, int]:
+    """How many input embeddings there are, and their width. I-BERT's are in a class of its own.
+
+    RAISES (ValueError): The model has no table of embeddings.
+    """
+    weight = getattr(model.get_input_embeddings(), "weight", None)
+    if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
+        raise ValueError(
+            f"A {type(model).__name__} has no table with an embedding for each wordpiece, as a language model needs "
+            "it here. Choose a model of another architecture."
+        )
+    n, width = weight.shape
+    return n, width
 
 
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, source: str) -> None:
     """RAISES (ValueError): The tokenizer has more entries than the model has embeddings."""
-    n_embeddings = embeddings_of(model).num_embeddings
+    n_embeddings, _ = embedding_shape(model)
     if len(tokenizer) > n_embeddings:
         raise ValueError(
             f"The tokenizer of {source!r} has {len(tokenizer)} entries and the model {n_embeddings}. "
@@ -84,18 +94,25 @@ def check_room_for_text(tokenizer: Tokenizer, max_length: int, source: str) -> N
         )
 
 
-def check_direction(sees_both_sides: bool, should_see: bool, example: str, source: str) -> None:
-    """RAISES (ValueError): A masked model does not see what follows a piece, or a left-to-right one does.
+def check_direction(sees_before: bool, sees_after: bool, should_see: bool, example: str, source: str) -> None:
+    """RAISES (ValueError): A masked model does not see what follows a piece, or a left-to-right one does; or the model
+    does not even see what comes before it.
 
     transformers loads BERT as a decoder, too: with attention to both sides, so each piece would see itself.
     """
-    if should_see and not sees_both_sides:
+    if not sees_before:
+        raise ValueError(
+            f"The model {source!r} does not see what comes before a piece, so its scores would not depend on the text. "
+            "The attention of some architectures, such as MRA, does nothing without a kernel for CUDA. Choose a model "
+            f"of another architecture, such as {example!r}."
+        )
+    if should_see and not sees_after:
         raise ValueError(
             f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "
             'config.json makes it one. Use spacy-pll.CausalLM.v1 for it, with metrics = ["causal"], or choose a '
             f"masked language model, such as {example!r}."
         )
-    if sees_both_sides and not should_see:
+    if sees_after and not should_see:
         raise ValueError(
             f"The model {source!r} sees what follows a piece, so each piece would give itself away: it is not a "
             "left-to-right model, or its config.json makes it none. Use spacy-pll.MaskedLM.v1 if it is a masked "

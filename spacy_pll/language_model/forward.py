@@ -199,11 +199,11 @@ class Forward:
 
     def after_last_attention(self) -> list[RemovableHandle]:
         """Narrow everything after the last attention: in BERT and similar models, with the residual sum."""
-        return [self._layers()[-1].get_submodule("attention").register_forward_hook(self._narrow_output)]
+        return [self.layers()[-1].get_submodule("attention").register_forward_hook(self._narrow_output)]
 
     def around_last_feed_forward(self) -> list[RemovableHandle]:
         """Narrow the last feed-forward part and the head. Between them a residual of full length is added."""
-        layer = self._layers()[-1]
+        layer = self.layers()[-1]
         block = next((getattr(layer, name) for name in FEED_FORWARD if hasattr(layer, name)), None)
         if block is None:
             raise AttributeError(f"{type(layer).__name__} has none of {', '.join(FEED_FORWARD)}")
@@ -243,7 +243,7 @@ class Forward:
         output[key] = output[key][row, position][None]
         return output
 
-    def _layers(self) -> torch.nn.ModuleList:
+    def layers(self) -> torch.nn.ModuleList:
         """The longest list of modules in the encoder.
 
         RAISES (AttributeError): There is none.

@@ -2,8 +2,9 @@
 
 Nothing is told to the model but the ids and their true positions. Instead, its attention is computed here, or its
 attention scores are masked here, where it calls PyTorch for that: at `scaled_dot_product_attention`, or at the softmax
-over the scores. So one implementation serves all architectures and versions of transformers. Whether it is right for a
-model is tried (`capabilities.rows_share_passes`).
+over the scores. A mask of the model itself, such as that of local attention, is by place in the row. It is read at the
+true positions, where it is given to `scaled_dot_product_attention` or added to scores. So one implementation serves all
+architectures and versions of transformers. Whether it is right for a model is tried (`group_trial`).
 """
 
 from functools import cached_property
@@ -20,6 +21,9 @@ MAX_SCORES = 2**25
 SHORT = 96
 
 _SOFTMAX = {softmax, torch.softmax, torch.Tensor.softmax}
+_ADD = {torch.add, torch.Tensor.add, torch.Tensor.add_}  # `+` and `+=`, too
+# What a mask of numbers adds to a score that does not count is no more than this.
+_MASKED = -10_000
 
 
 class GroupAttention(TorchFunctionMode):
@@ -37,14 +41,33 @@ class GroupAttention(TorchFunctionMode):
         self.lengths, self.content, self.true, self.group, self.block = lengths, content, true, group, block
         self.width = true.shape[1]
         self._biases: dict[tuple[torch.Tensor | None, torch.dtype], torch.Tensor] = {}  # by the model's own mask
+        self._added: dict[torch.Tensor, torch.Tensor] = {}  # what is added to scores instead of what the model adds
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if function is scaled_dot_product_attention:
             return self.attend(*args, **kwargs)
-        if function in _SOFTMAX and args and args[0].dim() == 4 and args[0].shape[-2:] == (self.width, self.width):
+        if function in _SOFTMAX and args and self._is_square(args[0]):
             args = args[0] + self._bias(None, args[0].dtype), *args[1:]
+        elif function in _ADD and len(args) == 2 and self._is_square(args[0]) and self._is_square(args[1]):
+            args = args[0], self._to_add(args[1])
         return function(*args, **kwargs)
+
+    def _is_square(self, x: Any) -> bool:
+        return isinstance(x, torch.Tensor) and x.dim() == 4 and x.shape[-2:] == (self.width, self.width)
+
+    def _to_add(self, given: torch.Tensor) -> torch.Tensor:
+        """What is added to scores where the model adds this: if it is a mask for all heads, that at the true positions.
+
+        What depends on positions in another way, such as DeBERTa's scores of distances, is by true positions already
+        (`true_positions`).
+        """
+        if given.shape[1] > 1:
+            return given
+        if given not in self._added:
+            is_mask = bool(((given == 0) | (given <= _MASKED)).all())
+            self._added[given] = self._at_true(given) if is_mask else given
+        return self._added[given]
 
     def attend(
         self,
@@ -55,13 +78,17 @@ class GroupAttention(TorchFunctionMode):
         dropout_p: float = 0.0,
         is_causal: bool = False,
         scale: float | None = None,
+        enable_gqa: bool = False,
     ) -> torch.Tensor:
         """What `scaled_dot_product_attention` gives under the rules, without dropout.
 
         query, key, value (tensors, shape (rows, heads, width, size)).
         attn_mask (Optional[Tensor]): The mask of the model itself, such as that of local attention. It is read at the
             positions that the ids stand for.
+        enable_gqa (bool): Keys and values have fewer heads. Each serves several heads of the queries.
         """
+        if enable_gqa:
+            key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], dim=1) for x in (key, value))
         if self.width <= SHORT:
             # For a CPU, the kernels of `scaled_dot_product_attention` are slower here: rows are short, and have a mask.
             query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
@@ -78,12 +105,14 @@ class GroupAttention(TorchFunctionMode):
         if (given, dtype) not in self._biases:
             bias = as_bias(self._sees, dtype)[:, None]
             if given is not None:
-                given_here = as_bias(given, dtype).expand(len(bias), -1, -1, -1)
-                given_here = given_here.take_along_dim(self.true[:, None, :, None], dim=2)
-                given_here = given_here.take_along_dim(self.true[:, None, None, :], dim=3)
-                bias = (bias + given_here).clamp(min=torch.finfo(dtype).min)
+                bias = (bias + self._at_true(as_bias(given, dtype))).clamp(min=torch.finfo(dtype).min)
             self._biases[given, dtype] = bias
         return self._biases[given, dtype]
+
+    def _at_true(self, mask: torch.Tensor) -> torch.Tensor:
+        """A mask by place in the row (shape (1 or rows, 1 or heads, width, width)), read at the true positions."""
+        mask = mask.expand(len(self.true), -1, -1, -1).take_along_dim(self.true[:, None, :, None], dim=2)
+        return mask.take_along_dim(self.true[:, None, None, :], dim=3)
 
     @cached_property
     def _sees(self) -> torch.Tensor:

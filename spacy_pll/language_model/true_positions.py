@@ -2,7 +2,7 @@
 
 In a pass with groups (`scoring.groups`), several ids stand for the same position. Some models take position ids. In
 all, what depends on positions is replaced where it is computed, by hooks that do nothing in other passes. Which models
-this serves is tried (`capabilities.rows_share_passes`).
+this serves is tried (`group_trial`).
 """
 
 from collections.abc import Iterator
@@ -28,15 +28,15 @@ def true_positions(positions: torch.Tensor) -> Iterator[None]:
         _true.reset(token)
 
 
-def position_embeddings(model: PreTrainedModel) -> list[tuple[torch.nn.Embedding, int]]:
+def position_embeddings(model: PreTrainedModel) -> list[tuple[torch.nn.Module, int]]:
     """The tables of absolute positions, with the index of the first one.
 
-    RoBERTa and similar models count positions from after the padding id.
+    RoBERTa and similar models count positions from after the padding id. I-BERT's tables are in a class of its own.
     """
     return [
-        (module, 0 if module.padding_idx is None else module.padding_idx + 1)
+        (module, 0 if module.padding_idx is None else int(module.padding_idx) + 1)
         for name, module in model.named_modules()
-        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding)
+        if name.endswith("position_embeddings") and hasattr(module, "padding_idx")
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..language_model.checks import embeddings_of
+from ..language_model.checks import embedding_shape
 from ..language_model.masked import MaskedLanguageModel
 from ..metrics import get_metric, masks_within_words
 from ..scoring.wordpieces import Words
@@ -49,7 +49,7 @@ class TuningSettings:
 
     def highest_rate(self, model: MaskedLanguageModel) -> float:
         """The highest learning rate."""
-        width = embeddings_of(model.load().checkpoint.transformer).embedding_dim
+        _, width = embedding_shape(model.load().checkpoint.transformer)
         return self.learning_rate or LEARNING_RATE * min(1.0, WIDTH / width)
 
     def as_dict(self) -> dict[str, Any]:

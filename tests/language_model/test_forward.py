@@ -22,8 +22,8 @@ TEXTS = [*SENTENCES, "I a.", "", "The souvenir travels."]
 
 
 def narrowing_of(architecture):
-    # ALBERT's layers are one and the same, FNet's and XLM's have other parts: the head alone.
-    if architecture in ("albert", "fnet", "xlm"):
+    # ALBERT's layers are one and the same, FNet's, XLM's and I-BERT's have other parts: the head alone.
+    if architecture in ("albert", "fnet", "xlm", "ibert"):
         return "before_head"
     # There the residual sum stands outside the attention.
     return "around_last_feed_forward" if architecture in ("distilbert", "modernbert") else "after_last_attention"
@@ -55,7 +55,7 @@ def test_the_last_feed_forward_sees_the_targets_alone(make_nlp, architecture, pa
     nlp = make_nlp(architecture)
     nlp.initialize()
     scorer = nlp.get_pipe("pll")
-    *_, before, last = scorer.model.loaded.forward._layers()
+    *_, before, last = scorer.model.loaded.forward.layers()
     seen = {before: 0, last: 0}
     for layer in seen:
 
@@ -209,7 +209,7 @@ def test_an_encoder_without_layers_is_an_error_that_the_trial_understands():
     forward = Forward(torch.nn.Sequential(torch.nn.Linear(2, 2)))
     forward.model.base_model = forward.model
     with pytest.raises(AttributeError, match="Sequential has no list of layers"):
-        forward._layers()
+        forward.layers()
 
 
 def test_attention_is_fused(model_folder, monkeypatch):

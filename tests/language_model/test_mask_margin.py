@@ -10,10 +10,12 @@ import torch
 from spacy_pll.language_model import group_attention
 
 from .. import reference
-from ..architectures import TEXTS, worst_difference
-from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, get_tokenizer, scores
+from ..architectures import ATTENTIONS, TEXTS, WINDOWS, find_difference, worst_difference
+from ..conftest import ALL_ARCHITECTURES, ARCHITECTURES, PARAGRAPH, SENTENCES, get_tokenizer, scores
 
 UNABLE = {"convbert", "fnet"}
+# transformers computes their attention in one way only.
+EAGER_ONLY = {"deberta", "deberta-v2", "ibert", "mpnet", "roformer", "xlm"}
 # These take one list of positions for all rows, so each row is a pass.
 ONE_ROW = {"deberta-v2", "roformer"}
 
@@ -61,6 +63,17 @@ def test_architectures_that_cannot_are_refused(make_nlp, architecture):
         nlp.initialize()
 
 
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("architecture", sorted(set(ALL_ARCHITECTURES) - UNABLE))
+def test_scores_are_those_of_a_reference_without_groups(model_folder, architecture, attention, window):
+    if attention == "sdpa" and architecture in EAGER_ONLY:
+        pytest.skip("transformers has no sdpa for it")
+    difference, several = find_difference(model_folder(architecture), window, attention)
+    assert difference <= 1e-5
+    assert several == (architecture not in ONE_ROW)
+
+
 @pytest.mark.parametrize("margin", [0, 1, 3])
 @pytest.mark.parametrize("architecture, tokenizer", [("bert", "wordpiece"), ("roberta", "byte-level")])
 def test_scores_are_those_of_a_plain_implementation(make_nlp, architecture, tokenizer, margin):
@@ -73,6 +86,8 @@ def test_scores_are_those_of_a_plain_implementation(make_nlp, architecture, toke
             for metric in metrics:
                 plain = nlp.make_doc(text)
                 values, tokens = reference.score_grouped(plain, model, hf_tokenizer, metric, words, margin, first)
+                other, _ = reference.score_by_states(plain, model, hf_tokenizer, metric, words, margin, 128)
+                np.testing.assert_allclose(values, other, atol=1e-5)  # the references agree
                 expected = np.bincount(tokens, weights=values, minlength=len(doc))
                 np.testing.assert_allclose(scores(doc, f"pll_{metric}"), expected, atol=1e-5)
 
