@@ -34,11 +34,13 @@ class TrialTexts(NamedTuple):
     n_vocabulary: int
 
 
-def make_texts(tokenizer: Tokenizer, max_length: int, n_long: int = 24, n_short: int = 5) -> TrialTexts:
+def make_texts(tokenizer: Tokenizer, max_length: int, n_long: int = 13, n_short: int = 5) -> TrialTexts:
     """Texts of so many pieces, or as many as fit."""
-    encoding, n_vocabulary = tokenizer.encode("a"), tokenizer.get_vocab_size()
-    own = np.flatnonzero(~np.array(encoding.special_tokens_mask, dtype=bool))
-    before, after = encoding.ids[: own[0]], encoding.ids[own[-1] + 1 :]
+    n_vocabulary, special = tokenizer.get_vocab_size(), tokenizer.encode("").ids
+    # "a" may be no piece, and then nothing: the text stands in the middle.
+    own = np.flatnonzero(np.array(tokenizer.encode("a").special_tokens_mask) == 0)
+    n_before = int(own[0]) if len(own) else (len(special) + 1) // 2
+    before, after = special[:n_before], special[n_before:]
     n_long = min(n_long, max_length - len(before) - len(after))
     n_short = max(1, min(n_short, n_long // 2))
     pieces = _others(np.random.default_rng(0).integers(n_vocabulary, size=n_long), n_vocabulary)
@@ -74,17 +76,18 @@ def find_capabilities(forward: Forward, texts: TrialTexts, mask_id: int | None, 
             return False
 
     try:
-        three = (_with_masks(text, texts.before, mask_id) for text in (texts.long, texts.other, texts.short))
-        long, other, short = (_by_itself(forward, text) for text in three)
+        long, short = (_by_itself(forward, _with_masks(text, texts, mask_id)) for text in (texts.long, texts.short))
         pads = forward.takes_mask and is_exact(None, [long, short])
-        passes = [[short], [long, short] if pads else [other, long]]
+        # Rows of equal length share passes in any case.
+        beside = short if pads else _by_itself(forward, _with_masks(texts.other, texts, mask_id))
+        passes = [[short], [long, beside]]
         same = pads or all(_agree(forward, rows, pad_id) for rows in passes)
     except UNABLE as error:
         raise ValueError(
             f"The model {source!r} ({kind}) cannot read a short text by itself: {error}. Choose a model of another "
             "architecture."
         ) from error
-    for text in (long, other, short):
+    for text in (long, short):
         check_finite(text.log_probs, source)
     if not same:
         raise ValueError(
@@ -137,11 +140,11 @@ def find_direction(forward: Forward, texts: TrialTexts, mask_id: int | None) -> 
     return depend(slice(length - 1, None), slice(length - 1)), follows
 
 
-def _with_masks(text: IntArray, first: int, mask_id: int | None) -> IntArray:
+def _with_masks(text: IntArray, texts: TrialTexts, mask_id: int | None) -> IntArray:
     """A text with some pieces masked. The first one is not: it may be the only one."""
     text = text.copy()
     if mask_id is not None:
-        text[first + 1 : first + 3] = mask_id
+        text[texts.before + 1 : min(texts.before + 3, len(text) - texts.after)] = mask_id
     return text
 
 

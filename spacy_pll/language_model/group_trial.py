@@ -23,7 +23,7 @@ from .forward import Forward
 from .log_probs import Tensors
 
 # Pieces of the two texts. Local attention reaches less far in most models, so that it is tried, too.
-N_LONG, N_SHORT = 150, 20
+N_LONG, N_SHORT = 100, 12
 # Groups of each text. What is compared of them are the first and the last one, behind all others.
 N_GROUPS = 14
 # More ids than the texts have.
