@@ -110,14 +110,32 @@ ARCHITECTURES = {
     "fnet": ("FNetForMaskedLM", "FNetConfig",
              dict(hidden_size=32, num_hidden_layers=2, intermediate_size=48), "unigram"),
     "ibert": ("IBertForMaskedLM", "IBertConfig", SMALL, "byte-level"),
+    "eurobert": ("EuroBertForMaskedLM", "EuroBertConfig",
+                 {**SMALL, "num_attention_heads": 4, "num_key_value_heads": 2}, "byte-level"),
+    "gte": ("GteForMaskedLM", "GteConfig", SMALL, "unigram"),
+    "nomic": ("NomicBertForMaskedLM", "NomicBertConfig", SMALL, "wordpiece"),
+    "esmc": ("EsmcForMaskedLM", "EsmcConfig", SMALL, "wordpiece"),
+    "jina": ("JinaEmbeddingsV3ForMaskedLM", "JinaEmbeddingsV3Config", SMALL, "unigram"),
+    "data2vec": ("Data2VecTextForMaskedLM", "Data2VecTextConfig", SMALL, "byte-level"),
+    "big-bird": ("BigBirdForMaskedLM", "BigBirdConfig", SMALL, "unigram"),
+    "rembert": ("RemBertForMaskedLM", "RemBertConfig", {**SMALL, "input_embedding_size": 16,
+                "output_embedding_size": 24}, "unigram"),
+    "ernie": ("ErnieForMaskedLM", "ErnieConfig", SMALL, "wordpiece"),
+    "xmod": ("XmodForMaskedLM", "XmodConfig", {**SMALL, "default_language": "en_XX"}, "unigram"),
+    "roberta-prelayernorm": ("RobertaPreLayerNormForMaskedLM", "RobertaPreLayerNormConfig", SMALL, "byte-level"),
+    "megatron-bert": ("MegatronBertForMaskedLM", "MegatronBertConfig", SMALL, "wordpiece"),
+    "longformer": ("LongformerForMaskedLM", "LongformerConfig", {**SMALL, "attention_window": 16}, "byte-level"),
+    "mobilebert": ("MobileBertForMaskedLM", "MobileBertConfig", {**SMALL, "embedding_size": 16, "true_hidden_size": 32,
+                   "intra_bottleneck_size": 32}, "wordpiece"),
+    "bart": ("BartForConditionalGeneration", "BartConfig", dict(d_model=32, encoder_layers=2, decoder_layers=2,
+             encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=48, decoder_ffn_dim=48),
+             "byte-level"),
 }  # fmt: skip
-# Others, for `mask_margin`: local attention, and heads of queries that share keys. Older transformers lack some.
+# Others, for `mask_margin`: local attention.
 MORE_ARCHITECTURES = {
     "modernbert-local": ("ModernBertForMaskedLM", "ModernBertConfig", {**SMALL, "num_hidden_layers": 4,
                          "global_attn_every_n_layers": 3, "local_attention": 8, "reference_compile": False},
                          "byte-level"),
-    "eurobert": ("EuroBertForMaskedLM", "EuroBertConfig",
-                 {**SMALL, "num_attention_heads": 4, "num_key_value_heads": 2}, "byte-level"),
     "ultrabert": ("UltrabertForMaskedLM", "UltrabertConfig",
                   {**SMALL, "num_hidden_layers": 4, "num_key_value_heads": 1, "sliding_window": 4}, "byte-level"),
 }  # fmt: skip
@@ -125,12 +143,14 @@ ALL_ARCHITECTURES = {**ARCHITECTURES, **MORE_ARCHITECTURES}
 
 
 def build_transformer(architecture, tokenizer, positions=140, **more):
-    """A random model whose scores differ enough to tell right from wrong."""
+    """A random model whose scores differ enough to tell right from wrong. The test is skipped where transformers is too
+    old to have it.
+    """
     import transformers
 
     model_cls, config_cls, options, _ = ALL_ARCHITECTURES[architecture]
     if not hasattr(transformers, model_cls):
-        pytest.skip(f"this version of transformers has no {model_cls}")
+        pytest.skip(f"transformers {transformers.__version__} has no {model_cls}")
     ids = {f"{n}_token_id": getattr(tokenizer, f"{n}_token_id") for n in ("pad", "mask")}
     ids.update(bos_token_id=tokenizer.cls_token_id, eos_token_id=tokenizer.sep_token_id)
     if architecture.startswith("modernbert"):

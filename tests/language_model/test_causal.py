@@ -19,11 +19,14 @@ from ..reference import window_of
 
 SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, max_position_embeddings=140)
 CAUSAL = {
-    "gpt2": (hf.GPT2LMHeadModel, hf.GPT2Config, dict(n_embd=32, n_layer=2, n_head=2, n_positions=140)),
-    "gpt-neox": (hf.GPTNeoXForCausalLM, hf.GPTNeoXConfig, {**SMALL, "intermediate_size": 48}),
-    "opt": (hf.OPTForCausalLM, hf.OPTConfig, {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}),
-    "llama": (hf.LlamaForCausalLM, hf.LlamaConfig, {**SMALL, "intermediate_size": 48}),
-}
+    "gpt2": ("GPT2LMHeadModel", "GPT2Config", dict(n_embd=32, n_layer=2, n_head=2, n_positions=140)),
+    "gpt-neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", {**SMALL, "intermediate_size": 48}),
+    "opt": ("OPTForCausalLM", "OPTConfig", {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}),
+    "llama": ("LlamaForCausalLM", "LlamaConfig", {**SMALL, "intermediate_size": 48}),
+    "modernbert-decoder": ("ModernBertDecoderForCausalLM", "ModernBertDecoderConfig",
+                           {**SMALL, "intermediate_size": 48, "global_attn_every_n_layers": 2, "local_attention": 16,
+                            "pad_token_id": 0}),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +36,12 @@ def causal_folder(tmp_path_factory):
         # Without special tokens of its own, as GPT-2's, or with one at the beginning, as Llama's.
         tokenizer = tokenizer or get_tokenizer("causal-llama" if name == "llama" else "causal-gpt2")
         model_cls, config_cls, options = CAUSAL[name]
+        if not hasattr(hf, model_cls):
+            pytest.skip(f"transformers {hf.__version__} has no {model_cls}")
         torch.manual_seed(0)
         ids = dict(bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=None)
-        model = model_cls(config_cls(vocab_size=len(tokenizer), **ids, **options))
+        config = getattr(hf, config_cls)(**{"vocab_size": len(tokenizer), **ids, **options})
+        model = getattr(hf, model_cls)(config)
         with torch.no_grad():
             for parameter in model.parameters():
                 if parameter.ndim == 2:

@@ -22,11 +22,12 @@ TEXTS = [*SENTENCES, "I a.", "", "The souvenir travels."]
 
 
 def narrowing_of(architecture):
-    # ALBERT's layers are one and the same, FNet's, XLM's and I-BERT's have other parts: the head alone.
-    if architecture in ("albert", "fnet", "xlm", "ibert"):
+    # ALBERT's layers are one and the same, those of the others have other parts: the head alone.
+    if architecture in ("albert", "bart", "fnet", "ibert", "longformer", "mobilebert", "xlm", "xmod"):
         return "before_head"
     # There the residual sum stands outside the attention.
-    return "around_last_feed_forward" if architecture in ("distilbert", "modernbert") else "after_last_attention"
+    outside = ("distilbert", "esmc", "eurobert", "gte", "jina", "modernbert", "nomic")
+    return "around_last_feed_forward" if architecture in outside else "after_last_attention"
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
