@@ -130,6 +130,7 @@ ARCHITECTURES = {
     "bart": ("BartForConditionalGeneration", "BartConfig", dict(d_model=32, encoder_layers=2, decoder_layers=2,
              encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=48, decoder_ffn_dim=48),
              "byte-level"),
+    "luke": ("LukeForMaskedLM", "LukeConfig", {**SMALL, "entity_vocab_size": 4, "entity_emb_size": 8}, "byte-level"),
 }  # fmt: skip
 # Others, for `mask_margin`: local attention.
 MORE_ARCHITECTURES = {

@@ -70,8 +70,9 @@ def find_capabilities(forward: Forward, texts: TrialTexts, mask_id: int | None, 
     def is_exact(narrowing: str | None, *passes: list[_Expected]) -> bool:
         try:
             forward.narrow(narrowing)
-            # There are fewer positions than ids, so an operation that mixes narrowed states with others fails.
-            return all(_agree(forward, rows, pad_id) for rows in passes)
+            # With fewer positions than ids, an operation that mixes narrowed states with others fails; with more, one
+            # that cuts them to the length of the text does, as in LUKE.
+            return all(_agree(forward, rows, pad_id, times) for rows in passes for times in (1, 4))
         except UNABLE:
             return False
 
@@ -160,15 +161,15 @@ def _by_itself(forward: Forward, text: IntArray) -> _Expected:
     return _Expected(text, _picked(logits[0].float(), text))
 
 
-def _agree(forward: Forward, rows: list[_Expected], pad_id: int) -> bool:
-    """Whether a pass with these texts gives what is expected, at every second position of each."""
+def _agree(forward: Forward, rows: list[_Expected], pad_id: int, times: int = 1) -> bool:
+    """Whether a pass with these texts gives what is expected, at every second position of each, so many times."""
     lengths = np.array([len(text.ids) for text in rows])
     ids = np.full((len(rows), max(lengths)), pad_id)
     for r, text in enumerate(rows):
         ids[r, : len(text.ids)] = text.ids
     # Backwards: this shows whether a head depends on neighbouring positions.
-    position = np.concatenate([np.arange(n - 1, -1, -2) for n in lengths])
-    row = np.repeat(np.arange(len(rows)), (lengths + 1) // 2)
+    position = np.concatenate([np.tile(np.arange(n - 1, -1, -2), times) for n in lengths])
+    row = np.repeat(np.arange(len(rows)), (lengths + 1) // 2 * times)
     batch = Batch(ids, lengths, row, position, ids[row, position])
     found = _picked(forward.logits(batch)[0], batch.target)
     answers = torch.stack([rows[r].log_probs[p] for r, p in zip(row.tolist(), position.tolist())])
