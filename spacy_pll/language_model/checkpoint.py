@@ -19,13 +19,14 @@ from transformers import (
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
-from .checks import check_fast, check_trained, check_vocabulary
+from .checks import check_fast, check_own_code, check_trained, check_vocabulary
 from .hub import cached_folder, card_languages, connection_error
 from .true_positions import position_embeddings
 
@@ -65,14 +66,13 @@ def read_checkpoint(
     if no_connection is not None:  # the model may be in the cache
         hub_settings["local_files_only"] = True
     with _quiet_transformers():
-        try:
+        with _explained(source, no_connection):
+            settings, _ = PretrainedConfig.get_config_dict(source, **{**hub_settings, **transformer_config})
+        check_own_code(settings, f"config.json of {source!r}")
+        check_own_code(transformer_config, "transformer_config")
+        with _explained(source, no_connection):
             config = AutoConfig.from_pretrained(source, **{**hub_settings, **transformer_config})
             tokenizer = AutoTokenizer.from_pretrained(source, **{**hub_settings, **tokenizer_config})
-        except OSError:
-            # Without its cause, which the message sums up: commands of spaCy show the whole traceback.
-            raise OSError(_not_found(source, no_connection)) from None
-        except Exception as error:  # an unknown architecture, one that needs its own code, a damaged file
-            raise ValueError(_unreadable(source, error)) from error
         check_fast(tokenizer, source)
         check(config, tokenizer, source)
         dtype = _dtype_of(config)
@@ -145,6 +145,18 @@ def _in_dtype(weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[s
         return cast[key]
 
     return {name: in_dtype(tensor) for name, tensor in weights.items()}
+
+
+@contextmanager
+def _explained(source: str, no_connection: BaseException | None) -> Iterator[None]:
+    """Say what it means when transformers cannot read a configuration or a tokenizer."""
+    try:
+        yield
+    except OSError:
+        # Without its cause, which the message sums up: commands of spaCy show the whole traceback.
+        raise OSError(_not_found(source, no_connection)) from None
+    except Exception as error:  # an unknown architecture, one that needs its own code, a damaged file
+        raise ValueError(_unreadable(source, error)) from error
 
 
 def _not_found(source: str, no_connection: BaseException | None) -> str:

@@ -4,12 +4,19 @@ Each error says what was wrong and what to choose instead. A model whose head wa
 never used: its weights would be random, and so would the scores.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+# What computes a part of a model, by the setting that names it. Any other name is that of code on the hub, or, as for
+# FlashAttention, may be taken from there: transformers does so where the package `kernels` is installed.
+OWN_CODE = {
+    "attn_implementation": ("eager", "sdpa", "flex_attention"),
+    "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
+}
 
 
 def check_no_remote_code(**settings: dict[str, Any] | None) -> None:
@@ -20,6 +27,45 @@ def check_no_remote_code(**settings: dict[str, Any] | None) -> None:
                 f"`trust_remote_code` is set in {setting}. Code that comes with a model is never run here. "
                 "Choose a model whose architecture is part of transformers, and remove the setting."
             )
+
+
+def check_own_code(settings: Mapping[str, Any], place: str) -> None:
+    """Settings, and those within them, must name no code but that of transformers and PyTorch.
+
+    place (str): Where they stand, for messages.
+    RAISES (ValueError): They do.
+    """
+    for key, value in _entries(settings):
+        setting = key.strip("_").removesuffix("_internal")
+        for name in _texts(value) if setting in OWN_CODE else ():
+            if name not in OWN_CODE[setting]:
+                raise ValueError(
+                    f"`{key}` is {name!r} in {place}. Such a name can stand for code on the Hugging Face hub, which is "
+                    f"never run here. Remove the setting, or choose one of {', '.join(OWN_CODE[setting])}."
+                )
+        if key == "attribute_map":  # it would give the settings above another name
+            raise ValueError(f"`attribute_map` is set in {place}. It can hide other settings: remove it.")
+        if key == "quantization_config" and value:
+            raise ValueError(
+                f"`quantization_config` is set in {place}. Quantized weights need code of other packages or from the "
+                "Hugging Face hub, and are not read here. Choose the checkpoint from which these were made."
+            )
+
+
+def _entries(settings: Any) -> Iterator[tuple[str, Any]]:
+    """All keys and values of a dictionary, and of the dictionaries and lists in it."""
+    if isinstance(settings, Mapping):
+        for key, value in settings.items():
+            yield str(key), value
+            yield from _entries(value)
+    elif isinstance(settings, (list, tuple)):
+        for value in settings:
+            yield from _entries(value)
+
+
+def _texts(value: Any) -> list[str]:
+    """A string, or the strings in a dictionary, which has one for each part of a model."""
+    return [value] if isinstance(value, str) else [text for _, text in _entries(value) if isinstance(text, str)]
 
 
 def check_fast(tokenizer: PreTrainedTokenizerBase, source: str) -> None:

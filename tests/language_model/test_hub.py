@@ -11,6 +11,7 @@ import pytest
 from huggingface_hub.utils import get_session
 
 from spacy_pll.language_model import hub
+from spacy_pll.language_model.masked import MaskedLanguageModel
 
 
 @pytest.fixture
@@ -63,6 +64,30 @@ def test_the_hub_is_not_asked_where_it_is_not_needed(asked, tmp_path, monkeypatc
     monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
     assert hub.connection_error("no-such/model", "main") is None
     assert urls == []
+
+
+@pytest.fixture
+def cached(model_folder, tmp_path):
+    """cached(name): the folder of a model in a cache, and the model."""
+    commit = "c0ffee" * 6 + "c0ff"
+
+    def make(name):
+        folder = tmp_path / f"models--{name.replace('/', '--')}"
+        shutil.copytree(model_folder("bert"), folder / "snapshots" / commit)
+        (folder / "refs").mkdir()
+        (folder / "refs" / "main").write_text(commit)
+        cache = {"cache_dir": str(tmp_path)}
+        return folder / "snapshots" / commit, MaskedLanguageModel(name, "main", cache, cache)
+
+    return make
+
+
+def test_models_in_the_cache_are_refused_as_those_in_folders_are(cached):
+    folder, model = cached("in-the/cache")
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**settings, "attn_implementation": "someone/kernel"}))
+    with pytest.raises(ValueError, match="'someone/kernel' in config.json of 'in-the/cache'"):
+        model.load()
 
 
 # In a process of its own, because transformers and huggingface_hub look up HF_HUB_OFFLINE when they are imported. Names

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from spacy.util import load_config
 
 from spacy_pll.language_model.checksums import NAME
+from spacy_pll.language_model.masked import MaskedLanguageModel
 
 from ..conftest import SENTENCES
 
@@ -66,6 +67,51 @@ def test_pickled_weights_run_nothing(folder, marker, kind):
     # Pickled weights that are nothing but weights are read.
     torch.save(tensors, model / "pytorch_model.bin")
     assert spacy.load(folder)(SENTENCES[0])._.pll == expected
+
+
+KERNEL = "someone/kernel"
+
+
+@pytest.fixture
+def nothing_is_loaded(folder, monkeypatch):
+    """Such a setting is found before transformers makes anything of it."""
+    monkeypatch.setattr("spacy_pll.language_model.checkpoint.AutoConfig", None)
+
+
+@pytest.mark.usefixtures("nothing_is_loaded")
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"attn_implementation": KERNEL},
+        {"_attn_implementation": KERNEL},
+        {"_attn_implementation_internal": KERNEL},
+        {"attn_implementation": "flash_attention_2"},  # from the hub, where the package flash_attn is not there
+        {"attn_implementation": {"": "sdpa", "text_config": KERNEL}},
+        {"experts_implementation": "deepgemm"},
+        {"text_config": {"attn_implementation": KERNEL}},
+        {"parts": [{"text_config": {"_attn_implementation": KERNEL}}]},
+        {"attribute_map": {"hidden": "_attn_implementation"}, "hidden": KERNEL},
+        {"quantization_config": {"quant_method": "mxfp4"}},
+    ],
+)
+def test_code_on_the_hub_is_not_named(folder, entries):
+    model = folder / "pll" / "model"
+    change(model / "config.json", **entries)
+    message = "^`(_?attn_.*|exp.*|quant.*|attribute_map)`.*config.json of .*([Rr]emove|Choose)"
+    with pytest.raises(ValueError, match=message):
+        spacy.load(folder)
+    files = {file.name: file.read_bytes() for file in model.iterdir()}
+    with pytest.raises(ValueError, match=message):
+        MaskedLanguageModel(None).from_bytes(srsly.msgpack_dumps(files))
+
+
+@pytest.mark.usefixtures("nothing_is_loaded")
+def test_code_on_the_hub_is_not_named_in_a_config(folder):
+    config = load_config(folder / "config.cfg")
+    config["components"]["pll"]["model"]["transformer_config"] = {"attn_implementation": KERNEL}
+    config.to_disk(folder / "config.cfg")
+    with pytest.raises(ValueError, match="'someone/kernel' in transformer_config.*one of eager, sdpa"):
+        spacy.load(folder)
 
 
 def plant(folder, marker):
@@ -152,3 +198,10 @@ def test_bytes_of_a_stranger_run_nothing(folder, marker, make_nlp):
     with pytest.raises(OSError, match="weights"):
         nlp.get_pipe("pll").model.from_bytes(srsly.msgpack_dumps(files))
     assert not marker.exists()
+
+
+def test_transformers_own_attention_is_no_foreign_code(folder):
+    model = folder / "pll" / "model"
+    expected = spacy.load(folder)(SENTENCES[0])._.pll
+    change(model / "config.json", _attn_implementation="eager", _attn_implementation_autoset=True)
+    assert spacy.load(folder)(SENTENCES[0])._.pll == pytest.approx(expected, abs=1e-4)
