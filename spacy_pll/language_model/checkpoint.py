@@ -26,7 +26,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
-from .checks import check_fast, check_own_code, check_trained, check_vocabulary
+from .checks import check_fast, check_own_code, check_pieces, check_trained, check_vocabulary
 from .hub import cached_folder, card_languages, connection_error
 from .true_positions import position_embeddings
 
@@ -74,6 +74,7 @@ def read_checkpoint(
             config = AutoConfig.from_pretrained(source, **{**hub_settings, **transformer_config})
             tokenizer = AutoTokenizer.from_pretrained(source, **{**hub_settings, **tokenizer_config})
         check_fast(tokenizer, source)
+        check_pieces(tokenizer, source)
         check(config, tokenizer, source)
         dtype = _dtype_of(config)
         # transformers 5 reads weights in that dtype unless it is told otherwise. Version 4 has no such argument.

@@ -77,6 +77,17 @@ def check_fast(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         )
 
 
+def check_pieces(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+    """RAISES (ValueError): There are special tokens alone: transformers 5 makes a tokenizer up for want of files."""
+    if len(tokenizer) <= len({*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()}):
+        others = " and ".join(name for name in tokenizer.vocab_files_names.values() if name != "tokenizer.json")
+        raise ValueError(
+            f"The tokenizer of {source!r} knows no text, because its files are missing: tokenizer.json"
+            f"{f', or {others}' if others else ''}. Copy them from where the model comes from, or save the tokenizer "
+            "of its training there: tokenizer.save_pretrained(FOLDER)."
+        )
+
+
 def check_kind(config: Any, configs: Mapping[Any, Any], kind: str, example: str, source: str) -> None:
     """RAISES (ValueError): transformers has no language model of this kind for the configuration."""
     if type(config) not in configs:

@@ -88,6 +88,11 @@ def test_models_in_the_cache_are_refused_as_those_in_folders_are(cached):
     (folder / "config.json").write_text(json.dumps({**settings, "attn_implementation": "someone/kernel"}))
     with pytest.raises(ValueError, match="'someone/kernel' in config.json of 'in-the/cache'"):
         model.load()
+    folder, model = cached("without/tokenizer")
+    for file in folder.glob("*token*"):
+        file.unlink()
+    with pytest.raises((ValueError, OSError), match="'without/tokenizer' (knows no text.*vocab.txt|was not found)"):
+        model.load()
 
 
 # In a process of its own, because transformers and huggingface_hub look up HF_HUB_OFFLINE when they are imported. Names

@@ -343,6 +343,31 @@ def test_a_tokenizer_without_a_fast_version(tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("architecture", "tokenizer", "files"),
+    [
+        ("bert", "BertTokenizer", "vocab.txt"),
+        ("roberta", "RobertaTokenizer", "vocab.json and merges.txt"),
+        ("albert", "AlbertTokenizer", "spiece.model"),
+    ],
+)
+def test_a_folder_without_the_files_of_a_tokenizer(model_folder, tmp_path, architecture, tokenizer, files):
+    """transformers 5 makes a tokenizer up, which knows no text. transformers 4 has an error of its own."""
+    folder = shutil.copytree(model_folder(architecture), tmp_path / "model")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    for named in ("a class", "none", "no settings"):
+        if named == "a class":
+            (folder / "tokenizer.json").unlink()
+            (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "tokenizer_class": tokenizer}))
+        elif named == "none":
+            del settings["tokenizer_class"]
+            (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+        else:
+            (folder / "tokenizer_config.json").unlink()
+        with pytest.raises((ValueError, OSError), match=f"files are missing: tokenizer.json, or {files}|was not found"):
+            load(folder)
+
+
 def test_a_folder_without_a_model_does_not_list_all_architectures(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ValueError, match="The configuration or tokenizer of .* cannot be read") as raised:
