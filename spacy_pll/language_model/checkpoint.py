@@ -86,7 +86,7 @@ def read_checkpoint(
         except (OSError, RuntimeError, SafetensorError, pickle.UnpicklingError) as error:
             file = _damaged_file(source) or source
             raise OSError(f"The weights of {file!r} cannot be read: {error}. Get the model again.") from error
-    check_trained(report["missing_keys"], type(model).__name__, source)
+    check_trained(report, type(model).__name__, source)
     check_vocabulary(tokenizer, model, source)
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
     cached = cached_folder(source, revision, transformer_config.get("cache_dir"))

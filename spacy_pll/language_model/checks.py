@@ -4,7 +4,7 @@ Each error says what was wrong and what to choose instead. A model whose head wa
 never used: its weights would be random, and so would the scores.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -106,14 +106,16 @@ def check_mask_token(tokenizer: PreTrainedTokenizerBase, example: str, source: s
         )
 
 
-def check_trained(missing_keys: list[str], class_name: str, source: str) -> None:
+def check_trained(report: Mapping[str, Iterable[str]], class_name: str, source: str) -> None:
     """RAISES (ValueError): The checkpoint lacks weights, which transformers has filled at random."""
-    missing = sorted(missing_keys)
+    missing = sorted(report["missing_keys"])
     if missing:
+        advice = f"Choose a checkpoint that was saved as {class_name}, with its language-modelling head."
+        if any(name.startswith("lm_predictions.") for name in report["unexpected_keys"]):  # DeBERTa, by its authors
+            advice = "It has a trained head of other names: set transformer_config = {'legacy': False}."
         raise ValueError(
             f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
-            f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. "
-            f"Choose a checkpoint that was saved as {class_name}, with its language-modelling head."
+            f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. {advice}"
         )
 
 

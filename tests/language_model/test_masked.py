@@ -368,6 +368,30 @@ def test_a_folder_without_the_files_of_a_tokenizer(model_folder, tmp_path, archi
             load(folder)
 
 
+@pytest.mark.parametrize("architecture", ["deberta", "deberta-v2"])
+def test_the_head_of_debertas_authors(architecture, tmp_path):
+    """Under other names than those in transformers' own checkpoints, `legacy` says. The scores are right."""
+    tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
+    transformer = build_transformer(architecture, tokenizer, legacy=False)
+    if not hasattr(transformer, "lm_predictions"):
+        pytest.skip(f"transformers {hf.__version__} has the other head alone")
+    for saved in (transformer, tokenizer):
+        saved.save_pretrained(tmp_path / "theirs")
+    settings = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    del settings["legacy"]  # published checkpoints do not name it
+    (tmp_path / "theirs" / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match=r"no trained weights for cls\..*set transformer_config = {'legacy': False}"):
+        load(tmp_path / "theirs")
+    pipeline = spacy.blank("en")
+    model = {"name": str(tmp_path / "theirs"), "transformer_config": {"legacy": False}}
+    pipeline.add_pipe("pll", config={"model": model, "keep_pieces": True})
+    doc = pipeline(SENTENCES[0])
+    expected, _ = score(doc, transformer, tokenizer, "word_l2r", "spacy")
+    np.testing.assert_allclose(doc._.pll_data["scores"]["word_l2r"], expected, atol=1e-5)
+    pipeline.to_disk(tmp_path / "saved")
+    assert spacy.load(tmp_path / "saved")(SENTENCES[0])._.pll == doc._.pll
+
+
 def test_a_folder_without_a_model_does_not_list_all_architectures(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ValueError, match="The configuration or tokenizer of .* cannot be read") as raised:
