@@ -31,6 +31,9 @@ TEXTS = [SENTENCES[1], "I a.", SENTENCES[0]]
 METRICS = ("word_l2r", "original", "whole_word")
 ATTENTIONS = ("eager", "sdpa")
 WINDOWS = (128, 16)  # ids; the longest text has 40 to 60
+# Of the tiny tokenizers, the kind. And what published checkpoints have in its place, where that cannot be read.
+KINDS = {"wordpiece": "WordPiece", "byte-level": "byte-level BPE", "unigram": "unigram"}
+REFUSED = {"esm": "EsmTokenizer", "xlm": "XLMTokenizer"}
 
 
 def contexts_of(model):
@@ -91,7 +94,11 @@ def describe(architecture: str, folder: Path) -> dict[str, str]:
     tokenizer = get_tokenizer(tokenizer_name)
     build_transformer(architecture, tokenizer).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    row = {"class": f"`{class_name}`" + (", local attention" if architecture == "modernbert-local" else "")}
+    kind = KINDS[tokenizer_name]
+    if architecture in REFUSED:
+        kind += f"; published checkpoints have `{REFUSED[architecture]}`, which is refused"
+    local = ", local attention" if architecture == "modernbert-local" else ""
+    row = {"class": f"`{class_name}`{local}", "tokenizer in the tests": kind}
     worst, shared = {}, set()
     for attention, window in itertools.product(ATTENTIONS, WINDOWS):
         try:

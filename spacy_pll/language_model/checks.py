@@ -112,7 +112,7 @@ def check_trained(report: Mapping[str, Iterable[str]], class_name: str, source: 
     if missing:
         advice = f"Choose a checkpoint that was saved as {class_name}, with its language-modelling head."
         if any(name.startswith("lm_predictions.") for name in report["unexpected_keys"]):  # DeBERTa, by its authors
-            advice = "It has a trained head of other names: set transformer_config = {'legacy': False}."
+            advice = "Its head has other names: under transformers 5, set transformer_config = {'legacy': False}."
         raise ValueError(
             f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
             f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. {advice}"
