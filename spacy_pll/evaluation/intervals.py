@@ -7,7 +7,8 @@ it covers it 91 times only.
 
 The same interval is used where the pairs belong to groups of different difficulty. It is then wider than it has to be,
 never too narrow: for given numbers of pairs, the number of right ones varies most if all groups are equally difficult
-(Hoeffding 1956, Annals of Mathematical Statistics 27: 713-721).
+(Hoeffding 1956, Annals of Mathematical Statistics 27: 713-721). `mean_proportion` is this argument for a mean over
+groups of different sizes.
 """
 
 import math
@@ -34,28 +35,7 @@ class Estimate(NamedTuple):
 
 def proportion(outcomes: FloatArray) -> Estimate:
     """The mean of outcomes, each 0, 1 or between them, where the variance is at most that of 0 and 1."""
-    return _wilson(float(np.mean(outcomes)), len(outcomes))
-
-
-def mean_proportion(groups: Sequence[FloatArray]) -> Estimate:
-    """The mean over groups of the means of their outcomes.
-
-    Small groups count as much as large ones, so the interval is that of fewer outcomes than there are: of the effective
-    number, by which the variance of an outcome is divided (Kish 1965, Survey Sampling, section 8.2). The variance is
-    that of all outcomes, or the one within the groups if that leaves fewer. The variance of each group is a mean to
-    which all outcomes together contribute as one more, so that it is not 0 where all outcomes of a group are the same.
-    """
-    sizes = np.array([len(group) for group in groups])
-    means = np.array([np.mean(group) for group in groups])
-    mean = float(means.mean())
-    variance = mean * (1 - mean)
-    within = np.array([np.sum((group - m) ** 2) for group, m in zip(groups, means)])
-    of_mean = max(np.sum(variance / sizes), np.sum((within + variance) / sizes**2)) / len(groups) ** 2
-    return _wilson(mean, float(variance / of_mean if variance else len(groups) ** 2 / np.sum(1 / sizes)))
-
-
-def _wilson(p: float, n: float) -> Estimate:
-    """Wilson's interval with continuity correction. n (float): The number of outcomes, maybe an effective one."""
+    p, n = float(np.mean(outcomes)), len(outcomes)
 
     def bound(p: float, sign: int) -> float:
         shift = sign * Z * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
@@ -64,6 +44,37 @@ def _wilson(p: float, n: float) -> Estimate:
     half = 0.5 / n
     # What is not larger than the correction cannot be told from 0 or 1.
     return Estimate(p, bound(p - half, -1) if p > half else 0.0, bound(p + half, 1) if p + half < 1 else 1.0)
+
+
+def mean_proportion(groups: Sequence[FloatArray]) -> Estimate:
+    """The mean over groups of the means of their outcomes. Small groups count as much as large ones.
+
+    Like Wilson's, the interval has every mean from which this one is no further than 1.96 standard deviations and half
+    of what a pair of the smallest group counts. The deviation is the largest that is possible with that mean, if the
+    accuracy of each group lies in its own interval. Groups of equal size have the interval of all pairs, or a shorter
+    one. docs/evaluation.md has the coverage in simulations: at least 95 %.
+
+    The usual way to combine the groups' intervals is to add the squares of their half widths (Zou & Donner 2008,
+    Statistics in Medicine 27: 1693-1702). With many groups this covers too seldom: near 1, each interval is too short
+    above its accuracy, and too long below it.
+    """
+    own, sizes = np.array([proportion(group) for group in groups]), np.array([len(group) for group in groups])
+    mean, k = float(own[:, 0].mean()), len(groups)
+    half, furthest = 0.5 / (k * sizes.min()), 1 / sizes.min()  # so far, that the accuracies are at the ends
+
+    def bound(sign: int) -> float:
+        near, far, end = -sign * furthest, sign * furthest, mean
+        for _ in range(60):
+            lean = (near + far) / 2
+            # Of all accuracies with their mean, those with the largest variance (Lagrange): the larger a group, the
+            # further is it from 0.5.
+            p = np.clip(0.5 + lean * sizes, own[:, 1], own[:, 2])
+            is_kept = sign * (p.mean() - mean) <= half + Z * math.sqrt(np.sum(p * (1 - p) / sizes)) / k
+            near, far = (lean, far) if is_kept else (near, lean)
+            end = float(p.mean())
+        return end
+
+    return Estimate(mean, bound(-1), bound(1))
 
 
 def paired_difference(differences: FloatArray) -> Estimate:
