@@ -164,7 +164,9 @@ def read_json_rows(file: IO[bytes], name: str, how: How = AS_USUAL) -> Iterator[
             continue
         location = f"{name}, line {number}"
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=_with_distinct_keys)
+        except InputError as error:
+            raise InputError(f"{location}: {error}") from None
         except ValueError as error:
             raise InputError(f"{location}: not valid JSON ({error}). Each line must be one JSON object.") from None
         except RecursionError:
@@ -174,6 +176,16 @@ def read_json_rows(file: IO[bytes], name: str, how: How = AS_USUAL) -> Iterator[
                 f"{location}: this is a JSON {type(row).__name__}. Each line must be one JSON object, {{...}}."
             )
         yield location, row
+
+
+def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """RAISES (InputError): An object has a key twice. Python would keep the last value without a word."""
+    found = dict[str, Any]()
+    for key, value in pairs:
+        if key in found:
+            raise InputError(f"the key {key!r:.100} is there twice in one object. Rename one, or remove it.")
+        found[key] = value
+    return found
 
 
 def _read_csv_rows(file: IO[bytes], name: str, how: How, delimiter: str = ",") -> Iterator[Row]:

@@ -109,6 +109,21 @@ def test_text_that_is_not_in_the_encoding(tmp_path):
         list(read_records(str(tmp_path / "b.txt")))
 
 
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('{"text": "One.", "text": "Two."}', "text"),
+        ('{"text": "One.", "n": 1, "n": 1}', "n"),
+        ('{"text": "One.", "about": [{"by": {"n": 1, "n": 2}}]}', "n"),
+    ],
+)
+def test_a_key_that_is_there_twice(tmp_path, line, key):
+    """Python keeps the last of them. An equal column in CSV is refused, too."""
+    (tmp_path / "a.jsonl").write_text('{"text": "n", "about": {"text": [{"text": 1}, {"text": 2}]}}\n' + line + "\n")
+    with pytest.raises(InputError, match=f"a.jsonl, line 2: the key '{key}' is there twice in one object. Rename one"):
+        list(read_records(str(tmp_path)))
+
+
 def test_standard_input_stays_open(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"A word.\n")))
     assert [record.text for record in read_records("-")] == ["A word."]
