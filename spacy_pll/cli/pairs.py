@@ -14,7 +14,6 @@ from ..corpus.formats import write_table
 from ..evaluation.minimal_pairs import (
     BAD,
     GOOD,
-    MACRO,
     OVERALL,
     Accuracy,
     minimal_pairs,
@@ -136,7 +135,7 @@ def pairs_cli(
         first, *others = (scorer_record(name, used[name], nlp) for name, nlp in nlps.items())
         about = {"path": path, **first, "compared": others, "by": by, "per_piece": per_piece, "sample": sample}
         if output and output.suffix == ".csv":
-            write_table(output, rows)
+            write_table(output, [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows])
         elif output:
             write_json(output, {"settings": about, "results": rows})
         if items:
@@ -171,24 +170,24 @@ def scorer_record(name: str, given: PipelineSettings, nlp: Language) -> dict[str
 def accuracy_table(results: list[Accuracy]) -> str:
     """Accuracies in percent with their intervals, for all pairs and for each group; a column for each scorer."""
     scorers = list(dict.fromkeys(one.scorer for one in results))
-    groups: dict[tuple[str, str], list[Accuracy]] = {}
-    for one in results:
-        groups.setdefault((one.level, one.name), []).append(one)
     rows: Table = [("accuracy in % (95 % interval)", "pairs", *scorers)]
-    last = OVERALL
-    for (level, name), own in groups.items():
-        if level not in (last, MACRO):
-            last = level
+    last: tuple[str, ...] = ()
+    # The results of a scorer are those of the same groups, in the same order.
+    overall, *others = zip(*([one for one in results if one.scorer == scorer] for scorer in scorers))
+    for own in (overall, *others):
+        level, name, columns = own[0].level, own[0].name, tuple(own[0].group)
+        if columns != last and columns:
+            last = columns
             rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
-        title = {OVERALL: OVERALL, MACRO: f"mean over {name}"}.get(level, name)
+        title = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
         rows.append((title, own[0].pairs, *(percent(one[5:8]) for one in own)))
-    ties = ", ".join(f"{one.ties} under {one.scorer}" for one in groups[OVERALL, ""])
+    ties = ", ".join(f"{one.ties} under {one.scorer}" for one in overall)
     return text_table(rows) + f"Ties, counted as half: {ties}.\n"
 
 
 def difference_table(results: list[Accuracy]) -> str:
     """What the other scorers gain against the first one, on all pairs."""
-    first, *others = (one for one in results if one.level == OVERALL)
+    first, *others = (one for one in results if one.level == OVERALL and not one.group)
     rows = [(one.scorer, percent(one[8:11], "+"), one.better, one.worse, f"{one.p:.2g}") for one in others]
     header = (f"minus {first.scorer}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")
     return text_table([header, *rows])

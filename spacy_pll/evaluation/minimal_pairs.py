@@ -1,6 +1,7 @@
 """Minimal pairs: how often the better sentence of a pair has the higher score (BLiMP: Warstadt et al. 2020)."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +54,7 @@ class Accuracy(NamedTuple):
 
     scorer: str  # the metric, or the scorer if there are several
     level: str  # "overall", "macro" (the mean over the groups of `name`), or the columns that the group is made by
-    name: str  # of the group: the values in these columns
+    name: str  # of the group: the values in these columns, as text
     pairs: int
     ties: int
     accuracy: float  # 0 to 1; a tie counts as half
@@ -66,6 +67,15 @@ class Accuracy(NamedTuple):
     better: int | None = None  # pairs with a better outcome
     worse: int | None = None
     p: float | None = None  # McNemar's, exact and two-sided
+    group: Mapping[str, Any] = {}  # its value in each of these columns
+
+
+class Group(NamedTuple):
+    """Pairs that have the same values in some columns."""
+
+    name: str  # the values as text, which no other group of these columns has
+    values: tuple[Any, ...]
+    members: list[int]  # the numbers of the pairs, from 0
 
 
 class Sides(NamedTuple):
@@ -132,12 +142,11 @@ class PairScores:
 
         RAISES (ImportError): matplotlib is not installed.
         """
-        results = self.accuracies(by)
-        known = list(dict.fromkeys(one.level for one in results if one.level != MACRO))
-        crossed = [level for level in known if level not in (by or default_columns(self.pairs))]
-        level = crossed[-1] if len(crossed) > 1 else known[min(1, len(known) - 1)]
-        shown = [one for one in results if one.level == level]
-        names = list(dict.fromkeys(one.name or OVERALL for one in shown))
+        found = levels(self.pairs, by)
+        *_, last = found
+        columns = last if len(last) > 1 else list(found)[min(1, len(found) - 1)]
+        shown = [one for one in self.accuracies(by) if tuple(one.group) == columns]
+        names = [group.name or OVERALL for group in found[columns]]
         return plot_accuracies(names, {name: [one[5:8] for one in shown if one.scorer == name] for name in self.scores})
 
 
@@ -250,13 +259,12 @@ def default_columns(pairs: Sequence[Pair]) -> list[str]:
     return [column for column in (PHENOMENON, smaller) if column in shared]
 
 
-def levels(pairs: Sequence[Pair], by: Sequence[str] | None = None) -> dict[str, dict[str, list[int]]]:
+def levels(pairs: Sequence[Pair], by: Sequence[str] | None = None) -> dict[tuple[str, ...], list[Group]]:
     """The groups that the pairs are divided into.
 
     by (Optional[Sequence[str]]): Columns: the values of each make groups, and so do all of them crossed, unless the
         groups of one lie in those of the others. None is `default_columns`.
-    RETURNS (dict[str, dict[str, list[int]]]): First all pairs as one group; then by column, or by columns with " x "
-        between, and by name: the numbers of the pairs.
+    RETURNS (dict[tuple[str, ...], list[Group]]): By columns, sorted by name. First, by none, all pairs as one group.
     RAISES (InputError): A pair has no such column.
     """
     if isinstance(by, str):
@@ -267,21 +275,32 @@ def levels(pairs: Sequence[Pair], by: Sequence[str] | None = None) -> dict[str, 
             if column not in pair.fields:
                 names = ", ".join(map(repr, pair.fields)) or "none"
                 raise InputError(f"Pair {number} has no column {column!r}. Its columns are: {names}.")
-    found: dict[str, dict[str, list[int]]] = {OVERALL: {"": list(range(len(pairs)))}}
+    found: dict[tuple[str, ...], list[Group]] = {(): [Group("", (), list(range(len(pairs))))]}
     for chosen in [*((column,) for column in columns), *([tuple(columns)] if len(columns) > 1 else [])]:
-        groups: dict[str, list[int]] = {}
-        for i, pair in enumerate(pairs):
-            groups.setdefault(" x ".join(str(pair.fields[column]) for column in chosen), []).append(i)
+        groups = _groups(pairs, chosen)
         if len(chosen) == 1 or len(groups) > max(map(len, found.values())):
-            found[" x ".join(chosen)] = dict(sorted(groups.items()))
+            found[chosen] = groups
     return found
+
+
+def _groups(pairs: Sequence[Pair], columns: tuple[str, ...]) -> list[Group]:
+    found: dict[str, Group] = {}
+    for i, pair in enumerate(pairs):
+        values = tuple(pair.fields[column] for column in columns)
+        # A value may be a list. And 1 is not True here.
+        name = " x ".join(map(str, values))
+        found.setdefault(repr(values), Group(name, values, [])).members.append(i)
+    count = Counter(group.name for group in found.values())
+    groups = (
+        one if count[one.name] == 1 else one._replace(name=" x ".join(map(repr, one.values))) for one in found.values()
+    )
+    return sorted(groups, key=lambda group: group.name)
 
 
 def smallest_groups(pairs: Sequence[Pair], by: Sequence[str] | None = None) -> dict[str, list[Pair]]:
     """The pairs of each of the smallest groups (see `levels`), in the order in which they come."""
-    groups = list(levels(pairs, by).values())[-1]
-    by_first = sorted(groups.items(), key=lambda group: group[1][0])
-    return {name: [pairs[i] for i in members] for name, members in by_first}
+    groups = sorted(list(levels(pairs, by).values())[-1], key=lambda group: group.members)
+    return {group.name: [pairs[i] for i in group.members] for group in groups}
 
 
 def sample_pairs(pairs: Sequence[Pair], n: int, by: Sequence[str] | None = None) -> list[Pair]:
@@ -319,15 +338,16 @@ def accuracies(
     """
     found = levels(pairs, by)
     results = []
-    for level, groups in found.items():
-        for name, members in groups.items():
+    for columns, groups in found.items():
+        level = " x ".join(columns) or OVERALL
+        for name, values, members in groups:
             own = outcomes[members]
             gain = () if base is None else _gain(own - base[members])
-            results.append(Accuracy(scorer, level, name, len(own), _ties(own), *proportion(own), *gain))
-    smallest, groups = list(found.items())[-1]
-    if len({len(members) for members in groups.values()}) > 1:
-        mean = mean_proportion([outcomes[members] for members in groups.values()])
-        results.insert(1, Accuracy(scorer, MACRO, smallest, len(outcomes), _ties(outcomes), *mean))
+            one = Accuracy(scorer, level, name, len(own), _ties(own), *proportion(own), *gain)
+            results.append(one._replace(group=dict(zip(columns, values))))
+    if len({len(group.members) for group in groups}) > 1:
+        mean = mean_proportion([outcomes[group.members] for group in groups])
+        results.insert(1, Accuracy(scorer, MACRO, level, len(outcomes), _ties(outcomes), *mean))
     return results
 
 

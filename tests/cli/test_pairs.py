@@ -129,6 +129,27 @@ def test_conditions_and_a_picture(tmp_path, model_folder):
     assert "accuracy in %" in (tmp_path / "p.svg").read_text() or (tmp_path / "p.svg").stat().st_size > 1000
 
 
+def test_groups_whose_values_make_the_same_text(tmp_path, model_folder):
+    values = [("a x b", "c"), ("a", "b x c"), (None, "c"), ("None", "c"), ("a", "c")]
+    rows = [{"good": GOOD, "bad": BAD, "p": p, "overall": q} for p, q in values]
+    path, options = write_jsonl(tmp_path / "p.jsonl", *rows), ("--by", "p", "--by", "overall")
+    folder = model_folder("bert")
+    scorers = ("--scorer", f"exact={folder}", "--scorer", f"fast={folder},mask_margin=0")
+    for name in ("o.json", "o.csv"):
+        result = run("pairs", path, *options, *scorers, "-o", tmp_path / name)
+    lines = [line.split("  ")[0] for line in result.stdout.splitlines()]
+    names = ["'a x b' x 'c'", "'a' x 'b x c'", "None x 'c'", "'None' x 'c'", "a x c"]
+    assert {*names, "None", "'None'", "a x b", "a", "P", "OVERALL", "P X OVERALL"} <= set(lines)
+    assert lines.count("fast") == 1 and lines.count("overall") == 1
+    groups = [row["group"] for row in json.loads((tmp_path / "o.json").read_text())["results"]]
+    crossed = [(group["p"], group["overall"]) for group in groups if len(group) == 2]
+    assert sorted(crossed, key=str) == sorted(values * 2, key=str)
+    with (tmp_path / "o.csv").open() as file:
+        table = [row for row in csv.DictReader(file) if row["level"] == "p x overall"]
+    assert {(row["by_p"] or None, row["by_overall"]) for row in table} == set(values)
+    assert {row["name"] for row in table} == set(names)
+
+
 def test_equal_sentences_are_scored_once(blimp, model_folder, monkeypatch):
     import spacy_pll.prediction as prediction
 
@@ -243,7 +264,8 @@ def test_an_output_that_is_there_is_kept(blimp, tmp_path, model_folder):
         (tmp_path / there).unlink()
     (tmp_path / "out.csv").write_text("old")
     run("pairs", blimp, "--model", model_folder("bert"), "-o", tmp_path / "out.csv", "--force")
-    assert (tmp_path / "out.csv").read_text().startswith("scorer,level,name,pairs,ties,accuracy,low,high\n")
+    header = (tmp_path / "out.csv").read_text().splitlines()[0]
+    assert header == "scorer,level,name,pairs,ties,accuracy,low,high,by_linguistics_term,by_UID"
 
 
 def test_without_arguments_it_says_how_it_is_used():

@@ -84,11 +84,12 @@ def test_groups_hold_every_pair_once(rows):
     for result in (result for result in results.values() if result.level == "linguistics_term"):
         assert result.accuracy == pytest.approx(won[[pair.phenomenon == result.name for pair in pairs]].mean())
     # The mean over the smallest groups is another number only where they differ in size.
-    level, smallest = list(levels(pairs).items())[-1]
-    sizes = {len(members) for members in smallest.values()}
+    columns, smallest = list(levels(pairs).items())[-1]
+    level = " x ".join(columns)
+    sizes = {len(group.members) for group in smallest}
     assert (("macro", level) in results) == (len(sizes) > 1)
     if ("macro", level) in results:
-        means = [results[level, name].accuracy for name in smallest]
+        means = [results[level, group.name].accuracy for group in smallest]
         assert results["macro", level].accuracy == pytest.approx(np.mean(means))
 
 
@@ -98,7 +99,7 @@ def test_one_pair_of_each_paradigm_has_an_interval_as_well():
     found = accuracies(pairs, np.array([1.0, 1.0, 1.0, 0.0]))
     overall, item, *paradigms = found
     assert (overall.accuracy, overall.low, overall.high) == (0.75, *proportion(np.array([1.0, 1.0, 1.0, 0.0]))[1:])
-    assert item[3:] == overall[3:] and all(one.high - one.low > 0.5 for one in paradigms)
+    assert item[3:8] == overall[3:8] and all(one.high - one.low > 0.5 for one in paradigms)
 
 
 def test_a_sample_is_the_paradigms_own():
@@ -120,7 +121,7 @@ def test_columns_that_may_be_missing(tmp_path):
         Pair("A cat.", "A cats.", {"file": "part/own", "id": "7"}),
         Pair("A.", "B.", {"file": "theirs", "UID": "u"}),
     ]
-    assert list(levels(pairs)) == ["overall", "file"]
+    assert list(levels(pairs)) == [(), ("file",)]
     with pytest.raises(InputError, match="Pair 1 has no column 'UID'. Its columns are: 'file', 'id'"):
         levels(pairs, ["UID"])
 
@@ -144,10 +145,37 @@ def test_a_header_is_no_pair(tmp_path):
 def test_conditions_are_crossed_unless_one_lies_in_the_other():
     crossed = [Pair("", "", {"voice": voice, "kind": kind}) for voice in "ap" for kind in "xyz"]
     found = levels(crossed, ["voice", "kind"])
-    assert list(found) == ["overall", "voice", "kind", "voice x kind"]
-    assert found["voice"]["p"] == [3, 4, 5] and found["voice x kind"]["p x y"] == [4]
+    assert list(found) == [(), ("voice",), ("kind",), ("voice", "kind")]
+    assert found["voice",][1] == ("p", ("p",), [3, 4, 5]) and found["voice", "kind"][4] == ("p x y", ("p", "y"), [4])
     nested = [Pair("", "", {"a": name[0], "b": name}) for name in ("x1", "x2", "y1")]
-    assert list(levels(nested, ["a", "b"])) == ["overall", "a", "b"]
+    assert list(levels(nested, ["a", "b"])) == [(), ("a",), ("b",)]
+
+
+VALUES = [
+    ("a x b", "c"),
+    ("a", "b x c"),
+    (None, "c"),
+    ("None", "c"),
+    (1, "c"),
+    (True, "c"),
+    ([1], "c"),
+    ("d", "c"),
+    ("d", "e"),
+]
+
+
+def test_groups_have_the_same_values_not_the_same_text():
+    pairs = [Pair("good", "bad", {"p": p, "q": q}) for p, q in [*VALUES, *VALUES[::-1]]]
+    groups = levels(pairs, ["p", "q"])["p", "q"]
+    assert sorted(group.members for group in groups) == [[i, 17 - i] for i in range(9)]
+    assert {str(group.values) for group in groups} == {str(values) for values in VALUES}
+    crossed = ["'a x b' x 'c'", "'a' x 'b x c'", "None x 'c'", "'None' x 'c'"]
+    assert {group.name for group in groups} == {*crossed, "1 x c", "True x c", "[1] x c", "d x c", "d x e"}
+    found = [one for one in accuracies(pairs, np.ones(18), ["p", "q"]) if len(one.group) == 2]
+    assert [(one.level, one.name, tuple(one.group.values())) for one in found] == [
+        ("p x q", group.name, group.values) for group in groups
+    ]
+    assert len(sample_pairs(pairs, 1, ["p", "q"])) == 9
 
 
 SIDES = {
@@ -162,7 +190,8 @@ def test_outcomes_and_differences_of_two_scorers():
     assert {name: won.tolist() for name, won in found.outcomes.items()} == {"m": [1, 0.5, 0], "n": [0, 1, 1]}
     assert PairScores(PAIRS, SIDES, per_piece=True).outcomes["m"].tolist() == [1, 0.5, 1]
     first, overall = found.accuracies([])
-    assert overall[:4] == ("n", "overall", "", 3) and first[:4] == ("m", "overall", "", 3) and set(first[8:]) == {None}
+    assert overall[:4] == ("n", "overall", "", 3) and first[:4] == ("m", "overall", "", 3)
+    assert set(first[8:14]) == {None}
     assert overall.difference == pytest.approx(0.5 / 3) and (overall.better, overall.worse, overall.p) == (2, 1, 1.0)
     assert overall[8:11] == paired_difference(np.array([-1.0, 0.5, 1.0]))
     assert {one.name: one.better for one in found.accuracies(["id"])[5:]} == {"0": 0, "1": 1, "2": 1}
@@ -187,6 +216,13 @@ def test_a_picture_has_the_groups():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["m", "n"]
     assert [label.get_text() for label in PairScores(pairs, SIDES).plot().axes[0].get_yticklabels()] == ["overall"]
+
+
+def test_columns_that_are_called_as_the_levels_are():
+    for column in ("macro", "overall"):
+        scored = PairScores([Pair("a", "b", {column: name}) for name in "xyx"], SIDES)
+        assert [label.get_text() for label in scored.plot([column]).axes[0].get_yticklabels()] == ["x", "y"]
+        assert [one.name for one in scored.accuracies([column]) if one.group] == ["x", "y"] * 2
 
 
 def test_pairs_of_texts_are_scored(make_nlp):
