@@ -52,7 +52,7 @@ def mean_proportion(groups: Sequence[FloatArray]) -> Estimate:
     Like Wilson's, the interval has every mean from which this one is no further than 1.96 standard deviations and half
     of what a pair of the smallest group counts. The deviation is the largest that is possible with that mean, if the
     accuracy of each group lies in its own interval. Groups of equal size have the interval of all pairs, or a shorter
-    one. docs/evaluation.md has the coverage in simulations: at least 95 %.
+    one. docs/reliability.md has the coverage in simulations: at least 95 %.
 
     The usual way to combine the groups' intervals is to add the squares of their half widths (Zou & Donner 2008,
     Statistics in Medicine 27: 1693-1702). With many groups this covers too seldom: near 1, each interval is too short
