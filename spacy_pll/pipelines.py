@@ -46,6 +46,7 @@ class PipelineSettings:
     model (Optional[str]): Hub name or folder of a language model, or name or folder of a spaCy pipeline that has a
         `pll` component. None is the built-in English model.
     component (Optional[str]): The name of one of several `pll` components of that pipeline. The others are left out.
+    attr (Optional[str]): What attributes and columns begin with: the component's setting of that name.
     spans (Optional[str]): What is read as one context: "doc", "sents" or "strided" (see `SPAN_GETTERS`).
     lang (str): Language of spaCy's tokenizer. Not used if `model` is a spaCy pipeline.
     precision (Optional[str]): "float32" or "bfloat16" (forward passes under autocast).
@@ -66,6 +67,7 @@ class PipelineSettings:
     distribution: bool | None = None
     keep_pieces: bool = False
     targets: str | None = None
+    attr: str | None = None
     gpu_id: int = -1
     component: str | None = None
     causal: bool = False
@@ -118,6 +120,7 @@ def component_config(settings: PipelineSettings) -> dict[str, Any]:
     names = [field.name for field in fields(ScoringSettings) if hasattr(settings, field.name)]
     chosen = {name: getattr(settings, name) for name in names}
     chosen |= {"metrics": settings.metrics and list(settings.metrics), "keep_pieces": settings.keep_pieces or None}
+    chosen["attr"] = settings.attr
     if settings.spans:
         chosen["get_spans"] = SPAN_GETTERS[settings.spans]
     return {name: value for name, value in chosen.items() if value is not None}

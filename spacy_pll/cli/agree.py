@@ -25,6 +25,7 @@ from .options import (
     PlotOption,
     parse_numbers,
     save_plot,
+    several,
 )
 from .progress import progress_bar
 from .terminal import report_written, say
@@ -42,16 +43,14 @@ def agree_cli(
     ],
     corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.")],
     margins: Annotated[
-        str | None,
-        typer.Option(
+        list[str],
+        several(
+            "Compare the exact scores of one scorer with those that --mask-margin gives, for each of these margins, "
+            "and say which is the smallest that is close enough.",
             metavar="0,1,2,4",
-            help="Compare the exact scores of one scorer with those that --mask-margin gives, for each of these "
-            "margins, and say which is the smallest that is close enough.",
         ),
-    ] = None,
-    spacings: Annotated[
-        str | None, typer.Option(metavar="8,16", help="The same for --mask-spacing. Both can be given.")
-    ] = None,
+    ] = [],  # noqa: B006
+    spacings: Annotated[list[str], several("The same for --mask-spacing. Both can be given.", metavar="8,16")] = [],  # noqa: B006
     at_least: Annotated[
         float | None,
         typer.Option(
@@ -80,6 +79,7 @@ def agree_cli(
     word and text, and the mean absolute difference by word. So you can choose the margin that your texts need.
     """
     with shown_errors():
+        _check_order(scorers, corpus)
         tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
         if len(scorers) != (1 if any(tried) else 2):
             wanted = (
@@ -110,6 +110,16 @@ def agree_cli(
             write_json(output, {"corpus": corpus, **asdict(result)})
         save_plot(plot, result.plot)
         report_written(output, plot)
+
+
+def _check_order(scorers: list[str], corpus: str) -> None:
+    """RAISES (ValueError): What should be the corpus is not there, and one of the scorers is a file."""
+    files = [one for one in scorers if Path(one).is_file()]
+    if files and corpus != STANDARD_STREAM and not Path(corpus).exists():
+        in_order = " ".join([*(one for one in scorers if one != files[0]), corpus, files[0]])
+        raise ValueError(
+            f"The scorers come first, and the texts last: pll agree {in_order}. There is no file or folder {corpus!r}."
+        )
 
 
 def agreement_tables(result: Agreement) -> str:

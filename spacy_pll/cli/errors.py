@@ -32,6 +32,8 @@ IN_OPTIONS = {
     r"set `log_frequency` to false": "add --no-log-frequency",
     r"Set `name` in the settings of `model` to": "Give with `model`",
     r"`get_spans` set to spacy-pll\.strided_spans\.v1": "--spans strided",
+    r"set `attr` to another name": "add --attr NAME, and its columns begin with NAME",
+    r"`attr`": "--attr",
     r"`name`": "`model`",
     r"`(component|causal|metrics|model|words|alternatives|distribution)`": r"--\1",
     r"`mask_(\w+)`": r"--mask-\1",

@@ -1,7 +1,7 @@
 """The options that several commands have, each written once."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
@@ -33,12 +33,27 @@ def _check_processes(value: int) -> int:
     return value
 
 
-def parse_numbers(option: str, text: str | None) -> list[int]:
-    """The numbers of an option that takes several. RAISES (ValueError): They are no whole numbers."""
+def setting(help: str, *names: str, **more: Any) -> Any:
+    """An option whose default is not shown, or is said in the help text."""
+    return typer.Option(*names, help=help, show_default=False, **more)
+
+
+def several(help: str, *names: str, metavar: str = "NAME,NAME,...", **more: Any) -> Any:
+    """An option that takes several values, with commas or by being given several times. Its type is `list[str]`."""
+
+    def split(values: list[str] | None) -> list[str]:
+        return [value.strip() for value in ",".join(values or ()).split(",") if value.strip()]
+
+    return setting(help, *names, metavar=metavar, callback=split, **more)
+
+
+def parse_numbers(option: str, values: Sequence[str]) -> list[int]:
+    """The numbers of such an option. RAISES (ValueError): They are no whole numbers."""
     try:
-        return [int(part) for part in (text or "").split(",") if part.strip()]
+        return [int(value) for value in values]
     except ValueError:
-        raise ValueError(f"{option} must be whole numbers with commas, such as 0,1. It is {text!r}.") from None
+        given = ",".join(values)
+        raise ValueError(f"{option} must be whole numbers with commas, such as 0,1. It is {given!r}.") from None
 
 
 INPUT_HELP = (
@@ -50,10 +65,7 @@ EXPECTED = ("alternatives", "distribution")
 
 ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
 ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME,NAME,...", help="The names of the columns, in their order, if .csv and .tsv files have no header."
-    ),
+    list[str], several("The names of the columns, in their order, if .csv and .tsv files have no header.")
 ]
 BatchSizeOption = Annotated[
     int,
@@ -75,11 +87,6 @@ PlotOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
-def setting(help: str, *names: str, **more: Any) -> Any:
-    """An option whose default is not shown, or is said in the help text."""
-    return typer.Option(*names, help=help, show_default=False, **more)
-
-
 # The options for `PipelineSettings`, in the order of the help. The fields have the types and the defaults.
 SETTINGS: dict[str, Any] = {
     "model": setting(
@@ -94,10 +101,9 @@ SETTINGS: dict[str, Any] = {
         "too.",
         "--causal",
     ),
-    "metrics": setting(
+    "metrics": several(
         "Names of metrics, separated by commas, such as word_l2r,original. The first is the primary one. [default: "
         "word_l2r, or causal for a left-to-right model]",
-        metavar="NAME,NAME,...",
     ),
     "words": setting(
         "What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space separates. "
@@ -142,11 +148,6 @@ def save_plot(file: Path | None, plot: Callable[..., Any], *arguments: Any) -> N
         plot(*arguments).savefig(file)
 
 
-def split_names(names: str) -> list[str]:
-    """The names of an option that takes several."""
-    return [name.strip() for name in names.split(",") if name.strip()]
-
-
 def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
     """Give a command the options in `SETTINGS` in place of its parameter `settings`.
 
@@ -162,15 +163,14 @@ def options_in_place(
     """Give a command options in place of one of its parameters.
 
     place (str): The parameter.
-    settings (type): A dataclass, whose fields have the types and defaults of the options. A sequence is written with
-        commas, or given several times.
+    settings (type): A dataclass, whose fields have the types and defaults of the options.
     options (dict[str, Any]): A `typer.Option` for each field that is an option.
     make (Callable[..., Any]): What the command gets is made from the values, which are given by name.
     """
     types, defaults = get_type_hints(settings), {field.name: field.default for field in fields(settings)}
     types |= {name: str for name, type_ in types.items() if get_origin(type_) is Literal}
-    several = [name for name in options if "Sequence" in str(types[name])]
-    types, defaults = types | dict.fromkeys(several, list[str] | None), defaults | dict.fromkeys(several)
+    lists = [name for name in options if "Sequence" in str(types[name])]
+    types, defaults = types | dict.fromkeys(lists, list[str]), defaults | dict.fromkeys(lists, ())
     shared = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=Annotated[types[name], option]
@@ -188,10 +188,8 @@ def options_in_place(
         @wraps(command)
         def with_settings(**values: Any) -> Any:
             chosen = {option.name: values.pop(option.name) for option in shared}
-            for name in several:
-                names = chosen.pop(name)  # of an option that is given several times, all
-                chosen |= {name: split_names(",".join(names))} if names else {}
-            return command(**{place: make(**chosen)}, **values)
+            given = {name: value for name, value in chosen.items() if name not in lists or value}
+            return command(**{place: make(**given)}, **values)
 
         vars(with_settings).update(__signature__=inspect.Signature(parameters))
         with_settings.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -32,6 +32,7 @@ from .options import (
     ProcessesOption,
     pipeline_options,
     save_plot,
+    several,
 )
 from .progress import progress_bar
 from .terminal import report_written, say
@@ -59,12 +60,12 @@ def pairs_cli(
     bad: Annotated[
         str | None, typer.Option(help=f"Column of the other sentence. [default: {' or '.join(BAD)}]")
     ] = None,
-    columns: ColumnsOption = None,
+    columns: ColumnsOption = [],  # noqa: B006
     by: Annotated[
         list[str],
-        typer.Option(
-            help="Column to group by: a condition. Can be given several times; the groups are then crossed, too. "
-            "[default: linguistics_term and UID, or the file, as far as the pairs have them]"
+        several(
+            "Columns to group by, separated by commas: conditions. The groups of several are crossed, too. [default: "
+            "linguistics_term and UID, or the file, as far as the pairs have them]"
         ),
     ] = [],  # noqa: B006
     per_piece: Annotated[
@@ -105,8 +106,7 @@ def pairs_cli(
         check_output(output, (".json", ".csv"), force, path)
         check_output(items, (".csv", ".tsv", ".parquet"), force, path)
         check_output(plot, PICTURES, force, path)
-        header = columns.split(",") if columns else None
-        pairs, groups = read_pairs(path, good, bad, header), by or None
+        pairs, groups = read_pairs(path, good, bad, columns or None), by or None
         if sample:
             pairs = sample_pairs(pairs, sample, groups)
         common: dict[str, Any] = {"lang": settings.lang, "gpu_id": settings.gpu_id}

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -26,6 +27,7 @@ from .options import (
     options_in_place,
     pipeline_options,
     setting,
+    several,
 )
 from .terminal import duration, report, until_closed
 
@@ -59,10 +61,9 @@ MORE: dict[str, Any] = {
         "With --table words: a column with a context for each text. The model reads it before the text. It is not "
         "scored, and its words have no rows."
     ),
-    "normalise": setting(
+    "normalise": several(
         "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
         f"Names, separated by commas: {', '.join(METHODS)}.",
-        metavar="NAME,NAME,...",
     ),
     "unigrams": setting(
         f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
@@ -109,8 +110,16 @@ def score_cli(
     *,
     settings: PipelineSettings,
     column: ColumnOption = "text",
-    columns: ColumnsOption = None,
+    columns: ColumnsOption = [],  # noqa: B006
     more: dict[str, Any],
+    attr: Annotated[
+        str | None,
+        setting(
+            "What the columns of scores begin with. So the scores of a second model can be added to a file that has "
+            "those of a first one. [default: pll]",
+            metavar="NAME",
+        ),
+    ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="The same as --table tokens.")] = False,
     table: Annotated[
         str,
@@ -149,13 +158,13 @@ def score_cli(
             raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
         run = Run(
             input_path,
-            settings,
+            replace(settings, attr=attr),
             cast(RowKind, "prodigy" if prodigy else "tokens" if tokens else table),
             column,
             batch_size=batch_size,
             n_process=n_process,
             show_progress=None,
-            header=columns.split(",") if columns else None,
+            header=columns or None,
             table=words_table,
             **more,
         )

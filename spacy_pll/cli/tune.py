@@ -13,7 +13,9 @@ from ..tuning.runs import tune
 from ..tuning.settings import TuningSettings
 from ..tuning.training import Progress
 from .errors import shown_errors
-from .options import ColumnOption, GpuOption, one_of, parse_numbers, split_names
+from .options import ColumnOption, GpuOption, one_of, parse_numbers, several
+
+METRICS, MARGINS = ",".join(TuningSettings.metrics), ",".join(map(str, TuningSettings.margins))
 
 
 def tune_cli(
@@ -24,19 +26,20 @@ def tune_cli(
     texts: Annotated[str, typer.Argument(help="The texts to tune on: a file or folder, as for `pll score`.")],
     output: Annotated[Path, typer.Argument(help="The folder to write.")],
     metrics: Annotated[
-        str,
-        typer.Option(
-            help="The metrics to tune for, separated by commas, such as word_l2r, original and whole_word: those that "
-            "mask within words and score each wordpiece once. The first one is measured."
+        list[str],
+        several(
+            "The metrics to tune for, separated by commas, such as word_l2r, original and whole_word: those that mask "
+            f"within words and score each wordpiece once. The first one is measured. [default: {METRICS}]"
         ),
-    ] = ",".join(TuningSettings.metrics),
+    ] = [METRICS],  # noqa: B006
     margins: Annotated[
-        str,
-        typer.Option(
-            help="The values of --mask-margin to tune for, separated by commas. Each is trained half as often as the "
-            "one before it."
+        list[str],
+        several(
+            "The values of --mask-margin to tune for, separated by commas. Each is trained half as often as the one "
+            f"before it. [default: {MARGINS}]",
+            metavar="0,1,2",
         ),
-    ] = ",".join(map(str, TuningSettings.margins)),
+    ] = [MARGINS],  # noqa: B006
     words: Annotated[str, typer.Option(**one_of(*WORDS), help="What counts as a word.")] = TuningSettings.words,
     dev_texts: Annotated[
         str | None,
@@ -71,7 +74,7 @@ def tune_cli(
             model=None if model == BUILTIN_NAME else model,
             texts=texts,
             dev_texts=dev_texts,
-            metrics=split_names(metrics),
+            metrics=metrics,
             words=cast(Words, words),
             margins=parse_numbers("--margins", margins),
             steps=steps,

@@ -143,9 +143,11 @@ def column_order(rows: TextRows, fields: list[str]) -> list[str]:
     return [*first, *(name for name in rows.types if name not in first)]
 
 
-def check_columns(fields: list[str], added: list[str], source: str) -> None:
+def check_columns(fields: list[str], added: list[str], source: str, names: Names | None = None) -> None:
     """RAISES (InputError): Scoring would add a column that the input, the source, already has."""
     if clash := [name for name in added if name in fields]:
+        named = names and (clash[0] == names.perplexity or clash[0].startswith(names.score))
         raise InputError(
-            f"{source} already has a column {clash[0]!r}, which the scores would overwrite. Rename or remove it."
+            f"{source} already has a column {clash[0]!r}, which the scores would overwrite. Rename or remove it"
+            + (", or set `attr` to another name." if named else ".")
         )

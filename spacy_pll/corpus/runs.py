@@ -363,7 +363,7 @@ def _make_format(output_format: type[Format], run: Run, rows: TextRows, summary:
     fields = summary.fields if summary.schema is None else summary.schema.names
     errors = [ERROR] if run.skip_errors else []
     named = [] if run.rows == "prodigy" else [run.column]  # the text of a task is always called "text"
-    check_columns([*named, *fields], [*rows.types, *errors], run.input_path)
+    check_columns([*named, *fields], [*rows.types, *errors], run.input_path, rows.names)
     fields = [*fields, *errors]
     make: Any = output_format  # a Parquet file has a schema, too
     return make(rows, fields) if summary.schema is None else make(rows, fields, summary.schema)

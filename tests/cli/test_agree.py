@@ -57,6 +57,12 @@ def test_margins_of_one_scorer(tmp_path, model_folder, corpus):
     ("arguments", "message"),
     [
         (["a", "TEXTS"], "Give two scorers before the corpus, or one with --margins 0,1,2,4. The scorers .* are: a."),
+        (["TEXTS", "builtin"], "The scorers come first, and the texts last: pll agree builtin .*texts.jsonl. There is"),
+        (["a", "TEXTS", "b"], "The scorers come first, and the texts last: pll agree a b .*texts.jsonl. There is"),
+        (
+            ["TEXTS", "builtin", "--margins", "0"],
+            "come first, and the texts last: pll agree builtin .*no file .*'builtin'",
+        ),
         (["a", "b", "c", "TEXTS"], "Give two scorers .* The scorers before the corpus are: a, b, c."),
         (
             ["a", "b", "TEXTS", "--margins", "1"],

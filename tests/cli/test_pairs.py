@@ -121,8 +121,11 @@ def test_scorers_with_names(blimp, tmp_path, model_folder):
 
 def test_conditions_and_a_picture(tmp_path, model_folder):
     (tmp_path / "p.tsv").write_text(f"{GOOD}\t{BAD}\ta\tx\n{BAD}\t{GOOD}\tb\tx\n{GOOD}\t{BAD}\tb\ty\n")
-    options = ("--columns", "good,bad,voice,kind", "--by", "voice", "--by", "kind", "--model", model_folder("bert"))
-    result = run("pairs", tmp_path / "p.tsv", *options, "--plot", tmp_path / "p.svg", "-o", tmp_path / "o.json")
+    options = ("--columns", "good,bad", "--columns", "voice, kind", "--model", model_folder("bert"))
+    twice = run("pairs", tmp_path / "p.tsv", *options, "--by", "voice", "--by", "kind")
+    options += ("--by", "voice,kind", "--plot", tmp_path / "p.svg", "-o", tmp_path / "o.json")
+    result = run("pairs", tmp_path / "p.tsv", *options)
+    assert result.stdout == twice.stdout
     assert "VOICE X KIND" in result.stdout
     rows = results(tmp_path / "o.json")
     assert {name for _, level, name in rows if level == "voice x kind"} == {"a x x", "b x x", "b x y"}

@@ -15,6 +15,7 @@ import time
 from itertools import islice
 from operator import eq, lt
 
+import pyarrow.parquet as pq
 import pytest
 import spacy
 from spacy.tokens import DocBin, Span
@@ -403,6 +404,42 @@ def test_input_that_cannot_be_scored_is_a_message(tiny, tmp_path, name, content,
     result = run("score", tmp_path / name, tmp_path / "out.jsonl", *tiny, fails=True)
     assert message in result.unwrapped_stderr
     assert not list(tmp_path.glob("out.jsonl*"))
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".parquet"])
+def test_a_second_model_adds_its_scores(model_folder, tmp_path, ending):
+    (tmp_path / "in.txt").write_text("The traveler lost the souvenir.\nThe author laugh.\n")
+    first, second = (tmp_path / f"{name}{ending}" for name in ("first", "second"))
+    roberta = ("--model", model_folder("roberta"), "--metrics", "original")
+    run("score", tmp_path / "in.txt", first, "--model", model_folder("bert"), "--metrics", "original")
+    run("score", first, second, *roberta, "--attr", "roberta")
+    run("score", tmp_path / "in.txt", tmp_path / f"alone{ending}", *roberta)
+    columns = read_columns(second)
+    assert list(columns) == ["text", *PLL_COLUMNS, *(f"roberta_{name}" for name in ("original", "pieces", "pppl"))]
+    before, alone = read_columns(first), read_columns(tmp_path / f"alone{ending}")
+    assert {name: columns[name] for name in before} == before
+    assert columns["roberta_original"] == alone["pll_original"]
+    message = run("score", second, tmp_path / f"b{ending}", *roberta, "--attr", "roberta", fails=True).unwrapped_stderr
+    assert (
+        "already has a column 'roberta_original', which the scores would overwrite. Rename or remove it, or add "
+        in message
+    )
+    assert "add --attr NAME" in run("score", second, tmp_path / f"b{ending}", *roberta, fails=True).unwrapped_stderr
+    assert (
+        "--attr must be a name" in run("score", first, second, "--attr", "a-b", "--force", fails=True).unwrapped_stderr
+    )
+    message = run("score", first, second, *roberta, "--attr", "other", "--resume", fails=True).unwrapped_stderr
+    assert "roberta_original" in message and "other_original" in message
+
+
+PLL_COLUMNS = ["pll_original", "pll_pieces", "pppl"]
+
+
+def read_columns(path):
+    if path.suffix == ".parquet":
+        return pq.read_table(path).to_pydict()
+    rows = list(map(json.loads, path.open())) if path.suffix == ".jsonl" else list(csv.DictReader(path.open()))
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".csv"])

@@ -15,7 +15,8 @@ def corpus(tmp_path):
 def test_a_model_is_tuned_and_scores(tmp_path, model_folder, corpus):
     tuned = tmp_path / "tuned"
     bert = model_folder("bert")
-    result = run("tune", bert, corpus, tuned, "--steps", 2, "--metrics", "original", "--margins", "1,2")
+    options = ("--steps", 2, "--metrics", "original", "--margins", 1, "--margins", 2)
+    result = run("tune", bert, corpus, tuned, *options)
     lines = result.stdout.splitlines()
     assert lines[0].startswith(f"Wrote {tuned}. Agreement with exact scores")
     assert lines[2].startswith("| held-out | `mask_margin` |")
