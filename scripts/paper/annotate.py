@@ -50,7 +50,7 @@ def main():
             wanted = {"text_sha256": sha256(path), "model": identity, "metrics": args.metrics}
             record = target.with_suffix(".json")
             if target.is_file() and record.is_file() and read_json(record)["request"] == wanted:
-                print(f"{target}: made before")
+                print(f"{target}: skipped, it is up to date")
                 continue
             nlp = nlp or make_pipeline(PipelineSettings(None if args.model == BUILTIN else args.model, args.metrics))
             n = annotate(path, target, nlp)

@@ -1,6 +1,6 @@
 """Check the data sets in the folder of assets; copy them from a local folder where one is named.
 
-    python -m scripts.paper.assets assets [--local FOLDER]
+    python -m scripts.paper.assets assets [--local FOLDER] [--if-there]
 
 `python -m spacy project assets` downloads the data sets. On machines without a network, FOLDER holds them, laid out
 like `assets`, or has them in its subfolder `data`. Each file must have the SHA-256 sum in assets.sha256 (the format of
@@ -65,12 +65,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("assets", type=Path)
     parser.add_argument("--local", default="", help="Copy the files from this folder")
+    parser.add_argument("--if-there", action="store_true", help="If a file is missing, check nothing. No error")
     args = parser.parse_args()
     local = data_sets_folder(args.local) if args.local and Path(args.local).is_dir() else None
     if args.local and not local:
         print(f"There is no folder {args.local}: the files of `python -m spacy project assets` are used.")
     with shown_errors():
         sums = read_sums()
+        missing = [
+            name for name in sums if not any((folder / name).is_file() for folder in (args.assets, local) if folder)
+        ]
+        if missing and args.if_there:
+            print(f"{args.assets} is not checked: {missing[0]} is missing.")
+            return
         gather(args.assets, local, sums)
         print(f"{len(sums)} files in {args.assets}, all as published.")
 

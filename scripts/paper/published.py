@@ -7,7 +7,8 @@ each paradigm of BLiMP under four metrics. The figures are in eventsadapt_publis
 blimp_paradigms_published.csv. A table shows ours, theirs and the difference. The command ends with exit code 1 if a
 difference is larger than it should be.
 
-The checkpoints come from the Hugging Face hub. Where the hub cannot be reached, the check is skipped, with exit code 0.
+The checkpoints come from the Hugging Face hub. Where the hub cannot be reached, or BLiMP is not there, the check is
+skipped, with exit code 0.
 On a CPU, one paradigm takes minutes and all 67 take hours: name some of them with --paradigms.
 """
 
@@ -184,7 +185,7 @@ def read_pairs(folder: Path, paradigms: list[dict[str, str]]) -> dict[str, list[
 def check(model: str, args: argparse.Namespace) -> bool | None:
     """Compare all figures of one model, and print them.
 
-    RETURNS (Optional[bool]): Whether all agree; None if the model cannot be had here.
+    RETURNS (Optional[bool]): Whether all agree; None if BLiMP or the model cannot be had here.
     """
     key = Path(model).name  # bert-base-cased, google-bert/bert-base-cased, or a folder of that name
     all_paradigms = read_figures(args.published / PARADIGMS)
@@ -196,6 +197,12 @@ def check(model: str, args: argparse.Namespace) -> bool | None:
     paradigms = choose(all_paradigms[key], args.paradigms)
     if not sentences and not paradigms:
         raise ValueError(f"Without paradigms there is no figure for {model}. Name some of them, or use all.")
+    if paradigms and not any((args.assets / BLIMP_PATH).glob("*.jsonl")):
+        print(
+            f"Skipped: {args.assets} has no BLiMP. Download it with `python -m spacy project assets`, or name a folder "
+            "that has it: --vars.data FOLDER."
+        )
+        return None
     pairs = read_pairs(args.assets / BLIMP_PATH, paradigms)  # before the model, so that missing data is found at once
     settings = PipelineSettings(model=model, metrics=PACKAGE_METRICS, words="tokenizer", gpu_id=args.gpu_id)
     try:

@@ -46,9 +46,9 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
     names, stored = Names(attr, stored_metrics(whole, attr)), stored_names(whole)
     if any(map(len, whole)) and not names.metrics:
         raise ValueError(
-            f"No token has an attribute _.{attr}_METRIC with a metric that is registered. Score the docs first, with a "
-            "pipeline that has the component `pll`, or name its `attr`, or import what registers the metric. "
-            f"Attributes that tokens have: {', '.join(stored) or 'none'}."
+            f"These docs have no scores: no token has an attribute _.{attr}_METRIC with a metric that is registered. "
+            "Score them first, with a pipeline that has the component `pll`, or name its `attr`, or import what "
+            f"registers the metric. Attributes that tokens have: {', '.join(stored) or 'none'}."
         )
     install(names)
     return names

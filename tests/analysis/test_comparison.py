@@ -102,7 +102,7 @@ def test_docs_with_units_are_compared_by_units(make_nlp):
 def test_scores_that_are_not_there(nlp, make_nlp):
     with pytest.raises(ValueError, match="no scores under 'whole_word'. Set `metrics` to some of these: word_l2r, ori"):
         compare(nlp, "The cat", "A cat", "whole_word")
-    with pytest.raises(ValueError, match="No token has an attribute _.other_METRIC"):
+    with pytest.raises(ValueError, match="^These docs have no scores: no token has an attribute _.other_METRIC"):
         compare(nlp, "The cat", "A cat", attr="other")
     found = compare(make_nlp(attr="other"), "The cat", "A cat", attr="other")
     assert found.difference == pytest.approx(found.b._.other - found.a._.other)

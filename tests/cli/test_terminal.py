@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from spacy_pll.cli.errors import shown_errors
-from spacy_pll.cli.terminal import visible
+from spacy_pll.cli.terminal import duration, visible
 
 from ..conftest import SENTENCES
 from .conftest import run
@@ -60,6 +60,13 @@ def test_a_terminal_that_knows_only_ascii(model_folder):
     running = process("show", "Die Stra\u00dfe.", "--model", model_folder("bert"), env=environment)
     out, error = running.communicate()
     assert (running.returncode, error) == (0, b"") and rb"Stra\xdfe" in out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.2, "0 s"), (4.4, "4 s"), (59.7, "1 min 0 s"), (125, "2 min 5 s"), (7509, "2 h 5 min")]
+)
+def test_a_duration_names_its_units(seconds, shown):
+    assert duration(seconds) == shown
 
 
 def test_warnings_are_messages(capsys):

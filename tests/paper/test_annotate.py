@@ -27,8 +27,8 @@ def test_a_folder_of_texts_becomes_one_of_docs(command, corpus, tmp_path, make_n
     # Only what has changed is made again.
     (corpus / "part" / "b.txt").write_text("The carnivore.\n")
     printed = command("annotate", *arguments)
-    assert "a.spacy: made before" in printed and "part/b.spacy: 1 texts" in printed
-    assert "made before" not in command("annotate", *arguments[:-1], "original")
+    assert "a.spacy: skipped, it is up to date" in printed and "part/b.spacy: 1 texts" in printed
+    assert "skipped" not in command("annotate", *arguments[:-1], "original")
 
 
 def test_no_text(command, tmp_path):

@@ -73,3 +73,9 @@ def test_the_real_ones(command, tmp_path):
     for number, folder in enumerate((data_folder("."), data_folder("data"))):
         assert "69 files" in command("assets", tmp_path / str(number), "--local", folder)
     assert len(read_sums(SUMS)) == 69
+
+
+def test_without_the_data_a_check_of_what_is_there_is_left_out(command, tmp_path):
+    missing = command.fails("assets", tmp_path / "assets")
+    assert "is missing. Download it" in missing
+    assert "is not checked: eventsadapt/" in command("assets", tmp_path / "assets", "--if-there")

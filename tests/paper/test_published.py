@@ -175,6 +175,8 @@ def test_nothing_to_compare_is_an_error(command, arguments, tmp_path):
     arguments = ["--models", "roberta-base", *arguments[2:4], "--published", tmp_path]
     assert "there is no figure for roberta-base" in command.fails("published", *arguments, "--paradigms", "none")
     assert "has no wh_island.jsonl" in command.fails("published", *arguments)
+    nowhere = ["--models", "roberta-base", "--published", tmp_path, "--assets", tmp_path / "nowhere"]
+    assert command("published", *nowhere).startswith("Skipped: ")
     assert "There are no published figures for 'gpt2'" in command.fails("published", "--models", "gpt2", *arguments[2:])
 
 
