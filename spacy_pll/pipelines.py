@@ -47,7 +47,8 @@ class PipelineSettings:
         `pll` component. None is the built-in English model.
     component (Optional[str]): The name of one of several `pll` components of that pipeline. The others are left out.
     attr (Optional[str]): What attributes and columns begin with: the component's setting of that name.
-    spans (Optional[str]): What is read as one context: "doc", "sents" or "strided" (see `SPAN_GETTERS`).
+    spans (Optional[str]): What is read as one context: "doc" (the text), "sents" (each sentence) or "strided" (windows
+        of tokens). `spacy_pll.pipelines.SPAN_GETTERS` has the span getters of these names.
     lang (str): Language of spaCy's tokenizer. Not used if `model` is a spaCy pipeline.
     precision (Optional[str]): "float32" or "bfloat16" (forward passes under autocast).
     gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.

@@ -85,6 +85,23 @@ def test_the_wheel_has_all_files_of_the_package_and_no_others(archives, expected
     assert about == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt", "licenses/LICENSE"}
 
 
+def test_what_an_earlier_build_left_is_not_packed(tmp_path):
+    """`pip install .` packs what is in the package now, and leaves no folder `build`."""
+    checkout = tmp_path / "checkout"
+    (checkout / "spacy_pll").mkdir(parents=True)
+    (checkout / "spacy_pll" / "__init__.py").touch()
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, checkout)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, checkout]
+    subprocess.run(command, check=True, capture_output=True)
+    assert not (checkout / "build").exists()
+    (checkout / "build" / "lib" / "spacy_pll").mkdir(parents=True)
+    (checkout / "build" / "lib" / "spacy_pll" / "gone.py").touch()
+    subprocess.run(command, check=True, capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as files:
+        assert [name for name in files.namelist() if ".dist-info/" not in name] == ["spacy_pll/__init__.py"]
+
+
 def test_package_indexes_accept_both(archives):
     pytest.importorskip("twine", reason="twine is not installed: pip install '.[test-all]'")
     done = subprocess.run(

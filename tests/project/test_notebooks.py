@@ -6,6 +6,7 @@ runs them and writes what came out into them: look at `git diff` then.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -72,8 +73,13 @@ def test_the_notebook_is_small_and_complete(path):
     assert "/site-packages/" not in source and "Traceback" not in source
 
 
-def test_there_are_six():
-    assert len(NOTEBOOKS) == 6
+def test_the_index_names_each_notebook_and_the_extra_that_it_needs():
+    lines = (ROOT / "examples" / "README.md").read_text(encoding="utf8").splitlines()
+    rows = {line.split("](")[1].split(")")[0]: line.split("|")[3] for line in lines if line.startswith("| [")}
+    assert sorted(rows) == [path.name for path in NOTEBOOKS] and len(rows) == 6
+    for path in NOTEBOOKS:
+        needed = re.findall(r"You need the extra (`\[\w+\]`)", path.read_text(encoding="utf8"))
+        assert rows[path.name].split() == needed
 
 
 def main():

@@ -85,7 +85,7 @@ def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence[tuple[fl
         mid, low, high = ([100 * value for value in column] for column in zip(*own))
         errors = [[m - x for m, x in zip(mid, low)], [x - m for m, x in zip(mid, high)]]
         places = [place + shift for place in range(len(names))]
-        lines = {"color": colour, "markersize": 4, "linewidth": 1, "label": scorer}
+        lines: dict[str, Any] = {"color": colour, "markersize": 4, "linewidth": 1, "label": scorer}
         # A marker at 0 or 100 is half outside.
         axes.errorbar(mid, places, xerr=errors, fmt=marker, clip_on=False, zorder=3, **lines)
     axes.axvline(50, color="0.6", linewidth=0.8, linestyle=":")
