@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +11,7 @@ from typing import Any, cast
 import spacy
 from spacy.language import Language
 from spacy.util import get_package_version, is_package, load_config
+from thinc.api import ConfigValidationError
 
 from .component import PLLScorer, get_scorer
 from .language_model import BUILTIN, DOCUMENTS
@@ -216,10 +218,25 @@ def _load_saved(
         config[f"components.{chosen}.model.mixed_precision"] = precision == "bfloat16"
     # By the folder, which may have the name of an installed package. The package of a pipeline has its folder inside.
     source = path.parent if path == Path(pipeline, "config.cfg") else pipeline
-    nlp = spacy.load(source, config=config, exclude=[name for name in names if name != chosen])
+    try:
+        nlp = spacy.load(source, config=config, exclude=[name for name in names if name != chosen])
+    except ConfigValidationError as error:
+        raise ValueError(f"The config of the pipeline {pipeline!r} is not valid. {_explained(error)}") from None
     if chosen in nlp.disabled:
         nlp.enable_pipe(chosen)
     return nlp
+
+
+def _explained(error: ConfigValidationError) -> str:
+    """What is wrong in a block of a config, without the block itself."""
+    names = [str(name) for name in error.config or {} if not str(name).startswith("@")]
+    found = []
+    for one in error.errors or ():
+        *blocks, name = map(str, one["loc"])
+        near = get_close_matches(name, [other for other in names if other != name])
+        similar = f" Similar: {', '.join(near)}." if near else ""
+        found.append(f"{' -> '.join([*blocks, name])}: {one['msg']}.{similar}")
+    return " ".join(found)
 
 
 @contextmanager

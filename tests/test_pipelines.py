@@ -148,3 +148,16 @@ def test_what_the_model_expected_is_kept_as_the_settings_or_the_saved_pipeline_s
     assert (kept.settings.alternatives, kept.settings.distribution) == (3, True)
     changed = get_scorer(make_pipeline(PipelineSettings(str(tmp_path), alternatives=0, distribution=False)))
     assert (changed.settings.alternatives, changed.settings.distribution) == (0, False)
+
+
+def test_a_mistyped_key_in_the_config_of_a_saved_pipeline(make_nlp, tmp_path):
+    """The message has the key and those like it, and not the whole block."""
+    make_nlp("bert").to_disk(tmp_path)
+    config = (tmp_path / "config.cfg").read_text()
+    for key, wrong, block in (("mask_margin", "mask_margn", "pll"), ("revision", "revison", "model")):
+        (tmp_path / "config.cfg").write_text(config.replace(f"\n{key} =", f"\n{wrong} ="))
+        with pytest.raises(
+            ValueError, match=rf"^The config .* is not valid. .*{block} -> {wrong}: .*Similar: {key}"
+        ) as error:
+            make_pipeline(PipelineSettings(str(tmp_path)))
+        assert len(str(error.value)) < 300 and "keep_pieces" not in str(error.value)

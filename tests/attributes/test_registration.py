@@ -94,7 +94,7 @@ def test_an_attribute_of_a_user_is_no_metric(attr):
 
 
 def test_docs_that_were_not_scored():
-    with pytest.raises(ValueError, match=r"_\.nonesuch.*Score the docs first.*none"):
+    with pytest.raises(ValueError, match=r"_\.nonesuch.*Score them first.*none"):
         find_names([nlp("No scores here.")], "nonesuch")
     assert find_names([]).score == "pll"
 
