@@ -38,7 +38,8 @@ Attention is `eager` on a CPU: on one core of an AMD EPYC, with 4,096 pieces per
 with `sdpa` and at 2,770 with `eager`. For such short rows the backward pass of flash attention takes 22 % of a step
 there. On a GPU the default is `sdpa`.
 
-Needs torch, transformers, tokenizers and numpy, but not spaCy: it runs where only those are installed.
+Needs torch (2.9 or later for Muon), transformers, tokenizers and numpy, but not spaCy: it runs where only those are
+installed.
 """
 
 import argparse
@@ -275,6 +276,11 @@ def main():
     parser.add_argument("--save-every", type=int, default=500)
     parser.add_argument("--stop-after", type=int, help="stop at this step, as if interrupted")
     args = parser.parse_args()
+    if args.optimizer == "muon" and not hasattr(torch.optim, "Muon"):
+        parser.error(
+            f"--optimizer muon needs PyTorch 2.9 or later, and this is {torch.__version__}. "
+            "Type: pip install --upgrade torch. Or train with --optimizer adamw."
+        )
     args.attention = args.attention or ("eager" if args.device == "cpu" else "sdpa")
     args.workers = (args.workers or torch.get_num_threads()) if args.device == "cpu" else 1
     if args.one_pass and args.objective == "causal":

@@ -49,7 +49,13 @@ def corpus(tmp_path_factory):
     return folder
 
 
+def skip_without_muon():
+    if not hasattr(torch.optim, "Muon"):
+        pytest.skip("Muon, the optimizer of the training script, needs PyTorch 2.9 or later")
+
+
 def run(script, monkeypatch, corpus, output, *more):
+    skip_without_muon()
     arguments = [str(SCRIPT), str(corpus), str(output), *TINY.split(), *more]
     monkeypatch.setattr(sys, "argv", arguments)
     script.main()
@@ -113,6 +119,7 @@ def test_processes_that_share_each_batch_give_the_same_model(script, monkeypatch
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
 def test_processes_end_with_the_first(corpus, tmp_path):
     """Also in a background job of a shell, which ignores the signal that they get."""
+    skip_without_muon()
     command = [sys.executable, SCRIPT, corpus, tmp_path, *TINY.split(), "--workers", "2", "--steps", "1000000"]
     ignored = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -123,6 +130,21 @@ def test_processes_end_with_the_first(corpus, tmp_path):
         pass
     process.kill()
     process.communicate(timeout=60)  # ends when no process can write any more
+
+
+def test_a_pytorch_without_muon(script, monkeypatch, corpus, tmp_path, capsys):
+    """Nothing is written, and the message says what to type. AdamW needs nothing newer than the package does."""
+    monkeypatch.delattr(torch.optim, "Muon", raising=False)
+    arguments = [str(SCRIPT), str(corpus), str(tmp_path / "new"), *TINY.split(), "--stop-after", "1"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit):
+        script.main()
+    message = capsys.readouterr().err
+    assert "needs PyTorch 2.9 or later" in message and torch.__version__ in message
+    assert "pip install --upgrade torch" in message and not (tmp_path / "new").exists()
+    monkeypatch.setattr(sys, "argv", [*arguments, "--optimizer", "adamw"])
+    script.main()
+    assert (tmp_path / "new" / "model" / "model.safetensors").is_file()
 
 
 def test_held_out_lines_are_few_and_always_the_same(data):
@@ -366,6 +388,8 @@ def test_a_batch_that_is_read_in_parts_has_the_same_gradient(script):
 
 @pytest.mark.parametrize("use_muon", [True, False])
 def test_the_state_of_the_optimizers_is_named_by_the_weights(script, use_muon):
+    if use_muon:
+        skip_without_muon()
     results = []
     for stops in (False, True):
         torch.manual_seed(0)
