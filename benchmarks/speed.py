@@ -11,7 +11,7 @@ and ratios are taken within a round. The peak of memory (on a CPU: Linux only) i
 `bare` is the work that no scorer can leave out: it runs the distinct masked contexts, already tokenised, sorted and on
 the device, through `model.base_model`, and the head at the targets, with PyTorch's own operations.
 
-Needs minicons: pip install ".[test-transformers4]".
+Needs minicons: pip install . --group test-transformers4.
 """
 
 import json

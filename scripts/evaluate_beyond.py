@@ -4,7 +4,7 @@
         [--model FOLDER] [--only cost|spacing|metrics|orders] [--output FILE.json] [--write docs/PAGE.md]
 
 BROWN.zip is NLTK's archive of the Brown corpus. BLIMP_FOLDER holds BLiMP's 67 data files. EVENTSADAPT.csv is the set of
-sentences of Kauf et al. (2022). Needs the extra `[project]`. Prints Markdown tables; --write also puts them into a page
+sentences of Kauf et al. (2022). Needs the group `project`. Prints Markdown tables; --write also puts them into a page
 (see `replace_tables`). FILE.json is updated after each result; parts of it that are not measured again are kept.
 """
 

@@ -6,7 +6,7 @@
 
 DATA_FOLDER holds BLiMP, EventsAdapt and the Brown corpus: the project's folder `assets`, or what SPACY_PLL_DATA names.
 The texts that are scored with each setting are sentences and paragraphs of Brown and, with --corpus, held-out lines of
-the training text; or the lines of TEXTS.txt alone. Needs the extra `[project]`. Prints Markdown tables; --write also
+the training text; or the lines of TEXTS.txt alone. Needs the group `project`. Prints Markdown tables; --write also
 puts them into a page (see `replace_tables`), at "NAME, LABEL" if there is a label.
 """
 

@@ -19,6 +19,11 @@ import typer
 from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
+if sys.version_info < (3, 11):
+    import tomli as tomllib  # which pytest needs there
+else:
+    import tomllib
+
 from spacy_pll.cli import app
 
 from .cli.conftest import run as run_pll
@@ -44,6 +49,7 @@ ONLY_CHECKED = {
     "pip install": "needs a package index; .ci/run installs",
     "pytest": "would run the tests within the tests",
     "-m spacy project": "needs a network, or hours",
+    "-m spacy package": "builds a wheel; tests/surfaces/test_pipelines.py makes a package",
     "pll agree": "prints how long it took",
     "pairs events.csv": "takes a minute; tests/cli/test_pairs.py does so for seconds",
     "pll tune": "trains for hours; tests/tuning does so for seconds",
@@ -155,7 +161,7 @@ def check_command(words: list[str]):
     elif words[:4] == ["python", "-m", "spacy", "project"]:
         check_project(words[4:])
     elif words[:3] == ["python", "-m", "spacy"]:
-        assert words[3] in OF_SPACY, words
+        assert words[3] in OF_SPACY or reason_not_run(words), words
     elif words[:3] == ["python", "-m", "pytest"] or words[0] == "pytest":
         check_pytest(words[3:] if words[0] == "python" else words[1:])
     elif words[0] == "python" and words[1].endswith(".py"):
@@ -222,7 +228,9 @@ def check_script(path: str, *words: str):
 
 def check_install(words: list[str]):
     extras = read_setup_cfg()["options.extras_require"]
-    for word in words:
+    for option, word in zip(["", *words], words):
+        if option == "--group":
+            assert word in read_groups(), f"pyproject.toml has no group {word!r}"
         if word.endswith("]"):
             for extra in word.rstrip("]").partition("[")[2].split(","):
                 assert extra in extras, f"setup.cfg has no extra {extra!r}"
@@ -252,6 +260,11 @@ def check_block(block: Block):
             check_command(words)
         except Exception as error:
             raise AssertionError(f"{block.where}: {' '.join(words)}: {error}") from error
+
+
+def read_groups() -> dict[str, list]:
+    """The dependency groups of pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["dependency-groups"]
 
 
 def read_setup_cfg() -> configparser.ConfigParser:

@@ -2,7 +2,7 @@
 
     python -m tests.pictures
 
-draws them anew, for new weights or a new look: look at all of them then. Needs the extras `[test-all]` and `[explore]`,
+draws them anew, for new weights or a new look: look at all of them then. Needs the group `test-all`,
 Chromium with its chromedriver, and the Brown corpus in the folder that SPACY_PLL_DATA names.
 """
 

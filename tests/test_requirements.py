@@ -17,6 +17,8 @@ from packaging.version import Version
 from spacy_pll import requirements as own_requirements
 from spacy_pll.requirements import install_command
 
+from .doc_commands import read_groups
+
 pytestmark = pytest.mark.core
 
 ROOT = Path(__file__).parents[1]
@@ -117,6 +119,14 @@ def test_the_oldest_constraints_are_the_lower_bounds(bounds):
         assert Version(lower.version) == Version(pin.version), package
 
 
+def test_the_readme_names_the_oldest_versions(bounds):
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    named = {"PyTorch": "torch", "spaCy": "spacy", "transformers": "transformers", "NumPy": "numpy"}
+    for name, package in named.items():
+        (lower,) = [bound.version for bound in bounds[package] if bound.operator == ">="]
+        assert f"{name} {lower}" in " ".join(readme.split()), package
+
+
 def test_the_tested_spacy_transformers_is_the_oldest_that_is_allowed(config):
     extra = Requirement(config["options.extras_require"]["spacy-transformers"].strip())
     (pin,) = pins("constraints-spacy-transformers.txt")["spacy-transformers"].specifier
@@ -162,3 +172,29 @@ def test_the_extras_that_are_named_are_there(config):
     for path in (ROOT / "spacy_pll").rglob("*.py"):
         extras |= set(re.findall(r"install_command\([\"'](\w+)[\"']\)", path.read_text(encoding="utf8")))
     assert {"plot", "dataframe", "explore", "ray", "rescore"} <= extras <= set(config["options.extras_require"])
+
+
+def test_the_groups_that_are_named_are_there():
+    """The groups are for who works on the package: no wheel has them, and each is named where it is needed."""
+    files = [ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("constraints*.txt")]
+    files += [*(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
+    named = {
+        name for file in files for name in re.findall(r"--group ([a-z][a-z0-9-]+)", file.read_text(encoding="utf8"))
+    }
+    assert named == set(read_groups())
+    lanes = set(re.findall(r"^    install \S+ \S+ (\S+)$", (ROOT / ".ci" / "run").read_text(encoding="utf8"), re.M))
+    assert lanes == named - {"project"}
+
+
+def test_what_is_always_installed_is_named_once(config):
+    required = requirements(config["options"]["install_requires"])
+    for extra in config["options.extras_require"].values():
+        assert not requirements(extra) & required, extra
+    for group in read_groups().values():
+        assert not requirements("\n".join(one for one in group if isinstance(one, str))) & required, group
+
+
+def test_groups_name_extras_that_are_there(config):
+    for group in read_groups().values():
+        for one in filter(lambda one: isinstance(one, str) and one.startswith("spacy-pll["), group):
+            assert Requirement(one).extras <= set(config["options.extras_require"]), one

@@ -1,5 +1,7 @@
 """The commands are run as spaCy's own are: through `spacy.cli.app`."""
 
+import re
+
 from spacy.cli._util import app
 from typer.testing import CliRunner
 
@@ -13,6 +15,6 @@ def run(*arguments, fails=False, code=None, **more):
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == expected, result.output
-    # wasabi breaks lines to the terminal's width
-    result.unwrapped_stderr = " ".join(result.stderr.split())
+    # wasabi and rich break lines to the terminal's width, and some versions of typer draw a frame around them
+    result.unwrapped_stderr = " ".join(re.sub("[╭─╮│╰╯]", " ", result.stderr).split())
     return result

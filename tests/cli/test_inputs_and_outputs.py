@@ -207,7 +207,8 @@ def test_the_format_of_standard_input(tmp_path, model_folder):
     assert run("score", "-", "-", "--format", ".jsonl", *how, input='{"text": "A word.", "n": 1}').stdout.startswith(
         '{"text"'
     )
-    assert "'jsonl' is not one of .txt, .jsonl" in run("score", "-", "-", "--format", "jsonl", code=2).output
+    result = run("score", "-", "-", "--format", "jsonl", code=2)
+    assert "'jsonl' is not one of .txt, .jsonl" in result.unwrapped_stderr
     result = run("score", tmp_path, "-", "--format", ".jsonl", fails=True)
     assert "--format is for standard input" in result.unwrapped_stderr
 
@@ -221,4 +222,4 @@ def test_the_format_of_standard_input(tmp_path, model_folder):
     ],
 )
 def test_numbers_that_do_not_serve(option, value, message, tmp_path):
-    assert message in " ".join(run("score", tmp_path, "-", option, value, code=2).output.replace("│", " ").split())
+    assert message in run("score", tmp_path, "-", option, value, code=2).unwrapped_stderr

@@ -282,7 +282,9 @@ def test_leading_spaces_that_are_not_marked(causal_folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("corrected", [False, True])
 def test_sums_equal_those_of_minicons(causal_folder, corrected):
-    scorer = pytest.importorskip("minicons.scorer", reason="minicons is missing: pip install '.[test-transformers4]'")
+    scorer = pytest.importorskip(
+        "minicons.scorer", reason="minicons is missing: pip install . --group test-transformers4"
+    )
     tokenizer = get_tokenizer("gpt2")
     if corrected:  # minicons does not count the end of the text among what may follow a word
         roles = dict.fromkeys(["bos_token", "pad_token"], "<|endoftext|>")

@@ -21,7 +21,9 @@ def sentences(n):
 @pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "tokenizer"), [("bert", "bert-base-cased"), ("roberta", "roberta-base")])
 def test_sums_equal_those_of_minicons(model_folder, architecture, tokenizer):
-    scorer = pytest.importorskip("minicons.scorer", reason="minicons is missing: pip install '.[test-transformers4]'")
+    scorer = pytest.importorskip(
+        "minicons.scorer", reason="minicons is missing: pip install . --group test-transformers4"
+    )
     folder = model_folder(architecture, tokenizer)
     theirs = scorer.MaskedLMScorer(str(folder), "cpu")
     texts = sentences(500)

@@ -44,7 +44,7 @@ def expected(checkout):
 @pytest.fixture(scope="module")
 def archives(checkout, expected, tmp_path_factory):
     """The source distribution, and the wheel that is built from it. A warning of setuptools is an error."""
-    pytest.importorskip("build", reason="build is not installed: pip install '.[test-all]'")
+    pytest.importorskip("build", reason="build is not installed: pip install . --group test-all")
     folder = tmp_path_factory.mktemp("dist")
     done = subprocess.run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder],
@@ -103,7 +103,7 @@ def test_what_an_earlier_build_left_is_not_packed(tmp_path):
 
 
 def test_package_indexes_accept_both(archives):
-    pytest.importorskip("twine", reason="twine is not installed: pip install '.[test-all]'")
+    pytest.importorskip("twine", reason="twine is not installed: pip install . --group test-all")
     done = subprocess.run(
         [sys.executable, "-m", "twine", "check", "--strict", *archives], capture_output=True, text=True
     )
@@ -140,22 +140,36 @@ def test_installing_it_leaves_transformers_as_it_is(archives):
 
     Nothing of it needs to be fetched: what the package requires is there.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--dry-run",
-        "--no-index",
-        "--quiet",
-        "--report",
-        "-",
-        archives[1],
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = resolve("--no-index", archives[1])
     assert done.returncode == 0, done.stderr
     changed = {one["metadata"]["name"] for one in json.loads(done.stdout)["install"]}
     assert changed <= {"spacy-pll"}
+
+
+def resolve(*arguments: Path | str) -> subprocess.CompletedProcess:
+    """What pip would install: the report is its output."""
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--report", "-", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        ["torch==2.6.*"],
+        ["torch==2.6.*", "transformers==5.*"],
+        ["torch==2.7.0", "transformers==4.51.3", "numpy==2.2.5"],  # the pins of BabyLM's pipeline of 2026
+    ],
+    ids=" ".join,
+)
+def test_pip_finds_versions_beside_those_that_people_have(archives, beside):
+    """In an environment where nothing is installed yet. pip reads what each package requires, and installs nothing."""
+    if resolve("--ignore-installed", "--no-deps", *beside).returncode:
+        pytest.skip(f"pip finds no {' and '.join(beside)} here")
+    done = resolve("--ignore-installed", archives[1], *beside)
+    assert done.returncode == 0, done.stderr
+    assert {"spacy-pll", "torch", "transformers"} <= {
+        one["metadata"]["name"] for one in json.loads(done.stdout)["install"]
+    }
 
 
 def test_the_core_tests_pass_in_the_source_distribution(archives, tmp_path):

@@ -106,7 +106,7 @@ def test_the_example_in_spacy_universe(tmp_path):
 def needs_extras(page):
     """Skip a page about an extra that is not installed."""
     if page.name in ("distributed.md", "python.md"):
-        pytest.importorskip("ray", reason="Ray is not installed: pip install '.[test-all]'")
+        pytest.importorskip("ray", reason="Ray is not installed: pip install . --group test-all")
 
 
 @PAGE

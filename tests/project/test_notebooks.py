@@ -21,14 +21,14 @@ LEFT_OUT = "stderr"
 
 
 def read(path: Path):
-    nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed: pip install '.[test-all]'")
+    nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed: pip install . --group test-all")
     return nbformat.read(path, as_version=4)
 
 
 def run(path: Path):
     """The notebook with new outputs. RAISES (nbclient.exceptions.CellExecutionError): A cell fails."""
-    client = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install '.[test-all]'")
-    pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install '.[test-all]'")
+    client = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install . --group test-all")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install . --group test-all")
     notebook = read(path)
     metadata = dict(notebook.metadata)
     with TemporaryDirectory() as folder:

@@ -221,7 +221,7 @@ def test_apply(make_nlp, tmp_path, batch_size):
 @pytest.mark.slow
 def test_a_package_installs_and_loads_in_a_fresh_environment(model_folder, tmp_path):
     """With the model card and the licence of the model."""
-    pytest.importorskip("wheel", reason="wheel is not installed: pip install '.[test-all]'")
+    pytest.importorskip("wheel", reason="wheel is not installed: pip install . --group test-all")
     shutil.copytree(model_folder("bert"), tmp_path / "model")
     documents = {"README.md": "the card", "LICENSE": "the licence"}
     for name, text in documents.items():
