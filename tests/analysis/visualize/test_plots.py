@@ -30,7 +30,9 @@ def test_the_region_where_metrics_differ_is_shaded(doc):
     record = doc._.pll_data
     rows = list(zip(*(record["scores"][metric] for metric in ("word_l2r", "original"))))
     apart = {i for i, (a, b) in enumerate(rows) if abs(a - b) > 0.01}
-    bands = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in plot(doc, METRICS[:2]).axes[0].patches]
+    axes = plot(doc, METRICS[:2]).axes[0]
+    boxes = [patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches]
+    bands = [(box.x0, box.x1) for box in boxes]
     assert apart and {i for i in range(len(rows)) for low, high in bands if low < i < high} == apart
     assert all(high < later for (_, high), (later, _) in zip(bands, bands[1:]))
     axes = plot(doc, ["original"]).axes[0]
