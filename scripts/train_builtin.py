@@ -38,8 +38,8 @@ Attention is `eager` on a CPU: on one core of an AMD EPYC, with 4,096 pieces per
 with `sdpa` and at 2,770 with `eager`. For such short rows the backward pass of flash attention takes 22 % of a step
 there. On a GPU the default is `sdpa`.
 
-Needs torch (2.9 or later for Muon), transformers, tokenizers and numpy, but not spaCy: it runs where only those are
-installed.
+Needs torch (2.9 or later for Muon), transformers (5 for `--one-pass`), tokenizers and numpy, but not spaCy: it runs
+where only those are installed.
 """
 
 import argparse
@@ -56,6 +56,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
+import transformers
 from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file
 from training_data import MAX_PIECES, SPECIAL, choose_targets, collate, epoch_batches, pack, prepare
@@ -280,6 +281,11 @@ def main():
         parser.error(
             f"--optimizer muon needs PyTorch 2.9 or later, and this is {torch.__version__}. "
             "Type: pip install --upgrade torch. Or train with --optimizer adamw."
+        )
+    if args.one_pass and int(transformers.__version__.partition(".")[0]) < 5:
+        parser.error(
+            f"--one-pass needs transformers 5, and this is {transformers.__version__}. "
+            "Type: pip install --upgrade transformers"
         )
     args.attention = args.attention or ("eager" if args.device == "cpu" else "sdpa")
     args.workers = (args.workers or torch.get_num_threads()) if args.device == "cpu" else 1
