@@ -16,7 +16,7 @@ from models import add_size_option, save_random
 from texts import blimp_sentences, find_tokenizer, make_parser
 
 from spacy_pll.component import get_scorer
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import Counts
 
 
@@ -33,7 +33,7 @@ def main():
             save_random("bert-base", find_tokenizer(args.data, args.bert_base), Path(folder))
             args.model = folder
         began = time.perf_counter()
-        nlp = make_pipeline(PipelineSettings(args.model))
+        nlp = make_pipeline(args.model)
         print(f"loaded in {time.perf_counter() - began:.2f} s")
     scorer = get_scorer(nlp)
     texts = blimp_sentences(args.data, args.sentences)

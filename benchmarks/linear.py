@@ -15,12 +15,12 @@ from memory import start_counting, status
 from models import TOKENIZERS, save_random
 from texts import blimp_sentences, find_tokenizer, make_parser
 
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 
 
 def score(folder: str, data: Path, n: int) -> tuple[float, float, int]:
     """Seconds, peak memory in MB above what was used before, and number of wordpieces."""
-    nlp = make_pipeline(PipelineSettings(folder))
+    nlp = make_pipeline(folder)
     texts = blimp_sentences(data, n)
     list(nlp.pipe(texts[:: n // 500]))
     before, began, pieces = start_counting(), time.perf_counter(), 0

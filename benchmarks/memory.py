@@ -20,7 +20,7 @@ from models import TOKENIZERS, save_random
 from texts import brown_sentences, find_tokenizer, make_parser
 
 from spacy_pll.component import get_scorer
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 
 
 class Enough(Exception):
@@ -45,7 +45,7 @@ def with_minicons(folder: str, text: str, args: argparse.Namespace) -> tuple[flo
 
 def with_spacy_pll(folder: str, text: str, args: argparse.Namespace) -> tuple[float, str]:
     """The same with spacy-pll."""
-    nlp = make_pipeline(PipelineSettings(folder, mask_spacing=args.mask_spacing))
+    nlp = make_pipeline(folder, mask_spacing=args.mask_spacing)
     scorer = get_scorer(nlp)
     nlp("The first text allocates what later texts use again.")
     before = start_counting()

@@ -27,7 +27,7 @@ from transformers import AutoTokenizer
 
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model import BUILTIN
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import Counts
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
@@ -94,7 +94,7 @@ def main():
         tiers = {"exact": {}, **{f"`mask_margin = {m}`": {"mask_margin": m} for m in args.margins}}
         if args.spacing:
             tiers[f"`mask_spacing = {args.spacing}`"] = {"mask_spacing": args.spacing}
-        pipelines = {name: make_pipeline(PipelineSettings(model, **settings)) for name, settings in tiers.items()}
+        pipelines = {name: make_pipeline(model, **settings) for name, settings in tiers.items()}
         texts = texts_of(args.data, folder, bool(args.bert_base), args.texts, args.paragraphs)
     table = []
     for kind, own in texts.items():

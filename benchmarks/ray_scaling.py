@@ -21,7 +21,7 @@ import torch
 from texts import brown_sentences, make_parser
 
 from spacy_pll.distributed import annotate
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 
 BATCH = 32
 
@@ -31,7 +31,7 @@ def make_known(folder: str, model: str | None):
     Path(folder, str(os.getpid())).touch()
     if torch.get_num_threads() != 1:
         raise RuntimeError(f"A worker has {torch.get_num_threads()} threads.")
-    return make_pipeline(PipelineSettings(model))
+    return make_pipeline(model)
 
 
 def run(texts: list[str], workers: int, model: str | None, kill: bool = False) -> dict:
@@ -73,7 +73,7 @@ def main():
     texts = brown_sentences(args.data, args.sentences)
 
     torch.set_num_threads(1)
-    nlp = make_pipeline(PipelineSettings(args.model))
+    nlp = make_pipeline(args.model)
     began, busy = time.perf_counter(), time.process_time()
     docs = list(nlp.pipe(texts, batch_size=BATCH))
     seconds, busy = time.perf_counter() - began, time.process_time() - busy

@@ -20,7 +20,7 @@ from texts import blimp_sentences, find_tokenizer, make_parser
 
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model import forward
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import Counts
 
 
@@ -62,7 +62,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         if args.bert_base:
             save_random("bert-base", find_tokenizer(args.data, args.bert_base), Path(folder))
-        nlp = make_pipeline(PipelineSettings(folder if args.bert_base else None))
+        nlp = make_pipeline(folder if args.bert_base else None)
     scorer = get_scorer(nlp)
     texts = blimp_sentences(args.data, args.sentences)
     docs = [nlp.make_doc(text) for text in texts]

@@ -43,7 +43,7 @@ from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import Counts
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
@@ -55,7 +55,7 @@ THREE = ["word_l2r", "original", "whole_word"]
 
 def load(folder: Path, metrics: list[str], precision: str | None = None) -> Language:
     """A pipeline whose words are those of the tokenizer, like minicons'."""
-    return make_pipeline(PipelineSettings(str(folder), metrics, "tokenizer", precision=precision))
+    return make_pipeline(str(folder), metrics, words="tokenizer", precision=precision)
 
 
 def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:

@@ -22,7 +22,7 @@ from spacy.language import Language
 
 from spacy_pll.analysis.normalised import METHODS, normalise
 from spacy_pll.analysis.unigrams import Unigrams, load_unigrams
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 
 METRICS = ["word_l2r", "original"]
 RAW = "raw"
@@ -98,7 +98,7 @@ def main():
     parser.add_argument("--write", type=Path, metavar="FILE.md", help="put the tables there")
     args = parser.parse_args()
     spacy.prefer_gpu()
-    nlp = make_pipeline(PipelineSettings(args.model, METRICS, keep_pieces=True))
+    nlp = make_pipeline(args.model, METRICS, keep_pieces=True)
     unigrams = load_unigrams(nlp, args.unigrams)
     columns: dict[str, tuple[np.ndarray, dict, Statistic]] = {}  # judgments, values by metric and normalisation
     for heading, name in COLA.items():

@@ -30,7 +30,7 @@ from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
 from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import Counts
 from spacy_pll.scoring.plan import Plan
 from spacy_pll.scoring.plans import make_plans
@@ -97,7 +97,7 @@ def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | Non
 
 def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
     """Count what the spacings save, for contexts of two lengths and the tokenizer's words."""
-    nlp = make_pipeline(PipelineSettings(args.model, METRICS))
+    nlp = make_pipeline(args.model, METRICS)
     loaded = get_scorer(nlp).model.load()
     docs = [nlp.make_doc(text) for text in brown_paragraphs(read_brown(args.brown), args.paragraphs, loaded.tokenizer)]
     pieces = [get_wordpieces(doc[:], loaded.tokenizer, "tokenizer") for doc in docs]
@@ -128,7 +128,7 @@ def units(docs: list[Doc]) -> dict[str, np.ndarray]:
 
 def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
     """Compare the scores and the cost of the spacings with exact scores, on Brown and on BLiMP."""
-    exact_nlp = make_pipeline(PipelineSettings(args.model, ["word_l2r"], keep_pieces=True))
+    exact_nlp = make_pipeline(args.model, ["word_l2r"], keep_pieces=True)
     tokenizer = get_scorer(exact_nlp).model.load().tokenizer
     paragraphs = brown_paragraphs(read_brown(args.brown), args.paragraphs, tokenizer)
     pairs, sentences = read_pairs_sample(args)
@@ -169,7 +169,7 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
         "blimp_cpu_seconds": blimp_time,
     }
     for spacing in SPACINGS:
-        nlp = make_pipeline(PipelineSettings(args.model, ["word_l2r"], keep_pieces=True, mask_spacing=spacing))
+        nlp = make_pipeline(args.model, ["word_l2r"], keep_pieces=True, mask_spacing=spacing)
         docs, seconds, ids = timed(nlp, paragraphs)
         found = units(docs)
         mean_of_text, exact_mean = ([doc._.pll / doc._.pll_pieces for doc in some] for some in (docs, exact))
@@ -215,7 +215,7 @@ def log_frequencies(sentences: list[str]) -> dict[str, float]:
 
 def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
     """Compare the metrics: accuracy on BLiMP, and correlations with word frequency and sentence length."""
-    nlp = make_pipeline(PipelineSettings(args.model, METRICS))
+    nlp = make_pipeline(args.model, METRICS)
     pairs, pair_sentences = read_pairs_sample(args)
     docs = list(nlp.pipe(pair_sentences, batch_size=256))
     right = {metric: pair_outcomes(docs, metric) for metric in METRICS}

@@ -57,7 +57,7 @@ def one_pass_table(model: str | None, texts: list[str], accuracy: dict[str, dict
         low, high = level.r_interval
         return [f"{level.r:.4f} [{low:.4f}, {high:.4f}]", f"{level.mean_absolute_difference:.2f}"]
 
-    agreement = compare_margins(make_pipeline(PipelineSettings(model, ["word_l2r"])), texts, MARGINS)
+    agreement = compare_margins(make_pipeline(model, ["word_l2r"]), texts, MARGINS)
     columns = ["*r* by piece", "difference by piece", "*r* by word", "difference by word"]
     found = [[*shown(one.piece), *shown(one.word)] for one in agreement.comparisons]
     scorers = {"exact": "word_l2r", **{f"`mask_margin = {margin}`": f"margin {margin}" for margin in MARGINS}}
@@ -115,7 +115,7 @@ def main():
     print_table(f"BLiMP, {len(pairs)} pairs, accuracy in percent", tables["blimp"])
 
     held_out = [line for line in read_lines(args.corpus) if is_held_out(line)][::EVERY]
-    corpus = perplexity(make_pipeline(PipelineSettings(args.model, METRICS)), held_out)
+    corpus = perplexity(make_pipeline(args.model, METRICS), held_out)
     tables["held-out"] = [
         {
             "held-out lines": f"{corpus.texts:,}",

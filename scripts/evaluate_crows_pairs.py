@@ -14,7 +14,7 @@ from markdown_tables import print_table, replace_tables
 
 from spacy_pll import compare_pairs
 from spacy_pll.evaluation.minimal_pairs import OVERALL, PARADIGM, PHENOMENON, Accuracy, Pair, accuracies, outcomes
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 
 # The heading of each column, with the metric and whether wordpieces are aligned.
 COLUMNS = {
@@ -35,7 +35,7 @@ def read(path: Path) -> list[Pair]:
 
 def evaluate(pairs: list[Pair], model: str | None) -> list[list[Accuracy]]:
     """For each column: how often the more stereotyping sentence has the higher score, in each group of pairs."""
-    nlp = make_pipeline(PipelineSettings(model=model, metrics=["original", "word_l2r"], keep_pieces=True))
+    nlp = make_pipeline(model=model, metrics=["original", "word_l2r"], keep_pieces=True)
     scores = [
         [comparison.shared_scores(metric, pieces=pieces) for metric, pieces in COLUMNS.values()]
         for comparison in compare_pairs(nlp, (pair[:2] for pair in pairs))

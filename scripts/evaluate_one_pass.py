@@ -47,7 +47,7 @@ from training_data import is_held_out, read_lines
 from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.intervals import paired_difference
 from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 
 EXACT = "exact"
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -166,7 +166,7 @@ def main():
     args = parser.parse_args()
     spacy.prefer_gpu()
     nlps = {
-        name: make_pipeline(PipelineSettings(args.model, ["word_l2r"], keep_pieces=True, **settings))
+        name: make_pipeline(args.model, ["word_l2r"], keep_pieces=True, **settings)
         for name, settings in SETTINGS.items()
     }
 

@@ -22,7 +22,7 @@ from paper.published_texts import kauf_ivanova_sentences, read_brown
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 
 N_NEIGHBOURS = 50  # words that stand nearest to a word when all are sorted by frequency
 N_RESAMPLES = 1000
@@ -155,7 +155,7 @@ def main():
     parser.add_argument("--output", type=Path, help="write the tables to this .json file")
     parser.add_argument("--write", type=Path, metavar="FILE.md", help="put the tables there")
     args = parser.parse_args()
-    nlp = make_pipeline(PipelineSettings(model=args.model, distribution=True))
+    nlp = make_pipeline(model=args.model, distribution=True)
     files = read_brown(args.brown)
     corpus = [word for file in files for sentence in file for word in sentence if word.isalpha() and word.islower()]
     vocabulary = Vocabulary(corpus, args.seed)

@@ -1,5 +1,6 @@
 """The pipeline component: docs in, attributes out."""
 
+import inspect
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from keyword import iskeyword
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_type_hints
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
@@ -21,7 +22,6 @@ from .attributes.stored import store
 from .attributes.values import exp_or_inf, table_value
 from .language_model.protocol import LanguageModel
 from .prediction import DocScores, PendingBatch, Predictor
-from .scoring.wordpieces import Words
 from .settings import ScoringSettings
 from .span_getters import SpanGetter
 
@@ -36,6 +36,18 @@ DEFAULT_CONFIG: dict[str, Any] = {
 }
 
 
+def with_settings(factory: Callable[..., T]) -> Callable[..., T]:
+    """Give a factory a parameter for each of the `ScoringSettings` in the place of its last one, for spaCy's checks."""
+    signature = inspect.signature(factory)
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=type_)
+        for name, type_ in get_type_hints(ScoringSettings).items()
+    ]
+    parameters = [*list(signature.parameters.values())[:-1], *more]
+    vars(factory).update(__signature__=signature.replace(parameters=parameters))
+    return factory
+
+
 @Language.factory(
     "pll",
     assigns=assigned(
@@ -44,22 +56,14 @@ DEFAULT_CONFIG: dict[str, Any] = {
     default_config=DEFAULT_CONFIG,
     default_score_weights={"pll_pppl": None, "pll_mean": None},
 )
+@with_settings
 def make_pll(
     nlp: Language,
     name: str,
     model: object,  # a LanguageModel; confection cannot validate a Protocol
     get_spans: SpanGetter,
-    metrics: list[str],
-    words: Words,
-    targets: str | None,
-    units: str | None,
     attr: str,
-    keep_pieces: bool,
-    max_batch_tokens: int | None,
-    mask_spacing: int | None,
-    mask_margin: int | None,
-    alternatives: int,
-    distribution: bool,
+    **settings: Any,
 ) -> "PLLScorer":
     """Make a component that gives every token, span and doc its pseudo-log-likelihood.
 
@@ -67,28 +71,15 @@ def make_pll(
     overlap, a token is scored in the span that gives it the most context on the side that has less, or before it if no
     metric shows the model what follows.
     """
-    settings = ScoringSettings(
-        metrics=metrics,
-        words=words,
-        targets=targets,
-        units=units,
-        keep_pieces=keep_pieces,
-        max_batch_tokens=max_batch_tokens,
-        mask_spacing=mask_spacing,
-        mask_margin=mask_margin,
-        alternatives=alternatives,
-        distribution=distribution,
-    )
-    predictor = Predictor(cast(LanguageModel, model), get_spans, settings)
-    scorer = PLLScorer(predictor, name, attr=attr)
+    used = ScoringSettings(**settings)
+    scorer = PLLScorer(Predictor(cast(LanguageModel, model), get_spans, used), name, attr=attr)
     for other_name, other in nlp.components:  # spaCy does the same, but only once the component is in the pipeline
         if isinstance(other, PLLScorer) and other_name != name:
             other.find_listeners(scorer)
     # `add_pipe` gives the component the factory's meta of this moment. So `analyze_pipes` shows its own attributes.
     meta = Language.get_factory_meta("pll")
-    Language.set_factory_meta(
-        "pll", replace(meta, assigns=assigned(scorer.names, keep_pieces, bool(alternatives), distribution))
-    )
+    assigns = assigned(scorer.names, used.keep_pieces, bool(used.alternatives), used.distribution)
+    Language.set_factory_meta("pll", replace(meta, assigns=assigns))
     return scorer
 
 
@@ -266,7 +257,7 @@ class PLLScorer(Pipe):
         return self
 
 
-def get_scorer(nlp: Language, name: str | None = None) -> PLLScorer:
+def get_scorer(nlp: Language, component: str | None = None) -> PLLScorer:
     """A `pll` component of a pipeline, by its name, or the first.
 
     RAISES (ValueError): There is none.
@@ -274,8 +265,8 @@ def get_scorer(nlp: Language, name: str | None = None) -> PLLScorer:
     """
     if not isinstance(nlp, Language):
         raise TypeError(f'`nlp` must be a pipeline, such as spacy.blank("en"). It is {nlp!r:.100}.')
-    for own, component in nlp.components:
-        if isinstance(component, PLLScorer) and name in (None, own):
-            return component
-    kind = "`pll` component" if name is None else f"`pll` component {name!r}"
+    for name, scorer in nlp.components:
+        if isinstance(scorer, PLLScorer) and component in (None, name):
+            return scorer
+    kind = "`pll` component" if component is None else f"`pll` component {component!r}"
     raise ValueError(f'The pipeline has no {kind}, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')

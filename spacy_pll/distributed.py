@@ -4,7 +4,6 @@ Ray reads and writes the texts, and gives the workers their work. If a worker di
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from types import GenericAlias
 from typing import Any
@@ -17,8 +16,9 @@ from thinc.api import Config
 from .component import PLLScorer, get_scorer
 from .corpus.rows import TextRows, TokenRows, check_columns
 from .outcomes import CANARY_TEXT, ERROR, TextError, score_each
-from .pipelines import setup_gpu
+from .pipelines import make_pipeline, setup_gpu
 from .requirements import install_command
+from .settings import BATCH_SIZE
 
 try:
     import pyarrow as pa
@@ -36,7 +36,7 @@ def annotate(
     column: str = "text",
     workers: int = 1,
     gpus_per_worker: float = 0,
-    batch_size: int = 256,
+    batch_size: int = BATCH_SIZE,
 ) -> ray.data.Dataset:
     """Score the texts of a Ray Dataset. Scoring starts when the result is used (`write_parquet`, `iter_rows`...).
 
@@ -121,9 +121,8 @@ class Worker:
 
     def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False):
         setup_gpu(0 if gpu else -1)
-        self.nlp, self.column = make_nlp(), column
+        self.nlp, self.column = make_pipeline(make_nlp(), keep_pieces=True), column
         self.scorer = get_scorer(self.nlp)
-        self.scorer.predictor.settings = replace(self.scorer.settings, keep_pieces=True)
         self.nlp(CANARY_TEXT)  # fails before Ray has given it a text
 
     def __call__(self, batch: pa.Table) -> pa.Table:

@@ -1,132 +1,172 @@
 """From a few settings to a pipeline that scores, and what identifies the model in it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+import os
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 import spacy
 from spacy.language import Language
 from spacy.util import get_package_version, is_package, load_config
-from thinc.api import ConfigValidationError
+from thinc.api import Config, ConfigValidationError
 
 from .component import PLLScorer, get_scorer
 from .language_model import BUILTIN, DOCUMENTS
 from .language_model.checksums import files_digest
-from .scoring.wordpieces import WORDS
-from .settings import ScoringSettings
+from .prediction import Predictor
+from .settings import ScoringSettings, check_values, choices_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 SPAN_GETTERS: dict[str, dict[str, Any]] = {
     "doc": {"@span_getters": "spacy-pll.doc_spans.v1"},
     "sents": {"@span_getters": "spacy-pll.sent_spans.v1"},
     "strided": {"@span_getters": "spacy-pll.strided_spans.v1", "window": 128, "stride": 96},
 }
-PRECISIONS = ("float32", "bfloat16")
 # How the built-in model is called where a name is needed.
 BUILTIN_NAME = "builtin"
-CHOICES: dict[str, Sequence[str]] = {"words": WORDS, "spans": tuple(SPAN_GETTERS), "precision": PRECISIONS}
-# The settings of `parse_settings`, and what makes their values from text.
-FROM_TEXT: dict[str, Callable[[str], Any]] = {
-    "metrics": lambda names: names.split("+"),
-    **dict.fromkeys(CHOICES, str),
-    "mask_spacing": int,
-    "component": str,
-    "mask_margin": int,
-    "lang": str,
-    "causal": {"": True, "true": True, "false": False}.__getitem__,
-}
+# What scores: a name or a folder, a pipeline, or a language model of transformers with its tokenizer.
+Model = str | os.PathLike[str] | Language | tuple["PreTrainedModel", "PreTrainedTokenizerBase"] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class PipelineSettings:
-    """What a pipeline with a `pll` component is made from. A setting that is None keeps the value of the saved pipeline
-    or, without one, the component's default. Those that are not listed here are the component's.
+    """What a pipeline with a `pll` component is made from: these settings, and those of `ScoringSettings`, by their
+    names. What is not given, or is None where a setting cannot be None, is as the saved pipeline has it or, without
+    one, the default. The model may also be one in memory: see `make_pipeline`.
 
-    model (Optional[str]): Hub name or folder of a language model, or name or folder of a spaCy pipeline that has a
-        `pll` component. None is the built-in English model.
-    component (Optional[str]): The name of one of several `pll` components of that pipeline. The others are left out.
-    attr (Optional[str]): What attributes and columns begin with: the component's setting of that name.
-    spans (Optional[str]): What is read as one context: "doc" (the text), "sents" (each sentence) or "strided" (windows
-        of tokens). `spacy_pll.pipelines.SPAN_GETTERS` has the span getters of these names.
-    lang (str): Language of spaCy's tokenizer. Not used if `model` is a spaCy pipeline.
-    precision (Optional[str]): "float32" or "bfloat16" (forward passes under autocast).
-    gpu_id (int): The GPU to use. -1 leaves the device as it is: the CPU, unless `spacy.require_gpu` was called.
-    causal (bool): `model` is a left-to-right model. Only needed if its type also has masked ones.
-    RAISES (ValueError): `spans` or `precision` has another value.
+    model (Optional[str]): Hub name or folder of a language model, or of a spaCy pipeline with a `pll` component. None:
+        the built-in English model.
+    component (Optional[str]): The name of the `pll` component to use, if the pipeline has several. The others are left
+        out.
+    causal (bool): The model is a left-to-right one, for the metric causal. Only needed if there are masked models of
+        its type, too.
+    spans (Optional[str]): What the model reads as one context: whole texts, sentences, or windows of 128 tokens that
+        begin 96 tokens apart. None: doc.
+    lang (str): Language of spaCy's tokenizer. Not used if the model is a spaCy pipeline.
+    precision (Optional[str]): Data type of the forward passes. bfloat16 uses autocast. None: float32.
+    gpu_id (int): GPU ID, or -1 for the CPU (in Python, for the device that is set).
+    attr (Optional[str]): What the names of the attributes and of the columns of scores begin with. None: pll.
+    scoring (Mapping[str, Any]): Those of the `ScoringSettings` that are given, which can also be given one by one.
+    RAISES (ValueError): A setting has a value that is not allowed.
+    RAISES (TypeError): There is no such setting.
     """
 
-    model: str | None = None
-    metrics: Sequence[str] | None = None
-    words: str | None = None
-    spans: str | None = None
-    lang: str = "en"
-    precision: str | None = None
-    mask_spacing: int | None = None
-    mask_margin: int | None = None
-    alternatives: int | None = None
-    distribution: bool | None = None
-    keep_pieces: bool = False
-    targets: str | None = None
-    attr: str | None = None
-    gpu_id: int = -1
+    model: Any = None
     component: str | None = None
     causal: bool = False
+    spans: Literal["doc", "sents", "strided"] | None = None
+    lang: str = "en"
+    precision: Literal["float32", "bfloat16"] | None = None
+    gpu_id: int = -1
+    attr: str | None = None
+    scoring: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for name in ("spans", "precision"):
-            value = getattr(self, name)
-            if value is not None and value not in CHOICES[name]:
-                raise ValueError(f"`{name}` must be {' or '.join(CHOICES[name])}. It is {value!r}.")
+    def __init__(
+        self,
+        model: Model = None,
+        metrics: Sequence[str] | str | None = None,
+        *,
+        scoring: Mapping[str, Any] = {},  # noqa: B006
+        **settings: Any,
+    ):
+        values: dict[str, Any] = {one.name: one.default for one in fields(self)}
+        values |= {"model": os.fspath(model) if isinstance(model, os.PathLike) else model, "scoring": dict(scoring)}
+        for name, value in {"metrics": metrics, **settings}.items():
+            if name not in SETTINGS:
+                raise TypeError(f"Unknown setting {name!r}. The settings are: {', '.join(SETTINGS)}.")
+            if name in values:
+                values[name] = value
+            elif value is not None or SCORING[name] is None:
+                values["scoring"][name] = value
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        check_values(self)
+        ScoringSettings(**self.scoring)
+
+    def changed(self, **changes: Any) -> "PipelineSettings":
+        """The same with some settings changed, by their names."""
+        return PipelineSettings(**{**vars(self), **changes})
 
 
-def make_pipeline(settings: PipelineSettings) -> Language:
+SCORING = vars(ScoringSettings())  # with the defaults
+# All of them by name, with their types, in the order of the help.
+SETTINGS: dict[str, Any] = {**get_type_hints(PipelineSettings), **get_type_hints(ScoringSettings)}
+del SETTINGS["scoring"]
+PRECISIONS = choices_of(SETTINGS["precision"])
+
+
+def make_pipeline(
+    model: Model | PipelineSettings = None, metrics: Sequence[str] | str | None = None, **settings: Any
+) -> Language:
     """Make a pipeline with a `pll` component whose model is loaded.
 
+    model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
+        a language model, or of a spaCy pipeline with a `pll` component. Or such a pipeline itself: it stays as it is,
+        and the new one shares its components and the language model. Or a language model of transformers and its
+        tokenizer, as `(model, tokenizer)`: see `language_model.in_memory.use_loaded`. None: the built-in model.
+    metrics (Optional[Sequence[str]]): Names of metrics; the first is the primary one. None: word_l2r, causal for a
+        left-to-right model, or what the pipeline has.
+    settings (Any): The other settings of `PipelineSettings` and `ScoringSettings`, such as `words`, `spans`, `lang`,
+        `precision`, `gpu_id`, `mask_margin` or `units`.
     RAISES (OSError): There is no such model.
     RAISES (ValueError): A setting is not valid, or the model cannot score text; the message says why.
+    RAISES (TypeError): There is no such setting.
     """
-    setup_gpu(settings.gpu_id)
-    overrides = component_config(settings)
-    if settings.model and (config := pipeline_config(settings.model)):
-        nlp = _load_saved(settings.model, config, settings.component, overrides, settings.precision)
-        if settings.causal:
-            raise ValueError(
-                f"{settings.model!r} is a spaCy pipeline, whose config names its model. Leave out `causal`."
-            )
-    elif settings.component:
+    start = model if isinstance(model, PipelineSettings) else PipelineSettings(model)
+    chosen = start.changed(metrics=metrics, **settings)
+    setup_gpu(chosen.gpu_id)
+    if isinstance(chosen.model, Language):
+        nlp = _vary(chosen)
+    elif isinstance(chosen.model, str) and (config := pipeline_config(chosen.model)):
+        if chosen.causal:
+            raise ValueError(f"{chosen.model!r} is a spaCy pipeline, whose config names its model. Leave out `causal`.")
+        nlp = _load_saved(chosen, config)
+    elif chosen.component:
         raise ValueError(
-            f"`component` names a component of a spaCy pipeline, and {settings.model or BUILTIN_NAME!r} is a language "
+            f"`component` names a component of a spaCy pipeline, and {chosen.model or BUILTIN_NAME!r} is a language "
             "model. Leave it out."
         )
     else:
-        nlp = spacy.blank(settings.lang)
-        if settings.spans == "sents":
-            nlp.add_pipe("sentencizer")
-        causal = is_causal(settings)
-        if causal:
-            overrides.setdefault("metrics", ["causal"])
-        model = {
-            "@architectures": "spacy-pll.CausalLM.v1" if causal else "spacy-pll.MaskedLM.v1",
-            "name": settings.model,
-            "mixed_precision": settings.precision == "bfloat16",
-        }
-        nlp.add_pipe("pll", config={**overrides, "model": model})
+        nlp = _make_new(chosen)
     get_scorer(nlp).initialize()
     return nlp
 
 
-def component_config(settings: PipelineSettings) -> dict[str, Any]:
+def _component_config(settings: PipelineSettings) -> dict[str, Any]:
     """What the settings change in the component's config, apart from the block `model`."""
-    names = [field.name for field in fields(ScoringSettings) if hasattr(settings, field.name)]
-    chosen = {name: getattr(settings, name) for name in names}
-    chosen |= {"metrics": settings.metrics and list(settings.metrics), "keep_pieces": settings.keep_pieces or None}
-    chosen["attr"] = settings.attr
-    if settings.spans:
-        chosen["get_spans"] = SPAN_GETTERS[settings.spans]
-    return {name: value for name, value in chosen.items() if value is not None}
+    config = {**settings.scoring, **({"attr": settings.attr} if settings.attr else {})}
+    return {**config, "get_spans": SPAN_GETTERS[settings.spans]} if settings.spans else config
+
+
+def _make_new(settings: PipelineSettings) -> Language:
+    """A pipeline with nothing but the component, and what it needs."""
+    nlp = spacy.blank(settings.lang)
+    if settings.spans == "sents":
+        nlp.add_pipe("sentencizer")
+    loaded, name, causal = None, settings.model, False
+    if isinstance(name, str | None):
+        causal = is_causal(settings)
+    else:
+        from .language_model.in_memory import use_loaded  # imports torch
+
+        loaded = use_loaded(name, settings.causal, settings.precision == "bfloat16")
+        name, causal = loaded.name, loaded.kind == "causal"
+    model = {
+        "@architectures": "spacy-pll.CausalLM.v1" if causal else "spacy-pll.MaskedLM.v1",
+        "name": name,
+        "mixed_precision": settings.precision == "bfloat16",
+    }
+    config = _component_config(settings)
+    scorer = nlp.add_pipe("pll", config={**({"metrics": ["causal"]} if causal else {}), **config, "model": model})
+    if loaded is not None:
+        scorer.model = loaded  # type: ignore[attr-defined]
+    return nlp
 
 
 def is_causal(settings: PipelineSettings) -> bool:
@@ -157,21 +197,33 @@ def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
     values: dict[str, Any] = {**defaults, "model": None if model == BUILTIN_NAME else model}
     for part in parts:
         name, _, value = part.partition("=")
-        if name not in FROM_TEXT:
+        if name not in SETTINGS or name == "model":
             raise ValueError(
-                f"Unknown setting {name!r} of the scorer {scorer!r}. The settings are: {', '.join(FROM_TEXT)}."
+                f"Unknown setting {name!r} of the scorer {scorer!r}. The settings are: {', '.join([*SETTINGS][1:])}."
             )
-        choices = CHOICES.get(name, ["a whole number"])
         try:
-            values[name] = FROM_TEXT[name](value)
-            valid = name not in CHOICES or value in choices
-        except (KeyError, ValueError):
-            valid = False
-        if not valid:
-            raise ValueError(
-                f"The setting {name!r} of the scorer {scorer!r} is {value!r}. It must be {' or '.join(choices)}."
-            )
+            values[name] = parse_value(value, SETTINGS[name])
+        except ValueError as error:
+            raise ValueError(f"The setting {name!r} of the scorer {scorer!r} is {value!r}. {error}") from None
     return PipelineSettings(**values)
+
+
+def parse_value(text: str, type_: Any) -> Any:
+    """The value of a setting from a text.
+
+    type_ (Any): Of the setting, which may be optional. The items of a sequence are separated by "+".
+    RAISES (ValueError): The text is none; the message says what it must be.
+    """
+    choices = choices_of(type_) or (["true", "false"] if type_ is bool else [])
+    text = text or "true" if type_ is bool else text
+    if choices and text not in choices:
+        raise ValueError(f"It must be {' or '.join(choices)}.")
+    if int in (type_, *get_args(type_)):
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError("It must be a whole number.") from None
+    return text == "true" if type_ is bool else text.split("+") if "Sequence" in str(type_) else text
 
 
 def setup_gpu(gpu_id: int) -> None:
@@ -194,10 +246,9 @@ def pipeline_config(model: str) -> Path | None:
     return next((path for folder in folders or () for path in Path(folder).glob("*/config.cfg")), None)
 
 
-def _load_saved(
-    pipeline: str, path: Path, component: str | None, overrides: dict[str, Any], precision: str | None
-) -> Language:
+def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     """A saved pipeline with one `pll` component, some settings of which are replaced."""
+    pipeline, component = settings.model, settings.component
     saved = load_config(path)
     components = saved["components"]
     names = [name for name, block in components.items() if block.get("factory") == "pll"]
@@ -213,9 +264,9 @@ def _load_saved(
             f"The pipeline {pipeline!r} has {problem}. Set `component` to one of these: {', '.join(names)}."
         )
     chosen = component or enabled[0]
-    config = {f"components.{chosen}.{setting}": value for setting, value in overrides.items()}
-    if precision:
-        config[f"components.{chosen}.model.mixed_precision"] = precision == "bfloat16"
+    config = {f"components.{chosen}.{name}": value for name, value in _component_config(settings).items()}
+    if settings.precision:
+        config[f"components.{chosen}.model.mixed_precision"] = settings.precision == "bfloat16"
     # By the folder, which may have the name of an installed package. The package of a pipeline has its folder inside.
     source = path.parent if path == Path(pipeline, "config.cfg") else pipeline
     try:
@@ -239,30 +290,38 @@ def _explained(error: ConfigValidationError) -> str:
     return " ".join(found)
 
 
-@contextmanager
-def pieces_kept(nlp: Language) -> Iterator[PLLScorer]:
-    """The pipeline's scorer, which meanwhile keeps the record of wordpieces: `keep_pieces` is set."""
-    scorer = get_scorer(nlp)
-    settings = scorer.settings
-    scorer.predictor.settings = replace(settings, keep_pieces=True)
-    try:
-        yield scorer
-    finally:
-        scorer.predictor.settings = settings
+def _vary(settings: PipelineSettings) -> Language:
+    """A pipeline with one `pll` component of another pipeline, changed, and its other components. They are shared."""
+    nlp, scorer = settings.model, get_scorer(settings.model, settings.component)
+    given = PipelineSettings(nlp, component=settings.component, attr=settings.attr, scoring=settings.scoring)
+    for name, value in vars(settings).items():
+        if value != getattr(given, name):
+            raise ValueError(
+                f"`{name}` is {value!r}, and this pipeline is loaded already. Leave it out, or give the name or folder "
+                "of a model instead of the pipeline."
+            )
+    changes = _component_config(settings)
+    changed = vary_scorer(nlp, settings.component, **changes)
+    # A copy of what spaCy keeps of a pipeline, in which one component is another.
+    varied = copy(nlp)
+    others = [(name, pipe) for name, pipe in nlp.components if pipe is scorer or not isinstance(pipe, PLLScorer)]
+    varied._components = [(name, changed if pipe is scorer else pipe) for name, pipe in others]
+    varied._disabled = {name for name, _ in others if name in nlp.disabled and name != scorer.name}
+    varied._pipe_configs = {**nlp._pipe_configs, scorer.name: Config({**nlp.get_pipe_config(scorer.name), **changes})}
+    varied._config = nlp._config.copy()
+    return varied
 
 
-def vary_scorer(nlp: Language, **changes: Any) -> PLLScorer:
-    """The pipeline's scorer with some settings changed, and the same model. The pipeline stays as it is.
+def vary_scorer(nlp: Language, component: str | None = None, *, attr: str | None = None, **changes: Any) -> PLLScorer:
+    """A `pll` component like that of a pipeline, with some settings changed, and the same model.
 
-    changes (Any): Settings of the component, such as `mask_margin`.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
+    changes (Any): `ScoringSettings`, such as `mask_margin`.
     RAISES (ValueError): A setting is not valid.
     """
-    scorer = get_scorer(nlp)
-    config = {**nlp.get_pipe_config(scorer.name), **changes}
-    del config["factory"]  # which spaCy adds to a component's settings, and does not take back
-    varied = cast(PLLScorer, nlp.create_pipe("pll", name=scorer.name, config=config))
-    varied.model = scorer.model
-    return varied
+    scorer = get_scorer(nlp, component)
+    predictor = Predictor(scorer.model, scorer.predictor.get_spans, replace(scorer.settings, **changes))
+    return PLLScorer(predictor, scorer.name, attr=attr or scorer.attr)
 
 
 def describe_model(model: str | None, commit: str | None = None) -> dict[str, str | None]:

@@ -1,33 +1,48 @@
 """What is scored, and how: the settings of the component `pll` that say what the numbers mean."""
 
+import inspect
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from .metrics import check_within_words, get_metric
-from .scoring.wordpieces import WORDS, Words
+from .scoring.wordpieces import Words
+
+# Texts that are scored together, unless something else is said.
+BATCH_SIZE = 256
+
+
+def at_least(least: int, default: int | None = None) -> Any:
+    """A field that is a whole number."""
+    return field(default=default, metadata={"min": least})
 
 
 @dataclass(frozen=True)
 class ScoringSettings:
-    """How docs are scored. Each setting stands here once, with its default and its check.
+    """How docs are scored. Each setting stands here once, with its default, its check and its description: the
+    component's arguments, the options of the command line and their help are made from these.
 
-    metrics (Sequence[str]): Names in `registry.pll_metrics`; the first is the primary one.
-    words (str): What counts as a word: "spacy", "tokenizer" or "whitespace".
-    targets (Optional[str]): Key into `doc.spans`: score only the tokens in those spans.
-    units (Optional[str]): Key into `doc.spans`: read each of those spans as one word. Spans that overlap are one.
-    keep_pieces (bool): Also keep the wordpiece record `doc._.pll_data`.
-    max_batch_tokens (Optional[int]): Wordpieces in one forward pass, padding included. None: what suits the device.
-    mask_spacing (Optional[int]): Mask several words of a context in the same forward pass if their masked pieces are at
-        least this many pieces apart. A context then takes about `mask_spacing` passes, whatever its length, and the
-        scores are nearly the same. For metrics that mask within words. None: each word by itself, the exact scores.
-    mask_margin (Optional[int]): Read all masks of a context in one forward pass: the context once, and beside it, for
-        each masked set, a group of the masked pieces and this many pieces on each side. 0 is the fastest; the wider
-        the margin, the closer are the scores to the exact ones (docs/one-pass.md). For metrics that mask within words,
-        and not together with `mask_spacing`. None: the exact scores.
-    alternatives (int): How many alternatives to each token to keep: the model's most probable pieces in the place of
-        the token's first piece, under the primary metric.
-    distribution (bool): Also keep the rank of each token and the entropy of the model's prediction, under the primary
+    metrics (Sequence[str]): Names of metrics, such as word_l2r and original. The first is the primary one. A
+        left-to-right model has only causal, which is then the default.
+    words (str): What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space
+        separates.
+    targets (Optional[str]): A key of `doc.spans`: only the tokens in those spans are scored. The rest of the text is
+        context. None: all tokens.
+    units (Optional[str]): A key of `doc.spans`: each of those spans is read as one word. Spans that overlap are one.
+        None: only words.
+    keep_pieces (bool): Keep the record of wordpieces, `doc._.pll_data`.
+    max_batch_tokens (Optional[int]): The most wordpieces in one forward pass, padding included. None: what suits the
+        device.
+    mask_spacing (Optional[int]): Mask several words of a context in one forward pass if they are at least this many
+        pieces apart. The scores are close to the exact ones, and the cost grows linearly with the length. For metrics
+        that mask within words. None: exact scores.
+    mask_margin (Optional[int]): Read all masks of a context in one forward pass, each with this many wordpieces on each
+        side. 0 is the fastest, and a wider margin is closer to the exact scores (docs/one-pass.md). For metrics that
+        mask within words, and not together with `mask_spacing`. None: exact scores.
+    alternatives (int): How many alternatives to keep for each token: what the model expected in the place of its first
+        piece, under the primary metric.
+    distribution (bool): Keep the rank of each token and the entropy of the model's prediction, under the primary
         metric.
     RAISES (ValueError): A setting has a value that is not allowed.
     """
@@ -37,35 +52,24 @@ class ScoringSettings:
     targets: str | None = None
     units: str | None = None
     keep_pieces: bool = False
-    max_batch_tokens: int | None = None
-    mask_spacing: int | None = None
-    mask_margin: int | None = None
-    alternatives: int = 0
+    max_batch_tokens: int | None = at_least(1)
+    mask_spacing: int | None = at_least(1)
+    mask_margin: int | None = at_least(0)
+    alternatives: int = at_least(0, 0)
     distribution: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "metrics", list(self.metrics))  # as a config has them
-        if not self.metrics or len(set(self.metrics)) < len(self.metrics):
-            raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {self.metrics!r}.")
-        if self.words not in WORDS:
-            raise ValueError(f"Unknown unit of words {self.words!r}. Set `words` to one of these: {', '.join(WORDS)}.")
-        if self.max_batch_tokens is not None and self.max_batch_tokens < 1:
-            raise ValueError(f"`max_batch_tokens` must be 1 or more, or null. It is {self.max_batch_tokens}.")
-        for name, least, page in (("mask_spacing", 1, "mask-spacing"), ("mask_margin", 0, "one-pass")):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ValueError(
-                    f"`{name}` must be {least} or more pieces, or null for exact scores. It is {value}. The wider it "
-                    f"is, the closer are the scores to exact ones (docs/{page}.md)."
-                )
+        names = [self.metrics] if isinstance(self.metrics, str) else list(self.metrics)  # a list, as a config has them
+        object.__setattr__(self, "metrics", names)
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {names!r}.")
+        check_values(self)
         if self.mask_margin is not None and self.mask_spacing is not None:
             raise ValueError(
                 f"`mask_margin` ({self.mask_margin}) and `mask_spacing` ({self.mask_spacing}) are two ways to save "
                 "passes. Leave one of them out."
             )
-        if self.alternatives < 0:
-            raise ValueError(f"`alternatives` must be 0 or more. It is {self.alternatives}.")
-        for metric in self.metrics:
+        for metric in names:
             get_metric(metric)
             for name in ("mask_spacing", "mask_margin"):
                 if getattr(self, name) is not None:
@@ -80,3 +84,34 @@ class ScoringSettings:
     def record(self) -> dict[str, Any]:
         """What the scores of a metric depend on, besides the model and the text."""
         return {name: getattr(self, name) for name in ("words", "units", "mask_spacing", "mask_margin")}
+
+
+def choices_of(type_: Any) -> list[str]:
+    """The values of a `Literal`, which may also be optional; none for another type."""
+    literals = (part for part in (type_, *get_args(type_)) if get_origin(part) is Literal)
+    return [value for literal in literals for value in get_args(literal)]
+
+
+def check_values(settings: Any) -> None:
+    """Check the fields of a dataclass by their types, and those made by `at_least`.
+
+    RAISES (ValueError): One has a value that is not allowed.
+    """
+    types = get_type_hints(type(settings))
+    for name, of in type(settings).__dataclass_fields__.items():
+        value, choices, least = getattr(settings, name), choices_of(types[name]), of.metadata.get("min")
+        if value is None and of.default is None:
+            continue
+        if choices and value not in choices:
+            raise ValueError(f"`{name}` must be {' or '.join(choices)}. It is {value!r}.")
+        if least is not None and (type(value) is not int or value < least):
+            or_null = ", or null" if of.default is None else ""
+            raise ValueError(f"`{name}` must be {least} or more{or_null}. It is {value!r}.")
+
+
+def describe_settings(settings: type) -> dict[str, str]:
+    """What the docstring of a dataclass says of each of its fields, in one line."""
+    entries = re.findall(
+        r"^([a-z]\w*) \(.+?\): (.+(?:\n +.+)*)", inspect.cleandoc(settings.__doc__ or ""), re.MULTILINE
+    )
+    return {name: " ".join(text.split()) for name, text in entries}

@@ -4,7 +4,7 @@ import sys
 import warnings
 
 # The packages between the user's line and a warning.
-PACKAGES = {"spacy_pll", "spacy"}
+PACKAGES = {"spacy_pll", "spacy", "tqdm"}
 
 
 def warn_user(message: str) -> None:

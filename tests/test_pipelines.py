@@ -8,7 +8,7 @@ import spacy
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.checksums import files_digest
-from spacy_pll.pipelines import PipelineSettings, describe_model, make_pipeline, setup_gpu
+from spacy_pll.pipelines import SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value, setup_gpu
 from spacy_pll.settings import ScoringSettings
 
 from .conftest import SENTENCES
@@ -44,22 +44,22 @@ def test_settings_with_other_values_are_refused(setting, message):
 
 def test_settings_that_are_none_stay_as_a_saved_pipeline_has_them(make_nlp, tmp_path):
     make_nlp("bert", metrics=["original"], words="whitespace", keep_pieces=True).to_disk(tmp_path)
-    kept = get_scorer(make_pipeline(PipelineSettings(str(tmp_path))))
+    kept = get_scorer(make_pipeline(str(tmp_path)))
     assert (kept.settings.metrics, kept.settings.words, kept.settings.keep_pieces) == (["original"], "whitespace", True)
-    changed = get_scorer(make_pipeline(PipelineSettings(str(tmp_path), metrics=["word_l2r"])))
+    changed = get_scorer(make_pipeline(str(tmp_path), metrics=["word_l2r"]))
     assert (changed.settings.metrics, changed.settings.words) == (["word_l2r"], "whitespace")
 
 
 def test_a_saved_pipeline_may_have_the_name_of_a_package(make_nlp, tmp_path, monkeypatch):
     make_nlp("bert", metrics=["original"]).to_disk(tmp_path / "numpy")
     monkeypatch.chdir(tmp_path)
-    assert get_scorer(make_pipeline(PipelineSettings("numpy"))).settings.metrics == ["original"]
+    assert get_scorer(make_pipeline("numpy")).settings.metrics == ["original"]
 
 
 def test_a_model_folder_may_have_a_saved_pipeline_in_it(make_nlp, model_folder, tmp_path):
     folder = shutil.copytree(model_folder("bert"), tmp_path / "model")
     make_nlp("bert", metrics=["original"]).to_disk(folder / "pipeline")
-    assert get_scorer(make_pipeline(PipelineSettings(str(folder)))).settings.metrics == ["word_l2r"]
+    assert get_scorer(make_pipeline(str(folder))).settings.metrics == ["word_l2r"]
 
 
 @pytest.fixture
@@ -78,18 +78,18 @@ def test_one_of_several_components_is_chosen_and_the_others_do_not_run(two):
         with pytest.raises(ValueError, match=f"{problem}. Set `component` to one of these: pll, second"):
             make_pipeline(settings)
     for name, attr in (("pll", "pll"), ("second", "other")):
-        nlp = make_pipeline(PipelineSettings(two, component=name, words="whitespace"))
+        nlp = make_pipeline(two, component=name, words="whitespace")
         assert nlp.component_names == [name] and get_scorer(nlp).settings.words == "whitespace"
         assert [token._.get(attr) for token in nlp("A word.")] and list(nlp.config["components"]) == [name]
     with pytest.raises(ValueError, match="`component` names a component of a spaCy pipeline, and 'builtin' is a lang"):
-        make_pipeline(PipelineSettings(component="pll"))
+        make_pipeline(component="pll")
 
 
 def test_a_component_that_is_disabled(two):
     nlp = spacy.load(two, disable=["second"])
     nlp.to_disk(two)
-    assert make_pipeline(PipelineSettings(two)).pipe_names == ["pll"]
-    assert make_pipeline(PipelineSettings(two, component="second")).pipe_names == ["second"]
+    assert make_pipeline(two).pipe_names == ["pll"]
+    assert make_pipeline(two, component="second").pipe_names == ["second"]
 
 
 def test_a_pipeline_without_the_component():
@@ -141,12 +141,12 @@ def test_scores_are_those_of_a_pipeline_made_by_hand(model_folder, make_nlp):
 
 def test_what_the_model_expected_is_kept_as_the_settings_or_the_saved_pipeline_say(model_folder, make_nlp, tmp_path):
     model = str(model_folder("bert"))
-    new = get_scorer(make_pipeline(PipelineSettings(model, alternatives=2, distribution=True)))
+    new = get_scorer(make_pipeline(model, alternatives=2, distribution=True))
     assert (new.settings.alternatives, new.settings.distribution) == (2, True)
     make_nlp("bert", alternatives=3, distribution=True).to_disk(tmp_path)
-    kept = get_scorer(make_pipeline(PipelineSettings(str(tmp_path))))
+    kept = get_scorer(make_pipeline(str(tmp_path)))
     assert (kept.settings.alternatives, kept.settings.distribution) == (3, True)
-    changed = get_scorer(make_pipeline(PipelineSettings(str(tmp_path), alternatives=0, distribution=False)))
+    changed = get_scorer(make_pipeline(str(tmp_path), alternatives=0, distribution=False))
     assert (changed.settings.alternatives, changed.settings.distribution) == (0, False)
 
 
@@ -161,3 +161,64 @@ def test_a_mistyped_key_in_the_config_of_a_saved_pipeline(make_nlp, tmp_path):
         ) as error:
             make_pipeline(PipelineSettings(str(tmp_path)))
         assert len(str(error.value)) < 300 and "keep_pieces" not in str(error.value)
+
+
+def test_settings_come_one_by_one_or_together(model_folder):
+    model = model_folder("bert")
+    nlp = make_pipeline(model, "original", units="u", targets="t", max_batch_tokens=99, attr="mine", keep_pieces=True)
+    scorer = get_scorer(nlp)
+    assert scorer.attr == "mine"
+    assert scorer.settings == ScoringSettings("original", units="u", targets="t", max_batch_tokens=99, keep_pieces=True)
+    settings = PipelineSettings(model, "original", units="u", spans="strided")
+    assert settings.scoring == {"metrics": "original", "units": "u"}
+    changed = get_scorer(make_pipeline(settings, ["word_l2r"], mask_margin=0)).settings
+    assert changed == ScoringSettings(["word_l2r"], units="u", mask_margin=0)
+    assert settings == PipelineSettings(**vars(settings)) == settings.changed() != settings.changed(units=None)
+    with pytest.raises(TypeError, match="Unknown setting 'unit'. The settings are: model, component, .*, units, "):
+        make_pipeline(model, unit="u")
+    for wrong in ({"mask_margin": -1}, {"metrics": ["nonesuch"]}, {"words": "letters"}):  # before a model is loaded
+        with pytest.raises(ValueError, match="must be|Unknown"):
+            PipelineSettings("no such model", **wrong)
+
+
+def test_none_is_exact_where_a_setting_can_be_none_and_says_nothing_elsewhere(make_nlp, tmp_path):
+    make_nlp("bert", mask_margin=1, words="whitespace").to_disk(tmp_path)
+    kept = get_scorer(make_pipeline(tmp_path, metrics=None, words=None)).settings
+    assert (kept.mask_margin, kept.words) == (1, "whitespace")
+    assert get_scorer(make_pipeline(tmp_path, mask_margin=None)).settings.mask_margin is None
+
+
+def test_another_pipeline_on_the_same_model(make_nlp, tmp_path):
+    nlp = make_nlp("bert")
+    nlp.add_pipe("sentencizer", first=True)
+    make_nlp("roberta", nlp=nlp, name="second", attr="other")
+    nlp.add_pipe("doc_cleaner", last=True)
+    nlp.disable_pipe("doc_cleaner")
+    expected = nlp(SENTENCES[0])
+    varied = make_pipeline(nlp, ["original"], component="second", attr="mine", mask_spacing=4)
+    assert varied.pipe_names == ["sentencizer", "second"] and varied.disabled == ["doc_cleaner"]
+    assert get_scorer(varied).model is get_scorer(nlp, "second").model
+    doc = varied(SENTENCES[0])
+    assert doc._.mine < 0 and doc._.other is doc._.pll is None and doc.has_annotation("SENT_START")
+    varied.to_disk(tmp_path)
+    saved = spacy.load(tmp_path)
+    assert saved(SENTENCES[0])._.mine == doc._.mine and get_scorer(saved).settings == get_scorer(varied).settings
+    again = nlp(SENTENCES[0])
+    assert (again._.pll, again._.other) == (expected._.pll, expected._.other)
+    assert nlp.pipe_names == ["sentencizer", "pll", "second"] and "mine" not in nlp.config.to_str()
+
+
+def test_values_from_texts():
+    for name, text, value in (
+        ("units", "u", "u"),
+        ("max_batch_tokens", "9", 9),
+        ("keep_pieces", "", True),
+        ("distribution", "false", False),
+        ("metrics", "a+b", ["a", "b"]),
+        ("words", "tokenizer", "tokenizer"),
+        ("gpu_id", "1", 1),
+    ):
+        assert parse_value(text, SETTINGS[name]) == value
+    for name, text in (("max_batch_tokens", "nine"), ("keep_pieces", "perhaps"), ("words", "letters")):
+        with pytest.raises(ValueError, match="It must be (a whole number|true or false|spacy or tokenizer or whites)"):
+            parse_value(text, SETTINGS[name])

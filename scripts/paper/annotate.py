@@ -13,7 +13,7 @@ from pathlib import Path
 from spacy.tokens import DocBin
 
 from spacy_pll.corpus.readers import read_records
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 
 from .errors import shown_errors
 from .files import read_json, sha256, write_json, write_whole
@@ -52,7 +52,7 @@ def main():
             if target.is_file() and record.is_file() and read_json(record)["request"] == wanted:
                 print(f"{target}: skipped, it is up to date")
                 continue
-            nlp = nlp or make_pipeline(PipelineSettings(None if args.model == BUILTIN else args.model, args.metrics))
+            nlp = nlp or make_pipeline(None if args.model == BUILTIN else args.model, args.metrics)
             n = annotate(path, target, nlp)
             write_json(record, {"request": wanted, "texts": n})
             print(f"{target}: {n} texts", flush=True)

@@ -13,6 +13,8 @@ from spacy.util import minibatch
 from ..attributes.names import Names, select_metrics
 from ..attributes.records import piece_columns
 from ..attributes.registration import find_names
+from ..component import get_scorer
+from ..settings import BATCH_SIZE
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,9 @@ class Comparison:
         return _sum_shared(ids, [[0.0, *piece_columns(record, names)[attribute], 0.0] for record in records])
 
 
-def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None, *, attr: str = "pll") -> Comparison:
+def compare(
+    nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None, *, component: str | None = None
+) -> Comparison:
     """Score two versions of a text and show where the difference comes from.
 
     difflib aligns the tokens that are the same in both versions. Each pair of these is a segment, and so is whatever is
@@ -80,12 +84,12 @@ def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None
     nlp (Language): A pipeline with a `pll` component.
     a, b (Union[str, Doc]): The two versions.
     metric (Optional[str]): One of the component's metrics. None is the primary one.
-    attr (str): The component's setting of that name.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RETURNS (Comparison): The differences of its segments sum to `b._.pll - a._.pll`. A version without a wordpiece
         comes last.
-    RAISES (ValueError): The pipeline gives no scores of that name.
+    RAISES (ValueError): The pipeline has no such component.
     """
-    return next(compare_pairs(nlp, [(a, b)], metric, attr=attr))
+    return next(compare_pairs(nlp, [(a, b)], metric, component=component))
 
 
 def compare_pairs(
@@ -93,16 +97,17 @@ def compare_pairs(
     pairs: Iterable[tuple[str | Doc, str | Doc]],
     metric: str | None = None,
     *,
-    attr: str = "pll",
-    batch_size: int = 500,
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
 ) -> Iterator[Comparison]:
     """The same for many pairs, at the speed of `nlp.pipe`.
 
     batch_size (int): Pairs that are scored together.
     YIELDS (Comparison): One per pair, in their order.
-    RAISES (ValueError): A pair is not two texts; or the pipeline gives no scores of that name, or leaves out texts that
-        it cannot score.
+    RAISES (ValueError): A pair is not two texts; or the pipeline has no such component, or leaves out texts that it
+        cannot score.
     """
+    attr = get_scorer(nlp, component).attr
     for batch in minibatch(pairs, batch_size):
         for pair in batch:
             if isinstance(pair, str | Doc) or len(pair) != 2:

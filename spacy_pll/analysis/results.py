@@ -1,19 +1,27 @@
 """From texts to scores in one call."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence, Sized
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
 
 from spacy.tokens import Doc, Token
+from tqdm import tqdm
 
 from ..attributes.names import Names
 from ..attributes.values import table_value
 from ..component import get_scorer
-from ..pipelines import PipelineSettings, make_pipeline
+from ..pipelines import Model, PipelineSettings, make_pipeline
+from ..settings import BATCH_SIZE
+from ..workers import score_docs
 from .dataframe import import_pandas, to_dataframe
+from .visualize.text import Table, text_table, visible_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# How much is printed of scores.
+ROWS, CHARACTERS = 10, 40
 
 
 @dataclass(frozen=True)
@@ -39,24 +47,54 @@ class TextScore:
     tokens: tuple[TokenScore, ...]
 
 
-class Scores(Iterator[TextScore]):
-    """Texts with their scores, in their order. Each is scored when it is asked for, and can be read once."""
+class Scores(Sequence[TextScore]):
+    """Texts with their scores, in their order. All are kept: there is a length, and each can be read again. A part,
+    such as `scores[:10]`, is of this kind, too. When printed, it is a table of the first texts.
 
-    def __init__(self, docs: Iterator[Doc], names: Names):
-        self._docs, self._names = docs, names
+    docs (Sequence[Doc]): The scored docs, for example for `spacy_pll.visualize`.
+    """
 
-    def __next__(self) -> TextScore:
-        doc = next(self._docs)
+    def __init__(self, docs: Sequence[Doc], names: Names):
+        self.docs, self._names = docs, names
+
+    def __len__(self) -> int:
+        return len(self.docs)
+
+    @overload
+    def __getitem__(self, index: int) -> TextScore: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Scores": ...
+
+    def __getitem__(self, index: int | slice) -> "TextScore | Scores":
+        if isinstance(index, slice):
+            return Scores(self.docs[index], self._names)
+        doc = self.docs[index]
         tokens = tuple(TokenScore(token.text, token.idx, *self._scores(token)) for token in doc)
-        score, scores, pieces = self._scores(doc)
-        return TextScore(doc.text, score, scores, pieces, doc._.get(self._names.perplexity), tokens)
+        return TextScore(doc.text, *self._scores(doc), doc._.get(self._names.perplexity), tokens)
 
     def _scores(self, tokens: Doc | Token) -> tuple[float | None, dict[str, float | None], int]:
         scores = {m: table_value(tokens, attribute, self._names) for m, attribute in self._names.metrics.items()}
         return next(iter(scores.values())), scores, tokens._.get(self._names.pieces) or 0
 
+    def __repr__(self) -> str:
+        table: Table = [tuple(self._columns)]
+        for one in self[:ROWS]:
+            text = visible_text(one.text) if one.text.isspace() else " ".join(one.text.split())
+            text = text if len(text) <= CHARACTERS else text[: CHARACTERS - 1] + "…"
+            numbers = ["" if number is None else f"{number:.2f}" for number in (*one.scores.values(), one.pppl)]
+            table.append((text, *numbers[:-1], one.pieces, numbers[-1]))
+        more = f"... and {len(self) - ROWS:,} more" if len(self) > ROWS else ""
+        return (text_table(table) + more).strip("\n")
+
+    @property
+    def _columns(self) -> dict[str, str]:
+        """The columns of tables of texts, and their types in pandas."""
+        scores = dict.fromkeys(self._names.metrics.values(), "float64")
+        return {"text": "str", **scores, self._names.pieces: "int64", self._names.perplexity: "float64"}
+
     def to_dataframe(self, tokens: bool = False) -> "pd.DataFrame":
-        """The scores of all texts that were not read yet, as a pandas data frame.
+        """The scores as a pandas data frame.
 
         tokens (bool): One row per token, as `spacy_pll.to_dataframe` gives them, instead of one per text.
         RETURNS (pandas.DataFrame): With one row per text, the columns are `text`, one column of scores per metric, with
@@ -64,44 +102,45 @@ class Scores(Iterator[TextScore]):
         RAISES (ImportError): pandas is not installed.
         """
         if tokens:
-            return to_dataframe(self._docs, attr=self._names.score)
+            return to_dataframe(self.docs, attr=self._names.score)
         pd = import_pandas()
         rows = [(one.text, *one.scores.values(), one.pieces, one.pppl) for one in self]
-        scores = dict.fromkeys(self._names.metrics.values(), "float64")
-        types = {"text": "str", **scores, self._names.pieces: "int64", self._names.perplexity: "float64"}
-        return pd.DataFrame(rows, columns=list(types)).astype(types)
+        return pd.DataFrame(rows, columns=list(self._columns)).astype(self._columns)
 
 
 def score(
-    texts: Iterable[str],
-    model: str | None = None,
-    metrics: Sequence[str] | None = None,
+    texts: Iterable[str | Doc],
+    model: Model | PipelineSettings = None,
+    metrics: Sequence[str] | str | None = None,
     *,
-    batch_size: int = 256,
+    batch_size: int = BATCH_SIZE,
     n_process: int = 1,
+    show_progress: bool = False,
     **settings: Any,
 ) -> Scores:
-    """Score texts. The model is loaded at once, and the texts are read as their scores are asked for.
+    """Score texts, and keep the results. For more texts than fit into memory, use `make_pipeline` and `nlp.pipe`.
 
-    texts (Iterable[str]): A single text stands for a list of one.
-    model (Optional[str]): Hub name or folder of a language model, or of a spaCy pipeline with a `pll` component. None
-        is the built-in English model.
-    metrics (Optional[Sequence[str]]): Names of metrics; the first gives `score`. None is `word_l2r`, or what the
-        pipeline has.
+    texts (Iterable[Union[str, Doc]]): A single text stands for a list of one.
+    model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): What scores, as for
+        `make_pipeline`: a hub name or folder of a model or of a pipeline, a pipeline, or a model and its tokenizer.
+        None: the built-in English model.
+    metrics (Optional[Sequence[str]]): Names of metrics; the first gives `score`. None: word_l2r, causal for a
+        left-to-right model, or what the pipeline has.
     batch_size (int): Texts per batch.
-    n_process (int): Worker processes, on a CPU.
-    settings (Any): The other settings of `spacy_pll.pipelines.PipelineSettings`, such as `words`, `spans`,
-        `mask_spacing`, `lang`, `precision` or `gpu_id`.
-    RETURNS (Scores): An iterator of `TextScore`. It has the method `to_dataframe`.
+    n_process (int): Worker processes, on a CPU. -1 for one per core.
+    show_progress (bool): Show a progress bar.
+    settings (Any): The other settings of `PipelineSettings` and `ScoringSettings`, such as `words`, `spans`,
+        `mask_margin`, `lang`, `precision` or `gpu_id`.
+    RETURNS (Scores): A sequence of `TextScore`. It has the method `to_dataframe`.
     RAISES (OSError): There is no such model.
-    RAISES (ValueError): A setting is not valid, or the model cannot score text.
+    RAISES (ValueError): A setting is not valid, or the model cannot score text, or one of the texts.
     RAISES (TypeError): There is no such setting.
+    RAISES (ChildProcessError): A worker process was killed.
     """
-    known = [field.name for field in fields(PipelineSettings)][2:]  # after the model and the metrics
-    for name in settings:
-        if name not in known:
-            raise TypeError(f"Unknown setting {name!r}. The settings are: {', '.join(known)}.")
-    nlp = make_pipeline(PipelineSettings(model, [metrics] if isinstance(metrics, str) else metrics, **settings))
-    scorer = get_scorer(nlp)
-    docs = nlp.pipe([texts] if isinstance(texts, str) else texts, batch_size=batch_size, n_process=n_process)
-    return Scores(iter(docs), scorer.names)
+    if isinstance(texts, str | Doc):
+        texts = [texts]
+    nlp = make_pipeline(model, metrics, **settings)
+    total = len(texts) if isinstance(texts, Sized) else None
+    with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
+        kept = list(tqdm(docs, total=total, unit=" texts", disable=not show_progress))
+    return Scores(kept, get_scorer(nlp).names)

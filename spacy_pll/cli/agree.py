@@ -14,7 +14,8 @@ from ..corpus.files import check_output, write_json
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
 from ..evaluation.agreement import Agreement, LevelAgreement, agree
 from ..evaluation.margins import AT_LEAST, MarginAgreement, compare_margins
-from ..pipelines import FROM_TEXT, make_pipeline, parse_settings
+from ..pipelines import SETTINGS, make_pipeline, parse_settings
+from ..settings import BATCH_SIZE
 from .errors import shown_errors
 from .options import (
     PICTURES,
@@ -38,7 +39,7 @@ def agree_cli(
             metavar="SCORER_A [SCORER_B]",
             help="A hub name or folder of a model, a spaCy pipeline, or builtin. Settings can follow after commas: "
             "builtin,mask_margin=1 or bert-base-cased,precision=bfloat16. With --margins or --spacings, give one. "
-            f"The settings are: {', '.join(FROM_TEXT)}.",
+            f"The settings are: {', '.join([*SETTINGS][1:])}.",
         ),
     ],
     corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.")],
@@ -67,7 +68,7 @@ def agree_cli(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
     plot: PlotOption = None,
     force: ForceOption = False,
-    batch_size: BatchSizeOption = 64,
+    batch_size: BatchSizeOption = BATCH_SIZE,
 ) -> None:
     """Compare the scores of two scorers on the same texts, or choose a margin.
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from wasabi import Printer
 
+from ..pipelines import SETTINGS
 from .terminal import show_what_cannot_be_encoded, visible
 
 
@@ -27,7 +28,7 @@ def fail(message: str, code: int = 1, command: str | None = None) -> NoReturn:
 
 
 # What the package calls by the names of the component's settings, and what to type instead.
-IN_OPTIONS = {
+IN_OPTIONS: dict[str, Any] = {
     r"[Ss]et `(\w+)` to null": r"Leave out `\1`",
     r"set `log_frequency` to false": "add --no-log-frequency",
     r"Set `name` in the settings of `model` to": "Give with `model`",
@@ -35,8 +36,7 @@ IN_OPTIONS = {
     r"set `attr` to another name": "add --attr NAME, and its columns begin with NAME",
     r"`attr`": "--attr",
     r"`name`": "`model`",
-    r"`(component|causal|metrics|model|words|alternatives|distribution)`": r"--\1",
-    r"`mask_(\w+)`": r"--mask-\1",
+    rf"`({'|'.join(SETTINGS)})`": lambda found: "--" + found[1].replace("_", "-"),
 }
 
 

@@ -1,7 +1,7 @@
 """`pll explore`: a local page to try out texts, models and metrics."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Annotated
 
@@ -10,7 +10,7 @@ import typer
 from ..pipelines import PipelineSettings
 from ..requirements import install_command
 from .errors import shown_errors
-from .options import EXPECTED, pipeline_options
+from .options import OF_TOKENS, pipeline_options
 
 # Nothing is sent anywhere, no other computer can open the page, and no question is asked when Streamlit starts for the
 # first time. Its own files are not watched for changes, since nobody edits them.
@@ -23,7 +23,7 @@ OPTIONS = {
 }
 
 
-@pipeline_options(without=EXPECTED)
+@pipeline_options(without=OF_TOKENS)
 def explore_cli(
     settings: PipelineSettings,
     alternatives: Annotated[
@@ -49,5 +49,5 @@ def explore_cli(
             options["server.port"] = str(port)
         script = str(files("spacy_pll.explorer") / "app.py")
         arguments = [f"--{name}={value}" for name, value in options.items()]
-        start = json.dumps(asdict(replace(settings, alternatives=alternatives)))
+        start = json.dumps(asdict(settings.changed(alternatives=alternatives)))
         main(["run", script, *arguments, "--", start], standalone_mode=False)

@@ -1,17 +1,19 @@
 """The options that several commands have, each written once."""
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import fields
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import Field, fields
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from ..corpus.readers import READERS
-from ..pipelines import PRECISIONS, SPAN_GETTERS, PipelineSettings
-from ..scoring.wordpieces import WORDS
+from ..pipelines import SETTINGS, PipelineSettings
+from ..settings import ScoringSettings, choices_of, describe_settings
+from .errors import in_options, shown_errors
 
 Command = Callable[..., Any]
 
@@ -38,12 +40,13 @@ def setting(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, show_default=False, **more)
 
 
+def split(values: list[str] | None) -> list[str]:
+    """The values of an option that takes several."""
+    return [value.strip() for value in ",".join(values or ()).split(",") if value.strip()]
+
+
 def several(help: str, *names: str, metavar: str = "NAME,NAME,...", **more: Any) -> Any:
     """An option that takes several values, with commas or by being given several times. Its type is `list[str]`."""
-
-    def split(values: list[str] | None) -> list[str]:
-        return [value.strip() for value in ",".join(values or ()).split(",") if value.strip()]
-
     return setting(help, *names, metavar=metavar, callback=split, **more)
 
 
@@ -60,8 +63,8 @@ INPUT_HELP = (
     f"A file ({', '.join(READERS)}; the first four also compressed, such as texts.txt.gz), a folder of such files, "
     "or - for standard input, as .txt"
 )
-# Options of commands that show tokens.
-EXPECTED = ("alternatives", "distribution")
+# Settings that change nothing in numbers about whole texts.
+OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
 
 ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
 ColumnsOption = Annotated[
@@ -87,57 +90,12 @@ PlotOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
-# The options for `PipelineSettings`, in the order of the help. The fields have the types and the defaults.
-SETTINGS: dict[str, Any] = {
-    "model": setting(
-        "Hub name or folder of a language model, or a spaCy pipeline with a `pll` component. [default: the built-in "
-        "English model]"
-    ),
-    "component": setting(
-        "The `pll` component to use, if --model is a spaCy pipeline that has several. The others do not run."
-    ),
-    "causal": setting(
-        "--model is a left-to-right model, for the metric causal. Only needed if there are masked models of its type, "
-        "too.",
-        "--causal",
-    ),
-    "metrics": several(
-        "Names of metrics, separated by commas, such as word_l2r,original. The first is the primary one. [default: "
-        "word_l2r, or causal for a left-to-right model]",
-    ),
-    "words": setting(
-        "What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space separates. "
-        "[default: spacy]",
-        **one_of(*WORDS),
-    ),
-    "spans": setting(
-        "What the model reads as one context: whole texts, sentences, or windows of {window} tokens that begin "
-        "{stride} tokens apart. [default: doc]".format(**SPAN_GETTERS["strided"]),
-        **one_of(*SPAN_GETTERS),
-    ),
-    "mask_spacing": setting(
-        "Mask several words in one forward pass if they are at least this many pieces apart. The scores are close to "
-        "the exact ones, and the cost grows linearly with the length. [default: exact scores]",
-        min=1,
-    ),
-    "mask_margin": setting(
-        "Read all masks of a text in one forward pass, each with this many wordpieces on each side. 0 is the fastest, "
-        "and a wider margin is closer to the exact scores: `pll agree --margins` measures it on your texts. [default: "
-        "exact scores]",
-        min=0,
-    ),
-    "alternatives": setting(
-        "How many alternatives to keep for each token: what the model expected in its place. [default: 0]", min=0
-    ),
-    "distribution": setting(
-        "Keep the rank of each token and the entropy of the model's prediction. [default: no]",
-        "--distribution/--no-distribution",
-    ),
-    "lang": typer.Option(help="Language of spaCy's tokenizer. Not used if --model is a spaCy pipeline."),
-    "gpu_id": typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU."),
-    "precision": setting(
-        "Data type of the forward passes. bfloat16 uses autocast. [default: float32]", **one_of(*PRECISIONS)
-    ),
+# What the options for settings have besides their help.
+MORE: dict[str, dict[str, Any]] = {
+    "model": {"param_decls": ["--model"]},
+    "causal": {"param_decls": ["--causal"]},
+    "metrics": {"metavar": "NAME,NAME,...", "callback": split},
+    "gpu_id": {"param_decls": ["--gpu-id", "-g"]},
 }
 
 
@@ -149,28 +107,62 @@ def save_plot(file: Path | None, plot: Callable[..., Any], *arguments: Any) -> N
 
 
 def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
-    """Give a command the options in `SETTINGS` in place of its parameter `settings`.
+    """Give a command the options for `PipelineSettings` in place of its parameter `settings`, each with what the
+    docstrings say of it as its help.
 
     without (Collection[str]): Options that the command does not have.
     """
-    options = {name: option for name, option in SETTINGS.items() if name not in without}
-    return options_in_place("settings", PipelineSettings, options, PipelineSettings)
+    types, defaults, options = dict(SETTINGS), {}, {}
+    for cls in (PipelineSettings, ScoringSettings):
+        texts = describe_settings(cls)
+        for one in fields(cls):
+            if one.name in SETTINGS and one.name not in without:
+                defaults[one.name] = one.default
+                options[one.name] = _setting_option(one, texts[one.name])
+            if cls is ScoringSettings:  # what is not given is as a saved pipeline has it
+                types[one.name], defaults[one.name] = types[one.name] | None, None
+    types["model"] = str | None
+    return options_in_place("settings", types, defaults, options, _make_settings)
+
+
+def _setting_option(one: Field[Any], text: str) -> Any:
+    """The option for a setting. text (str): Its description, which ends with what it is if it is None."""
+    more = MORE.get(one.name, {}) | one.metadata
+    if choices := choices_of(SETTINGS[one.name]):
+        more = {**more, **one_of(*choices)}
+    if one.default is None:
+        text = re.sub(r" None: (.+)\.$", r" [default: \1]", text)
+    elif one.default is not False:
+        text += f" [default: {','.join(one.default) if isinstance(one.default, tuple) else one.default}]"
+    return setting(in_options(text), *more.pop("param_decls", ()), **more)
+
+
+def _make_settings(**values: Any) -> PipelineSettings:
+    return PipelineSettings(**{name: value for name, value in values.items() if value is not None})
+
+
+def fields_of(settings: type) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The types and the defaults of the fields of a dataclass."""
+    return get_type_hints(settings), {one.name: one.default for one in fields(settings)}
 
 
 def options_in_place(
-    place: str, settings: type, options: dict[str, Any], make: Callable[..., Any]
+    place: str,
+    types: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    options: Mapping[str, Any],
+    make: Callable[..., Any],
 ) -> Callable[[Command], Command]:
     """Give a command options in place of one of its parameters.
 
     place (str): The parameter.
-    settings (type): A dataclass, whose fields have the types and defaults of the options.
-    options (dict[str, Any]): A `typer.Option` for each field that is an option.
+    types, defaults (Mapping[str, Any]): Of the options, by name.
+    options (Mapping[str, Any]): A `typer.Option` for each.
     make (Callable[..., Any]): What the command gets is made from the values, which are given by name.
     """
-    types, defaults = get_type_hints(settings), {field.name: field.default for field in fields(settings)}
-    types |= {name: str for name, type_ in types.items() if get_origin(type_) is Literal}
     lists = [name for name in options if "Sequence" in str(types[name])]
-    types, defaults = types | dict.fromkeys(lists, list[str]), defaults | dict.fromkeys(lists, ())
+    types = {**types, **{name: str | None for name, type_ in types.items() if choices_of(type_)}}
+    types, defaults = {**types, **dict.fromkeys(lists, list[str])}, {**defaults, **dict.fromkeys(lists, ())}
     shared = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=Annotated[types[name], option]
@@ -189,7 +181,9 @@ def options_in_place(
         def with_settings(**values: Any) -> Any:
             chosen = {option.name: values.pop(option.name) for option in shared}
             given = {name: value for name, value in chosen.items() if name not in lists or value}
-            return command(**{place: make(**given)}, **values)
+            with shown_errors():
+                made = make(**given)
+            return command(**{place: made}, **values)
 
         vars(with_settings).update(__signature__=inspect.Signature(parameters))
         with_settings.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -21,9 +21,10 @@ from ..evaluation.minimal_pairs import (
     sample_pairs,
 )
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
+from ..settings import BATCH_SIZE
 from .errors import shown_errors
 from .options import (
-    EXPECTED,
+    OF_TOKENS,
     PICTURES,
     BatchSizeOption,
     ColumnsOption,
@@ -38,7 +39,7 @@ from .progress import progress_bar
 from .terminal import report_written, say
 
 
-@pipeline_options(without=EXPECTED)
+@pipeline_options(without=OF_TOKENS)
 def pairs_cli(
     path: Annotated[
         str, typer.Argument(help="A file of minimal pairs (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")
@@ -92,7 +93,7 @@ def pairs_cli(
     ] = None,
     plot: PlotOption = None,
     force: ForceOption = False,
-    batch_size: BatchSizeOption = 512,
+    batch_size: BatchSizeOption = BATCH_SIZE,
     n_process: ProcessesOption = 1,
 ) -> None:
     """Measure the accuracy on minimal pairs.

@@ -14,8 +14,17 @@ from ..corpus.readers import read_records
 from ..corpus.records import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline
+from ..settings import BATCH_SIZE
 from .errors import shown_errors
-from .options import EXPECTED, INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
+from .options import (
+    INPUT_HELP,
+    OF_TOKENS,
+    BatchSizeOption,
+    ColumnOption,
+    ForceOption,
+    ProcessesOption,
+    pipeline_options,
+)
 from .progress import progress_bar
 from .terminal import report_written, say
 
@@ -26,14 +35,14 @@ UNITS = {
 }
 
 
-@pipeline_options(without=EXPECTED)
+@pipeline_options(without=OF_TOKENS)
 def ppl_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
     column: ColumnOption = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
     force: ForceOption = False,
-    batch_size: BatchSizeOption = 512,
+    batch_size: BatchSizeOption = BATCH_SIZE,
     n_process: ProcessesOption = 1,
 ) -> None:
     """Measure the pseudo-perplexity of a corpus.
@@ -45,7 +54,7 @@ def ppl_cli(
         check_output(output, (".json",), force, path)
         nlp = make_pipeline(settings)
         texts = (record.text for record in read_records(path, column, nlp.vocab))
-        result = perplexity(nlp, progress_bar(texts), batch_size, n_process)
+        result = perplexity(nlp, progress_bar(texts), batch_size=batch_size, n_process=n_process)
         if not result.pieces:
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
         scorer = get_scorer(nlp)

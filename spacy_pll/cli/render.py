@@ -1,7 +1,6 @@
 """`pll render INPUT OUTPUT.html`: scored texts on a web page."""
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from ..component import get_scorer
 from ..corpus.files import check_output, write_text
 from ..corpus.readers import STANDARD_STREAM, read_records
 from ..pipelines import PipelineSettings, make_pipeline
+from ..settings import BATCH_SIZE
 from ..workers import score_docs
 from .errors import shown_errors
 from .options import INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options
@@ -20,14 +20,14 @@ from .progress import progress_bar
 from .terminal import report_written
 
 
-@pipeline_options()
+@pipeline_options(without=("keep_pieces",))
 def render_cli(
     input: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
     output: Annotated[Path, typer.Argument(help="The page to write, an .html file.")],
     settings: PipelineSettings,
     column: ColumnOption = "text",
     vmin: Annotated[float, typer.Option(help="Scores at or below this get the darkest colour.")] = VMIN,
-    batch_size: BatchSizeOption = 128,
+    batch_size: BatchSizeOption = BATCH_SIZE,
     n_process: ProcessesOption = 1,
     force: ForceOption = False,
 ) -> None:
@@ -45,7 +45,7 @@ def render_cli(
         n = None
         if input != STANDARD_STREAM:
             n = sum(1 for _ in read_records(input, column))  # unreadable input is found before the model is loaded
-        nlp = make_pipeline(replace(settings, keep_pieces=True))
+        nlp = make_pipeline(settings, keep_pieces=True)
         scorer = get_scorer(nlp)
         view = View(scorer.names, scorer.names.metrics, vmin, scorer.settings.n_alternatives is not None)
         title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name

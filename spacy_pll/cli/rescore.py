@@ -1,7 +1,6 @@
 """`pll rescore NBEST`: n-best lists reranked with the PLL."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,8 +25,9 @@ from ..evaluation.rescoring import (
 )
 from ..evaluation.scoring import score_distinct
 from ..pipelines import PipelineSettings, make_pipeline
+from ..settings import BATCH_SIZE
 from .errors import shown_errors
-from .options import EXPECTED, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
+from .options import OF_TOKENS, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .progress import progress_bar
 from .terminal import report_written, say
 
@@ -49,7 +49,7 @@ def parse_grid(value: str) -> list[float]:
     return [round(start + i * step, 10) for i in range(int(n + 1e-9) + 1)]
 
 
-@pipeline_options(without=("metrics", *EXPECTED))
+@pipeline_options(without=("metrics", *OF_TOKENS))
 def rescore_cli(
     path: Annotated[str, typer.Argument(metavar="NBEST", help=f"A .jsonl file. Each line is a list: {FORMAT}")],
     settings: PipelineSettings,
@@ -80,7 +80,7 @@ def rescore_cli(
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
     ] = None,
     force: ForceOption = False,
-    batch_size: BatchSizeOption = 512,
+    batch_size: BatchSizeOption = BATCH_SIZE,
     n_process: ProcessesOption = 1,
 ) -> None:
     """Rerank n-best lists with the PLL.
@@ -111,7 +111,7 @@ def rescore_cli(
                 if dev:
                     raise
                 has_references, missing = False, str(error)
-        nlp = make_pipeline(replace(settings, metrics=[metric] if metric else None))
+        nlp = make_pipeline(settings, metric)
         texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
         scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar, n_process)
         lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))

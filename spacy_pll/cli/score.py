@@ -15,6 +15,7 @@ from ..corpus.readers import READERS, STANDARD_STREAM
 from ..corpus.records import InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
+from ..settings import BATCH_SIZE
 from .errors import shown_errors
 from .options import (
     INPUT_HELP,
@@ -23,6 +24,7 @@ from .options import (
     ColumnsOption,
     ForceOption,
     ProcessesOption,
+    fields_of,
     one_of,
     options_in_place,
     pipeline_options,
@@ -95,8 +97,8 @@ WORDS: dict[str, Any] = {
 
 
 @pipeline_options()
-@options_in_place("words_table", WordTable, WORDS, WordTable)
-@options_in_place("more", Run, MORE, dict)
+@options_in_place("words_table", *fields_of(WordTable), WORDS, WordTable)
+@options_in_place("more", *fields_of(Run), MORE, dict)
 def score_cli(
     input_path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP} or as --format says.")],
     output_path: Annotated[
@@ -140,7 +142,7 @@ def score_cli(
             "wordpiece, or by the first score of --normalise, from 0 for the lowest to 1 for the highest.",
         ),
     ] = False,
-    batch_size: BatchSizeOption = 256,
+    batch_size: BatchSizeOption = BATCH_SIZE,
     n_process: ProcessesOption = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     force: ForceOption = False,
@@ -203,7 +205,7 @@ def _check(run: Run, output: str, resume: bool, force: bool) -> None:
         )
     if run.context_column == run.column:
         raise InputError("--context-column names the column of the texts. Name that of the contexts.")
-    if run.pipeline.alternatives and run.rows != "tokens" and not is_spacy:
+    if run.pipeline.scoring.get("alternatives") and run.rows != "tokens" and not is_spacy:
         raise InputError("--alternatives writes columns of tokens. Add --table tokens, or write a .spacy file.")
     if run.normalise and (run.rows not in ("texts", "prodigy") or is_spacy):
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")

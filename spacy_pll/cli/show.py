@@ -1,6 +1,5 @@
 """`pll show TEXT ...`: a table for each text."""
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
@@ -19,7 +18,7 @@ from .options import pipeline_options
 from .terminal import say
 
 
-@pipeline_options()
+@pipeline_options(without=("keep_pieces",))
 def show_cli(
     texts: Annotated[list[str], typer.Argument(help="Texts, each in quotes.")], settings: PipelineSettings
 ) -> None:
@@ -30,7 +29,7 @@ def show_cli(
     token and the entropy of the model's prediction, in nats.
     """
     with shown_errors():
-        nlp = make_pipeline(replace(settings, keep_pieces=True))
+        nlp = make_pipeline(settings, keep_pieces=True)
         scorer = get_scorer(nlp)
         # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
         clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]

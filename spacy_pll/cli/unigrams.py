@@ -1,6 +1,5 @@
 """`pll unigrams CORPUS OUTPUT`: how often each wordpiece occurs."""
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -11,14 +10,14 @@ from ..analysis.unigrams import Unigrams
 from ..component import get_scorer
 from ..corpus.files import check_output, to_json, write_text
 from ..corpus.readers import read_records
-from ..pipelines import PipelineSettings, make_pipeline
+from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
 from .errors import shown_errors
 from .options import INPUT_HELP, ColumnOption, ForceOption, pipeline_options
 from .progress import progress_bar
 from .terminal import report, report_written
 
 # The counts depend on the model's vocabulary alone.
-OTHERS = [field.name for field in fields(PipelineSettings) if field.name not in ("model", "component", "causal")]
+OTHERS = [name for name in SETTINGS if name not in ("model", "component", "causal")]
 
 
 @pipeline_options(without=OTHERS)

@@ -8,7 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -26,6 +26,7 @@ from ..language_model.checksums import file_digest, files_digest
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, describe_model, make_pipeline
 from ..progress import with_progress
+from ..settings import BATCH_SIZE
 from ..workers import batches_of, score_batches
 from .files import check_target
 from .formats import Format, find_format
@@ -61,7 +62,7 @@ class Run:
     file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
     encoding: str = "utf-8"
     delimiter: str | None = None
-    batch_size: int = 256
+    batch_size: int = BATCH_SIZE
     n_process: int = 1
     show_progress: bool | None = False  # None: if standard error is a terminal
     max_length: int | None = None  # characters of the longest text; None is what the pipeline has
@@ -87,9 +88,10 @@ class Run:
         return rows
 
     def make_pipeline(self) -> Language:
-        keep_pieces = ROWS[self.rows].keep_pieces or bool(self.normalise)
-        targets = TEXT_SPAN if self.context_column else self.pipeline.targets
-        nlp = make_pipeline(replace(self.pipeline, keep_pieces=keep_pieces, targets=targets))
+        changes: dict[str, Any] = {"targets": TEXT_SPAN} if self.context_column else {}
+        if ROWS[self.rows].keep_pieces or self.normalise:
+            changes["keep_pieces"] = True
+        nlp = make_pipeline(self.pipeline, **changes)
         nlp.max_length = self.max_length or nlp.max_length
         return nlp
 

@@ -18,11 +18,11 @@ from spacy.util import minibatch
 
 from ..analysis.visualize.plots import Histogram, plot_agreements
 from ..attributes.names import Names
-from ..component import PLLScorer
+from ..component import PLLScorer, get_scorer
 from ..metrics import FloatArray, IntArray
 from ..outcomes import check_texts
-from ..pipelines import pieces_kept
-from ..prediction import Counts
+from ..pipelines import make_pipeline
+from ..settings import BATCH_SIZE
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
 
 if TYPE_CHECKING:
@@ -114,20 +114,19 @@ def agree(
     texts: Iterable[str | Doc],
     *,
     labels: tuple[str, str] = ("first", "second"),
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
 ) -> Agreement:
     """Score texts with two pipelines, and compare their primary metrics.
 
-    first, second (Language): Pipelines with a `pll` component.
+    first, second (Language): Pipelines with a `pll` component. Of several, the first is used:
+        `make_pipeline(nlp, component="name")` has another one.
     labels (tuple[str, str]): What the results call them.
     RAISES (ValueError): No text was scored by both.
     """
     check_texts(texts)
-    with pieces_kept(first) as one, pieces_kept(second) as other:
-        for scorer in (one, other):
-            scorer.predictor.counts = Counts()
-        sides = [(labels[0], one, first.pipe), (labels[1], other, second.pipe)]
-        return compare_scorers(sides, texts, batch_size)[0]
+    nlps = [make_pipeline(nlp, keep_pieces=True) for nlp in (first, second)]
+    sides = [(label, get_scorer(nlp), nlp.pipe) for label, nlp in zip(labels, nlps)]
+    return compare_scorers(sides, texts, batch_size)[0]
 
 
 def compare_scorers(

@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from ..analysis.visualize.plots import plot_agreements
 from ..outcomes import check_texts
 from ..pipelines import vary_scorer
+from ..settings import BATCH_SIZE
 from .agreement import Agreement, compare_scorers
 
 if TYPE_CHECKING:
@@ -42,13 +43,15 @@ def compare_margins(
     spacings: Sequence[int] = (),
     *,
     at_least: float = AT_LEAST,
-    batch_size: int = 64,
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
 ) -> MarginAgreement:
     """Score texts exactly, and with each margin and spacing, and compare the primary metric. One model serves all.
 
     nlp (Language): A pipeline with a `pll` component. It stays as it is, and its own margin or spacing is not used.
     margins, spacings (Sequence[int]): Values of `mask_margin` and `mask_spacing`.
     at_least (float): How large the correlation by word should be.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RAISES (ValueError): A value is not valid, the model or the metric cannot be scored so, or no text was scored.
     """
     check_texts(texts)
@@ -56,7 +59,7 @@ def compare_margins(
     changes = [{setting: value} for setting, values in tried.items() for value in values]
     if not changes:
         raise ValueError("There is nothing to compare with the exact scores. Give `margins`, such as (0, 1, 2, 4).")
-    scorers = [vary_scorer(nlp, **{**EXACT, **change}, keep_pieces=True) for change in [{}, *changes]]
+    scorers = [vary_scorer(nlp, component, **{**EXACT, **change}, keep_pieces=True) for change in [{}, *changes]]
     for scorer in scorers:
         scorer.predictor.prepare()  # not timed
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]

@@ -16,6 +16,7 @@ from ..component import get_scorer
 from ..corpus.readers import PARQUET, format_of, list_files, read_rows
 from ..corpus.records import InputError, get_text
 from ..metrics import FloatArray, IntArray
+from ..settings import BATCH_SIZE
 from .intervals import mcnemar, mean_proportion, paired_difference, proportion
 from .scoring import TextSums, score_distinct
 
@@ -155,7 +156,8 @@ def minimal_pairs(
     pairs: Iterable[Pair | Sequence[str]],
     *,
     per_piece: bool = False,
-    batch_size: int = 512,
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     progress: Callable[[Iterator[Any], int], Iterable[Any]] = lambda scores, total: scores,
 ) -> PairScores:
@@ -164,6 +166,7 @@ def minimal_pairs(
     nlp (Union[Language, Mapping[str, Language]]): A pipeline with a `pll` component; or several to compare, by name.
     pairs (Iterable[Union[Pair, Sequence[str]]]): What `read_pairs` reads, or (good sentence, bad sentence).
     per_piece (bool): Compare means per wordpiece instead of sums.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Number of sentences per batch. Masked contexts that are equal within a batch run once.
     n_process (int): Worker processes.
     progress (Callable): Wraps the iterator over the scores of a pipeline; its second argument is their number.
@@ -173,7 +176,7 @@ def minimal_pairs(
     found: dict[str, Sides] = {}
     columns: dict[str, str] = {}
     for name, one in (nlp if isinstance(nlp, Mapping) else {"": nlp}).items():
-        scorer = get_scorer(one)
+        scorer = get_scorer(one, component)
         sentences = [sentence for pair in items for sentence in pair[:2]]
         scores = score_distinct(one, scorer.names, sentences, batch_size, progress, n_process)
         metrics = scorer.settings.metrics

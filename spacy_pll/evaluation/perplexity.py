@@ -11,8 +11,9 @@ from spacy.tokens import Doc
 
 from ..attributes.values import exp_or_inf
 from ..component import get_scorer
-from ..pipelines import pieces_kept
+from ..pipelines import make_pipeline
 from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
+from ..settings import BATCH_SIZE
 from ..workers import score_docs
 
 
@@ -74,15 +75,21 @@ def pieces_per_word(piece_starts: np.ndarray, word_starts: np.ndarray) -> np.nda
 def perplexity(
     nlp: Language,
     texts: Iterable[str | Doc],
-    batch_size: int = 512,
+    *,
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
     n_process: int = 1,
 ) -> Perplexity:
     """Score texts, and measure their pseudo-perplexity.
 
     nlp (Language): A pipeline with a `pll` component.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
+    batch_size (int): Texts per batch.
+    n_process (int): Worker processes, on a CPU. -1 for one per core.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
+    nlp = make_pipeline(nlp, keep_pieces=True, component=component)
     scorer = get_scorer(nlp)
     if scorer.settings.targets is not None:
         raise ValueError(
@@ -92,7 +99,7 @@ def perplexity(
     corpus, loaded = Perplexity(), scorer.model.load()
     # The model reads a span together with the special tokens around it.
     max_pieces = loaded.max_length - len(loaded.tokenizer.encode("").ids)
-    with pieces_kept(nlp), closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
+    with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
         for doc in docs:
             corpus.texts += 1
             record = doc._.get(scorer.names.data)

@@ -9,6 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..attributes.names import Names
+from ..settings import BATCH_SIZE
 from ..workers import score_docs
 
 
@@ -27,7 +28,7 @@ def score_distinct(
     nlp: Language,
     names: Names,
     texts: Iterable[str],
-    batch_size: int = 512,
+    batch_size: int = BATCH_SIZE,
     progress: Callable[[Iterator[Any], int], Iterable[Any]] = lambda scores, total: scores,
     n_process: int = 1,
 ) -> dict[str, TextSums]:

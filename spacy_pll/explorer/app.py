@@ -5,6 +5,8 @@ import sys
 
 # Streamlit runs this file as a script, which has no package to import from relatively.
 from spacy_pll.explorer.page import show_page
+from spacy_pll.explorer.views import shown_errors
 from spacy_pll.pipelines import PipelineSettings
 
-show_page(PipelineSettings(**json.loads(sys.argv[1]) if sys.argv[1:] else {}))
+with shown_errors():
+    show_page(PipelineSettings(**json.loads(sys.argv[1]) if sys.argv[1:] else {}))

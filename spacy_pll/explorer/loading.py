@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from threading import RLock
 
 from spacy.language import Language
 
 from ..component import get_scorer
 from ..metrics import pll_metrics
-from ..pipelines import PipelineSettings, make_pipeline, vary_scorer
+from ..pipelines import PipelineSettings, make_pipeline
 
 
 class SharedPipeline:
-    """A pipeline whose component can be set anew without loading the model again.
+    """A pipeline whose model serves other settings of the component, too.
 
     Streamlit runs each open page in a thread of its own, and spaCy's pipelines are not made for several threads. So
     only one page uses the pipeline at a time.
@@ -24,7 +23,7 @@ class SharedPipeline:
     """
 
     def __init__(self, settings: PipelineSettings):
-        self._nlp = make_pipeline(replace(settings, keep_pieces=True, distribution=True))
+        self._nlp = make_pipeline(settings, keep_pieces=True, distribution=True)
         self._lock = RLock()
         scorer = get_scorer(self._nlp)
         used = scorer.settings
@@ -43,12 +42,8 @@ class SharedPipeline:
     def use(self, settings: PipelineSettings) -> Iterator[Language]:
         """The pipeline with the metrics and unit of words of some settings, for as long as the context lasts.
 
-        What is None is as it was when the pipeline was loaded.
-        RAISES (ValueError): A setting is not valid. The pipeline stays as it was.
+        RAISES (ValueError): A setting is not valid.
         """
-        metrics, words = list(settings.metrics or self.metrics), settings.words or self.words
+        changes = {name: settings.scoring[name] for name in ("metrics", "words") if name in settings.scoring}
         with self._lock:
-            scorer = get_scorer(self._nlp)
-            varied = vary_scorer(self._nlp, metrics=metrics, words=words)
-            scorer.predictor, scorer.names = varied.predictor, varied.names
-            yield self._nlp
+            yield make_pipeline(self._nlp, **changes)

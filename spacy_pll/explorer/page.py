@@ -1,10 +1,7 @@
 """The page: the model and its settings at the side, and a tab for each task."""
 
-from dataclasses import replace
-
 import streamlit as st
 
-from ..metrics import get_metric
 from ..pipelines import PipelineSettings
 from ..scoring.wordpieces import WORDS
 from .loading import SharedPipeline
@@ -28,8 +25,6 @@ def show_page(start: PipelineSettings) -> None:
     with st.sidebar:
         settings = choose_model(start)
     with shown_errors():
-        for name in start.metrics or ():
-            get_metric(name)
         pipeline = load(settings)
         with st.sidebar:
             chosen = choose_scores(settings, pipeline)
@@ -54,7 +49,7 @@ def choose_model(start: PipelineSettings) -> PipelineSettings:
         key="lang",
         help="Language of spaCy's tokenizer. Not used if the model is a spaCy pipeline.",
     )
-    return replace(start, model=model.strip() or None, lang=lang.strip() or start.lang)
+    return start.changed(model=model.strip() or None, lang=lang.strip() or start.lang)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Loading the model …")
@@ -81,4 +76,4 @@ def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> Pipel
         help="What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space "
         "separates. The wordpieces of a word are masked together.",
     )
-    return replace(settings, metrics=tuple(metrics or pipeline.metrics), words=words)
+    return settings.changed(metrics=tuple(metrics or pipeline.metrics), words=words)

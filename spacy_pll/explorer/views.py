@@ -92,7 +92,7 @@ def score_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
 
 def compare_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     """Two versions of a text, and where the difference comes from."""
-    metrics = list(settings.metrics or ())
+    metrics = settings.scoring["metrics"]
     with st.form("compare", border=False):
         a = st.text_input("First version", VERSIONS[0], key="a")
         b = st.text_input("Second version", VERSIONS[1], key="b")
@@ -138,7 +138,7 @@ def compare_texts(
     _pipeline: SharedPipeline, settings: PipelineSettings, a: str, b: str, metric: str | None
 ) -> Comparison:
     with _pipeline.use(settings) as nlp, shown_warnings():
-        return compare(nlp, a, b, metric, attr=_pipeline.attr)
+        return compare(nlp, a, b, metric)
 
 
 @st.cache_resource(max_entries=50, show_spinner="Scoring the candidates …")

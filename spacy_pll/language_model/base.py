@@ -113,10 +113,14 @@ class TransformerLanguageModel:
         one_thread_after_fork()
         checkpoint = read_checkpoint(source, self.auto_class, self._check, *settings)
         to_device(checkpoint.transformer, get_torch_default_device())
-        self.loaded, self._max_ids = self._prepare(checkpoint, source), None
+        return self.use(checkpoint, source)
+
+    def use(self, checkpoint: Checkpoint, source: str, shared: bool = False) -> LoadedModel:
+        """Score with a checkpoint. shared (bool): Its transformer is also used, and perhaps trained, by others."""
+        self.loaded, self._max_ids = self._prepare(checkpoint, source, shared), None
         return self.loaded
 
-    def _prepare(self, checkpoint: Checkpoint, source: str) -> LoadedModel:
+    def _prepare(self, checkpoint: Checkpoint, source: str, shared: bool) -> LoadedModel:
         """Find out what the model allows.
 
         RAISES (ValueError): The model cannot be used to score text.
@@ -128,7 +132,7 @@ class TransformerLanguageModel:
         max_length = max_length_of(transformer, hf_tokenizer)
         check_room_for_text(tokenizer, max_length, source)
         pad_id = hf_tokenizer.pad_token_id if hf_tokenizer.pad_token_id is not None else 0
-        forward = Forward(transformer)
+        forward = Forward(transformer, shared)
         log_probs = self._log_probs(forward, hf_tokenizer, tokenizer, source)
         mask_id = hf_tokenizer.mask_token_id if self.shift == 0 else None  # left to right, nothing is masked
         texts = make_texts(tokenizer, max_length)

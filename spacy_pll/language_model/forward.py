@@ -35,6 +35,15 @@ def one_thread_after_fork() -> bool:
     return forked
 
 
+@contextmanager
+def _without_gradients() -> Iterator[None]:
+    """Inside `torch.inference_mode`, its milder form: what a model keeps from a pass, such as a table of positions, can
+    then be used in training.
+    """
+    with torch.inference_mode(False), torch.no_grad():
+        yield
+
+
 # What layers call the part after the attention, which treats each position by itself.
 FEED_FORWARD = ("mlp", "ffn", "feed_forward")
 
@@ -63,13 +72,15 @@ class Forward:
     `capabilities.find_capabilities` finds by trying which of them leaves the logits of an architecture as they are.
 
     model (PreTrainedModel): On its device, in evaluation mode.
+    shared (bool): Others use the model, too, and may train it between two passes.
     """
 
     # The one that saves the most comes first.
     narrowings = ("after_last_attention", "around_last_feed_forward", "before_head")
 
-    def __init__(self, model: PreTrainedModel):
+    def __init__(self, model: PreTrainedModel, shared: bool = False):
         self.model = model
+        self.shared = shared
         self.mixed_precision = False  # under autocast, in bfloat16 (float16 on GPUs without it), instead of in float32
         self.narrowing: str | None = None
         self._hooks: list[RemovableHandle] = []
@@ -175,10 +186,13 @@ class Forward:
             return self._run(ids, arguments)
 
     def _run(self, ids: torch.Tensor, arguments: dict[str, Any]) -> torch.Tensor:
+        if self.shared and self.model.training:
+            self.model.eval()
         if "use_cache" in self._parameters:
             arguments["use_cache"] = False
         rounded = self.mixed_precision and self.device.type == "cpu"  # keeps the kernels few that oneDNN compiles
-        with RoundedLinear() if rounded else nullcontext(), self._arithmetic():
+        mode = _without_gradients() if self.shared else nullcontext()
+        with mode, RoundedLinear() if rounded else nullcontext(), self._arithmetic():
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 
@@ -187,7 +201,7 @@ class Forward:
         if self.mixed_precision:
             half = self.device.type == "cuda" and not torch.cuda.is_bf16_supported()
             return torch.autocast(self.device.type, torch.float16 if half else torch.bfloat16)
-        if self.device.type == "cpu" and is_faster_here():
+        if self.device.type == "cpu" and not self.shared and is_faster_here():  # its copies of weights would grow old
             if self._onednn is None:
                 self._onednn = OneDNNLinear(self.model)
             return self._onednn

@@ -1,14 +1,18 @@
 """`spacy_pll.score`: from texts to typed results."""
 
 import dataclasses
+import os
+import signal
 
 import numpy as np
 import pytest
+import spacy
+from spacy.language import Language
 
 import spacy_pll
 from spacy_pll import to_dataframe
 
-from ..conftest import SENTENCES
+from ..conftest import ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer
 
 TEXTS = [*SENTENCES[:3], " ", ""]
 
@@ -36,23 +40,27 @@ def test_results_are_what_the_docs_have(model, make_nlp, metrics):
                 assert found.scores["original"] == (
                     pytest.approx(token._.pll_original, abs=1e-5) if found.pieces else None
                 )
-    assert list(results) == []  # read once
 
 
-def test_results_are_read_as_they_are_asked_for(model):
-    read = []
-
-    def texts():
-        for text in SENTENCES * 3:
-            read.append(text)
-            yield text
-
-    results = spacy_pll.score(texts(), model, batch_size=2)
-    assert not read
-    first = next(results)
-    assert first.text == SENTENCES[0] and len(read) < len(SENTENCES) * 3
+def test_results_are_kept(model):
+    results = spacy_pll.score(iter(TEXTS), model, batch_size=2)
+    assert len(results) == len(TEXTS) and list(results) == list(results)
+    assert results[0].text == TEXTS[0] and results[-1].text == "" and [one.text for one in results[1:3]] == TEXTS[1:3]
+    assert [doc.text for doc in results.docs] == TEXTS and results[0] in results
+    assert list(results[1:].to_dataframe()["text"]) == TEXTS[1:]
+    with pytest.raises(IndexError):
+        results[len(TEXTS)]
     with pytest.raises(dataclasses.FrozenInstanceError):
-        first.text = "another"
+        results[0].text = "another"
+
+
+def test_results_are_printed_as_a_short_table(model):
+    lines = repr(spacy_pll.score([*TEXTS, "a\nb", "the cat sleeps " * 9], model, ["word_l2r", "original"])).splitlines()
+    assert lines[0].split() == ["text", "pll_word_l2r", "pll_original", "pll_pieces", "pppl"]
+    assert [len(lines), lines[5].split(), lines[6].split()] == [9, ["␣", "0"], ["0"]]
+    assert lines[7].startswith("a b ") and "the cat sleeps the cat sleeps the cat s…   " in lines[8]
+    assert str(spacy_pll.score(TEXTS * 3, model)).splitlines()[12:] == ["... and 5 more"]
+    assert "pll_word_l2r" in repr(spacy_pll.score([], model))
 
 
 def test_a_data_frame_of_texts_or_of_tokens(model, make_nlp):
@@ -72,7 +80,76 @@ def test_a_single_text_and_a_single_metric_and_other_settings(model, make_nlp):
     [result] = spacy_pll.score("The travelers can't.", model, "original", words="whitespace")
     doc = make_nlp("bert", metrics=["original"], words="whitespace")("The travelers can't.")
     assert result.score == pytest.approx(doc._.pll, abs=1e-5)
-    with pytest.raises(TypeError, match="Unknown setting 'mask_margn'. The settings are: words, .*, mask_margin, "):
+    [of_doc] = spacy_pll.score(doc, model, "original")
+    assert of_doc.text == doc.text
+    with pytest.raises(TypeError, match="Unknown setting 'mask_margn'. The settings are: model, .*, mask_margin, "):
         spacy_pll.score([], model, mask_margn=0)
     with pytest.raises(ValueError, match="Unknown PLL metric 'nonesuch'"):
         spacy_pll.score([], model, "nonesuch")
+
+
+def test_every_setting_of_the_component(model, make_nlp):
+    nlp = make_nlp("bert")
+    doc = nlp.make_doc("The traveler lost the souvenir.")
+    doc.spans["phrase"] = [doc[3:5]]
+    [result] = spacy_pll.score([doc.copy()], model, units="phrase", targets="phrase", max_batch_tokens=9, attr="mine")
+    expected = make_nlp("bert", units="phrase", targets="phrase", attr="other")(doc)
+    assert result.score == pytest.approx(expected._.other, abs=1e-5)
+    assert [token.pieces > 0 for token in result.tokens] == [token.i in (3, 4) for token in doc]
+    assert "mine_word_l2r" in spacy_pll.score([], model, attr="mine").to_dataframe()
+
+
+def test_a_pipeline_scores_and_stays_as_it_is(make_nlp):
+    nlp = make_nlp("bert", metrics=["original"])
+    make_nlp("roberta", nlp=nlp, name="second", attr="other")
+    before = nlp.config.to_str()
+    expected = nlp(SENTENCES[0])
+    assert spacy_pll.score([SENTENCES[0]], nlp)[0].scores == {"original": pytest.approx(expected._.pll, abs=1e-5)}
+    [second] = spacy_pll.score([SENTENCES[0]], nlp, component="second").docs
+    assert second._.other == pytest.approx(expected._.other, abs=1e-5) and second._.pll is None
+    [changed] = spacy_pll.score([SENTENCES[0]], nlp, ["whole_word"], words="whitespace")
+    whole = make_nlp("bert", metrics=["whole_word"], words="whitespace", attr="whole")(SENTENCES[0])
+    assert changed.score == pytest.approx(whole._.whole, abs=1e-5)
+    assert nlp.config.to_str() == before and nlp.pipe_names == ["pll", "second"]
+    assert nlp(SENTENCES[0])._.pll == expected._.pll
+    with pytest.raises(ValueError, match="`lang` is 'de', and this pipeline is loaded already"):
+        spacy_pll.score([], nlp, lang="de")
+    with pytest.raises(ValueError, match="no `pll` component 'third'"):
+        spacy_pll.score([], nlp, component="third")
+    with pytest.raises(ValueError, match="no `pll` component, only"):
+        spacy_pll.score([], spacy.blank("en"))
+
+
+def test_a_folder_may_be_a_path(model_folder, model):
+    of_path, of_text = (spacy_pll.score(SENTENCES[:1], folder) for folder in (model_folder("bert"), model))
+    assert list(of_path) == list(of_text)
+
+
+def test_a_model_in_memory(model):
+    tokenizer = get_tokenizer(ARCHITECTURES["bert"][3])
+    loaded = build_transformer("bert", tokenizer)
+    found = spacy_pll.score(SENTENCES, (loaded, tokenizer), ["word_l2r", "original"], mask_margin=0)
+    assert list(found) == list(spacy_pll.score(SENTENCES, model, ["word_l2r", "original"], mask_margin=0))
+
+
+def test_progress_is_shown_on_request(model, capsys):
+    spacy_pll.score(SENTENCES, model)
+    assert capsys.readouterr().err == ""
+    spacy_pll.score(SENTENCES, model, show_progress=True)
+    assert f"{len(SENTENCES)}/{len(SENTENCES)}" in capsys.readouterr().err
+
+
+@Language.component("test_killed")
+def killed(doc):
+    if doc.text == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return doc
+
+
+def test_a_worker_that_is_killed_is_an_error(make_nlp):
+    nlp = make_nlp("bert")
+    nlp.add_pipe("test_killed")
+    expected = list(spacy_pll.score(SENTENCES, nlp, batch_size=1))
+    assert list(spacy_pll.score(SENTENCES, nlp, batch_size=1, n_process=2)) == expected
+    with pytest.raises(ChildProcessError, match="stopped by the signal SIGKILL"):
+        spacy_pll.score([*SENTENCES, "die"], nlp, batch_size=1, n_process=2)

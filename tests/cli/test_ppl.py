@@ -113,7 +113,7 @@ def test_a_pipeline_that_scores_parts_of_texts(tmp_path, make_nlp):
     make_nlp("bert", targets="critical").to_disk(tmp_path / "pipeline")
     path = write_texts(tmp_path / "a.txt")
     result = run("ppl", path, "--model", tmp_path / "pipeline", fails=True)
-    assert "its setting `targets` is 'critical'" in result.unwrapped_stderr
+    assert "its setting --targets is 'critical'" in result.unwrapped_stderr
 
 
 def test_errors_are_messages(tmp_path, model):

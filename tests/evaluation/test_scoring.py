@@ -1,8 +1,12 @@
+import inspect
 import math
 
 import pytest
 
+from spacy_pll import agree, compare_margins, compare_pairs, minimal_pairs, perplexity, score
+from spacy_pll.corpus.runs import Run
 from spacy_pll.evaluation.scoring import TextSums, score_distinct
+from spacy_pll.settings import BATCH_SIZE
 
 
 def test_equal_texts_are_scored_once(make_nlp):
@@ -33,3 +37,16 @@ def test_a_text_of_which_nothing_was_scored(make_nlp):
     nlp = make_nlp("bert", targets="critical")
     with pytest.raises(ValueError, match="Nothing was scored in the text 'The traveler.'.*`targets`"):
         score_distinct(nlp, nlp.get_pipe("pll").names, ["The traveler."])
+
+
+def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp):
+    nlp = make_nlp("roberta", nlp=make_nlp("bert"), name="second", attr="other", metrics=["original"])
+    alone = make_nlp("roberta", attr="alone", metrics=["original"])
+    pairs = [("The cats sleep.", "The cats sleeps.")]
+    texts = ["The cats sleep.", "A dog."]
+    assert list(minimal_pairs(nlp, pairs, component="second").scores) == ["original"]
+    assert perplexity(nlp, texts, component="second") == perplexity(alone, texts)
+    assert compare_margins(nlp, texts, (0,), component="second").comparisons[0].scorers[0].metric == "original"
+    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_distinct, Run]
+    defaults = {inspect.signature(function).parameters["batch_size"].default for function in functions}
+    assert defaults == {BATCH_SIZE}

@@ -160,18 +160,18 @@ def test_a_model_of_which_there_are_both_kinds(model_folder, tmp_path):
     tokenizer = hf.AutoTokenizer.from_pretrained(model_folder("bert"), bos_token="[CLS]")
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="left-to-right model"):
-        make_pipeline(PipelineSettings(str(tmp_path)))
-    doc = make_pipeline(PipelineSettings(str(tmp_path), causal=True))(SENTENCES[0])
+        make_pipeline(str(tmp_path))
+    doc = make_pipeline(str(tmp_path), causal=True)(SENTENCES[0])
     assert doc._.pll < 0
 
 
 def test_settings_that_do_not_go_with_causal(saved_pipeline, model_folder):
     with pytest.raises(ValueError, match="the built-in one is a masked one"):
-        make_pipeline(PipelineSettings(causal=True))
+        make_pipeline(causal=True)
     with pytest.raises(ValueError, match="sees what follows a piece"):
         make_pipeline(PipelineSettings(str(model_folder("bert")), causal=True))
     with pytest.raises(ValueError, match="is a spaCy pipeline, whose config names its model"):
-        make_pipeline(PipelineSettings(str(saved_pipeline), causal=True))
+        make_pipeline(str(saved_pipeline), causal=True)
 
 
 @pytest.fixture

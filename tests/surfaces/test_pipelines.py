@@ -14,7 +14,7 @@ from spacy.tokens import DocBin, Token
 from typer.testing import CliRunner
 
 from spacy_pll import compare, to_dataframe
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 from spacy_pll.visualize import render
 
 from ..conftest import PARAGRAPH, SENTENCES, scores
@@ -255,7 +255,7 @@ def test_a_package_installs_and_loads_in_a_fresh_environment(model_folder, tmp_p
 def test_an_installed_package_that_is_no_pipeline_may_be_a_model_on_the_hub(package):
     pytest.importorskip({"PyYAML": "yaml"}.get(package, package.replace("-", "_")))
     with pytest.raises(OSError, match=rf"The model '{package}' was not found"):
-        make_pipeline(PipelineSettings(model=package))
+        make_pipeline(model=package)
 
 
 @pytest.mark.parametrize("module", ["odd_package/data.txt", "odd_package.py", "odd_package/__init__.py", "other.py"])
@@ -266,4 +266,4 @@ def test_a_package_that_may_be_no_pipeline_is_not_imported(module, tmp_path, mon
     (tmp_path / module).write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(OSError, match="The model 'odd_package' was not found"):
-        make_pipeline(PipelineSettings(model="odd_package"))
+        make_pipeline(model="odd_package")

@@ -6,7 +6,7 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from spacy_pll.corpus.records import InputError
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import make_pipeline
 from spacy_pll.tuning import training
 from spacy_pll.tuning.runs import training_folder, tune
 from spacy_pll.tuning.settings import TuningSettings
@@ -35,7 +35,7 @@ def test_a_tuned_model_is_an_ordinary_checkpoint(make_settings, output):
         difference = (model(**ids).logits - before(**ids).logits).abs().max()
     assert 1e-4 < difference
     for margin in (None, 0):
-        nlp = make_pipeline(PipelineSettings(str(output), mask_margin=margin))
+        nlp = make_pipeline(str(output), mask_margin=margin)
         assert nlp(SENTENCES[0])._.pll < 0
     card = (output / "README.md").read_text()
     assert "--mask-margin 0" in card and '"mask_margin": 0' in card and "- steps: 4\n" in card
@@ -112,7 +112,7 @@ def test_what_is_not_there(make_settings, output, settings, error, message):
         (dict(metrics=[]), "`metrics` must name at least one metric"),
         (dict(margins=[1, 1]), r"`margins` must be numbers from 0, each only once. They are \[1, 1\]"),
         (dict(margins=[0, -1]), r"`margins` must be numbers from 0, each only once. They are \[0, -1\]"),
-        (dict(words="syllables"), "Unknown unit of words 'syllables'"),
+        (dict(words="syllables"), "`words` must be .*'syllables'"),
         (dict(steps=0), "`steps` must be more than 0. It is 0"),
         (dict(learning_rate=-1.0), "`learning_rate` must be more than 0"),
     ],

@@ -317,7 +317,7 @@ def test_continuations_are_shown_best_first_with_their_scores(tiny, page):
 
 @pytest.mark.parametrize("page", [False, True])
 def test_a_comparison_shows_both_versions_and_what_each_segment_adds(tiny, page):
-    found = compare(tiny, "The traveler lost the <b>souvenir.", 'The "young" traveler lost it', "original", attr="two")
+    found = compare(tiny, "The traveler lost the <b>souvenir.", 'The "young" traveler lost it', "original")
     html = render_comparison(found, page=page, jupyter=False)
     markup = Markup(html)
     segments = markup.all("seg")
@@ -346,7 +346,7 @@ def test_a_comparison_shows_both_versions_and_what_each_segment_adds(tiny, page)
 
 @pytest.mark.parametrize("metric", [None, "word_l2r", "original"])
 def test_a_comparison_shows_wordpieces_whichever_metric_is_compared(tiny, metric):
-    found = compare(tiny, "The hooligans lost it", "The souvenir lost it", metric, attr="two")
+    found = compare(tiny, "The hooligans lost it", "The souvenir lost it", metric)
     record = found.a._.two_data
     pieces = [piece for piece, token in zip(record["pieces"], record["token"]) if token == 1]
     assert len(pieces) > 1
@@ -357,7 +357,7 @@ def test_comparisons_of_odd_text_are_well_formed(tiny):
     @given(odd_text, odd_text)
     def check(a, b):
         if (a + b).strip():
-            found = compare(tiny, a, b, attr="two")
+            found = compare(tiny, a, b)
             assert len(Markup(render_comparison(found, jupyter=False)).all("seg")) == len(found.segments)
 
     check()

@@ -1,0 +1,64 @@
+"""A model that is in memory already, with its tokenizer."""
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from .base import TransformerLanguageModel
+from .causal import CausalLanguageModel
+from .checkpoint import Checkpoint
+from .checks import check_fast, check_vocabulary
+from .masked import MaskedLanguageModel
+
+
+def use_loaded(given: object, causal: bool = False, mixed_precision: bool = False) -> TransformerLanguageModel:
+    """Make a language model of one that is in memory. It is not copied, and stays on its device, so scores are those of
+    its weights at the time.
+
+    It gets hooks, which do nothing in other forward passes. When texts are scored, it is put into evaluation mode:
+    call `model.train()` before you train it further. If its weights are not in float32, a copy in float32 is used,
+    which keeps the weights of this moment. The tokenizer is copied. Whether the head was trained is not checked.
+
+    given (Tuple[PreTrainedModel, PreTrainedTokenizerBase]): The model, with its language-modelling head, and its
+        tokenizer.
+    causal (bool): It is a left-to-right model. Only needed if its class is used for masked ones, too.
+    RAISES (TypeError): There are no such two things.
+    RAISES (ValueError): The model cannot be used to score text.
+    """
+    if not isinstance(given, tuple | list) or list(map(type_of, given)) != ["model", "tokenizer"]:
+        raise TypeError(
+            "`model` must be the name or folder of a model, a spaCy pipeline, or a model and its tokenizer from "
+            f"transformers: (model, tokenizer). It is {given!r:.100}."
+        )
+    model, tokenizer = given
+    name = model.name_or_path or type(model).__name__  # not None, which is the built-in model
+    kinds: list[type[Any]] = [MaskedLanguageModel, CausalLanguageModel]
+    served = [kind for kind in (kinds[::-1] if causal else kinds) if has_head(model, kind)]
+    if not served or causal and served[0] is not CausalLanguageModel:
+        raise ValueError(
+            f"The model {name!r} is a {type(model).__name__}, which is no {'left-to-right' if causal else 'masked'} "
+            f"language model that transformers knows. Load it with {kinds[causal].auto_class.__name__}."
+        )
+    found: TransformerLanguageModel = served[0](name, mixed_precision=mixed_precision)
+    check_fast(tokenizer, name)
+    found._check(model.config, tokenizer, name)
+    check_vocabulary(tokenizer, model, name)
+    is_shared = model.dtype == torch.float32
+    transformer = model if is_shared else deepcopy(model).float()
+    checkpoint = Checkpoint(transformer, deepcopy(tokenizer), model.dtype, {}, None, frozenset())
+    found.use(checkpoint, name, is_shared)
+    return found
+
+
+def type_of(item: object) -> str | None:
+    """ "model", "tokenizer" or None."""
+    kinds = {"model": PreTrainedModel, "tokenizer": PreTrainedTokenizerBase}
+    return next((name for name, kind in kinds.items() if isinstance(item, kind)), None)
+
+
+def has_head(model: PreTrainedModel, kind: type[TransformerLanguageModel]) -> bool:
+    """Whether a model is of the class that transformers has for language models of a kind."""
+    classes = kind.configs.get(type(model.config), ())
+    return isinstance(model, classes)

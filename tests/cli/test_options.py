@@ -1,0 +1,89 @@
+"""The options for the settings of the component: made from the settings, and given on to it."""
+
+from dataclasses import fields
+
+import pytest
+
+from spacy_pll.cli import LazyCommands
+from spacy_pll.pipelines import SETTINGS, PipelineSettings
+from spacy_pll.settings import ScoringSettings, describe_settings
+
+from .conftest import run
+
+COMMANDS = LazyCommands()
+
+
+def options(command):
+    return {
+        parameter.name: parameter for parameter in COMMANDS[command].params if parameter.param_type_name == "option"
+    }
+
+
+def test_each_setting_is_an_option_whose_help_is_its_description():
+    found = options("score")
+    assert list(SETTINGS) == [name for name in found if name in SETTINGS]
+    for cls in (PipelineSettings, ScoringSettings):
+        for name, text in describe_settings(cls).items():
+            if name != "scoring":
+                assert found[name].help.startswith(text[:20]), name
+                assert not found[name].show_default
+    assert "--max-batch-tokens" in run("show", "a", "--max-batch-tokens", 0, code=2).output
+    assert found["mask_margin"].help.endswith("not together with --mask-spacing. [default: exact scores]")
+    assert found["words"].help.endswith("white space separates. [default: spacy]")
+    assert found["metrics"].help.endswith("[default: word_l2r]")
+
+
+def test_what_says_nothing_about_whole_texts_is_no_option_of_evaluations():
+    of_tokens = {"alternatives", "distribution", "keep_pieces", "attr"}
+    for command in ("pairs", "ppl", "rescore"):
+        assert not of_tokens & set(options(command)) and {"units", "max_batch_tokens"} <= set(options(command))
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The settings with which `pll show` makes pipelines."""
+    from spacy_pll.cli import show
+
+    made = []
+
+    def make(settings, **changes):
+        made.append(settings)
+        raise ValueError("stop")
+
+    monkeypatch.setattr(show, "make_pipeline", make)
+    return made
+
+
+def test_only_what_is_given_is_a_setting(calls):
+    run("show", "a", fails=True)
+    given = ("--units", "u", "--targets", "t", "--max-batch-tokens", 9, "--no-distribution", "--attr", "mine")
+    run("show", "a", *given, "--metrics", "original,word_l2r", fails=True)
+    assert calls[0] == PipelineSettings()
+    scoring = {"units": "u", "targets": "t", "max_batch_tokens": 9, "distribution": False}
+    assert calls[1] == PipelineSettings(attr="mine", metrics=["original", "word_l2r"], **scoring)
+    assert {field.name for field in fields(ScoringSettings)} >= set(calls[1].scoring)
+
+
+def test_settings_that_do_not_go_together_are_a_message():
+    result = run("show", "a", "--mask-margin", 1, "--mask-spacing", 8, fails=True)
+    assert "--mask-margin (1) and --mask-spacing (8) are two ways to save passes" in result.unwrapped_stderr
+
+
+def test_the_spans_of_docs_and_names_of_columns(tmp_path, model_folder):
+    import spacy
+    from spacy.tokens import DocBin
+
+    doc = spacy.blank("en")("The traveler lost the souvenir.")
+    doc.spans["here"] = [doc[3:5]]
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "in.spacy")
+    common = ("--model", model_folder("bert"), "--attr", "mine", "--table", "tokens")
+    for name in ("plain", "targets", "units"):
+        option = [] if name == "plain" else [f"--{name}", "here"]
+        run("score", tmp_path / "in.spacy", tmp_path / f"{name}.csv", *common, *option)
+    plain, targets, units = ((tmp_path / f"{name}.csv").read_text() for name in ("plain", "targets", "units"))
+    assert "mine_word_l2r" in plain and len({plain, targets, units}) == 3
+    # A wordpiece record is kept in .spacy files on request.
+    for option in ([], ["--keep-pieces"]):
+        run("score", tmp_path / "in.spacy", tmp_path / "out.spacy", *common[:4], *option, "--force")
+        [scored] = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
+        assert (scored.user_data.get(("._.", "mine_data", None, None)) is not None) == bool(option)

@@ -1,0 +1,112 @@
+"""Models that are in memory already: scored as they are, and left as they were."""
+
+import pytest
+import spacy
+import torch
+
+from spacy_pll import make_pipeline
+from spacy_pll.component import get_scorer
+from spacy_pll.language_model.in_memory import use_loaded
+
+from ..conftest import ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer, scores
+
+TEXT = SENTENCES[0]
+
+
+def build(architecture="bert"):
+    tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
+    return build_transformer(architecture, tokenizer), tokenizer
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "deberta-v2", "mpnet", "roformer", "esm"])
+def test_the_scores_are_those_of_the_saved_model_and_nothing_is_changed(architecture, make_nlp):
+    model, tokenizer = build(architecture)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    inputs = tokenizer([TEXT], return_tensors="pt")
+    outputs = model(**inputs).logits
+    for margin in (None, 1):
+        nlp = make_pipeline((model, tokenizer), mask_margin=margin)
+        expected = make_nlp(architecture, mask_margin=margin, attr="saved")(TEXT)
+        assert scores(nlp(TEXT)).tolist() == scores(expected, "saved").tolist()
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert torch.equal(model(**inputs).logits, outputs)
+    tokenizer([TEXT], truncation=True, max_length=3)
+    assert nlp(TEXT)._.pll_pieces == expected._.saved_pieces  # the tokenizer is a copy
+
+
+@pytest.mark.parametrize("architecture", ["bert", "esm", "roformer"])
+def test_a_model_is_scored_between_steps_of_training(architecture):
+    model, tokenizer = build(architecture)
+    nlp = make_pipeline((model, tokenizer))
+    before = nlp(TEXT)._.pll
+    modes = []
+    model.base_model.register_forward_hook(lambda *_: modes.append(torch.is_inference_mode_enabled()))
+    for _ in range(2):
+        model.train()
+        inputs = tokenizer([TEXT], return_tensors="pt")
+        model(input_ids=inputs["input_ids"], labels=inputs["input_ids"]).loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.1 * (parameter.grad if parameter.grad is not None else 0)
+        doc = nlp(TEXT)
+        assert not model.training and doc._.pll != before
+        before = doc._.pll
+    # What a model keeps from a pass in inference mode could not be used in training.
+    assert modes and not any(modes)
+    assert scores(doc).tolist() == scores(make_pipeline((model, tokenizer))(TEXT)).tolist()
+
+
+def test_two_pipelines_with_one_model():
+    model, tokenizer = build()
+    first, second = (make_pipeline((model, tokenizer), words=words) for words in ("spacy", "tokenizer"))
+    expected = first(TEXT)._.pll
+    second(TEXT)
+    assert first(TEXT)._.pll == expected
+
+
+def test_a_model_in_half_precision_is_copied():
+    model, tokenizer = build()
+    expected = make_pipeline((model.bfloat16(), tokenizer))
+    assert model.dtype == torch.bfloat16 and get_scorer(expected).model.load().checkpoint.dtype == torch.bfloat16
+    found = make_pipeline((model.float(), tokenizer))
+    assert scores(found(TEXT)).tolist() == scores(expected(TEXT)).tolist()
+
+
+def test_it_is_saved_as_any_other(tmp_path):
+    nlp = make_pipeline(build(), ["original"])
+    expected = scores(nlp(TEXT)).tolist()
+    nlp.to_disk(tmp_path)
+    assert scores(spacy.load(tmp_path)(TEXT)).tolist() == expected
+    assert [scores(doc).tolist() for doc in nlp.pipe([TEXT] * 2, n_process=2, batch_size=1)] == [expected] * 2
+    # A model without a name is not taken for the built-in one.
+    assert nlp.config["components"]["pll"]["model"]["name"] == "BertForMaskedLM"
+
+
+def test_a_left_to_right_model():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    tokenizer = get_tokenizer("byte-level")
+    config = GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=64)
+    nlp = make_pipeline((GPT2LMHeadModel(config), tokenizer))
+    assert get_scorer(nlp).settings.metrics == ["causal"] and nlp(TEXT)._.pll < 0
+    assert nlp.config["components"]["pll"]["model"]["@architectures"] == "spacy-pll.CausalLM.v1"
+
+
+@pytest.mark.parametrize("given", [5, ("a", "b"), build()[:1], build()[::-1], (*build(), 1)])
+def test_what_is_no_model_with_its_tokenizer(given):
+    with pytest.raises(TypeError, match=r"`model` must be the name or folder of a model.*\(model, tokenizer\). It is"):
+        make_pipeline(given)
+
+
+def test_models_that_cannot_be_used():
+    from transformers import BertForSequenceClassification, BertModel
+
+    model, tokenizer = build()
+    for cls in (BertModel, BertForSequenceClassification):
+        with pytest.raises(ValueError, match=f"is a {cls.__name__}, which is no masked.*Load it with AutoModelForMas"):
+            use_loaded((cls(model.config), tokenizer))
+    with pytest.raises(ValueError, match="is no left-to-right language model.*Load it with AutoModelForCausalLM"):
+        use_loaded((model, tokenizer), causal=True)
+    with pytest.raises(ValueError, match="entries and the model"):
+        model.resize_token_embeddings(50)
+        use_loaded((model, tokenizer))

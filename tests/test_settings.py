@@ -1,0 +1,63 @@
+"""`ScoringSettings`: each setting once. The component's arguments and the options are made from it."""
+
+import inspect
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import pytest
+
+from spacy_pll.component import DEFAULT_CONFIG, make_pll
+from spacy_pll.settings import ScoringSettings, at_least, check_values, choices_of, describe_settings
+
+pytestmark = pytest.mark.core
+
+NAMES = [field.name for field in fields(ScoringSettings)]
+
+
+def test_each_setting_is_described_and_is_an_argument_of_the_component():
+    assert list(describe_settings(ScoringSettings)) == NAMES
+    parameters = inspect.signature(make_pll).parameters
+    assert list(parameters)[-len(NAMES) :] == NAMES == list(DEFAULT_CONFIG)[-len(NAMES) :]
+    assert parameters["words"].annotation == Literal["spacy", "tokenizer", "whitespace"]
+
+
+def test_a_single_metric_is_a_list_of_one():
+    assert ScoringSettings("original") == ScoringSettings(("original",)) == ScoringSettings(["original"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"mask_margin": -1}, "`mask_margin` must be 0 or more, or null. It is -1."),
+        ({"mask_margin": "1"}, "`mask_margin` must be 0 or more, or null. It is '1'."),
+        ({"mask_spacing": True}, "`mask_spacing` must be 1 or more, or null. It is True."),
+        ({"max_batch_tokens": 0}, "`max_batch_tokens` must be 1 or more, or null. It is 0."),
+        ({"alternatives": None}, "`alternatives` must be 0 or more. It is None."),
+        ({"words": None}, "`words` must be spacy or tokenizer or whitespace. It is None."),
+    ],
+)
+def test_values_that_are_not_allowed(setting, message):
+    with pytest.raises(ValueError, match=message):
+        ScoringSettings(**setting)
+
+
+@dataclass
+class Others:
+    """Others.
+
+    size (Optional[int]): How large
+        it is. None: small.
+    kind (Optional[str]): Which.
+    RAISES (ValueError): Never.
+    """
+
+    size: int | None = at_least(3)
+    kind: Literal["a", "b"] | None = None
+
+
+def test_another_dataclass():
+    assert describe_settings(Others) == {"size": "How large it is. None: small.", "kind": "Which."}
+    assert choices_of(Literal["a", "b"] | None) == ["a", "b"] and choices_of(int | None) == []
+    check_values(Others())
+    with pytest.raises(ValueError, match="`kind` must be a or b. It is 'c'."):
+        check_values(Others(kind="c"))
