@@ -161,6 +161,10 @@ def some_orders(rank: IntArray) -> MaskRows:
     return MaskRows(np.tile(np.arange(k), n_orders), masked.reshape(rank.size, k), np.full(rank.size, 1 / n_orders))
 
 
+# Without those of other packages, which would have to be imported.
+BUILTIN_METRICS = [name for name, item in list(vars().items()) if hasattr(item, "within_words")]
+
+
 def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows:
     """Mask rows of a context from those of a single word, by its number of pieces."""
     starts, lengths = np.unique(word, return_index=True, return_counts=True)[1:]

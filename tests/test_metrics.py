@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from spacy.util import registry
 
 from spacy_pll.metrics import (
+    BUILTIN_METRICS,
     MAX_EXACT,
     ORDER_PAIRS,
     any_order,
@@ -137,4 +138,4 @@ def test_the_module_registers_its_metrics_itself():
     """Without the entry points, too, which an installed package has and a folder on the path does not."""
     registered = {key[-1] for key in catalogue.REGISTRY if key[:2] == ("spacy", "pll_metrics")}
     expected = {"original", "word_l2r", "word_r2l", "whole_word", "sentence_l2r", "causal", "word_any_order"}
-    assert expected <= registered
+    assert expected <= registered and expected == set(BUILTIN_METRICS)

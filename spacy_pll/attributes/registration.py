@@ -7,6 +7,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span, Token
 
+from ..metrics import BUILTIN_METRICS
 from .names import Names
 from .records import piece_record, set_piece_record
 from .stored import stored_metrics, stored_names
@@ -92,7 +93,8 @@ def _signature(getter: Any) -> object:
     return isinstance(getter, partial) and (getter.func.__module__, getter.func.__qualname__, getter.keywords)
 
 
-# So docs from a file can be read where no pipeline is made. If another package has such an attribute, a component says
-# so when it is made.
-with suppress(ValueError):
-    install(Names("pll", []))
+# So docs from a file can be read where no pipeline is made. If another package has such an attribute, that one is left
+# alone, and a component says so when it is made.
+for metric in BUILTIN_METRICS:
+    with suppress(ValueError):
+        install(Names("pll", [metric]))

@@ -1,6 +1,7 @@
 """What is registered with spaCy, and what is found in docs of a pipeline that is not here."""
 
 import importlib
+import subprocess
 import sys
 
 import pytest
@@ -73,6 +74,31 @@ def test_docs_from_a_file_are_read_where_no_pipeline_is_made(unregistered):
     importlib.reload(spacy_pll.attributes.registration)
     [doc] = DocBin().from_bytes(data).get_docs(nlp.vocab)
     assert (doc._.pll, doc._.pll_pieces, doc[:2]._.pll) == (-5.75, 6, -1.75)
+
+
+FRESH = """
+import sys
+from spacy.tokens import Doc, DocBin, Token
+from spacy.vocab import Vocab
+if sys.argv[2]:
+    Token.set_extension(sys.argv[2], method=len)
+import spacy_pll
+[doc] = DocBin().from_disk(sys.argv[1]).get_docs(Vocab())
+print(*(doc._.get(name) if Doc.has_extension(name) else "-" for name in ("pll", "pll_whole_word", "pll_original")))
+print(Token.get_extension(sys.argv[2])[1] is len if sys.argv[2] else len(Doc(Vocab())._.doc_extensions))
+print("transformers" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "expected"),
+    [("", "-5.75 -5.75 None\n14"), ("pll_whole_word", "-5.75 - None\nTrue"), ("pll", "- - -\nTrue")],
+)
+def test_a_fresh_process_reads_the_scores_and_leaves_attributes_of_others_alone(tmp_path, taken, expected):
+    DocBin(docs=[scored(Names("pll", ["whole_word"]))], store_user_data=True).to_disk(tmp_path / "scores.spacy")
+    command = [sys.executable, "-c", FRESH, str(tmp_path / "scores.spacy"), taken]
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert found == f"{expected}\nFalse\n"
 
 
 def test_an_attribute_of_another_component_is_no_metric(attr, unregistered):
