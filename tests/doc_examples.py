@@ -265,8 +265,10 @@ def restate(comment: str, value: object) -> str:
 
 def assemble(text: str) -> Language:
     """Make the pipeline that an `ini` block describes. RETURNS (Language): The pipeline."""
-    config = Config().from_str(f"[nlp]\nlang = en\n\n[components]\n\n{text}")
-    config["nlp"]["pipeline"] = list(config["components"])
+    if "[nlp]" not in text:
+        text = f"[nlp]\nlang = en\npipeline = []\n\n[components]\n\n{text}"
+    config = Config().from_str(text)
+    config["nlp"]["pipeline"] = config["nlp"]["pipeline"] or list(config["components"])
     return load_model_from_config(config, auto_fill=True)
 
 

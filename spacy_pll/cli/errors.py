@@ -34,7 +34,6 @@ IN_OPTIONS: dict[str, Any] = {
     r"Set `name` in the settings of `model` to": "Give with `model`",
     r"`get_spans` set to spacy-pll\.strided_spans\.v1": "--spans strided",
     r"set `attr` to another name": "add --attr NAME, and its columns begin with NAME",
-    r"`attr`": "--attr",
     r"`name`": "`model`",
     rf"`({'|'.join(SETTINGS)})`": lambda found: "--" + found[1].replace("_", "-"),
 }

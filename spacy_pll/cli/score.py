@@ -114,14 +114,6 @@ def score_cli(
     column: ColumnOption = "text",
     columns: ColumnsOption = [],  # noqa: B006
     more: dict[str, Any],
-    attr: Annotated[
-        str | None,
-        setting(
-            "What the columns of scores begin with. So the scores of a second model can be added to a file that has "
-            "those of a first one. [default: pll]",
-            metavar="NAME",
-        ),
-    ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="The same as --table tokens.")] = False,
     table: Annotated[
         str,
@@ -160,7 +152,7 @@ def score_cli(
             raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
         run = Run(
             input_path,
-            replace(settings, attr=attr),
+            settings,
             cast(RowKind, "prodigy" if prodigy else "tokens" if tokens else table),
             column,
             batch_size=batch_size,
