@@ -106,10 +106,17 @@ def make_pipeline(
 ) -> Language:
     """Make a pipeline with a `pll` component whose model is loaded.
 
+    A model that you have in memory is not copied, and stays on its device, so scores are those of its weights at the
+    time. As long as the pipeline is there, the model has hooks, which do nothing in other forward passes. When texts
+    are scored, it is put into evaluation mode: call `model.train()` before you train it further. If its weights are not
+    in float32, a copy in float32 is used, which keeps the weights of this moment. The tokenizer is copied. Whether the
+    model's head was trained is not known. `nlp.to_disk` saves the model as any other.
+
     model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
         a language model, or of a spaCy pipeline with a `pll` component. Or such a pipeline itself: it stays as it is,
-        and the new one shares its components and the language model. Or a language model of transformers and its
-        tokenizer, as `(model, tokenizer)`: see `language_model.in_memory.use_loaded`. None: the built-in model.
+        and the new one shares its components and the language model; of several `pll` components it has the first, or
+        the one that `component` names. Or a language model of transformers that is in memory, and its tokenizer:
+        `(model, tokenizer)`. None: the built-in model.
     metrics (Optional[Sequence[str]]): Names of metrics; the first is the primary one. None: word_l2r, causal for a
         left-to-right model, or what the pipeline has.
     settings (Any): The other settings of `PipelineSettings` and `ScoringSettings`, such as `words`, `spans`, `lang`,

@@ -4,6 +4,7 @@ import logging
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -116,8 +117,13 @@ class TransformerLanguageModel:
         return self.use(checkpoint, source)
 
     def use(self, checkpoint: Checkpoint, source: str, shared: bool = False) -> LoadedModel:
-        """Score with a checkpoint. shared (bool): Its transformer is also used, and perhaps trained, by others."""
+        """Score with a checkpoint.
+
+        shared (bool): Its transformer is also used, and perhaps trained, by others. They get it back without hooks.
+        """
         self.loaded, self._max_ids = self._prepare(checkpoint, source, shared), None
+        if shared:
+            weakref.finalize(self, self.loaded.forward.remove_hooks).atexit = False
         return self.loaded
 
     def _prepare(self, checkpoint: Checkpoint, source: str, shared: bool) -> LoadedModel:

@@ -85,7 +85,7 @@ class Forward:
         self.narrowing: str | None = None
         self._hooks: list[RemovableHandle] = []
         self._parameters = set(inspect.signature(model.forward).parameters)
-        self._reads_true_positions = False
+        self._position_hooks: list[RemovableHandle] | None = None  # None until there is a pass with groups
         self._onednn: OneDNNLinear | None = None
 
     def narrow(self, name: str | None) -> None:
@@ -99,6 +99,13 @@ class Forward:
         if name is not None:
             self._hooks = getattr(self, name)()
             self.narrowing = name
+
+    def remove_hooks(self) -> None:
+        """Take all hooks off the model."""
+        self.narrow(None)
+        for hook in self._position_hooks or ():
+            hook.remove()
+        self._position_hooks = None
 
     @contextmanager
     def in_float32(self) -> Iterator[None]:
@@ -173,9 +180,8 @@ class Forward:
 
     def run_groups(self, ids: torch.Tensor, attention: GroupAttention) -> torch.Tensor:
         """One forward pass with groups."""
-        if not self._reads_true_positions:
-            set_hooks(self.model)
-            self._reads_true_positions = True
+        if self._position_hooks is None:
+            self._position_hooks = set_hooks(self.model)
         arguments: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if self.takes_mask else {}
         if "position_ids" in self._parameters:
             arguments["position_ids"] = attention.true

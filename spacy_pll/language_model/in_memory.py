@@ -14,12 +14,7 @@ from .masked import MaskedLanguageModel
 
 
 def use_loaded(given: object, causal: bool = False, mixed_precision: bool = False) -> TransformerLanguageModel:
-    """Make a language model of one that is in memory. It is not copied, and stays on its device, so scores are those of
-    its weights at the time.
-
-    It gets hooks, which do nothing in other forward passes. When texts are scored, it is put into evaluation mode:
-    call `model.train()` before you train it further. If its weights are not in float32, a copy in float32 is used,
-    which keeps the weights of this moment. The tokenizer is copied. Whether the head was trained is not checked.
+    """Make a language model of one that is in memory: `make_pipeline` says what is done with it.
 
     given (Tuple[PreTrainedModel, PreTrainedTokenizerBase]): The model, with its language-modelling head, and its
         tokenizer.

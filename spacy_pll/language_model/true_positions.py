@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 # int64, shape (rows, width), while a pass with groups runs.
@@ -40,20 +41,20 @@ def position_embeddings(model: PreTrainedModel) -> list[tuple[torch.nn.Module, i
     ]
 
 
-def set_hooks(model: PreTrainedModel) -> None:
+def set_hooks(model: PreTrainedModel) -> list[RemovableHandle]:
     """Let a model read `true_positions` from now on."""
-    for table, first in position_embeddings(model):
-        table.register_forward_pre_hook(partial(_absolute, first))
+    hooks = [table.register_forward_pre_hook(partial(_absolute, first)) for table, first in position_embeddings(model)]
     for name, module in model.named_modules():
         if name.endswith("embed_positions"):  # RoFormer
-            module.register_forward_pre_hook(_one_position)
-            module.register_forward_hook(_sinusoidal)
+            hooks.append(module.register_forward_pre_hook(_one_position))
+            hooks.append(module.register_forward_hook(_sinusoidal))
         elif hasattr(module, "_update_cos_sin_tables"):  # ESM before transformers 5
-            module.register_forward_hook(_rotary)
+            hooks.append(module.register_forward_hook(_rotary))
         if hasattr(type(module), "get_rel_pos"):  # DeBERTa
             module.get_rel_pos = partial(_relative, module)
         if hasattr(type(module), "compute_position_bias"):  # MPNet
             module.compute_position_bias = partial(_position_bias, module)
+    return hooks
 
 
 def _absolute(first: int, module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:

@@ -1,10 +1,12 @@
 """Models that are in memory already: scored as they are, and left as they were."""
 
+import gc
+
 import pytest
 import spacy
 import torch
 
-from spacy_pll import make_pipeline
+from spacy_pll import make_pipeline, score
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model.in_memory import use_loaded
 
@@ -54,6 +56,29 @@ def test_a_model_is_scored_between_steps_of_training(architecture):
     # What a model keeps from a pass in inference mode could not be used in training.
     assert modes and not any(modes)
     assert scores(doc).tolist() == scores(make_pipeline((model, tokenizer))(TEXT)).tolist()
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roformer"])
+def test_the_hooks_go_with_the_pipeline(architecture):
+    model, tokenizer = build(architecture)
+
+    def count():
+        gc.collect()
+        return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+
+    assert count() == 0
+    nlp = make_pipeline((model, tokenizer), mask_margin=0)
+    with_one = count()
+    assert with_one > 0
+    for _ in range(2):
+        score([TEXT], (model, tokenizer), mask_margin=0)
+    assert count() == with_one
+    expected = nlp(TEXT)._.pll
+    score([TEXT], (model, tokenizer))
+    gc.collect()
+    assert nlp(TEXT)._.pll == expected
+    del nlp
+    assert count() == 0
 
 
 def test_two_pipelines_with_one_model():

@@ -16,6 +16,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
+import spacy
 import srsly
 
 from ..doc_commands import (
@@ -107,6 +108,15 @@ def needs_extras(page):
     """Skip a page about an extra that is not installed."""
     if page.name in ("distributed.md", "python.md"):
         pytest.importorskip("ray", reason="Ray is not installed: pip install . --group test-all")
+
+
+def test_spacy_assemble_takes_the_config_of_the_readme(tmp_path, stand_ins, monkeypatch):
+    [config] = [block for block in BLOCKS[ROOT / "README.md"] if block.language == "ini"]
+    make_inputs(tmp_path, (), stand_ins)
+    (tmp_path / "bert.cfg").write_text(config.text)
+    monkeypatch.chdir(tmp_path)
+    make_runner()("python -m spacy assemble bert.cfg bert".split())
+    assert spacy.load("bert").get_pipe("pll").settings.metrics == ["word_l2r", "original"]
 
 
 @PAGE
