@@ -126,7 +126,7 @@ class TransformerLanguageModel:
             weakref.finalize(self, self.loaded.forward.remove_hooks).atexit = False
         return self.loaded
 
-    def _prepare(self, checkpoint: Checkpoint, source: str, shared: bool) -> LoadedModel:
+    def _prepare(self, checkpoint: Checkpoint, source: str, shared: bool = False) -> LoadedModel:
         """Find out what the model allows.
 
         RAISES (ValueError): The model cannot be used to score text.

@@ -197,7 +197,7 @@ def test_attributes_that_only_look_like_a_metrics_are_left_alone(make_nlp, unreg
     html = render(doc, jupyter=False)
     assert all(f">{name}<" in html for name in own) and ">original<" not in html and ">whole_word<" not in html
     with pytest.raises(ValueError, match="no scores under 'original'. Set `metrics` to some of these: word_l2r, sent"):
-        compare(nlp, SENTENCES[0], SENTENCES[1], "original")
+        compare(nlp, SENTENCES[0], SENTENCES[1], "original", component="pll")
 
 
 def test_assemble(model_folder, tmp_path, make_nlp):
