@@ -194,8 +194,9 @@ def test_another_pipeline_on_the_same_model(make_nlp, tmp_path):
     make_nlp("roberta", nlp=nlp, name="second", attr="other")
     nlp.add_pipe("doc_cleaner", last=True)
     nlp.disable_pipe("doc_cleaner")
-    expected = nlp(SENTENCES[0])
+    expected, config = nlp(SENTENCES[0]), nlp.config
     varied = make_pipeline(nlp, ["original"], component="second", attr="mine", mask_spacing=4)
+    assert varied.config["components"]["second"]["attr"] == "mine" != config["components"]["second"]["attr"]
     assert varied.pipe_names == ["sentencizer", "second"] and varied.disabled == ["doc_cleaner"]
     assert get_scorer(varied).model is get_scorer(nlp, "second").model
     doc = varied(SENTENCES[0])
