@@ -41,7 +41,7 @@ def use_loaded(given: object, causal: bool = False, mixed_precision: bool = Fals
     found._check(model.config, tokenizer, name)
     check_vocabulary(tokenizer, model, name)
     is_shared = model.dtype == torch.float32
-    transformer = model if is_shared else deepcopy(model).float()
+    transformer = (model if is_shared else deepcopy(model).float()).eval()
     checkpoint = Checkpoint(transformer, deepcopy(tokenizer), model.dtype, {}, None, frozenset())
     found.use(checkpoint, name, is_shared)
     return found
