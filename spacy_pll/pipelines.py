@@ -136,8 +136,8 @@ def make_pipeline(
         nlp = _load_saved(chosen, config)
     elif chosen.component:
         raise ValueError(
-            f"`component` names a component of a spaCy pipeline, and {chosen.model or BUILTIN_NAME!r:.100} is a language "
-            "model. Leave it out."
+            f"`component` names a component of a spaCy pipeline, and {chosen.model or BUILTIN_NAME!r:.100} is a "
+            "language model. Leave it out."
         )
     else:
         nlp = _make_new(chosen)

@@ -1,17 +1,17 @@
 """From texts to scores in one call."""
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from spacy.tokens import Doc, Token
-from tqdm import tqdm
 
 from ..attributes.names import Names
 from ..attributes.values import table_value
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
+from ..progress import with_progress
 from ..settings import BATCH_SIZE
 from ..workers import score_docs
 from .dataframe import import_pandas, to_dataframe
@@ -139,8 +139,13 @@ def score(
     """
     if isinstance(texts, str | Doc):
         texts = [texts]
-    nlp = make_pipeline(model, metrics, **settings)
-    total = len(texts) if isinstance(texts, Sized) else None
+    nlp, texts = make_pipeline(model, metrics, **settings), list(texts)
+    scorer = get_scorer(nlp)
+
+    def work(text: str | Doc) -> int:
+        return scorer.predictor.estimate(text if isinstance(text, str) else text.text)
+
+    total = sum(map(work, texts)) if show_progress else 0
     with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
-        kept = list(tqdm(docs, total=total, unit=" texts", disable=not show_progress))
-    return Scores(kept, get_scorer(nlp).names)
+        kept = list(with_progress(docs, scorer.predictor, work, total, len(texts), show=show_progress))
+    return Scores(kept, scorer.names)

@@ -136,7 +136,7 @@ def test_progress_is_shown_on_request(model, capsys):
     spacy_pll.score(SENTENCES, model)
     assert capsys.readouterr().err == ""
     spacy_pll.score(SENTENCES, model, show_progress=True)
-    assert f"{len(SENTENCES)}/{len(SENTENCES)}" in capsys.readouterr().err
+    assert f"{len(SENTENCES)}/{len(SENTENCES)} texts" in capsys.readouterr().err
 
 
 @Language.component("test_killed")
