@@ -1,6 +1,7 @@
 """Models that are in memory already: scored as they are, and left as they were."""
 
 import gc
+from copy import deepcopy
 
 import pytest
 import spacy
@@ -16,7 +17,7 @@ TEXT = SENTENCES[0]
 
 
 def build(architecture="bert"):
-    tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
+    tokenizer = deepcopy(get_tokenizer(ARCHITECTURES[architecture][3]))  # other tests use the same one
     return build_transformer(architecture, tokenizer), tokenizer
 
 
