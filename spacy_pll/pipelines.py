@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 import spacy
+import torch
 from spacy.language import Language
 from spacy.util import get_package_version, is_package, load_config
 from thinc.api import Config, ConfigValidationError
@@ -18,7 +19,7 @@ from .component import PLLScorer, get_scorer
 from .language_model import BUILTIN, DOCUMENTS
 from .language_model.checksums import files_digest
 from .prediction import Predictor
-from .settings import ScoringSettings, check_values, choices_of
+from .settings import ScoringSettings, at_least, check_values, choices_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -51,6 +52,8 @@ class PipelineSettings:
     lang (str): Language of spaCy's tokenizer. Not used if the model is a spaCy pipeline.
     precision (Optional[str]): Data type of the forward passes. bfloat16 uses autocast. None: float32.
     gpu_id (int): GPU ID, or -1 for the CPU (in Python, for the device that is set).
+    threads (Optional[int]): How many threads PyTorch uses on a CPU. Give 1 on a machine that others use, too, and as
+        many as its share of the CPU in a container. None: what PyTorch chooses.
     attr (Optional[str]): What the names of the attributes and of the columns of scores begin with. None: pll.
     scoring (Mapping[str, Any]): Those of the `ScoringSettings` that are given, which can also be given one by one.
     RAISES (ValueError): A setting has a value that is not allowed.
@@ -64,6 +67,7 @@ class PipelineSettings:
     lang: str = "en"
     precision: Literal["float32", "bfloat16"] | None = None
     gpu_id: int = -1
+    threads: int | None = at_least(1)
     attr: str | None = None
     scoring: Mapping[str, Any] = field(default_factory=dict)
 
@@ -128,6 +132,8 @@ def make_pipeline(
     start = model if isinstance(model, PipelineSettings) else PipelineSettings(model)
     chosen = start.changed(metrics=metrics, **settings)
     setup_gpu(chosen.gpu_id)
+    if chosen.threads:
+        torch.set_num_threads(chosen.threads)
     if isinstance(chosen.model, Language):
         nlp = _vary(chosen)
     elif isinstance(chosen.model, str) and (config := pipeline_config(chosen.model)):

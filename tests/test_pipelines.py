@@ -223,3 +223,14 @@ def test_values_from_texts():
     for name, text in (("max_batch_tokens", "nine"), ("keep_pieces", "perhaps"), ("words", "letters")):
         with pytest.raises(ValueError, match="It must be (a whole number|true or false|spacy or tokenizer or whites)"):
             parse_value(text, SETTINGS[name])
+
+
+def test_the_number_of_threads_is_set_if_it_is_given(model_folder, monkeypatch):
+    given = []
+    monkeypatch.setattr("torch.set_num_threads", given.append)
+    make_pipeline(str(model_folder("bert")))
+    assert given == []
+    make_pipeline(str(model_folder("bert")), threads=3)
+    assert given == [3]
+    with pytest.raises(ValueError, match="`threads` must be 1 or more, or null. It is 0."):
+        make_pipeline(str(model_folder("bert")), threads=0)

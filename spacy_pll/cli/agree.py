@@ -24,6 +24,7 @@ from .options import (
     ForceOption,
     GpuOption,
     PlotOption,
+    ThreadsOption,
     parse_numbers,
     save_plot,
     several,
@@ -65,6 +66,7 @@ def agree_cli(
     limit: Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
     gpu_id: GpuOption = -1,
+    threads: ThreadsOption = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
     plot: PlotOption = None,
     force: ForceOption = False,
@@ -95,7 +97,7 @@ def agree_cli(
         check_output(plot, PICTURES, force, corpus)
         if corpus != STANDARD_STREAM:
             list_files(corpus)  # fails before a model is loaded
-        settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id) for scorer in scorers]
+        settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, threads=threads) for scorer in scorers]
         nlps = [make_pipeline(one) for one in settings]
         records = islice(read_records(corpus, column, nlps[0].vocab), limit)
         texts = progress_bar(record.text for record in records)

@@ -82,6 +82,9 @@ ProcessesOption = Annotated[
     int, typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core.")
 ]
 GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
+ThreadsOption = Annotated[
+    int | None, typer.Option(min=1, help="How many threads PyTorch uses on a CPU. [default: what PyTorch chooses]")
+]
 PICTURES = (".png", ".svg", ".pdf")
 PlotOption = Annotated[
     Path | None,

@@ -110,7 +110,7 @@ def pairs_cli(
         pairs, groups = read_pairs(path, good, bad, columns or None), by or None
         if sample:
             pairs = sample_pairs(pairs, sample, groups)
-        common: dict[str, Any] = {"lang": settings.lang, "gpu_id": settings.gpu_id}
+        common: dict[str, Any] = {name: getattr(settings, name) for name in ("lang", "gpu_id", "threads")}
         if scorers and settings != PipelineSettings(**common):
             raise ValueError(
                 "--scorer takes the place of --model and its settings. Write them after commas: "
