@@ -34,7 +34,8 @@ def with_progress(
     """
     of_all = f"/{n_texts:,} texts" if n_texts else " texts"
     bar = _WorkBar(total, f"{done:,}{of_all}", None if show is None else not show)
-    before, predictor.counts = predictor.counts, _Counts(bar)
+    before = predictor.counts
+    predictor.counts = _Counts(bar, before)
     try:
         with bar:
             for number, item in enumerate(items, done + 1):
@@ -79,10 +80,13 @@ class _WorkBar(tqdm):  # type: ignore[type-arg]
 
 
 class _Counts(Counts):
-    def __init__(self, bar: _WorkBar):
+    """Moves a bar, and counts on where others count."""
+
+    def __init__(self, bar: _WorkBar, before: Counts):
         super().__init__()
-        self.bar = bar
+        self.bar, self.before = bar, before
 
     def add(self, batch: Batch) -> Batch:
         self.bar.read(self.ids)  # what was read before it
+        self.before.add(batch)
         return super().add(batch)

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from multiprocessing import Process
 from multiprocessing.connection import Connection, wait
@@ -23,6 +23,7 @@ from spacy.tokens.underscore import Underscore
 
 from .component import get_scorer
 from .outcomes import Outcome, Text, TextError, check_texts, score_each
+from .progress import with_progress
 
 BATCHES = 4  # a batch for a process is worth so many of those of `Predictor.batches`
 Workers = dict[Connection, Process]
@@ -78,12 +79,24 @@ def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int =
             yield answer if isinstance(answer, TextError) else Doc(nlp.vocab).from_bytes(answer)
 
 
-def score_docs(nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1) -> Generator[Doc, None, None]:
+def score_docs(
+    nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1, show_progress: bool | None = False
+) -> Generator[Doc, None, None]:
     """The same, for texts that all must have scores.
 
+    show_progress (Optional[bool]): Show a progress bar. None: if standard error is a terminal.
     RAISES (TextError): A text cannot be scored.
     """
-    for outcome in score_texts(nlp, texts, batch_size, n_process):
+    outcomes: Iterable[Outcome] = score_texts(nlp, texts, batch_size, n_process)
+    if show_progress is not False:
+        predictor = get_scorer(nlp).predictor
+
+        def work(text: Text | TextError) -> int:
+            return predictor.estimate(text.text if isinstance(text, Doc) else str(text))
+
+        total, n_texts = (sum(map(work, texts)), len(texts)) if isinstance(texts, Sized) else (0, 0)
+        outcomes = with_progress(outcomes, predictor, work, total, n_texts, show=show_progress)
+    for outcome in outcomes:
         if isinstance(outcome, TextError):
             raise outcome
         yield outcome

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from spacy_pll.prediction import Counts
 from spacy_pll.progress import with_progress
 from spacy_pll.workers import score_docs
 
@@ -66,7 +67,18 @@ def test_nothing_is_shown_where_it_is_not_wanted(nlp, monkeypatch):
     assert bars(nlp, monkeypatch, show=False)[1] == bars(nlp, monkeypatch, show=None)[1] == []  # stderr is no terminal
 
 
-def test_the_counts_of_the_work_are_given_back(nlp, monkeypatch):
-    before = nlp.get_pipe("pll").predictor.counts
+def test_others_count_on(nlp, monkeypatch):
+    before = nlp.get_pipe("pll").predictor.counts = Counts()
     bars(nlp, monkeypatch)
-    assert nlp.get_pipe("pll").predictor.counts is before
+    assert nlp.get_pipe("pll").predictor.counts is before and before.rows > len(TEXTS)
+
+
+def test_score_docs_shows_it(nlp, monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert len(list(score_docs(nlp, TEXTS, 8, show_progress=True))) == len(TEXTS)
+    assert "100%" in shown.getvalue() and "32/32 texts" in shown.getvalue()
+    assert len(list(score_docs(nlp, iter(TEXTS), 8, show_progress=True))) == len(TEXTS)
+    assert shown.getvalue().endswith("\n") and " 32 texts [" in shown.getvalue().replace("\r", " ")
+    before = len(shown.getvalue())
+    assert len(list(score_docs(nlp, TEXTS, 8))) == len(TEXTS) and len(shown.getvalue()) == before

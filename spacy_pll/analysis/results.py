@@ -11,7 +11,6 @@ from ..attributes.names import Names
 from ..attributes.values import table_value
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
-from ..progress import with_progress
 from ..settings import BATCH_SIZE
 from ..workers import score_docs
 from .dataframe import import_pandas, to_dataframe
@@ -140,12 +139,5 @@ def score(
     if isinstance(texts, str | Doc):
         texts = [texts]
     nlp, texts = make_pipeline(model, metrics, **settings), list(texts)
-    scorer = get_scorer(nlp)
-
-    def work(text: str | Doc) -> int:
-        return scorer.predictor.estimate(text if isinstance(text, str) else text.text)
-
-    total = sum(map(work, texts)) if show_progress else 0
-    with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
-        kept = list(with_progress(docs, scorer.predictor, work, total, len(texts), show=show_progress))
-    return Scores(kept, scorer.names)
+    with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
+        return Scores(list(docs), get_scorer(nlp).names)

@@ -35,7 +35,6 @@ from .options import (
     save_plot,
     several,
 )
-from .progress import progress_bar
 from .terminal import report_written, say
 
 
@@ -124,7 +123,7 @@ def pairs_cli(
             per_piece=per_piece,
             batch_size=batch_size,
             n_process=n_process,
-            progress=progress_bar,
+            show_progress=None,
         )
         results = found.accuracies(groups)
         say(accuracy_table(results))

@@ -25,7 +25,6 @@ from .options import (
     ProcessesOption,
     pipeline_options,
 )
-from .progress import progress_bar
 from .terminal import report_written, say
 
 UNITS = {
@@ -54,7 +53,7 @@ def ppl_cli(
         check_output(output, (".json",), force, path)
         nlp = make_pipeline(settings)
         texts = (record.text for record in read_records(path, column, nlp.vocab))
-        result = perplexity(nlp, progress_bar(texts), batch_size=batch_size, n_process=n_process)
+        result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=None)
         if not result.pieces:
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
         scorer = get_scorer(nlp)

@@ -28,7 +28,6 @@ from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from .errors import shown_errors
 from .options import OF_TOKENS, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
-from .progress import progress_bar
 from .terminal import report_written, say
 
 MAX_WEIGHTS = 100_000  # in a grid
@@ -113,7 +112,7 @@ def rescore_cli(
                 has_references, missing = False, str(error)
         nlp = make_pipeline(settings, metric)
         texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
-        scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, progress_bar, n_process)
+        scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, None, n_process)
         lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
         if dev:
             tuned_on = [nbest for nbest in dev_lists if nbest.references]

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -159,7 +159,7 @@ def minimal_pairs(
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
-    progress: Callable[[Iterator[Any], int], Iterable[Any]] = lambda scores, total: scores,
+    show_progress: bool | None = False,
 ) -> PairScores:
     """Score minimal pairs. A sentence that occurs in several pairs is scored once.
 
@@ -169,7 +169,7 @@ def minimal_pairs(
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Number of sentences per batch. Masked contexts that are equal within a batch run once.
     n_process (int): Worker processes.
-    progress (Callable): Wraps the iterator over the scores of a pipeline; its second argument is their number.
+    show_progress (Optional[bool]): Show a progress bar for each pipeline. None: if standard error is a terminal.
     RAISES (ValueError): There is no pair, or one is not of this form, or a sentence cannot be scored.
     """
     items = _checked(pairs)
@@ -178,7 +178,7 @@ def minimal_pairs(
     for name, one in (nlp if isinstance(nlp, Mapping) else {"": nlp}).items():
         scorer = get_scorer(one, component)
         sentences = [sentence for pair in items for sentence in pair[:2]]
-        scores = score_distinct(one, scorer.names, sentences, batch_size, progress, n_process)
+        scores = score_distinct(one, scorer.names, sentences, batch_size, show_progress, n_process)
         metrics = scorer.settings.metrics
         for i, metric in enumerate(metrics):
             label = metric if not name else name if len(metrics) == 1 else f"{name} {metric}"

@@ -79,6 +79,7 @@ def perplexity(
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
+    show_progress: bool | None = False,
 ) -> Perplexity:
     """Score texts, and measure their pseudo-perplexity.
 
@@ -86,6 +87,7 @@ def perplexity(
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Texts per batch.
     n_process (int): Worker processes, on a CPU. -1 for one per core.
+    show_progress (Optional[bool]): Show a progress bar. None: if standard error is a terminal.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
@@ -99,7 +101,7 @@ def perplexity(
     corpus, loaded = Perplexity(), scorer.model.load()
     # The model reads a span together with the special tokens around it.
     max_pieces = loaded.max_length - len(loaded.tokenizer.encode("").ids)
-    with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
+    with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
         for doc in docs:
             corpus.texts += 1
             record = doc._.get(scorer.names.data)

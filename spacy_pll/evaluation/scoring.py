@@ -1,9 +1,9 @@
 """The scores that evaluations start from: one record per distinct text."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -29,19 +29,18 @@ def score_distinct(
     names: Names,
     texts: Iterable[str],
     batch_size: int = BATCH_SIZE,
-    progress: Callable[[Iterator[Any], int], Iterable[Any]] = lambda scores, total: scores,
+    show_progress: bool | None = False,
     n_process: int = 1,
 ) -> dict[str, TextSums]:
     """Score each distinct text once, and give the scores by text, in the order in which the texts first occur.
 
     texts (Iterable[str]): Similar texts should be neighbours: masked contexts that are equal within a batch run once.
-    progress (Callable): Wraps the iterator over the scores; its second argument is their number.
+    show_progress (Optional[bool]): Show a progress bar. None: if standard error is a terminal.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     """
     distinct = list(dict.fromkeys(texts))
-    with closing(score_docs(nlp, distinct, batch_size, n_process)) as docs:
-        scores = (text_score(doc, names) for doc in docs)
-        return dict(zip(distinct, progress(scores, len(distinct)), strict=True))
+    with closing(score_docs(nlp, distinct, batch_size, n_process, show_progress)) as docs:
+        return dict(zip(distinct, (text_score(doc, names) for doc in docs), strict=True))
 
 
 def text_score(doc: Doc, names: Names) -> TextSums:

@@ -9,18 +9,20 @@ from spacy_pll.evaluation.scoring import TextSums, score_distinct
 from spacy_pll.settings import BATCH_SIZE
 
 
-def test_equal_texts_are_scored_once(make_nlp):
+def test_equal_texts_are_scored_once(make_nlp, monkeypatch):
     nlp = make_nlp("bert", metrics=["word_l2r", "original"])
     names = nlp.get_pipe("pll").names
     seen = []
 
-    def progress(scores, total):
-        seen.append(total)
-        return scores
+    def progress(docs, predictor, work, total, n_texts, show):
+        seen.append((total, n_texts, show))
+        return docs
 
+    monkeypatch.setattr("spacy_pll.workers.with_progress", progress)
     texts = ["The traveler.", "", "The souvenir.", "The traveler.", ""]
-    scores = score_distinct(nlp, names, texts, progress=progress)
-    assert seen == [3] and list(scores) == ["The traveler.", "", "The souvenir."]
+    scores = score_distinct(nlp, names, texts, show_progress=None)
+    work = sum(map(nlp.get_pipe("pll").predictor.estimate, dict.fromkeys(texts)))
+    assert seen == [(work, 3, None)] and list(scores) == ["The traveler.", "", "The souvenir."]
     doc = nlp("The traveler.")
     assert scores["The traveler."].scores == pytest.approx((doc._.pll_word_l2r, doc._.pll_original))
     assert scores["The traveler."].pieces == doc._.pll_pieces
