@@ -23,6 +23,7 @@ from spacy.tokens.underscore import Underscore
 
 from .component import get_scorer
 from .outcomes import Outcome, Text, TextError, check_texts, score_each
+from .prediction import Predictor
 from .progress import with_progress
 
 BATCHES = 4  # a batch for a process is worth so many of those of `Predictor.batches`
@@ -39,17 +40,16 @@ def score_texts(
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
     """
     check_texts(texts)
-    yield from score_batches(nlp, batches_of(nlp, texts, batch_size), n_process)
+    yield from score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
 
 
-def batches_of(nlp: Language, texts: Iterable[Text], batch_size: int) -> Iterator[list[Text]]:
+def batches_of(predictor: Predictor, texts: Iterable[Text], batch_size: int) -> Iterator[list[Text]]:
     """Divide texts into batches that a CPU scores in some ten seconds, if the texts are short enough.
 
     Where a batch ends depends on nothing before it, so a run may begin behind any of them, and in any process.
 
     batch_size (int): The most texts in a batch.
     """
-    predictor = get_scorer(nlp).predictor
     most, batch, ids = BATCHES * predictor.prepare().ids_at_once, list[Text](), 0
     try:
         for text in texts:

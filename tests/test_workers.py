@@ -88,10 +88,10 @@ def test_a_batch_has_so_many_texts_or_so_much_work(make_nlp, monkeypatch, mask_m
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=500))
     texts = ["long " * 40, "long " * 40, "A text.", "long " * 40, "long " * 40, *["A text."] * 3]
-    batches = list(batches_of(nlp, texts, 3))
+    batches = list(batches_of(predictor, texts, 3))
     assert sum(batches, []) == texts and list(map(len, batches)) == sizes
     for n in range(len(batches)):
-        assert list(batches_of(nlp, sum(batches[n:], []), 3)) == batches[n:]
+        assert list(batches_of(predictor, sum(batches[n:], []), 3)) == batches[n:]
 
 
 @Language.component("much_data")

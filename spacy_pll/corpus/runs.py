@@ -155,7 +155,7 @@ class Run:
 
         def batches() -> Iterator[list[str | Doc]]:
             end = first
-            for batch in batches_of(nlp, texts(), self.batch_size):
+            for batch in batches_of(get_scorer(nlp).predictor, texts(), self.batch_size):
                 end += len(batch)
                 ends.append(end)
                 yield batch

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import minibatch
 
 from ..analysis.visualize.plots import Histogram, plot_agreements
 from ..attributes.names import Names
@@ -23,6 +22,7 @@ from ..metrics import FloatArray, IntArray
 from ..outcomes import check_texts
 from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
+from ..workers import batches_of
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def compare_scorers(
     """Compare each scorer with the first one. Each has a label, and what scores a batch with it."""
     labels, scorers, pipes = zip(*sides)
     collected, seconds = [AgreementCounts((scorers[0], other)) for other in scorers[1:]], [0.0] * len(sides)
-    for batch in minibatch(texts, batch_size):
+    for batch in batches_of(scorers[0].predictor, texts, batch_size):
         docs: list[list[Doc]] = []
         for side, pipe in enumerate(pipes):
             inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
