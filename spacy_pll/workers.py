@@ -26,7 +26,6 @@ from .outcomes import Outcome, Text, TextError, check_texts, score_each
 from .prediction import Predictor
 from .progress import with_progress
 
-BATCHES = 4  # a batch for a process is worth so many of those of `Predictor.batches`
 Workers = dict[Connection, Process]
 
 
@@ -44,13 +43,13 @@ def score_texts(
 
 
 def batches_of(predictor: Predictor, texts: Iterable[Text], batch_size: int) -> Iterator[list[Text]]:
-    """Divide texts into batches that a CPU scores in some ten seconds, if the texts are short enough.
+    """Divide texts into batches that a CPU scores in two or three seconds, if the texts are short enough.
 
     Where a batch ends depends on nothing before it, so a run may begin behind any of them, and in any process.
 
     batch_size (int): The most texts in a batch.
     """
-    most, batch, ids = BATCHES * predictor.prepare().ids_at_once, list[Text](), 0
+    most, batch, ids = predictor.prepare().ids_at_once, list[Text](), 0
     try:
         for text in texts:
             batch.append(text)

@@ -86,7 +86,7 @@ def test_a_batch_has_so_many_texts_or_so_much_work(make_nlp, monkeypatch, mask_m
     """And a run that begins behind a batch has the same batches."""
     nlp = make_nlp("bert", mask_margin=mask_margin)
     predictor = nlp.get_pipe("pll").predictor
-    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=500))
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=2000))
     texts = ["long " * 40, "long " * 40, "A text.", "long " * 40, "long " * 40, *["A text."] * 3]
     batches = list(batches_of(predictor, texts, 3))
     assert sum(batches, []) == texts and list(map(len, batches)) == sizes
