@@ -265,7 +265,7 @@ def get_scorer(nlp: Language, component: str | None = None) -> PLLScorer:
     """
     if not isinstance(nlp, Language):
         raise TypeError(f'`nlp` must be a pipeline, such as spacy.blank("en"). It is {nlp!r:.100}.')
-    for name, scorer in nlp.components:
+    for name, scorer in (*nlp.pipeline, *nlp.components):  # those that are disabled come last
         if isinstance(scorer, PLLScorer) and component in (None, name):
             return scorer
     kind = "`pll` component" if component is None else f"`pll` component {component!r}"

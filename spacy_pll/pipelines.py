@@ -306,7 +306,8 @@ def _explained(error: ConfigValidationError) -> str:
 def _vary(settings: PipelineSettings) -> Language:
     """A pipeline with one `pll` component of another pipeline, changed, and its other components. They are shared."""
     nlp, scorer = settings.model, get_scorer(settings.model, settings.component)
-    given = PipelineSettings(nlp, component=settings.component, attr=settings.attr, scoring=settings.scoring)
+    allowed = {name: getattr(settings, name) for name in ("component", "attr", "threads", "scoring")}
+    given = PipelineSettings(nlp, **allowed)
     for name, value in vars(settings).items():
         if value != getattr(given, name):
             raise ValueError(

@@ -1,6 +1,6 @@
 """A progress bar that moves with the work that is done: long texts take more of it than short ones."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -22,7 +22,7 @@ def with_progress(
     n_texts: int,
     done: int = 0,
     show: bool | None = None,
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Pass items on, each the outcome of a text, and show on standard error how much of the work is done.
 
     predictor (Predictor): Does the work. If it is in this process, the bar moves with each forward pass.
@@ -85,6 +85,10 @@ class _Counts(Counts):
     def __init__(self, bar: _WorkBar, before: Counts):
         super().__init__()
         self.bar, self.before = bar, before
+
+    def __reduce__(self) -> tuple[type[Counts], tuple[()]]:
+        """A process that gets a copy of the predictor shows no bar."""
+        return Counts, ()
 
     def add(self, batch: Batch) -> Batch:
         self.bar.read(self.ids)  # what was read before it

@@ -11,7 +11,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sized
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from multiprocessing import Process
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -21,9 +21,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.tokens.underscore import Underscore
 
-from .component import get_scorer
+from .component import PLLScorer, get_scorer
 from .outcomes import Outcome, Text, TextError, check_texts, score_each
-from .prediction import Predictor
+from .prediction import Counts, Predictor
 from .progress import with_progress
 
 Workers = dict[Connection, Process]
@@ -86,7 +86,7 @@ def score_docs(
     show_progress (Optional[bool]): Show a progress bar. None: if standard error is a terminal.
     RAISES (TextError): A text cannot be scored.
     """
-    outcomes: Iterable[Outcome] = score_texts(nlp, texts, batch_size, n_process)
+    outcomes = watched = score_texts(nlp, texts, batch_size, n_process)
     if show_progress is not False:
         predictor = get_scorer(nlp).predictor
 
@@ -94,11 +94,13 @@ def score_docs(
             return predictor.estimate(text.text if isinstance(text, Doc) else str(text))
 
         total, n_texts = (sum(map(work, texts)), len(texts)) if isinstance(texts, Sized) else (0, 0)
-        outcomes = with_progress(outcomes, predictor, work, total, n_texts, show=show_progress)
-    for outcome in outcomes:
-        if isinstance(outcome, TextError):
-            raise outcome
-        yield outcome
+        watched = with_progress(outcomes, predictor, work, total, n_texts, show=show_progress)
+    # Closed even if a text fails: otherwise workers would live, and a bar be shown, for as long as the error is kept.
+    with closing(outcomes), closing(watched):
+        for outcome in watched:
+            if isinstance(outcome, TextError):
+                raise outcome
+            yield outcome
 
 
 @contextmanager
@@ -180,6 +182,9 @@ def _work(connection: Connection, nlp: Language, underscore: tuple[Any, ...]) ->
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     Underscore.load_state(underscore)
+    for _, component in nlp.components:
+        if isinstance(component, PLLScorer):
+            component.predictor.counts = Counts()  # a bar belongs to the parent
     with suppress(EOFError, OSError):  # the parent has ended
         while True:
             texts = [Doc(nlp.vocab).from_bytes(text) if isinstance(text, bytes) else text for text in connection.recv()]

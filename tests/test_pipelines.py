@@ -232,5 +232,15 @@ def test_the_number_of_threads_is_set_if_it_is_given(model_folder, monkeypatch):
     assert given == []
     make_pipeline(str(model_folder("bert")), threads=3)
     assert given == [3]
+    make_pipeline(make_pipeline(str(model_folder("bert"))), threads=2)
+    assert given == [3, 2]
     with pytest.raises(ValueError, match="`threads` must be 1 or more, or null. It is 0."):
         make_pipeline(str(model_folder("bert")), threads=0)
+
+
+def test_a_component_that_is_disabled_is_not_the_first(make_nlp):
+    nlp = make_nlp("bert", attr="one")
+    nlp = make_nlp("bert", nlp=nlp, name="second", attr="two")
+    assert get_scorer(nlp).name == "pll"
+    nlp.disable_pipe("pll")
+    assert get_scorer(nlp).name == "second" and get_scorer(nlp, "pll").name == "pll"

@@ -1,10 +1,13 @@
 import io
+import multiprocessing
+import pickle
 import re
 import sys
 from dataclasses import replace
 
 import pytest
 
+from spacy_pll.outcomes import TextError
 from spacy_pll.prediction import Counts
 from spacy_pll.progress import with_progress
 from spacy_pll.workers import score_docs
@@ -82,3 +85,28 @@ def test_score_docs_shows_it(nlp, monkeypatch):
     assert shown.getvalue().endswith("\n") and " 32 texts [" in shown.getvalue().replace("\r", " ")
     before = len(shown.getvalue())
     assert len(list(score_docs(nlp, TEXTS, 8))) == len(TEXTS) and len(shown.getvalue()) == before
+
+
+def test_workers_show_no_bar(nlp, monkeypatch):
+    """Neither where they are forked, nor where they get a copy."""
+    _, shown = bars(nlp, monkeypatch, n_process=2)
+    numbers = [int(re.search(r"(\d+)/32 texts", line)[1]) for line in shown]
+    assert numbers == sorted(numbers)
+    predictor = nlp.get_pipe("pll").predictor
+    copies = []
+    list(
+        with_progress(
+            ["x"], predictor, lambda item: copies.append(pickle.dumps(predictor.counts)) or 1, 1, 1, show=True
+        )
+    )
+    assert type(pickle.loads(copies[0])) is Counts
+
+
+def test_nothing_is_left_of_a_bar_and_of_workers_while_an_error_is_kept(nlp):
+    before = nlp.get_pipe("pll").predictor.counts
+    nlp.max_length = 100
+    for show in (False, True):
+        with pytest.raises(TextError) as kept:
+            list(score_docs(nlp, ["A text.", "x " * 200], 8, 2, show_progress=show))
+        assert not multiprocessing.active_children() and nlp.get_pipe("pll").predictor.counts is before
+        assert kept.value

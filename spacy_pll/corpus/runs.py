@@ -185,7 +185,7 @@ class Run:
 
     def watched(
         self, scored: Iterable[ScoredText], nlp: Language, work: int, n_texts: int, done: int = 0
-    ) -> Iterator[ScoredText]:
+    ) -> Generator[ScoredText, None, None]:
         """Show the progress, if that is wanted. work (int): That of the texts that are not done."""
         predictor = get_scorer(nlp).predictor
         return with_progress(
@@ -253,10 +253,13 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
             return None
         written = Written(summary.texts, first, parts.seconds)
         records = islice(run.read(path, nlp.vocab, typed), first, None)
+        work = summary.work - (summary.marks[first].work if first else 0)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
-        with parts.kept(summary.texts), closing(run.score(nlp, records, first)) as scored:
-            before = summary.marks[first].work if first else 0
-            texts = run.watched(scored, nlp, summary.work - before, summary.texts, first)
+        with (
+            parts.kept(summary.texts),
+            closing(run.score(nlp, records, first)) as scored,
+            closing(run.watched(scored, nlp, work, summary.texts, first)) as texts,
+        ):
             while part := _next_part(texts):
                 parts.write(output.encode(part), sum(map(len, part)), part[-1][-1].fingerprint)
             if (parts.done, parts.fingerprint) != (summary.texts, summary.fingerprint):
@@ -282,8 +285,11 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
         summary = summarize_input(run, run.input_path, nlp, rows, output_format)
     output = _make_format(output_format, run, rows, summary)
     records = run.checked(run.read(run.input_path, nlp.vocab), rows, output_format, nlp)
-    with closing(run.score(nlp, records)) as scored:
-        for text in run.watched(scored, nlp, summary.work, summary.texts):
+    with (
+        closing(run.score(nlp, records)) as scored,
+        closing(run.watched(scored, nlp, summary.work, summary.texts)) as texts,
+    ):
+        for text in texts:
             yield output.encode([[text]])
 
 
