@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
+import transformers
 
 from spacy_pll.language_model import group_attention
 
@@ -70,7 +71,12 @@ def test_architectures_that_cannot_are_refused(make_nlp, architecture):
 def test_scores_are_those_of_a_reference_without_groups(model_folder, architecture, attention, window):
     if attention == "sdpa" and architecture in EAGER_ONLY:
         pytest.skip("transformers has no sdpa for it")
-    difference, several = find_difference(model_folder(architecture), window, attention)
+    try:
+        difference, several = find_difference(model_folder(architecture), window, attention)
+    except ValueError as error:
+        if transformers.__version__ < "5" and "does not support an attention implementation" in str(error):
+            pytest.skip("transformers 4 has no sdpa for it")
+        raise
     assert difference <= 1e-5
     assert several == (architecture not in ONE_ROW)
 
