@@ -87,19 +87,19 @@ def test_score_docs_shows_it(nlp, monkeypatch):
     assert len(list(score_docs(nlp, TEXTS, 8))) == len(TEXTS) and len(shown.getvalue()) == before
 
 
-def test_workers_show_no_bar(nlp, monkeypatch):
+def test_workers_show_no_bar(nlp, monkeypatch, tmp_path):
     """Neither where they are forked, nor where they get a copy."""
-    _, shown = bars(nlp, monkeypatch, n_process=2)
-    numbers = [int(re.search(r"(\d+)/32 texts", line)[1]) for line in shown]
-    assert numbers == sorted(numbers)
     predictor = nlp.get_pipe("pll").predictor
-    copies = []
-    list(
-        with_progress(
-            ["x"], predictor, lambda item: copies.append(pickle.dumps(predictor.counts)) or 1, 1, 1, show=True
-        )
-    )
-    assert type(pickle.loads(copies[0])) is Counts
+    with open(tmp_path / "shown", "w+", buffering=1) as shown:  # a file, which forked processes share
+        monkeypatch.setattr(sys, "stderr", shown)
+        monkeypatch.setattr("spacy_pll.progress.MOVES", {"mininterval": 0, "miniters": 0})
+        list(score_docs(nlp, TEXTS, 8, 2, show_progress=True))
+        numbers = [int(number) for number in re.findall(r"(\d+)/32 texts", (tmp_path / "shown").read_text())]
+        assert numbers == sorted(numbers) and numbers[-1] == 32
+        items = with_progress([None], predictor, lambda item: 1, 1, 1, show=True)
+        next(items)
+        assert type(pickle.loads(pickle.dumps(predictor.counts))) is Counts is not type(predictor.counts)
+        items.close()
 
 
 def test_nothing_is_left_of_a_bar_and_of_workers_while_an_error_is_kept(nlp):
