@@ -5,11 +5,8 @@ from importlib.metadata import version
 from . import visualize
 from .analysis.comparison import Comparison, Segment, compare, compare_pairs
 from .analysis.continuations import Continuation, score_continuations
-from .analysis.dataframe import to_dataframe
 from .analysis.normalised import normalise, pmi
-from .analysis.results import Scores, TextScore, TokenScore, score
 from .analysis.unigrams import Unigrams, load_unigrams
-from .analysis.words import WordTable
 from .component import PLLScorer
 from .evaluation.agreement import Agreement, LevelAgreement, agree
 from .evaluation.margins import MarginAgreement, compare_margins
@@ -17,6 +14,9 @@ from .evaluation.minimal_pairs import Accuracy, Pair, PairScores, minimal_pairs,
 from .evaluation.perplexity import Perplexity, perplexity
 from .pipelines import PipelineSettings, make_pipeline
 from .settings import ScoringSettings
+from .tables.dataframe import to_dataframe
+from .tables.results import Scores, TextScore, TokenScore, score
+from .tables.words import WordTable
 
 __version__ = version("spacy-pll")  # setup.cfg has it
 

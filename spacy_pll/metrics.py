@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 
 import catalogue
 import numpy as np
-import numpy.typing as npt
 from spacy.util import registry
+
+from .arrays import BoolArray, FloatArray, IntArray
 
 if not hasattr(registry, "pll_metrics"):
     setattr(registry, "pll_metrics", catalogue.create("spacy", "pll_metrics", entry_points=True))  # noqa: B010
@@ -37,11 +38,6 @@ pll_metrics: Any = getattr(registry, "pll_metrics")  # noqa: B009
 # orders, with their reverses, are drawn for longer ones.
 MAX_EXACT = 6
 ORDER_PAIRS = 8
-
-
-IntArray = npt.NDArray[np.integer]
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.floating]
 
 
 class MaskRows(NamedTuple):

@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from spacy.tokens import Doc, Span
 
+from .arrays import BoolArray, FloatArray, IntArray
 from .language_model.protocol import LanguageModel, Loaded, PendingAnswer
-from .metrics import BoolArray, FloatArray, IntArray, get_metric
+from .metrics import get_metric
 from .scoring.answers import Distributions
 from .scoring.groups import GroupPlan
 from .scoring.piece_texts import PieceTexts

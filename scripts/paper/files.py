@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from spacy_pll.corpus.files import atomic_folder, atomic_write
+from spacy_pll.files import atomic_folder, atomic_write
 from spacy_pll.language_model.checksums import file_digest as sha256
 
 __all__ = ["read_json", "sha256", "atomic_folder", "write_json", "write_whole"]

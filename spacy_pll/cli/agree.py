@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from ..analysis.visualize.text import Table, text_table
-from ..corpus.files import check_output, write_json
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
 from ..evaluation.agreement import Agreement, LevelAgreement, agree
 from ..evaluation.margins import AT_LEAST, MarginAgreement, compare_margins
+from ..files import check_output, write_json
 from ..pipelines import SETTINGS, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
+from ..visualize.text import Table, text_table
 from .errors import shown_errors
 from .options import (
     PICTURES,

@@ -7,9 +7,7 @@ from typing import Annotated, Any
 import typer
 from spacy.language import Language
 
-from ..analysis.visualize.text import Table, text_table
 from ..component import get_scorer
-from ..corpus.files import check_output, write_json
 from ..corpus.formats import write_table
 from ..evaluation.minimal_pairs import (
     BAD,
@@ -20,8 +18,10 @@ from ..evaluation.minimal_pairs import (
     read_pairs,
     sample_pairs,
 )
+from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
+from ..visualize.text import Table, text_table
 from .errors import shown_errors
 from .options import (
     OF_TOKENS,

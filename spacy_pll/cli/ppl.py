@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 from wasabi import table
 
-from ..analysis.visualize.text import text_table
 from ..component import get_scorer
-from ..corpus.files import check_output, write_json
 from ..corpus.readers import read_records
 from ..corpus.records import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
+from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..visualize.text import text_table
 from .errors import shown_errors
 from .options import (
     INPUT_HELP,

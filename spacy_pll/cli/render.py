@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from ..analysis.visualize import VMIN, View, page_parts
-from ..analysis.visualize.scale import check_vmin
 from ..component import get_scorer
-from ..corpus.files import check_output, write_text
 from ..corpus.readers import STANDARD_STREAM, read_records
+from ..files import check_output, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..visualize import VMIN, View, page_parts
+from ..visualize.scale import check_vmin
 from ..workers import score_docs
 from .errors import shown_errors
 from .options import INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options

@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..analysis.visualize.text import Table, text_table
 from ..component import get_scorer
-from ..corpus.files import check_output, to_json, write_text
 from ..corpus.records import InputError
 from ..evaluation.rescoring import (
     ADDED,
@@ -24,8 +22,10 @@ from ..evaluation.rescoring import (
     word_error_rate,
 )
 from ..evaluation.scoring import score_distinct
+from ..files import check_output, to_json, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..visualize.text import Table, text_table
 from .errors import shown_errors
 from .options import OF_TOKENS, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
 from .terminal import report_written, say

@@ -8,13 +8,13 @@ from typing import Annotated, Any, cast
 import typer
 
 from ..analysis.normalised import METHODS, WITH_UNIGRAMS
-from ..analysis.words import UNITS, WordTable
 from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM
 from ..corpus.records import InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
+from ..tables.words import UNITS, WordTable
 from .errors import shown_errors
 from .options import (
     INPUT_HELP,

@@ -8,8 +8,8 @@ from spacy.tokens import Doc
 
 from ..analysis.unigrams import Unigrams
 from ..component import get_scorer
-from ..corpus.files import check_output, to_json, write_text
 from ..corpus.readers import read_records
+from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
 from .errors import shown_errors
 from .options import INPUT_HELP, ColumnOption, ForceOption, pipeline_options

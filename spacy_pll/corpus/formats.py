@@ -12,8 +12,8 @@ import numpy as np
 import srsly
 from spacy.tokens import DocBin
 
-from ..metrics import FloatArray
-from .files import to_csv, to_json, write_text
+from ..arrays import FloatArray
+from ..files import to_csv, to_json, write_text
 from .readers import FIELDS, PARQUET, STANDARD_STREAM, format_of
 from .records import InputError, Record
 from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, column_order

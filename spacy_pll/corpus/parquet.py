@@ -11,8 +11,8 @@ from functools import reduce
 from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
+from ..files import atomic_write
 from ..requirements import install_command
-from .files import atomic_write
 from .formats import check_fields
 from .readers import PARQUET
 from .records import How, InputError, Record, Row, get_text

@@ -19,8 +19,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+from ..files import atomic_write, write_json
 from .compression import through_compression
-from .files import atomic_write, write_json
 from .readers import format_of
 
 try:

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple, TypeVar
 from spacy.tokens import Doc
 
 from ..analysis.normalised import NOT_NORMALISED
-from ..analysis.words import WordTable
 from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
 from ..component import PLLScorer
+from ..tables.words import WordTable
 from .records import InputError, Record
 
 

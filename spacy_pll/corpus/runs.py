@@ -20,15 +20,15 @@ from spacy.vocab import Vocab
 from thinc.api import get_torch_default_device
 
 from ..analysis.normalised import Normaliser
-from ..analysis.words import WordTable, log_frequencies
 from ..component import get_scorer
+from ..files import check_target
 from ..language_model.checksums import file_digest, files_digest
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, describe_model, make_pipeline
 from ..progress import with_progress
 from ..settings import BATCH_SIZE
+from ..tables.words import WordTable, log_frequencies
 from ..workers import batches_of, score_batches
-from .files import check_target
 from .formats import Format, find_format
 from .readers import PARQUET, STANDARD_STREAM, list_files, read_records, table_columns
 from .records import InputError, Record, get_text, with_fingerprints

@@ -15,13 +15,13 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..analysis.visualize.plots import Histogram, plot_agreements
+from ..arrays import FloatArray, IntArray
 from ..attributes.names import Names
 from ..component import PLLScorer, get_scorer
-from ..metrics import FloatArray, IntArray
 from ..outcomes import check_texts
 from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
+from ..visualize.plots import Histogram, plot_agreements
 from ..workers import batches_of
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray
 
 Z = NormalDist().inv_cdf(0.975)
 # Samples of a bootstrap that are in memory at once.

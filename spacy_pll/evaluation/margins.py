@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..analysis.visualize.plots import plot_agreements
 from ..outcomes import check_texts
 from ..pipelines import vary_scorer
 from ..settings import BATCH_SIZE
+from ..visualize.plots import plot_agreements
 from .agreement import Agreement, compare_scorers
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from spacy.language import Language
 
-from ..analysis.dataframe import import_pandas
-from ..analysis.visualize.plots import plot_accuracies
+from ..arrays import FloatArray, IntArray
 from ..component import get_scorer
 from ..corpus.readers import PARQUET, format_of, list_files, read_rows
 from ..corpus.records import InputError, get_text
-from ..metrics import FloatArray, IntArray
 from ..settings import BATCH_SIZE
+from ..tables.dataframe import import_pandas
+from ..visualize.plots import plot_accuracies
 from .intervals import mcnemar, mean_proportion, paired_difference, proportion
 from .scoring import TextSums, score_distinct
 

@@ -13,9 +13,9 @@ from spacy.tokens import Doc
 
 from ..analysis.comparison import Comparison, compare
 from ..analysis.continuations import Continuation, score_continuations
-from ..analysis.dataframe import to_dataframe
-from ..analysis.visualize import render, render_comparison, render_continuations
 from ..pipelines import PipelineSettings
+from ..tables.dataframe import to_dataframe
+from ..visualize import render, render_comparison, render_continuations
 from .loading import SharedPipeline
 
 TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souvenir."

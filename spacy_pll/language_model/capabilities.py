@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from ..metrics import IntArray
+from ..arrays import IntArray
 from ..scoring.plan import Batch
 from .checks import check_finite
 from .forward import Forward

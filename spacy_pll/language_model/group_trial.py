@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..metrics import IntArray, original
+from ..arrays import IntArray
+from ..metrics import original
 from ..scoring.groups import GroupPlan
 from ..scoring.mask_blocks import iter_mask_blocks
 from ..scoring.plan import Batch

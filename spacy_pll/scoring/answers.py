@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray
 from .mask_blocks import MaskBlock
 from .windows import Context
 

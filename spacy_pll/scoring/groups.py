@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import BoolArray, IntArray
+from ..arrays import BoolArray, IntArray
 from .answers import Sums
 from .mask_blocks import MaskBlock, distinct_rows, masked_positions
 from .plan import Batch, divide

@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..metrics import BoolArray, FloatArray, IntArray, Metric, check_mask_rows, masks_within_words
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..metrics import Metric, check_mask_rows, masks_within_words
 from .windows import Context
 
 Item = TypeVar("Item", bound=np.generic)

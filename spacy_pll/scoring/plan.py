@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..metrics import BoolArray, IntArray
+from ..arrays import BoolArray, IntArray
 from .answers import Sums
 from .mask_blocks import MaskBlock, distinct_rows, masked_positions
 from .windows import Context

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..metrics import BoolArray, Metric, masks_within_words
+from ..arrays import BoolArray
+from ..metrics import Metric, masks_within_words
 from .groups import GroupPlan, near_positions
 from .mask_blocks import MaskBlock, extent, iter_mask_blocks, masked_positions
 from .plan import Plan

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ..metrics import BoolArray, IntArray
+from ..arrays import BoolArray, IntArray
 from ..user_warnings import warn_user
 from .wordpieces import Wordpieces, connected_runs, segment_of, word_begins
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from spacy.tokens import Span
 
-from ..metrics import BoolArray, IntArray
+from ..arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from wasabi import MarkdownRenderer
 
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..evaluation.agreement import level_agreement
 from ..language_model.masked import MaskedLanguageModel
-from ..metrics import BoolArray, FloatArray, IntArray
 from ..scoring.windows import Context
 from .examples import choose_pieces, planned_passes
 from .texts import ContextMaker, Passage

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from ..arrays import IntArray
 from ..language_model.forward import Forward
 from ..language_model.masked import MaskedLanguageModel
-from ..metrics import IntArray, get_metric
+from ..metrics import get_metric
 from ..scoring.groups import GroupPlan
 from ..scoring.plan import Batch, Plan
 from ..scoring.plans import make_plans

@@ -9,9 +9,9 @@ from typing import Any
 import spacy
 import torch
 
-from ..corpus.files import atomic_folder
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
 from ..corpus.records import InputError
+from ..files import atomic_folder
 from ..language_model.checksums import files_digest, write_checksums
 from ..language_model.masked import MaskedLanguageModel
 from ..pipelines import BUILTIN_NAME, describe_model

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..corpus.files import atomic_write
+from ..arrays import IntArray
+from ..files import atomic_write
 from ..language_model.forward import Forward
 from ..language_model.masked import MaskedLanguageModel
-from ..metrics import IntArray
 from .examples import Part, draw_parts, predictions
 from .settings import TuningSettings
 from .texts import ContextMaker, Passage

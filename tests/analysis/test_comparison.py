@@ -11,8 +11,8 @@ from spacy.language import Language
 from spacy.util import ignore_error
 
 from spacy_pll import compare, compare_pairs
-from spacy_pll.analysis.visualize import render_comparison
 from spacy_pll.language_model import BUILTIN
+from spacy_pll.visualize import render_comparison
 
 from ..conftest import SENTENCES, odd_text
 from ..reference import load_model

@@ -13,7 +13,6 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_pll.analysis.words import WordTable
 from spacy_pll.corpus import runs
 from spacy_pll.corpus.formats import JsonLines
 from spacy_pll.corpus.records import InputError
@@ -29,6 +28,7 @@ from spacy_pll.corpus.runs import (
 )
 from spacy_pll.language_model.checksums import files_digest
 from spacy_pll.pipelines import PipelineSettings, describe_model
+from spacy_pll.tables.words import WordTable
 
 from ..conftest import SENTENCES
 

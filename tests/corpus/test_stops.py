@@ -11,7 +11,8 @@ from itertools import count, islice
 
 import pytest
 
-from spacy_pll.corpus import files, runs
+from spacy_pll import files
+from spacy_pll.corpus import runs
 from spacy_pll.corpus.runs import Run, score_to_file
 from spacy_pll.pipelines import PipelineSettings
 

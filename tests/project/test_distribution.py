@@ -76,10 +76,7 @@ def test_the_wheel_has_all_files_of_the_package_and_no_others(archives, expected
     package = {name for name in names if ".dist-info/" not in name}
     assert package == {name for name in expected if name.startswith("spacy_pll/")}
     needed = {"py.typed", "language_model/builtin/model.safetensors", "language_model/builtin/tokenizer.json"}
-    needed |= {
-        f"analysis/visualize/{name}"
-        for name in ("articles.html", "page.html", "page.js", "page_frame.css", "style.css")
-    }
+    needed |= {f"visualize/{name}" for name in ("articles.html", "page.html", "page.js", "page_frame.css", "style.css")}
     assert {f"spacy_pll/{name}" for name in needed} <= package
     about = {name.partition(".dist-info/")[2] for name in names - package}
     assert about == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt", "licenses/LICENSE"}

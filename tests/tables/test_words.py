@@ -7,9 +7,9 @@ from hypothesis import given
 from spacy.tokens import Doc, Span
 
 from spacy_pll import WordTable, to_dataframe
-from spacy_pll.analysis.words import log_frequencies
 from spacy_pll.attributes.names import Names
 from spacy_pll.requirements import install_command
+from spacy_pll.tables.words import log_frequencies
 
 from ..conftest import PARAGRAPH, odd_text
 

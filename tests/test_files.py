@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from spacy_pll.corpus.files import (
+from spacy_pll.files import (
     OutputError,
     atomic_folder,
     check_output,

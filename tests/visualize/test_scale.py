@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.analysis.visualize.scale import N_STEPS, colour_step
 from spacy_pll.visualize import render
+from spacy_pll.visualize.scale import N_STEPS, colour_step
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def luminance(colour):
 
 @pytest.mark.parametrize(("theme", "sign"), [(0, -1), (1, 1)], ids=["light", "dark"])
 def test_every_colour_can_be_read_and_told_from_the_next_by_lightness_alone(theme, sign):
-    css = files("spacy_pll.analysis.visualize").joinpath("style.css").read_text(encoding="utf8")
+    css = files("spacy_pll.visualize").joinpath("style.css").read_text(encoding="utf8")
     rules = re.findall(r"\.s(\d+) \{ background: light-dark\((.*?)\); color: light-dark\((.*?)\) \}", css)
     assert [int(number) for number, _, _ in rules] == list(range(N_STEPS))
     backgrounds, inks = ([luminance(rule[i].split(", ")[theme]) for rule in rules] for i in (1, 2))

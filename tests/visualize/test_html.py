@@ -12,12 +12,11 @@ from spacy import displacy
 from spacy.tokens import DocBin
 
 from spacy_pll import compare, score_continuations
-from spacy_pll.analysis.visualize import VMIN, View, page_parts
-from spacy_pll.analysis.visualize.scale import N_STEPS
 from spacy_pll.attributes.registration import find_names
-from spacy_pll.visualize import render, render_comparison, render_continuations
+from spacy_pll.visualize import VMIN, View, page_parts, render, render_comparison, render_continuations
+from spacy_pll.visualize.scale import N_STEPS
 
-from ...conftest import odd_text
+from ..conftest import odd_text
 from .conftest import METRICS, shown
 
 

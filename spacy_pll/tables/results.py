@@ -12,9 +12,9 @@ from ..attributes.values import table_value
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..visualize.text import Table, text_table, visible_text
 from ..workers import score_docs
 from .dataframe import import_pandas, to_dataframe
-from .visualize.text import Table, text_table, visible_text
 
 if TYPE_CHECKING:
     import pandas as pd

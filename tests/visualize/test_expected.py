@@ -7,11 +7,11 @@ import pytest
 from spacy.tokens import DocBin
 
 from spacy_pll import compare, score_continuations
-from spacy_pll.analysis.visualize.expected import format_percent, readable_alternatives
 from spacy_pll.attributes.names import Names
 from spacy_pll.visualize import render, render_comparison, render_continuations
+from spacy_pll.visualize.expected import format_percent, readable_alternatives
 
-from ...conftest import get_tokenizer
+from ..conftest import get_tokenizer
 from .test_html import Markup
 
 TEXT = "The hooligans lost a souvenir, zyx!"

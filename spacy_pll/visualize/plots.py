@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ...attributes.names import Names, select_metrics
-from ...attributes.registration import find_names
-from ...requirements import install_command
+from ..attributes.names import Names, select_metrics
+from ..attributes.registration import find_names
+from ..requirements import install_command
 from .pieces import get_pieces
 from .text import format_number, visible_text
 

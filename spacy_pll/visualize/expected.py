@@ -4,7 +4,7 @@ import math
 
 from spacy.tokens import Doc, Span, Token
 
-from ...attributes.names import Names
+from ..attributes.names import Names
 from .text import format_number, visible_text
 
 

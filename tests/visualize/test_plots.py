@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from spacy_pll.analysis.visualize.plots import plot_accuracies
 from spacy_pll.requirements import install_command
 from spacy_pll.visualize import plot
+from spacy_pll.visualize.plots import plot_accuracies
 
 from .conftest import METRICS, shown
 

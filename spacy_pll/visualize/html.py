@@ -17,17 +17,17 @@ from spacy import displacy
 from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
 
-from ...attributes.names import Names, select_metrics
-from ...attributes.registration import find_names
-from ...attributes.values import exp_or_inf, table_value
+from ..attributes.names import Names, select_metrics
+from ..attributes.registration import find_names
+from ..attributes.values import exp_or_inf, table_value
 from .expected import expected_text, format_percent, has_expected, readable_alternatives
 from .pieces import Piece, get_pieces
 from .scale import N_STEPS, VMIN, check_vmin, colour_step
 from .text import count_pieces, format_difference, format_number, in_nats, text_direction, visible_text
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..continuations import Continuation
+    from ..analysis.comparison import Comparison
+    from ..analysis.continuations import Continuation
 
 
 _TITLE = "Pseudo-log-likelihood"

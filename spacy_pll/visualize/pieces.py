@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc, Span, Token
 
-from ...attributes.names import Names
-from ...attributes.records import piece_columns, pieces_by_token
+from ..attributes.names import Names
+from ..attributes.records import piece_columns, pieces_by_token
 
 
 class Piece(NamedTuple):

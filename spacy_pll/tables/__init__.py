@@ -1,0 +1,1 @@
+"""Scored docs as rows of tables."""
