@@ -29,8 +29,27 @@ settings.load_profile("short")
 DATA = Path(os.environ["SPACY_PLL_DATA"]) if os.environ.get("SPACY_PLL_DATA") else None
 
 
+# The folders of what stands on the package: scripts, pages, the release.
+PROJECT = ("paper", "project")
+
+
+def is_of_project(path: Path) -> bool:
+    return path.relative_to(Path(__file__).parent).parts[:1] in [(folder,) for folder in PROJECT]
+
+
+def pytest_itemcollected(item):
+    """What is not slow in the folders of the project is run by `pytest -m project`."""
+    if is_of_project(item.path) and not any(map(item.get_closest_marker, ("slow", "hub"))):
+        item.add_marker("project")
+
+
 def pytest_ignore_collect(collection_path, config):
-    """`pytest -m core` imports only modules that have such tests: others import what takes longer than the tests do."""
+    """`pytest` without `-m` leaves out the folders of the project, unless they are named.
+
+    `pytest -m core` imports only modules that have such tests: others import what takes longer than the tests do.
+    """
+    if is_of_project(collection_path) and config.option.markexpr in config.getini("addopts"):
+        return True
     if config.option.markexpr == "core" and not collection_path.name.startswith("__"):
         paths = collection_path.rglob("test_*.py") if collection_path.is_dir() else [collection_path]
         if not any("mark.core" in path.read_text(encoding="utf8") for path in paths):

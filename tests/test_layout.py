@@ -7,6 +7,8 @@ import configparser
 import re
 from pathlib import Path
 
+from .conftest import is_of_project
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "spacy_pll"
 MAX_LINES = 450
@@ -39,6 +41,13 @@ def test_scripts_know_no_more_of_the_command_line_than_the_commands():
     assert {name: [line.strip() for line in lines] for name, lines in found.items() if lines} == {
         "site_pages.py": ["from spacy_pll.cli import app"]
     }
+
+
+def test_tests_of_scripts_are_in_the_folders_of_the_project():
+    """`pytest -m project` runs them, and `pytest` does not."""
+    uses = re.compile(r"^ *(?:from|import) (?:scripts|benchmarks)\b", re.MULTILINE)
+    found = {path for path in (ROOT / "tests").rglob("test_*.py") if uses.search(path.read_text(encoding="utf8"))}
+    assert found and [str(path.relative_to(ROOT)) for path in sorted(found) if not is_of_project(path)] == []
 
 
 def test_no_module_is_too_long():
