@@ -30,16 +30,12 @@ DATA = Path(os.environ["SPACY_PLL_DATA"]) if os.environ.get("SPACY_PLL_DATA") el
 
 
 # The folders of what stands on the package: scripts, pages, the release.
-PROJECT = ("paper", "project")
-
-
-def is_of_project(path: Path) -> bool:
-    return path.relative_to(Path(__file__).parent).parts[:1] in [(folder,) for folder in PROJECT]
+PROJECT = [Path(__file__).parent / name for name in ("paper", "project")]
 
 
 def pytest_itemcollected(item):
     """What is not slow in the folders of the project is run by `pytest -m project`."""
-    if is_of_project(item.path) and not any(map(item.get_closest_marker, ("slow", "hub"))):
+    if any(map(item.path.is_relative_to, PROJECT)) and not any(map(item.get_closest_marker, ("slow", "hub"))):
         item.add_marker("project")
 
 
@@ -48,7 +44,7 @@ def pytest_ignore_collect(collection_path, config):
 
     `pytest -m core` imports only modules that have such tests: others import what takes longer than the tests do.
     """
-    if is_of_project(collection_path) and config.option.markexpr in config.getini("addopts"):
+    if collection_path in PROJECT and config.option.markexpr in config.getini("addopts"):
         return True
     if config.option.markexpr == "core" and not collection_path.name.startswith("__"):
         paths = collection_path.rglob("test_*.py") if collection_path.is_dir() else [collection_path]

@@ -7,7 +7,7 @@ import configparser
 import re
 from pathlib import Path
 
-from .conftest import is_of_project
+from .conftest import PROJECT
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "spacy_pll"
@@ -46,8 +46,8 @@ def test_scripts_know_no_more_of_the_command_line_than_the_commands():
 def test_tests_of_scripts_are_in_the_folders_of_the_project():
     """`pytest -m project` runs them, and `pytest` does not."""
     uses = re.compile(r"^ *(?:from|import) (?:scripts|benchmarks)\b", re.MULTILINE)
-    found = {path for path in (ROOT / "tests").rglob("test_*.py") if uses.search(path.read_text(encoding="utf8"))}
-    assert found and [str(path.relative_to(ROOT)) for path in sorted(found) if not is_of_project(path)] == []
+    found = [path for path in python_files("tests") if path.name.startswith("test_") and uses.search(path.read_text())]
+    assert found and [path for path in found if not any(map(path.is_relative_to, PROJECT))] == []
 
 
 def test_no_module_is_too_long():
