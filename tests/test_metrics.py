@@ -1,4 +1,7 @@
 import math
+import os
+import subprocess
+import sys
 from itertools import permutations
 
 import catalogue
@@ -139,3 +142,17 @@ def test_the_module_registers_its_metrics_itself():
     registered = {key[-1] for key in catalogue.REGISTRY if key[:2] == ("spacy", "pll_metrics")}
     expected = {"original", "word_l2r", "word_r2l", "whole_word", "sentence_l2r", "causal", "word_any_order"}
     assert expected <= registered and expected == set(BUILTIN_METRICS)
+
+
+@pytest.mark.slow
+def test_a_metric_of_another_package_is_found_by_its_entry_point(tmp_path):
+    """In a process of its own: some versions of catalogue read the entry points when they are imported."""
+    package = tmp_path / "theirs-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[spacy_pll_metrics]\ntheirs = spacy_pll.metrics:whole_word\n")
+    code = "from spacy_pll.metrics import get_metric; print(get_metric('theirs').__name__)"
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    assert result.stdout == "whole_word\n", result.stderr

@@ -1,0 +1,65 @@
+"""Odd texts, and texts with little in them: a score or None, never a crash."""
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from spacy.tokens import Doc
+
+from ..conftest import SENTENCES, odd_text
+from ..test_metrics import METRICS
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", None), (" ", 0.0), ("  \n", 0.0), ("\x00", 0.0), ("\u200b", 0.0), ("a\x00b", None)]
+)
+def test_texts_with_little_in_them(make_nlp, architecture, text, expected):
+    nlp = make_nlp(architecture)
+    doc, neighbour = nlp.pipe([text, SENTENCES[0]])
+    assert neighbour._.pll == pytest.approx(nlp(SENTENCES[0])._.pll, abs=1e-4)
+    if len(doc):
+        assert isinstance(doc._.pll, float) and doc._.pll == pytest.approx(sum(t._.pll for t in doc))
+    else:
+        assert doc._.pll is None and doc._.pppl is None and doc._.pll_pieces is None
+
+
+def test_white_space_scores_zero_where_the_tokenizer_drops_it(make_nlp):
+    doc = make_nlp("bert")("  \n")
+    assert doc._.pll == 0.0 and doc._.pll_pieces == 0 and doc._.pppl is None
+
+
+def test_a_token_of_ten_thousand_characters(make_nlp):
+    nlp = make_nlp("roberta")
+    with pytest.warns(UserWarning, match="more pieces than the model reads at once"):
+        doc = nlp("x" * 10_000 + " ends")
+    assert len(doc) == 2 and doc._.pll_pieces > 5000 and np.isfinite(doc._.pll)
+
+
+def test_no_doc_holds_a_lone_surrogate():
+    """spaCy refuses such text before any component sees it, so there is nothing here for `pll` to get wrong."""
+    for make in (spacy.blank("en").make_doc, lambda text: Doc(spacy.blank("en").vocab, words=[text])):
+        with pytest.raises(UnicodeEncodeError):
+            make("a \ud800 b")
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+def test_every_piece_once_and_sums_hold_for_odd_text(make_nlp, architecture):
+    nlp = make_nlp(architecture, metrics=METRICS, keep_pieces=True)
+    nlp.initialize()
+    tokenizer = nlp.get_pipe("pll").model.load().tokenizer
+
+    @given(text=odd_text)
+    def check(text):
+        doc = nlp(text)
+        encoding = tokenizer.encode(doc[:].text)
+        own = [i for i, special in zip(encoding.ids, encoding.special_tokens_mask) if not special]
+        if not len(doc):
+            return
+        data = doc._.pll_data
+        assert data["ids"] == own and doc._.pll_pieces == len(own)
+        for metric in METRICS:
+            assert doc._.get(f"pll_{metric}") == pytest.approx(sum(data["scores"][metric]), abs=1e-9)
+            assert doc._.get(f"pll_{metric}") == pytest.approx(sum(t._.get(f"pll_{metric}") for t in doc))
+
+    check()

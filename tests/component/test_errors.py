@@ -1,0 +1,148 @@
+"""Settings, models and docs with which nothing can be scored: an error that says so, and the other docs are scored."""
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc, Span, Token
+
+from spacy_pll.attributes.stored import store
+from spacy_pll.metrics import get_metric
+from spacy_pll.settings import ScoringSettings
+
+from ..conftest import SENTENCES
+
+
+def test_sentence_spans_without_sentence_boundaries(make_nlp):
+    nlp = make_nlp(get_spans={"@span_getters": "spacy-pll.sent_spans.v1"})
+    with pytest.raises(ValueError, match="Sentence boundaries unset.*sentencizer"):
+        nlp("No boundaries.")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("metrics", ["word_r2x"], "Unknown PLL metric 'word_r2x'.*word_l2r"),
+        ("metrics", [], "`metrics` must name at least one"),
+        ("metrics", ["original", "original"], "each only once"),
+        ("attr", "get", "attribute name 'get' would have two meanings"),
+        ("attr", "not a name", "`attr` must be a name.*'not a name'"),
+        ("max_batch_tokens", 0, "`max_batch_tokens` must be 1 or more.*0"),
+    ],
+)
+def test_bad_settings(make_nlp, setting, value, message):
+    with pytest.raises(ValueError, match=message):
+        make_nlp(**{setting: value})
+
+
+def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp):
+    with pytest.raises(ValueError, match="(?s)words.*(is not|permitted).*'spacy', 'tokenizer', 'whitespace'"):
+        make_nlp(words="letters")
+    with pytest.raises(ValueError, match="`words` must be spacy or tokenizer or whitespace. It is 'letters'"):
+        ScoringSettings(words="letters")
+    with pytest.raises(ValueError, match="wordz"):
+        make_nlp(wordz="spacy")
+
+
+def test_a_model_of_another_package(make_nlp):
+    model = {"@architectures": "spacy.Tok2VecListener.v1", "width": 8}
+    with pytest.raises(ValueError, match="`model` must come from .*spacy-pll.MaskedLM.v1"):
+        spacy.blank("en").add_pipe("pll", config={"model": model})
+
+
+def test_a_metric_that_the_model_cannot_serve(make_nlp, add_metric):
+    def left_to_right(word):
+        raise AssertionError("never asked")
+
+    left_to_right.model_kind = "causal"
+    add_metric("left_to_right", left_to_right)
+    with pytest.raises(ValueError, match="'left_to_right' needs a causal language model.*is a masked one.*word_l2r"):
+        make_nlp(metrics=["left_to_right"])
+
+
+def test_a_metric_whose_attribute_would_be_another_ones(make_nlp, add_metric):
+    add_metric("pieces", get_metric("original"))
+    with pytest.raises(ValueError, match="'pll_pieces' would have two meanings"):
+        make_nlp(metrics=["word_l2r", "pieces"])
+
+
+def test_a_metric_of_one_component_under_the_name_of_another(make_nlp):
+    nlp = make_nlp(metrics=["word_l2r", "original"])
+    with pytest.raises(ValueError, match="component 'pll' already writes the attribute _.pll_original"):
+        make_nlp(nlp=nlp, name="other", attr="pll_original")
+
+
+@pytest.mark.parametrize("get_spans", [lambda docs: [[doc[:]] for doc in docs[1:]], lambda docs: [[docs[0][:]]] * 2])
+def test_a_span_getter_that_loses_or_mixes_docs(make_nlp, get_spans):
+    nlp = make_nlp()
+    nlp.get_pipe("pll").predictor.get_spans = get_spans
+    with pytest.raises(ValueError, match="`get_spans` must give one list of spans for each doc"):
+        nlp.get_pipe("pll").predict([nlp.make_doc(text) for text in SENTENCES[:2]])
+
+
+def test_a_model_that_cannot_be_loaded_is_no_docs_fault(make_nlp):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": "no-such/model"}})
+    nlp.set_error_handler(lambda name, proc, docs, error: pytest.fail("the docs were blamed"))
+    with pytest.raises(OSError, match="no-such/model"):
+        list(nlp.pipe(SENTENCES))
+
+
+@pytest.mark.parametrize("cls", [Doc, Span, Token])
+def test_an_attribute_that_is_taken(make_nlp, cls):
+    name = f"taken_by_{cls.__name__.lower()}"
+    cls.set_extension(name, default=3)
+    with pytest.raises(ValueError, match=f"{cls.__name__}._.{name} is already registered.*attr"):
+        make_nlp(attr=name)
+    assert sum(other.has_extension(f"{name}_pieces") for other in (Doc, Span, Token)) == 0
+
+
+def test_infinite_scores_are_not_stored(make_nlp, monkeypatch):
+    nlp = make_nlp()
+    nlp.initialize()
+    model = nlp.get_pipe("pll").model
+    monkeypatch.setattr(model, "log_probabilities", lambda batch: (torch.full((len(batch.target),), -np.inf),))
+    with pytest.raises(ValueError, match="Under the model '.*', some log-probabilities are not finite.*'The traveler"):
+        nlp(SENTENCES[0])
+
+
+def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeypatch, caplog):
+    nlp = make_nlp()
+    expected = [doc._.pll for doc in nlp.pipe(SENTENCES)]
+    scorer = nlp.get_pipe("pll")
+    get_spans = scorer.predictor.get_spans
+
+    def failing(docs):
+        if any("hooligans" in doc.text for doc in docs):
+            raise RuntimeError("no such luck")
+        return get_spans(docs)
+
+    monkeypatch.setattr(scorer.predictor, "get_spans", failing)
+    handled = []
+    nlp.set_error_handler(lambda name, proc, docs, error: handled.append((name, [d.text for d in docs], str(error))))
+    with caplog.at_level("DEBUG", logger="spacy_pll.component"):
+        docs = list(nlp.pipe(SENTENCES, batch_size=5))
+    assert handled == [("pll", [SENTENCES[1]], "no such luck")]
+    # What the batch failed with is not raised, so it is logged.
+    [record] = caplog.records
+    assert "A batch of 5 docs failed" in record.getMessage() and str(record.exc_info[1]) == "no such luck"
+    assert [doc.text for doc in docs] == [SENTENCES[0], *SENTENCES[2:]]
+    assert [doc._.pll for doc in docs] == pytest.approx([expected[0], *expected[2:]], abs=1e-4)
+    nlp.set_error_handler(spacy.util.raise_error)
+    with pytest.raises(RuntimeError, match="no such luck"):
+        list(nlp.pipe(SENTENCES))
+
+
+def test_a_doc_whose_scores_cannot_be_stored_does_not_take_its_neighbours_with_it(make_nlp, monkeypatch):
+    nlp = make_nlp()
+
+    def failing(doc, *args):
+        if "hooligans" in doc.text:
+            raise RuntimeError("no such luck")
+        store(doc, *args)
+
+    monkeypatch.setattr("spacy_pll.component.store", failing)
+    handled = []
+    nlp.set_error_handler(lambda name, proc, docs, error: handled.extend(doc.text for doc in docs))
+    assert [doc.text for doc in nlp.pipe(SENTENCES)] == [SENTENCES[0], *SENTENCES[2:]]
+    assert handled == [SENTENCES[1]]

@@ -1,0 +1,62 @@
+"""How much is computed: nothing twice, little padding, and no doc waits longer than it must."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spacy_pll.prediction import Counts
+
+from ..conftest import SENTENCES, scores
+
+
+def test_several_metrics_share_forward_rows(make_nlp):
+    def rows(metrics, text):
+        nlp = make_nlp("bert", metrics=metrics)
+        nlp(text)
+        return nlp.get_pipe("pll").predictor.counts.rows
+
+    three = ["word_l2r", "original", "whole_word"]
+    assert rows(three, "I a .") == rows(["word_l2r"], "I a .") == 3  # words of one piece: the three coincide
+    assert rows(three, SENTENCES[0]) < 3 * rows(["word_l2r"], SENTENCES[0])
+
+
+def test_equal_texts_of_a_batch_are_computed_once(make_nlp):
+    nlp = make_nlp("bert")
+    scorer = nlp.get_pipe("pll")
+    docs = list(nlp.pipe([SENTENCES[0]] * 5))
+    assert scorer.predictor.counts.targets == scorer.predictor.counts.rows == docs[0]._.pll_pieces
+    assert scorer.predictor.counts.padding == 0
+
+
+def test_counts_of_a_padded_pass(make_nlp):
+    nlp = make_nlp("bert", max_batch_tokens=10_000)
+    counts = nlp.get_pipe("pll").predictor.counts
+    short, long = nlp.pipe(["I a.", SENTENCES[0]])
+    n, m = short._.pll_pieces, long._.pll_pieces
+    assert counts.rows == counts.targets == n + m
+    assert counts.ids == n * (n + 2) + m * (m + 2)
+    assert counts.padding == n * (m - n)
+
+
+@pytest.mark.parametrize("mask_margin", [None, 0])
+def test_docs_leave_as_soon_as_some_work_is_done(make_nlp, monkeypatch, mask_margin):
+    """Whatever the batch size, and with the same scores."""
+    nlp = make_nlp("bert", mask_margin=mask_margin)
+    expected = [scores(doc) for doc in nlp.pipe(SENTENCES * 4)]
+    predictor = nlp.get_pipe("pll").predictor
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=100))
+    predictor.counts, read = Counts(), []
+    for doc, values in zip(nlp.pipe(SENTENCES * 4), expected, strict=True):
+        np.testing.assert_allclose(scores(doc), values, atol=1e-5)
+        read.append(predictor.counts.ids)
+    assert read[0] < read[-1] / 2 and len(set(read)) > 3
+
+
+def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
+    nlp = make_nlp("bert")
+    predictor = nlp.get_pipe("pll").predictor
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=10))
+    predictor.counts = Counts()
+    next(nlp.pipe(["A text.", "The souvenir. " * 20]))
+    assert predictor.counts.rows == 3
