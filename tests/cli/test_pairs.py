@@ -10,6 +10,9 @@ from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
 from ..conftest import data_folder
 from .conftest import run
 
+# The folder of the fixture `blimp` has one.
+pytestmark = pytest.mark.filterwarnings("ignore:1 file of other formats .*'README.txt':UserWarning")
+
 GOOD, BAD = "The traveler lost it.", "The traveler souvenir it."
 
 

@@ -110,6 +110,7 @@ def test_words_are_read_after_a_context_that_has_no_rows(make_nlp, tiny, tmp_pat
     assert {row["before"] for row in rows} == {"He ran.", "", "The\n"} and {row["sent"] for row in rows} == {None}
 
 
+@pytest.mark.filterwarnings("ignore:A doc has no spans under `regions`:UserWarning")  # the second has none
 def test_regions_of_spacy_input_stay_with_their_words_after_a_context(tiny, tmp_path):
     nlp = spacy.blank("en")
     docs = [nlp("The old man the boats."), nlp("A cat.")]
@@ -145,6 +146,7 @@ def test_regions_may_be_spans_that_the_pipeline_makes(make_nlp, tmp_path):
         run("score", source, out, "--model", tmp_path / "saved", *WORDS, "--regions", "other", "--force")
 
 
+@pytest.mark.filterwarnings("ignore:A doc has no spans under `targets`:UserWarning")  # one fails before
 def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows = [
@@ -265,7 +267,8 @@ def test_a_folder_of_files(tiny, tmp_path):
     write_lines(folder / "b.txt", ["Two cats."])
     write_lines(folder / "sub" / "a.tsv", ["text\tn", "A dog.\t1"])
     (folder / "notes.md").write_text("not read")
-    run("score", folder, tmp_path / "out.jsonl", *tiny)
+    with pytest.warns(UserWarning, match="will not be read: 'notes.md'"):
+        run("score", folder, tmp_path / "out.jsonl", *tiny)
     out = read_rows(tmp_path / "out.jsonl")
     assert [(row["file"], row["text"], row.get("n")) for row in out] == [
         ("b.txt", "Two cats.", None),
@@ -610,7 +613,8 @@ def test_an_error_of_one_text_names_its_line(tiny, tmp_path, monkeypatch):
     (tmp_path / "in.txt").write_text("A cat.\nbad\nA dog.\n")
     error = run("score", tmp_path / "in.txt", "-", *tiny, fails=True).unwrapped_stderr
     assert "in.txt, line 2: this text cannot be scored. RuntimeError: too bad. Add --skip-errors" in error
-    rows = run("score", tmp_path / "in.txt", "-", *tiny, "--skip-errors").stdout.splitlines()
+    with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):
+        rows = run("score", tmp_path / "in.txt", "-", *tiny, "--skip-errors").stdout.splitlines()
     assert [json.loads(row)["error"] for row in rows] == [None, "RuntimeError: too bad", None]
 
 
