@@ -30,7 +30,7 @@ DATA = Path(os.environ["SPACY_PLL_DATA"]) if os.environ.get("SPACY_PLL_DATA") el
 
 
 # The folders of what stands on the package: scripts, pages, the release.
-PROJECT = [Path(__file__).parent / name for name in ("paper", "project")]
+PROJECT = [Path(__file__).parent / name for name in ("paper", "project", "tuning")]
 
 
 def pytest_itemcollected(item):
