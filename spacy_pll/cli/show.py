@@ -6,12 +6,12 @@ import typer
 from spacy.tokens import Doc
 from wasabi import table
 
-from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
 from ..component import get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
+from ..tables.columns import token_columns, token_values
 from ..visualize.expected import format_percent, name_alternatives
 from .errors import shown_errors
 from .options import pipeline_options

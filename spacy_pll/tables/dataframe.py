@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span, Token
 
-from ..attributes.columns import stored_columns, token_values
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..requirements import install_command
+from .columns import stored_columns, token_values
 from .words import WordTable
 
 if TYPE_CHECKING:

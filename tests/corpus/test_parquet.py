@@ -29,7 +29,7 @@ from spacy_pll.corpus.parquet import (
 )
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.corpus.records import How, InputError, Record
-from spacy_pll.corpus.rows import ScoredText, TextRows, TokenRows
+from spacy_pll.tables.rows import ScoredText, TextRows, TokenRows
 
 
 def write(path, columns, **options):

@@ -5,9 +5,9 @@ from typing import Any
 
 from spacy.tokens import Doc, Span, Token
 
-from .names import Names
-from .stored import stored_names
-from .values import table_value
+from ..attributes.names import Names
+from ..attributes.stored import stored_names
+from ..attributes.values import table_value
 
 
 def token_columns(names: Names, alternatives: bool, distribution: bool) -> dict[str, Any]:

@@ -1,18 +1,18 @@
 """From a scored doc to the rows of a table."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from spacy.tokens import Doc
 
 from ..analysis.normalised import NOT_NORMALISED
-from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
 from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
 from ..component import PLLScorer
-from ..tables.words import WordTable
-from .records import InputError, Record
+from ..errors import InputError
+from .columns import token_columns, token_values
+from .words import WordTable
 
 
 class ScoredText(NamedTuple):
@@ -24,6 +24,16 @@ class ScoredText(NamedTuple):
     pieces: int  # scored wordpieces
     fingerprint: str = ""  # of the input up to this text: see `records.with_fingerprints`
     ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
+
+
+class InputText(Protocol):
+    """A text of the input, such as `corpus.records.Record`."""
+
+    @property
+    def location(self) -> str: ...
+
+    @property
+    def fields(self) -> dict[str, Any]: ...
 
 
 TEXT_SPAN = "pll_text"  # where the text is in a doc that has its context, too: a key of `doc.spans`
@@ -78,7 +88,7 @@ class ProdigyRows(TextRows):
     def attributes(self) -> dict[str, Any]:
         return {**dict.fromkeys(self.names.metrics.values(), float), **self.expected}
 
-    def check(self, record: Record) -> None:
+    def check(self, record: InputText) -> None:
         """RAISES (InputError): What is scored would overwrite something in the `meta` of a text."""
         if isinstance(meta := record.fields.get("meta"), dict):
             check_columns([*meta], ["score", *self.attributes, *self.normaliser.columns], f"{record.location}: 'meta'")
