@@ -1,17 +1,16 @@
-"""The columns of tables of tokens."""
+"""What tables say of each token: the columns, and the values in them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names
 from ..attributes.stored import stored_names
-from ..attributes.values import table_value
 
 
 def token_columns(names: Names, alternatives: bool, distribution: bool) -> dict[str, Any]:
-    """What tables say of each token, by heading, with the Python types of the values. Each may be None.
+    """The columns, with the Python types of the values. Each may be None.
 
     alternatives, distribution (bool): Whether the docs have what the component's settings of these names add.
     """
@@ -27,17 +26,23 @@ def stored_columns(docs: Iterable[Doc], names: Names) -> dict[str, Any]:
     return token_columns(names, names.alternatives in stored, names.rank in stored)
 
 
-def token_values(token: Token | Span, names: Names, columns: Mapping[str, Any]) -> dict[str, Any]:
+def each_token(tokens: Doc | Span) -> Iterator[Span]:
+    """The tokens as spans: the score of a span is None where it has no wordpiece, that of a token 0.0."""
+    for token in tokens:
+        yield token.doc[token.i : token.i + 1]
+
+
+def token_values(span: Span, names: Names, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a token in columns that `token_columns` gives; or the sums over a span, in those of floats."""
-    values = {name: table_value(token, name, names) for name in names.metrics.values()}
-    score = table_value(token, names.score, names)
+    values = {name: span._.get(name) for name in names.metrics.values()}
+    score = span._.get(names.score)
     values["surprisal"] = None if score is None else 0.0 - score  # 0 without a minus
     if "rank" in columns:
-        values["rank"] = token._.get(names.rank)
+        values["rank"] = span[0]._.get(names.rank)
     if "entropy" in columns:
-        values["entropy"] = table_value(token, names.entropy, names)
+        values["entropy"] = span._.get(names.entropy)
     if "alternatives" in columns:
-        found = token._.get(names.alternatives)
-        values["alternatives"] = found and [one.text for one in found]
-        values["alternative_log_probs"] = found and [one.log_prob for one in found]
+        alternatives = span[0]._.get(names.alternatives)
+        values["alternatives"] = alternatives and [one.text for one in alternatives]
+        values["alternative_log_probs"] = alternatives and [one.log_prob for one in alternatives]
     return values

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..requirements import install_command
-from .columns import stored_columns, token_values
+from .columns import each_token, stored_columns, token_values
 from .words import WordTable
 
 if TYPE_CHECKING:
@@ -53,19 +53,28 @@ def to_dataframe(
     if words:
         distribution = "entropy" in columns
         types = words.types(names, distribution)
-        rows = [(n, row) for n, doc in enumerate(docs) for row in words.rows(doc, names, distribution, doc.doc.lang_)]
+        rows = [
+            {"doc": number, **row}
+            for number, doc in enumerate(docs)
+            for row in words.rows(doc, names, distribution, doc.doc.lang_)
+        ]
     else:
         types = {"token": "int64", "text": str, names.pieces: int, **columns}
-        rows = [(n, _token_row(token, names, columns)) for n, doc in enumerate(docs) for token in doc]
-    data = {
-        name: pd.Series([row[name] for _, row in rows], dtype=DTYPES.get(of, "object")) for name, of in types.items()
-    }
-    return pd.DataFrame({"doc": pd.Series([n for n, _ in rows], dtype="int64"), **data})
-
-
-def _token_row(token: Token, names: Names, columns: dict[str, Any]) -> dict[str, Any]:
-    row = {"token": token.i, "text": token.text, names.pieces: token._.get(names.pieces)}
-    return {**row, **token_values(token, names, columns)}
+        rows = [
+            {
+                "doc": number,
+                "token": token.start,
+                "text": token.text,
+                names.pieces: token._.get(names.pieces),
+                **token_values(token, names, columns),
+            }
+            for number, doc in enumerate(docs)
+            for token in each_token(doc)
+        ]
+    types = {"doc": "int64", **types}
+    return pd.DataFrame({
+        name: pd.Series([row[name] for row in rows], dtype=DTYPES.get(type_, "object")) for name, type_ in types.items()
+    })  # fmt: skip
 
 
 def import_pandas() -> Any:

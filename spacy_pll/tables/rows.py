@@ -7,11 +7,10 @@ from spacy.tokens import Doc
 
 from ..analysis.normalised import NOT_NORMALISED
 from ..attributes.names import Names
-from ..attributes.records import pieces_by_token
-from ..attributes.values import table_value
+from ..attributes.piece_record import read_record
 from ..component import PLLScorer
 from ..errors import InputError
-from .columns import token_columns, token_values
+from .columns import each_token, token_columns, token_values
 from .words import WordTable
 
 
@@ -73,7 +72,7 @@ class TextRows:
         return {**self.attributes, **dict.fromkeys(self.normaliser.columns, float)}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        scores = {name: table_value(doc, name, self.names) for name in self.attributes}
+        scores = {name: doc._.get(name) for name in self.attributes}
         yield {self.column: doc.text, **fields, **scores, **self.normaliser(doc)}
 
 
@@ -99,7 +98,7 @@ class ProdigyRows(TextRows):
         ]
         n, normalised = doc._.get(self.names.pieces), self.normaliser(doc)
         rank_by = next(iter(normalised.values()), doc._.get(self.names.score) / n if n else None)
-        scores = {name: table_value(doc, name, self.names) for name in self.attributes}
+        scores = {name: doc._.get(name) for name in self.attributes}
         meta = fields.get("meta", {})
         meta = {**(meta if isinstance(meta, dict) else {"meta": meta}), "score": rank_by, **scores, **normalised}
         yield {"text": doc.text, **fields, "tokens": tokens, "meta": meta}
@@ -114,17 +113,20 @@ class TokenRows(TextRows):
     first = ("doc", "token")
 
     @property
+    def token_columns(self) -> dict[str, Any]:
+        return token_columns(self.names, self.alternatives, self.distribution)
+
+    @property
     def types(self) -> dict[str, Any]:
-        of_token = token_columns(self.names, self.alternatives, self.distribution)
-        return {"doc": int, "token": int, "pieces": list[str], **of_token}
+        return {"doc": int, "token": int, "pieces": list[str], **self.token_columns}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        groups, pieces = pieces_by_token(doc, self.names), (doc._.get(self.names.data) or {"pieces": []})["pieces"]
-        columns = self.types
-        for token in doc:
-            if not token.is_space:
-                row = {"doc": number, "token": token.i, self.column: token.text, **fields}
-                row["pieces"] = [pieces[i] for i in groups.get(token.i, [])]
+        record, columns = read_record(doc, self.names.score), self.token_columns
+        places = record.by_token() if record else {}
+        for token in each_token(doc):
+            if not token[0].is_space:
+                row = {"doc": number, "token": token.start, self.column: token.text, **fields}
+                row["pieces"] = [record.pieces[i] for i in places[token.start]] if record else []
                 yield row | token_values(token, self.names, columns)
 
 
