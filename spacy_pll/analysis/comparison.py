@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 
-from ..attributes.names import Names, select_metrics
+from ..attributes.names import select_metrics
 from ..attributes.piece_record import read_record
 from ..attributes.registration import find_names
 from ..component import get_scorer
@@ -43,8 +43,7 @@ class Comparison:
 
         A version without a wordpiece has no score and comes last: infinity if it is `a`, minus infinity if it is `b`.
         """
-        pieces = Names(self.attr, []).pieces
-        has_score = [bool(doc._.get(pieces)) for doc in (self.a, self.b)]
+        has_score = [doc._.get(self.attribute) is not None for doc in (self.a, self.b)]
         if has_score[0] != has_score[1]:
             return math.inf if has_score[1] else -math.inf
         return math.fsum(segment.difference for segment in self.segments)

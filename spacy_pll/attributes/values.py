@@ -88,10 +88,10 @@ def set_token_value(token: Token, value: Any, name: str) -> None:
 
 def _sum(values: Iterable[Any]) -> Any:
     """The sum of the values that are not None; None if there is none."""
-    found = [value for value in values if value is not None]
-    if len(found) == 1:
-        return found[0]  # as it was stored
-    return sum(found) if found else None
+    known = [value for value in values if value is not None]
+    if len(known) == 1:
+        return known[0]  # as it was stored
+    return sum(known) if known else None
 
 
 def _largest(values: Iterable[Any]) -> Any:
@@ -101,8 +101,8 @@ def _largest(values: Iterable[Any]) -> Any:
 
 def _first(values: Iterable[Any]) -> list[Alternative] | None:
     """The first of the lists of alternatives that is not empty; None if there is no list."""
-    found = [value for value in values if value is not None]
-    return [Alternative(*stored) for stored in next(filter(None, found), [])] if found else None
+    lists = [value for value in values if value is not None]
+    return [Alternative(*stored) for stored in next(filter(None, lists), [])] if lists else None
 
 
 # How the value of a token is made from those of several pieces, or of the tokens that were merged.

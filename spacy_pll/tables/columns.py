@@ -1,12 +1,11 @@
 """What tables say of each token: the columns, and the values in them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names
-from ..attributes.stored import stored_names
 
 
 def token_columns(names: Names, alternatives: bool, distribution: bool) -> dict[str, Any]:
@@ -18,12 +17,6 @@ def token_columns(names: Names, alternatives: bool, distribution: bool) -> dict[
     expected = {"rank": int, "entropy": float} if distribution else {}
     listed = {"alternatives": list[str], "alternative_log_probs": list[float]} if alternatives else {}
     return {**columns, **expected, **listed}
-
-
-def stored_columns(docs: Iterable[Doc], names: Names) -> dict[str, Any]:
-    """The columns for which these docs have values."""
-    stored = stored_names(docs)
-    return token_columns(names, names.alternatives in stored, names.rank in stored)
 
 
 def each_token(tokens: Doc | Span) -> Iterator[Span]:
