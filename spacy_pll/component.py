@@ -19,7 +19,7 @@ from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_by
 from .attributes.names import Names
 from .attributes.registration import assigned, install
 from .attributes.stored import store
-from .attributes.values import exp_or_inf, table_value
+from .attributes.values import exp_or_inf
 from .language_model.protocol import LanguageModel
 from .prediction import DocScores, PendingBatch, Predictor
 from .settings import ScoringSettings
@@ -215,8 +215,8 @@ class PLLScorer(Pipe):
                 for name, values in rows.items()
             }
             store(doc, self.names, columns)
-            if doc_scores.data is not None or doc._.get(self.names.data) is not None:
-                doc._.set(self.names.data, doc_scores.data)
+            if doc_scores.record or doc._.get(self.names.data) is not None:
+                doc._.set(self.names.data, doc_scores.record and doc_scores.record.to_dict())
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Figures for `nlp.evaluate`, over the predicted docs of all examples.
@@ -229,7 +229,7 @@ class PLLScorer(Pipe):
         pieces = sum(doc._.get(self.names.pieces) or 0 for doc in docs)
         found: dict[str, Any] = {}
         for name in [self.names.score, *self.names.metrics.values()]:
-            scores = [score for doc in docs if (score := table_value(doc, name, self.names)) is not None]
+            scores = [score for doc in docs if (score := doc._.get(name)) is not None]
             found[f"{name}_mean"] = sum(scores) / len(scores) if scores else None
             found[f"{name}_pppl"] = exp_or_inf(-sum(scores) / pieces) if pieces else None
         return found

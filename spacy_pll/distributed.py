@@ -14,11 +14,11 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from .component import PLLScorer, get_scorer
-from .corpus.rows import TextRows, TokenRows, check_columns
 from .outcomes import CANARY_TEXT, ERROR, TextError, score_each
 from .pipelines import make_pipeline, setup_gpu
 from .requirements import install_command
 from .settings import BATCH_SIZE
+from .tables.rows import TextRows, TokenRows, check_columns
 
 try:
     import pyarrow as pa

@@ -9,6 +9,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from .arrays import BoolArray, FloatArray, IntArray
+from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingAnswer
 from .metrics import get_metric
 from .scoring.answers import Distributions
@@ -20,9 +21,6 @@ from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
 from .settings import ScoringSettings
 from .user_warnings import warn_user
-
-# An `attributes.values.Alternative` as docs store it.
-StoredAlternative = tuple[str, float, bool | None]
 
 
 @dataclass
@@ -50,7 +48,7 @@ class DocScores:
     scored: BoolArray  # bool, shape (tokens,): where False, the attributes stay None
     pieces: IntArray  # int, shape (tokens,): scored wordpieces
     scores: FloatArray  # float64, shape (metrics, tokens), natural log
-    data: dict[str, Any] | None  # the value of `_.pll_data`; None without `keep_pieces`
+    record: PieceRecord | None  # None without `keep_pieces`
     # What the model expected, under the primary metric: a value per token, by the attributes' names in `Names`.
     expected: dict[str, list[Any]]
 
@@ -63,6 +61,8 @@ class ScoredPieces:
     start: IntArray  # int, shape (pieces,): where the piece begins in the doc's text
     end: IntArray  # int, shape (pieces,): where it ends
     token: IntArray  # int, shape (pieces,): index in the doc of the piece's token
+    word: IntArray  # int, shape (pieces,): number of its word, from 0
+    window: IntArray  # int, shape (pieces,): number of its window in its span, from 0
     scores: FloatArray  # float64, shape (metrics, pieces), natural log
     distributions: Distributions | None  # under the first metric; None if they were not asked for
 
@@ -301,41 +301,49 @@ class Predictor:
                 expected["alternatives"][token] = alternatives[first]
         return expected
 
-    def _piece_record(self, pieces: ScoredPieces, alternatives: list[list[StoredAlternative]]) -> dict[str, Any]:
-        """The value of `_.pll_data`: parallel lists, one entry per scored piece."""
-        ids, id_to_token = pieces.ids.tolist(), self.model.load().tokenizer.id_to_token
-        more: dict[str, Any] = {}
-        if self.settings.distribution and pieces.distributions:
-            more |= {"rank": pieces.distributions.rank.tolist(), "entropy": pieces.distributions.entropy.tolist()}
-        if self.settings.alternatives:
-            more["alternatives"] = alternatives
-        return {
-            "pieces": [id_to_token(i) for i in ids],
-            "ids": ids,
-            **{name: getattr(pieces, name).tolist() for name in ("start", "end", "token")},
-            **{name: getattr(self.settings, name) for name in ("mask_spacing", "mask_margin")},
-            "scores": {metric: row.tolist() for metric, row in zip(self.settings.metrics, pieces.scores)},
-            **more,
-        }
+    def _piece_record(self, pieces: ScoredPieces, alternatives: list[list[StoredAlternative]]) -> PieceRecord:
+        settings, id_to_token = self.settings, self.model.load().tokenizer.id_to_token
+        distributions = pieces.distributions if settings.distribution else None
+        columns = {name: getattr(pieces, name).tolist() for name in ("ids", "start", "end", "token", "word", "window")}
+        return PieceRecord(
+            pieces=[id_to_token(i) for i in columns["ids"]],
+            **columns,
+            scores={metric: row.tolist() for metric, row in zip(settings.metrics, pieces.scores)},
+            mask_spacing=settings.mask_spacing,
+            mask_margin=settings.mask_margin,
+            rank=distributions and distributions.rank.tolist(),
+            entropy=distributions and distributions.entropy.tolist(),
+            alternatives=alternatives if settings.alternatives else None,
+        )
 
 
 def scored_pieces(
     doc: TokenizedDoc, begin: Iterator[int], scores: FloatArray, distributions: Distributions | None
 ) -> ScoredPieces:
     """Take a doc's pieces out of those of all contexts. `begin` gives the number of each context's first piece."""
-    places = [np.full(len(pieces), -1) for pieces in doc.wordpieces]
+    places, windows = ([np.full(len(pieces), -1) for pieces in doc.wordpieces] for _ in range(2))
     for context, first in zip(doc.contexts, begin):
-        mine = np.flatnonzero(context.scored)
-        places[context.span][context.offset + mine] = first + mine
+        in_context = np.flatnonzero(context.scored)
+        in_span = context.offset + in_context
+        places[context.span][in_span], windows[context.span][in_span] = first + in_context, context.window
 
-    def column(values: Iterable[IntArray]) -> IntArray:
+    def column(of_spans: Iterable[IntArray]) -> IntArray:
         # A doc without spans has empty arrays.
-        parts = [own[place >= 0] for own, place in zip(values, places)]
+        parts = [values[place >= 0] for values, place in zip(of_spans, places)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
     place = column(places)
     columns = {name: column(getattr(own, name) for own in doc.wordpieces) for name in ("ids", "start", "end", "token")}
-    return ScoredPieces(**columns, scores=scores[:, place], distributions=distributions and distributions.at(place))
+    # Each span has its own numbers of words.
+    before = np.cumsum([0, *(pieces.word.max(initial=0) + 1 for pieces in doc.wordpieces)])
+    word = column(pieces.word + n for pieces, n in zip(doc.wordpieces, before))
+    return ScoredPieces(
+        **columns,
+        word=np.unique(word, return_inverse=True)[1],
+        window=column(windows),
+        scores=scores[:, place],
+        distributions=distributions and distributions.at(place),
+    )
 
 
 def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[StoredAlternative]]:

@@ -10,8 +10,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 
-from ..attributes.names import Names, select_metrics
-from ..attributes.records import piece_columns
+from ..attributes.names import select_metrics
+from ..attributes.piece_record import read_record
 from ..attributes.registration import find_names
 from ..component import get_scorer
 from ..settings import BATCH_SIZE
@@ -43,8 +43,7 @@ class Comparison:
 
         A version without a wordpiece has no score and comes last: infinity if it is `a`, minus infinity if it is `b`.
         """
-        pieces = Names(self.attr, []).pieces
-        has_score = [bool(doc._.get(pieces)) for doc in (self.a, self.b)]
+        has_score = [doc._.get(self.attribute) is not None for doc in (self.a, self.b)]
         if has_score[0] != has_score[1]:
             return math.inf if has_score[1] else -math.inf
         return math.fsum(segment.difference for segment in self.segments)
@@ -64,13 +63,13 @@ class Comparison:
         if not pieces:
             scores = [[token._.get(attribute) or 0.0 for token in doc] for doc in docs]
             return _sum_shared([[token.text for token in doc] for doc in docs], scores)
-        records = [doc._.get(names.data) for doc in docs]
-        if None in records:
+        records = [record for doc in docs if (record := read_record(doc, self.attr))]
+        if len(records) < 2:
             raise ValueError("There is no record of the wordpieces. Score with the setting `keep_pieces`.")
         # The ends (special tokens, which have no score) are aligned as well, as in the authors' code: difflib begins
         # with the longest stretch of equal pieces, and they make one longer.
-        ids = [["begin", *record["ids"], "end"] for record in records]
-        return _sum_shared(ids, [[0.0, *piece_columns(record, names)[attribute], 0.0] for record in records])
+        ids: list[list[int | str]] = [["begin", *record.ids, "end"] for record in records]
+        return _sum_shared(ids, [[0.0, *record.columns(names)[attribute], 0.0] for record in records])
 
 
 def compare(

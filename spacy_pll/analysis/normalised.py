@@ -1,6 +1,6 @@
 """Scores that depend less on the length of a text and on the frequency of its words (Lau, Clark & Lappin 2017).
 
-They are made from the record of wordpieces, so docs and spans have them whose docs were scored with `keep_pieces`.
+They are made from the record of wordpieces, so the docs must be scored with `keep_pieces`.
 """
 
 import math
@@ -12,29 +12,28 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names
-from ..attributes.records import is_record, piece_record
-from ..attributes.values import table_value
+from ..attributes.piece_record import read_record
 from ..component import get_scorer
 from .unigrams import Unigrams, load_unigrams
 
 
 class Parts(NamedTuple):
-    """What a normalised score is made of."""
+    """What a normalised score is made of. Only wordpieces that were scored count."""
 
-    log_p: float  # the score: the sum over the wordpieces, natural log
-    log_p_u: float  # the same under the unigrams; NaN without a table
-    pieces: int  # scored wordpieces
-    words: int  # spaCy's tokens in which a scored wordpiece begins
-    characters: int  # in scored wordpieces, so without white space
+    score: float  # the sum over the wordpieces, natural log
+    unigram_score: float  # the same with the probability of each wordpiece by itself; NaN without a table
+    pieces: int
+    words: int  # spaCy's tokens in which a wordpiece begins
+    characters: int  # of the wordpieces, so without white space
 
 
 METHODS: dict[str, Callable[[Parts], float]] = {
-    "mean_lp": lambda of: of.log_p / of.pieces,
-    "pen_lp": lambda of: of.log_p / ((5 + of.pieces) / (5 + 1)) ** 0.8,
-    "norm_lp": lambda of: -of.log_p / of.log_p_u,
-    "slor": lambda of: (of.log_p - of.log_p_u) / of.pieces,
-    "per_word": lambda of: of.log_p / of.words,
-    "per_character": lambda of: of.log_p / max(1, of.characters),
+    "mean_lp": lambda parts: parts.score / parts.pieces,
+    "pen_lp": lambda parts: parts.score / ((5 + parts.pieces) / (5 + 1)) ** 0.8,
+    "norm_lp": lambda parts: -parts.score / parts.unigram_score,
+    "slor": lambda parts: (parts.score - parts.unigram_score) / parts.pieces,
+    "per_word": lambda parts: parts.score / parts.words,
+    "per_character": lambda parts: parts.score / max(1, parts.characters),
 }
 WITH_UNIGRAMS = ("norm_lp", "slor")
 
@@ -42,38 +41,42 @@ WITH_UNIGRAMS = ("norm_lp", "slor")
 def normalise(
     tokens: Doc | Span, method: str, unigrams: Unigrams | None = None, *, metric: str | None = None, attr: str = "pll"
 ) -> float | None:
-    """A score that was normalised. Higher is better, as for the score itself.
+    """Normalise the score of a doc or span. Higher is better, as for the score itself.
 
     tokens (Union[Doc, Span]): Scored with `keep_pieces`.
     method (str): "mean_lp", "pen_lp", "norm_lp", "slor", "per_word" or "per_character".
-    unigrams (Optional[Unigrams]): What `load_unigrams` gives, for "norm_lp" and "slor".
+    unigrams (Optional[Unigrams]): Needed for "norm_lp" and "slor": `load_unigrams(nlp)`.
     metric (Optional[str]): One of the metrics that the doc was scored with. None is the first.
     attr (str): The component's setting of that name.
     RETURNS (Optional[float]): None where no wordpiece was scored.
     RAISES (ValueError): There is no such method or metric, no record of wordpieces, or no table of unigrams for them.
     """
     check_method(method, unigrams)
-    record = piece_record(tokens.doc, attr)
-    if not is_record(record):
+    record = read_record(tokens.doc, attr)
+    if record is None:
         raise ValueError(
             f"The doc {tokens.doc.text[:50]!r} has no record of its wordpieces, _.{attr}_data. Score it with "
             "keep_pieces=True."
         )
-    metric = metric or next(iter(record["scores"]))
-    if metric not in record["scores"]:
-        raise ValueError(f"There are no scores under {metric!r}, only under {', '.join(record['scores'])}.")
+    metric = metric or next(iter(record.scores))
+    if metric not in record.scores:
+        raise ValueError(f"There are no scores under {metric!r}, only under {', '.join(record.scores)}.")
     first, last = (tokens.start, tokens.end) if isinstance(tokens, Span) else (0, len(tokens))
-    kept = [i for i, token in enumerate(record["token"]) if first <= token < last]
-    if not kept:
+    places = [i for i, token in enumerate(record.token) if first <= token < last]
+    if not places:
         return None
-    log_p, ids, pieces, token, start, end = (
-        [column[i] for i in kept]
-        for column in (record["scores"][metric], *(record[name] for name in ("ids", "pieces", "token", "start", "end")))
+    unigram_score = math.nan
+    if unigrams:
+        unigram_score = unigrams.sum([record.ids[i] for i in places], [record.pieces[i] for i in places])
+    parts = Parts(
+        score=sum(record.scores[metric][i] for i in places),
+        unigram_score=unigram_score,
+        pieces=len(places),
+        words=len({record.token[i] for i in places}),
+        # Pieces may share a character: each byte of an emoji can be one.
+        characters=len({character for i in places for character in range(record.start[i], record.end[i])}),
     )
-    # Pieces may share a character: each byte of an emoji can be one.
-    characters = {i for piece in zip(start, end) for i in range(*piece)}
-    log_p_u = unigrams.sum(ids, pieces) if unigrams else math.nan
-    return METHODS[method](Parts(sum(log_p), log_p_u, len(kept), len(set(token)), len(characters)))
+    return METHODS[method](parts)
 
 
 def check_method(method: str, unigrams: Unigrams | None) -> None:
@@ -87,8 +90,8 @@ def check_method(method: str, unigrams: Unigrams | None) -> None:
 def pmi(
     nlp: Language, spans: Iterable[Span], *, metric: str | None = None, component: str | None = None
 ) -> list[float | None]:
-    """How much the context raises the scores of spans: the score in the doc minus the score of the span alone. The
-    pointwise mutual information, for a score that is a log-probability. The setting `units` counts in both.
+    """How much its context raises the score of each span: its score in the doc minus its score alone. If scores are
+    log-probabilities, this is the pointwise mutual information. The spans of the setting `units` are units in both.
 
     nlp (Language): A pipeline with a `pll` component. It scores the spans alone; other components do not run.
     spans (Iterable[Span]): Of docs that the pipeline scored.
@@ -107,7 +110,7 @@ def pmi(
         raise ValueError(f"There are no scores under {metric!r}, only under {', '.join(metrics)}.")
     row = metrics.index(metric) if metric else 0
     attribute = scorer.names.metrics[metrics[row]]
-    in_context = [table_value(span, attribute, scorer.names) for span in spans]
+    in_context = [span._.get(attribute) for span in spans]
     copies = [span.as_doc()[:] for span in spans]
     units = [
         [copy[max(0, unit.start - span.start) : unit.end - span.start]
@@ -153,9 +156,10 @@ class Normaliser:
 
     def __call__(self, doc: Doc) -> dict[str, float | None]:
         """The columns of a doc. All are None where no wordpiece was scored."""
-        pieces, attr = self.names.pieces, self.names.score
+        if not doc._.get(self.names.pieces):
+            return dict.fromkeys(self.columns)
         return {
-            column: normalise(doc, method, self.unigrams, metric=metric, attr=attr) if doc._.get(pieces) else None
+            column: normalise(doc, method, self.unigrams, metric=metric, attr=self.names.score)
             for column, (metric, method) in self.columns.items()
         }
 

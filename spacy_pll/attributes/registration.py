@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span, Token
 
 from ..metrics import BUILTIN_METRICS
 from .names import Names
-from .records import piece_record, set_piece_record
+from .piece_record import record_value, set_record_value
 from .stored import stored_metrics, stored_names
 from .values import pseudo_perplexity, set_token_value, share, sum_tokens, token_value
 
@@ -69,12 +69,12 @@ def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
         getter = partial(token_value, name=name, combine=combine)
         yield Token, name, {"getter": getter, "setter": partial(set_token_value, name=name)}
         for cls in (Doc, Span) if combine == "sum" else ():
-            yield cls, name, {"getter": partial(sum_tokens, name=name)}
+            yield cls, name, {"getter": partial(sum_tokens, name=name, pieces=names.pieces)}
     for cls in (Doc, Span):
         yield cls, names.perplexity, {"getter": partial(pseudo_perplexity, score=names.score, pieces=names.pieces)}
         yield cls, names.top1, {"getter": partial(share, part=names.first_choices, whole=names.pieces)}
     attr = names.score
-    yield Doc, names.data, {"getter": partial(piece_record, attr=attr), "setter": partial(set_piece_record, attr=attr)}
+    yield Doc, names.data, {"getter": partial(record_value, attr=attr), "setter": partial(set_record_value, attr=attr)}
 
 
 def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
@@ -88,9 +88,11 @@ def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
 
 def _signature(getter: Any) -> object:
     """What tells whether two getters are the same: equal partials do not compare as equal, nor do functions after their
-    module was reloaded.
+    module was reloaded. With `attr="pll_original"`, `_.pll_original` has other `pieces` than as a metric under "pll".
     """
-    return isinstance(getter, partial) and (getter.func.__module__, getter.func.__qualname__, getter.keywords)
+    if not isinstance(getter, partial):
+        return None
+    return getter.func.__module__, getter.func.__qualname__, {**getter.keywords, "pieces": None}
 
 
 # So docs from a file can be read where no pipeline is made. If another package has such an attribute, that one is left

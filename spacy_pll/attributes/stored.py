@@ -17,8 +17,8 @@ def key(name: str, start: int | None = None) -> Any:
 
 def keys(doc: Doc) -> list[Any]:
     """The keys of all attributes in `doc.user_data`."""
-    found: Iterable[Any] = doc.user_data
-    return [key for key in found if isinstance(key, tuple) and len(key) == 4 and key[0] == "._."]
+    user_data: Iterable[Any] = doc.user_data
+    return [key for key in user_data if isinstance(key, tuple) and len(key) == 4 and key[0] == "._."]
 
 
 def store(doc: Doc, names: Names, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -53,8 +53,8 @@ def stored_metrics(docs: Iterable[Doc], attr: str) -> list[str]:
     """
     stored, reserved, prefix = stored_names(docs), Names(attr, []).all, f"{attr}_"
     names = [name for name in stored if name.startswith(prefix) and name not in reserved]
-    own = [name for name in names if Names(name, []).pieces not in stored and not _is_read_otherwise(name, attr)]
-    return [metric for name in own if (metric := name.removeprefix(prefix)) in pll_metrics]
+    scores = [name for name in names if Names(name, []).pieces not in stored and not _is_read_otherwise(name, attr)]
+    return [metric for name in scores if (metric := name.removeprefix(prefix)) in pll_metrics]
 
 
 def _is_read_otherwise(name: str, other: str) -> bool:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span, Token
 
-from .names import Names
 from .stored import key, stored_values
 
 
@@ -18,12 +17,15 @@ class Alternative(NamedTuple):
     begins_word: bool | None  # None: the tokenizer does not say
 
 
-def sum_tokens(tokens: Doc | Span, name: str) -> Any:
-    """The sum of a token attribute over a Doc or Span; None if no token was scored.
+def sum_tokens(tokens: Doc | Span, name: str, pieces: str) -> Any:
+    """The sum of a token attribute over a Doc or Span; None if no wordpiece was scored there.
 
+    pieces (str): The attribute with the numbers of wordpieces, whose own sum may be 0.
     RAISES (ValueError): The span begins or ends inside a token that was split after it was scored.
     """
-    return _sum(_values(tokens[0], tokens[-1], name)) if len(tokens) else None
+    total = _sum(_values(tokens[0], tokens[-1], name)) if len(tokens) else None
+    # The empty sum would be the best score there is.
+    return None if total == 0 and name != pieces and sum_tokens(tokens, pieces, pieces) == 0 else total
 
 
 def token_value(token: Token, name: str, combine: str = "sum") -> Any:
@@ -86,10 +88,10 @@ def set_token_value(token: Token, value: Any, name: str) -> None:
 
 def _sum(values: Iterable[Any]) -> Any:
     """The sum of the values that are not None; None if there is none."""
-    found = [value for value in values if value is not None]
-    if len(found) == 1:
-        return found[0]  # as it was stored
-    return sum(found) if found else None
+    known = [value for value in values if value is not None]
+    if len(known) == 1:
+        return known[0]  # as it was stored
+    return sum(known) if known else None
 
 
 def _largest(values: Iterable[Any]) -> Any:
@@ -99,8 +101,8 @@ def _largest(values: Iterable[Any]) -> Any:
 
 def _first(values: Iterable[Any]) -> list[Alternative] | None:
     """The first of the lists of alternatives that is not empty; None if there is no list."""
-    found = [value for value in values if value is not None]
-    return [Alternative(*stored) for stored in next(filter(None, found), [])] if found else None
+    lists = [value for value in values if value is not None]
+    return [Alternative(*stored) for stored in next(filter(None, lists), [])] if lists else None
 
 
 # How the value of a token is made from those of several pieces, or of the tokens that were merged.
@@ -109,13 +111,13 @@ COMBINE: dict[str, Callable[[Iterable[Any]], Any]] = {"sum": _sum, "largest": _l
 
 def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | None:
     """exp(-PLL / number of wordpieces) (Salazar et al. 2020, section 2.3); None if no wordpiece was scored."""
-    n = sum_tokens(tokens, pieces)
-    return exp_or_inf(-sum_tokens(tokens, score) / n) if n else None
+    n = sum_tokens(tokens, pieces, pieces)
+    return exp_or_inf(-sum_tokens(tokens, score, pieces) / n) if n else None
 
 
 def share(tokens: Doc | Span, part: str, whole: str) -> float | None:
-    """The sum of one token attribute divided by that of another; None if there is nothing to divide."""
-    parts, n = sum_tokens(tokens, part), sum_tokens(tokens, whole)
+    """What share of the wordpieces has something, such as `first_choices`; None if that is not known."""
+    parts, n = sum_tokens(tokens, part, whole), sum_tokens(tokens, whole, whole)
     return parts / n if parts is not None and n else None
 
 
@@ -125,11 +127,3 @@ def exp_or_inf(x: float) -> float:
         return math.exp(x)
     except OverflowError:
         return math.inf
-
-
-def table_value(tokens: Doc | Span | Token, name: str, names: Names) -> Any:
-    """An attribute as tables have it: None where there is no wordpiece, so no score.
-
-    The attribute itself is then the empty sum 0.0, which in a table would be the best score there is.
-    """
-    return tokens._.get(name) if name == names.pieces or tokens._.get(names.pieces) != 0 else None

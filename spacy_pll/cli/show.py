@@ -6,12 +6,10 @@ import typer
 from spacy.tokens import Doc
 from wasabi import table
 
-from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
-from ..attributes.records import pieces_by_token
-from ..attributes.values import table_value
 from ..component import get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
+from ..tables.rows import TokenRows
 from ..visualize.expected import format_percent, name_alternatives
 from .errors import shown_errors
 from .options import pipeline_options
@@ -39,27 +37,24 @@ def show_cli(
 
 def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution: bool = False) -> str:
     """A doc's tokens with their wordpieces and scores, and the sums in the last row. doc: Scored with `keep_pieces`."""
-    columns = token_columns(names, False, distribution)
-    del columns["surprisal"]
-    groups, pieces = pieces_by_token(doc, names), doc._.get(names.data)["pieces"]
+    columns = [*names.metrics.values(), *(["rank", "entropy"] if distribution else [])]
     rows = [
         (
-            token.text,
-            " ".join(pieces[i] for i in groups[token.i]),
-            *(_shown(values[name]) for name in columns),
-            *([name_alternatives(token, names)] if alternatives else ()),
+            row["text"],
+            " ".join(row["pieces"]),
+            *(_shown(row[name]) for name in columns),
+            *([name_alternatives(doc[row["token"]], names)] if alternatives else ()),
         )
-        for token in doc
-        if not token.is_space and (values := token_values(token, names, columns))
+        for row in TokenRows("text", names, distribution=distribution)(0, doc, {})
     ]
     perplexity = doc._.get(names.perplexity)
     total = (f"PPPL {perplexity:.1f}" if perplexity else "", f"{doc._.get(names.pieces) or 0} pieces")
     header = ("token", "wordpieces", *columns)
-    footer = (*total, *(_shown(table_value(doc, name, names)) for name in names.metrics.values()))
+    footer = (*total, *(_shown(doc._.get(name)) for name in names.metrics.values()))
     aligns: list[Literal["l", "r"]] = ["l", "l"]
     aligns += ["r"] * len(columns)
     if distribution:
-        top1, entropy = (table_value(doc, name, names) for name in (names.top1, names.entropy))
+        top1, entropy = (doc._.get(name) for name in (names.top1, names.entropy))
         footer = (*footer, "" if top1 is None else f"{format_percent(top1)} rank 1", _shown(entropy))
     if alternatives:
         header, footer = (*header, "expected"), (*footer, "")

@@ -14,9 +14,9 @@ from spacy.tokens import DocBin
 
 from ..arrays import FloatArray
 from ..files import to_csv, to_json, write_text
+from ..tables.rows import ProdigyRows, ScoredText, TextRows, TokenRows, column_order
 from .readers import FIELDS, PARQUET, STANDARD_STREAM, format_of
 from .records import InputError, Record
-from .rows import ProdigyRows, ScoredText, TextRows, TokenRows, column_order
 
 if TYPE_CHECKING:
     from .parquet import ParquetTable

@@ -13,10 +13,10 @@ from typing import IO, Any, get_args, get_origin
 
 from ..files import atomic_write
 from ..requirements import install_command
+from ..tables.rows import ScoredText, TextRows, column_order
 from .formats import check_fields
 from .readers import PARQUET
 from .records import How, InputError, Record, Row, get_text
-from .rows import ScoredText, TextRows, column_order
 
 try:
     import pyarrow as pa

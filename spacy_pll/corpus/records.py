@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-
-class InputError(ValueError):
-    """The input cannot be read. The message says where, what is wrong, and what to do."""
+from ..errors import InputError as InputError
 
 
 class How(NamedTuple):

@@ -27,13 +27,13 @@ from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, describe_model, make_pipeline
 from ..progress import with_progress
 from ..settings import BATCH_SIZE
+from ..tables.rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
 from ..tables.words import WordTable, log_frequencies
 from ..workers import batches_of, score_batches
 from .formats import Format, find_format
 from .readers import PARQUET, STANDARD_STREAM, list_files, read_records, table_columns
 from .records import InputError, Record, get_text, with_fingerprints
 from .resumable import ResumableOutput
-from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time: with a batch, half a minute.

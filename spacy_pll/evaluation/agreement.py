@@ -17,6 +17,7 @@ from spacy.tokens import Doc
 
 from ..arrays import FloatArray, IntArray
 from ..attributes.names import Names
+from ..attributes.piece_record import read_record
 from ..component import PLLScorer, get_scorer
 from ..outcomes import check_texts
 from ..pipelines import make_pipeline
@@ -166,23 +167,23 @@ class AgreementCounts:
         """Add some texts, each scored by both."""
         for docs in zip(first, second, strict=True):
             scored = list(zip(docs, self.scorers))
-            records = [doc._.get(scorer.names.data) for doc, scorer in scored]
+            a, b = (read_record(doc, scorer.names.score) for doc, scorer in scored)
+            assert a and b  # both keep them
             sums = [doc._.get(scorer.names.score) for doc, scorer in scored]
-            numbers = [len(record["ids"]) for record in records]
+            numbers = [len(record.ids) for record in (a, b)]
             if all(numbers):
                 self._add("text", *([score] for score in sums))
                 self._add("text_mean", *([score / n] for score, n in zip(sums, numbers)))
             tokens = list(_tokens(self.n, *docs, *(scorer.names for scorer in self.scorers)))
             self._add("word", *([token.scores[side] for token in tokens] for side in (0, 1)))
-            if all(records[0][key] == records[1][key] for key in ("pieces", "start", "end")):
-                own = (record["scores"][scorer.settings.metrics[0]] for record, scorer in zip(records, self.scorers))
-                self._add("piece", *own)
+            if (a.pieces, a.start, a.end) == (b.pieces, b.start, b.end):
+                self._add("piece", *(next(iter(record.scores.values())) for record in (a, b)))
             else:
                 self.same_pieces = False
             self.tokens = heapq.nlargest(TOKENS, [*self.tokens, *tokens], key=lambda token: abs(token.difference))
             self.n += 1
 
-    def _add(self, level: str, *scores: list[float]) -> None:
+    def _add(self, level: str, *scores: Sequence[float]) -> None:
         self.parts[level].append(np.column_stack([*scores, [self.n] * len(scores[0])]))
 
     def result(self, labels: Sequence[str], seconds: Sequence[float]) -> Agreement:

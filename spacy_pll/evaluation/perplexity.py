@@ -3,16 +3,17 @@
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..arrays import IntArray
+from ..attributes.piece_record import PieceRecord, read_record
 from ..attributes.values import exp_or_inf
 from ..component import get_scorer
 from ..pipelines import make_pipeline
-from ..scoring.wordpieces import Words, get_wordpieces, segment_of, white_space_runs
+from ..scoring.wordpieces import Words, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
 from ..workers import score_docs
 
@@ -50,26 +51,23 @@ class Perplexity:
         return {metric: exp_or_inf(-total / self.words) for metric, total in self.log_likelihood.items()}
 
 
-def word_starts(doc: Doc, words: Words, tokenizer: Any) -> np.ndarray:
-    """The character offsets at which the words of a doc begin. int, shape (words,), increasing."""
+def pieces_per_word(doc: Doc, record: PieceRecord, words: Words) -> IntArray:
+    """How many pieces begin in each word of a doc. int, shape (words,).
+
+    Pieces before the first word count as part of it. spaCy's tokens and what white space separates may have no piece.
+    """
+    start, end = np.array(record.start, dtype=np.int64), np.array(record.end)
+    begins: IntArray  # the characters at which the words begin
     if words == "spacy":
-        return np.array([token.idx for token in doc if not token.is_space], dtype=np.int64)
-    if not doc.text.strip():
-        return np.zeros(0, dtype=np.int64)
-    if words == "whitespace":
-        return white_space_runs(doc.text)
-    pieces = get_wordpieces(doc[:], tokenizer, words)
-    visible = pieces.end > pieces.start  # pieces with a character that is not white space
-    first = np.unique(pieces.word[visible], return_index=True)[1]
-    # Two pre-tokens of one character, such as a ligature, begin at the same offset and are one word.
-    return np.unique(pieces.start[visible][first])
-
-
-def pieces_per_word(piece_starts: np.ndarray, word_starts: np.ndarray) -> np.ndarray:
-    """How many pieces begin in each word. int, shape (words,). Pieces before the first word count as part of it."""
-    if not len(word_starts):
-        return np.zeros(0, dtype=np.int64)
-    return np.bincount(segment_of(np.asarray(piece_starts, dtype=np.int64), word_starts), minlength=len(word_starts))
+        begins = np.array([token.idx for token in doc if not token.is_space], dtype=np.int64)
+    elif words == "whitespace":
+        begins = white_space_runs(doc.text)
+    else:
+        visible = end > start  # pieces with a character that is not white space
+        first = np.unique(np.array(record.word)[visible], return_index=True)[1]
+        # Two pre-tokens of one character, such as a ligature, begin at the same offset and are one word.
+        begins = np.unique(start[visible][first])
+    return np.bincount(segment_of(start, begins), minlength=len(begins))[: len(begins)]
 
 
 def perplexity(
@@ -98,23 +96,20 @@ def perplexity(
             f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.settings.targets!r}), "
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
-    corpus, loaded = Perplexity(), scorer.model.load()
-    # The model reads a span together with the special tokens around it.
-    max_pieces = loaded.max_length - len(loaded.tokenizer.encode("").ids)
+    corpus, unknown_id = Perplexity(), scorer.model.load().unknown_id
     with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
         for doc in docs:
             corpus.texts += 1
-            record = doc._.get(scorer.names.data)
-            if not record["ids"]:
+            record = read_record(doc, scorer.names.score)
+            if record is None or not record.ids:
                 corpus.empty_texts += 1
                 continue
-            spans = scorer.predictor.get_spans([doc])[0]
-            corpus.windowed_texts += any((span._.get(scorer.names.pieces) or 0) > max_pieces for span in spans)
-            per_word = pieces_per_word(record["start"], word_starts(doc, scorer.settings.words, loaded.tokenizer))
+            corpus.windowed_texts += any(record.window or ())
+            per_word = pieces_per_word(doc, record, scorer.settings.words)
             corpus.words += len(per_word)
             corpus.split_words += int((per_word > 1).sum())
-            corpus.pieces += len(record["ids"])
-            corpus.unknown_pieces += record["ids"].count(loaded.unknown_id)
-            for metric, scores in record["scores"].items():
+            corpus.pieces += len(record.ids)
+            corpus.unknown_pieces += sum(i == unknown_id for i in record.ids)
+            for metric, scores in record.scores.items():
                 corpus.log_likelihood[metric] = corpus.log_likelihood.get(metric, 0.0) + sum(scores)
     return corpus

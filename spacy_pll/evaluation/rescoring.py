@@ -19,8 +19,8 @@ import numpy as np
 from ..corpus.formats import check_fields
 from ..corpus.readers import read_json_rows
 from ..corpus.records import InputError, get_text
-from ..corpus.rows import check_columns
 from ..requirements import install_command
+from ..tables.rows import check_columns
 from .scoring import TextSums
 
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'

@@ -45,11 +45,10 @@ def score_distinct(
 
 def text_score(doc: Doc, names: Names) -> TextSums:
     """The scores of a doc that the pipeline has processed."""
-    scores = [doc._.get(name) for name in names.metrics.values()]
-    if None in scores and any(not token.is_space for token in doc):
+    scores, pieces = [doc._.get(name) for name in names.metrics.values()], doc._.get(names.pieces)
+    if pieces is None and any(not token.is_space for token in doc):
         raise ValueError(
             f"Nothing was scored in the text {doc.text[:100]!r}. If the pipeline's `pll` component has the setting "
             "`targets`, or leaves out spans of the text, use one that scores whole texts."
         )
-    pieces = doc._.get(names.pieces) or 0
-    return TextSums(tuple(scores if pieces else (math.nan,) * len(scores)), pieces)
+    return TextSums(tuple(scores if pieces else (math.nan,) * len(scores)), pieces or 0)

@@ -28,6 +28,7 @@ class Context:
     scored: BoolArray  # bool, shape (pieces,): the pieces that are scored in this window
     span: int  # index of the span that the window was cut from
     offset: int  # index of the window's first piece in that span
+    window: int = 0  # number of the window among those of the span
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -97,14 +98,16 @@ def get_contexts(
         for w, (start, end) in enumerate(cut.bounds):
             here = piece_scored[start:end] & (cut.window[start:end] == w)
             if here.any():
-                contexts.append(_context(pieces, cut.word, here, i, start, end))
+                contexts.append(_context(pieces, cut.word, here, i, start, end, w))
     return contexts, scored
 
 
-def _context(pieces: Wordpieces, word: IntArray, here: BoolArray, span: int, start: int, end: int) -> Context:
+def _context(
+    pieces: Wordpieces, word: IntArray, here: BoolArray, span: int, start: int, end: int, window: int = 0
+) -> Context:
     """A window of a span. here (bool array, shape (end - start,)): The pieces that are scored in it."""
     ids = np.concatenate([pieces.prefix, pieces.ids[start:end], pieces.suffix])
-    return Context(ids, len(pieces.prefix), word[start:end], here, span, start)
+    return Context(ids, len(pieces.prefix), word[start:end], here, span, start, window)
 
 
 @dataclass

@@ -1,14 +1,15 @@
 """Scores as a pandas data frame."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens import Doc, Span
 
-from ..attributes.columns import stored_columns, token_values
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
+from ..attributes.stored import stored_names
 from ..requirements import install_command
+from .columns import each_token, token_columns, token_values
 from .words import WordTable
 
 if TYPE_CHECKING:
@@ -48,24 +49,28 @@ def to_dataframe(
         raise TypeError(f'`words` must be a WordTable, such as WordTable("whitespace"). It is {words!r}.')
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = Names(attr, [*select_metrics(find_names(docs, attr), metrics)])
-    columns = stored_columns([item.doc for item in docs], names)
-    types: dict[str, Any]
+    stored = stored_names(item.doc for item in docs)
+    columns = token_columns(names, names.alternatives in stored, names.rank in stored)
+    types: dict[str, Any] = {"token": "int64", "text": str, names.pieces: int, **columns}
     if words:
-        distribution = "entropy" in columns
-        types = words.types(names, distribution)
-        rows = [(n, row) for n, doc in enumerate(docs) for row in words.rows(doc, names, distribution, doc.doc.lang_)]
-    else:
-        types = {"token": "int64", "text": str, names.pieces: int, **columns}
-        rows = [(n, _token_row(token, names, columns)) for n, doc in enumerate(docs) for token in doc]
-    data = {
-        name: pd.Series([row[name] for _, row in rows], dtype=DTYPES.get(of, "object")) for name, of in types.items()
-    }
-    return pd.DataFrame({"doc": pd.Series([n for n, _ in rows], dtype="int64"), **data})
+        types = words.types(names, "entropy" in columns)
+    rows = [
+        {"doc": number, **row}
+        for number, doc in enumerate(docs)
+        for row in (
+            words.rows(doc, names, "entropy" in columns, doc.doc.lang_) if words else _token_rows(doc, names, columns)
+        )
+    ]
+    types = {"doc": "int64", **types}
+    return pd.DataFrame({
+        name: pd.Series([row[name] for row in rows], dtype=DTYPES.get(type_, "object")) for name, type_ in types.items()
+    })  # fmt: skip
 
 
-def _token_row(token: Token, names: Names, columns: dict[str, Any]) -> dict[str, Any]:
-    row = {"token": token.i, "text": token.text, names.pieces: token._.get(names.pieces)}
-    return {**row, **token_values(token, names, columns)}
+def _token_rows(tokens: Doc | Span, names: Names, columns: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for token in each_token(tokens):
+        row = {"token": token.start, "text": token.text, names.pieces: token._.get(names.pieces)}
+        yield row | token_values(token, names, columns)
 
 
 def import_pandas() -> Any:

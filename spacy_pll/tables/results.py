@@ -5,15 +5,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names
-from ..attributes.values import table_value
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table, visible_text
 from ..workers import score_docs
+from .columns import each_token
 from .dataframe import import_pandas, to_dataframe
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ class Scores(Sequence[TextScore]):
         if isinstance(index, slice):
             return Scores(self.docs[index], self._names)
         doc = self.docs[index]
-        tokens = tuple(TokenScore(token.text, token.idx, *self._scores(token)) for token in doc)
+        tokens = tuple(TokenScore(token.text, token.start_char, *self._scores(token)) for token in each_token(doc))
         return TextScore(doc.text, *self._scores(doc), doc._.get(self._names.perplexity), tokens)
 
-    def _scores(self, tokens: Doc | Token) -> tuple[float | None, dict[str, float | None], int]:
-        scores = {m: table_value(tokens, attribute, self._names) for m, attribute in self._names.metrics.items()}
+    def _scores(self, tokens: Doc | Span) -> tuple[float | None, dict[str, float | None], int]:
+        scores = {metric: tokens._.get(name) for metric, name in self._names.metrics.items()}
         return next(iter(scores.values())), scores, tokens._.get(self._names.pieces) or 0
 
     def __repr__(self) -> str:

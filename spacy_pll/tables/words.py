@@ -9,10 +9,10 @@ from typing import Any, Literal, get_args
 
 from spacy.tokens import Doc, Span
 
-from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
 from ..requirements import install_command
 from ..user_warnings import warn_user
+from .columns import token_columns, token_values
 
 Unit = Literal["whitespace", "spacy"]
 UNITS: tuple[Unit, ...] = get_args(Unit)

@@ -19,7 +19,7 @@ from spacy.util import is_in_jupyter
 
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
-from ..attributes.values import exp_or_inf, table_value
+from ..attributes.values import exp_or_inf
 from .expected import expected_text, format_percent, has_expected, readable_alternatives
 from .pieces import Piece, get_pieces
 from .scale import N_STEPS, VMIN, check_vmin, colour_step
@@ -177,7 +177,7 @@ def _environment() -> Environment:
         "count_pieces": count_pieces, "difference": format_difference, "nats": in_nats, "number": format_number,
         "percent": format_percent, "piece_tip": _piece_tip, "step": colour_step, "visible": visible_text,
     }  # fmt: skip
-    calls = (_words_by_direction, exp_or_inf, expected_text, get_pieces, readable_alternatives, table_value)
+    calls = (_words_by_direction, exp_or_inf, expected_text, get_pieces, readable_alternatives)
     environment.globals |= {call.__name__.lstrip("_"): call for call in (*calls, math.isinf, text_direction)}
     environment.globals["N_STEPS"] = N_STEPS
     return environment

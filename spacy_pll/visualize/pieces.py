@@ -7,7 +7,7 @@ from typing import NamedTuple
 from spacy.tokens import Doc, Span, Token
 
 from ..attributes.names import Names
-from ..attributes.records import piece_columns, pieces_by_token
+from ..attributes.piece_record import read_record
 
 
 class Piece(NamedTuple):
@@ -24,19 +24,17 @@ def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[i
     Empty where the doc was scored without `keep_pieces`, or where the record is not that of these scores.
     """
     whole = doc.doc
-    groups = pieces_by_token(whole, names)
-    if not groups:
+    record, text = read_record(whole, names.score), whole.text
+    if record is None or max(record.token, default=-1) >= len(whole):
         return {}
-    record, text = whole._.get(names.data), whole.text
-    scores = piece_columns(record, names)
-
-    def piece(i: int) -> Piece:
-        source = text[record["start"][i] : record["end"][i]]
-        return Piece(record["pieces"][i], source, {attribute: values[i] for attribute, values in scores.items()})
-
-    pieces = {token: [piece(i) for i in indices] for token, indices in groups.items()}
-    fits = len(pieces) == len(whole) and all(_sums_fit(token, pieces[token.i], columns.values()) for token in whole)
-    return pieces if fits else {}
+    scores = record.columns(names)
+    all_pieces = [
+        Piece(piece or "", text[start:end], {attribute: values[i] for attribute, values in scores.items()})
+        for i, (piece, start, end) in enumerate(zip(record.pieces, record.start, record.end))
+    ]
+    places = record.by_token()
+    pieces = {token.i: [all_pieces[i] for i in places[token.i]] for token in whole}
+    return pieces if all(_sums_fit(token, pieces[token.i], columns.values()) for token in whole) else {}
 
 
 def _sums_fit(token: Token, pieces: list[Piece], attributes: Iterable[str]) -> bool:

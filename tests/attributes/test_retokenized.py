@@ -11,7 +11,7 @@ from spacy.util import filter_spans
 
 from spacy_pll import to_dataframe
 from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.records import pieces_by_token
+from spacy_pll.attributes.piece_record import read_record
 from spacy_pll.attributes.registration import install
 
 from ..conftest import SENTENCES
@@ -48,8 +48,9 @@ def total(parts):
 
 
 def pieces_of(doc, names):
-    pieces = doc._.get(names.data)["pieces"]
-    return [[pieces[i] for i in indices] for indices in pieces_by_token(doc, names).values()]
+    record = read_record(doc, names.score)
+    places = record.by_token()
+    return [[record.pieces[i] for i in places[token.i]] for token in doc]
 
 
 def test_merged_tokens_have_the_sums_of_their_parts(doc):

@@ -24,8 +24,9 @@ def test_tokens_without_a_score(attr):
     doc = scored(Names(attr, []), [(None, None), *VALUES, (None, None)])
     assert doc._.by_hand == -5.75 and doc[:1]._.by_hand is None and doc[:2]._.by_hand == -1.5
     assert doc[:1]._.by_hand_pppl is None
-    # A token with no piece was scored; it has no perplexity.
-    assert doc[3:4]._.by_hand == 0.0 and doc[3:4]._.by_hand_pppl is None
+    # A token with no piece was scored. A sum without a piece is no score.
+    assert doc[3]._.by_hand == 0.0 and doc[3:4]._.by_hand is doc[3:4]._.by_hand_pppl is None
+    assert doc[3:4]._.by_hand_pieces == 0 and doc[3:5]._.by_hand == -4.0
     assert doc[0]._.by_hand is None
 
 

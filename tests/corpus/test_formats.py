@@ -28,7 +28,7 @@ from spacy_pll.corpus.formats import (
 )
 from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import How, InputError
-from spacy_pll.corpus.rows import ProdigyRows, ScoredText, TextRows, TokenRows
+from spacy_pll.tables.rows import ProdigyRows, ScoredText, TextRows, TokenRows
 
 NAMES = Names("pll", ["word_l2r"])
 # Python 3.10 reads no table with a null character.

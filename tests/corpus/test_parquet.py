@@ -14,6 +14,7 @@ import pytest
 import spacy
 
 from spacy_pll.attributes.names import Names
+from spacy_pll.attributes.piece_record import PieceRecord
 from spacy_pll.attributes.registration import install
 from spacy_pll.corpus import parquet
 from spacy_pll.corpus.formats import find_format, write_table
@@ -29,7 +30,7 @@ from spacy_pll.corpus.parquet import (
 )
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.corpus.records import How, InputError, Record
-from spacy_pll.corpus.rows import ScoredText, TextRows, TokenRows
+from spacy_pll.tables.rows import ScoredText, TextRows, TokenRows
 
 
 def write(path, columns, **options):
@@ -373,7 +374,9 @@ def scored():
         for token, score in zip(doc, scores):
             token._.pll = token._.pll_word_l2r = float(score)
             token._.pll_pieces = 1
-        doc._.pll_data = {"pieces": text.split(), "token": list(range(len(doc)))}
+        places = list(range(len(doc)))
+        record = PieceRecord(text.split(), places, places, places, places, {"word_l2r": places})
+        doc._.pll_data = record.to_dict()
         docs.append(doc)
 
     def make(fields):

@@ -1,11 +1,11 @@
 import math
 
-import numpy as np
 import pytest
 import spacy
 from hypothesis import given
 
-from spacy_pll.evaluation.perplexity import Perplexity, perplexity, pieces_per_word, word_starts
+from spacy_pll.attributes.piece_record import PieceRecord, read_record
+from spacy_pll.evaluation.perplexity import Perplexity, perplexity, pieces_per_word
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 
 from ..conftest import SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
@@ -21,28 +21,28 @@ def test_perplexity_by_hand():
     assert nothing.per_piece == nothing.per_word == {} and nothing.split_share == 0
 
 
-def piece_starts(doc, tokenizer):
-    return get_wordpieces(doc[:], tokenizer, "spacy").start
+def record_of(doc, tokenizer, words):
+    """The record of a doc that is read as a whole."""
+    if not len(doc):
+        return PieceRecord([], [], [], [], [], {}, word=[])
+    pieces = get_wordpieces(doc[:], tokenizer, words)
+    names = ("ids", "start", "end", "token", "word")
+    return PieceRecord(pieces=[], scores={}, **{name: getattr(pieces, name).tolist() for name in names})
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("spacy", ["I", "ca", "n't", "lose", "the", "souvenir", "."]),
-        ("whitespace", ["I", "can't", "lose", "the", "souvenir."]),
-        ("tokenizer", ["I", "can", "'", "t", "lose", "the", "souvenir", "."]),
+        ("spacy", [1, 1, 2, 3, 1, 2, 1]),  # I ca n't lose the souvenir .
+        ("whitespace", [1, 3, 3, 1, 3]),  # I can't lose the souvenir.
+        ("tokenizer", [1, 1, 1, 1, 3, 1, 2, 1]),  # I can ' t lose the souvenir .
     ],
 )
 def test_units_of_words(words, expected):
     tokenizer = get_tokenizer("wordpiece").backend_tokenizer
-    text = "I can't  lose the souvenir."
-    doc = BLANK(text)
-    starts = word_starts(doc, words, tokenizer)
-    assert len(starts) == len(expected)
-    assert all(text.startswith(word, start) for start, word in zip(starts, expected))
-    per_word = pieces_per_word(piece_starts(doc, tokenizer), starts)
-    assert per_word.min() >= 1
-    assert per_word[expected.index("lose")] == len(tokenizer.encode("lose", add_special_tokens=False).ids)
+    doc = BLANK("I can't  lose the souvenir.")
+    assert tokenizer.encode(doc.text).tokens[1:-1] == "I can ' t lo ##s ##e the souveni ##r .".split()
+    assert pieces_per_word(doc, record_of(doc, tokenizer, words), words).tolist() == expected
 
 
 @pytest.mark.parametrize("kind", TINY_TOKENIZERS)
@@ -50,22 +50,21 @@ def test_units_of_words(words, expected):
 def test_every_piece_is_in_one_word(kind, text):
     tokenizer = get_tokenizer(kind).backend_tokenizer
     doc = BLANK(text)
-    starts_of_pieces = piece_starts(doc, tokenizer) if len(doc) else np.zeros(0)
     for words in WORDS:
-        starts = word_starts(doc, words, tokenizer)
-        per_word = pieces_per_word(starts_of_pieces, starts)
-        assert len(per_word) == len(starts) and (np.diff(starts) > 0).all()
-        assert not any(text[start].isspace() for start in starts)
-        if len(starts):
-            assert per_word.sum() == len(starts_of_pieces)
+        record = record_of(doc, tokenizer, words)
+        per_word = pieces_per_word(doc, record, words)
+        assert len(per_word) == 0 or per_word.sum() == len(record.ids)
+        if words == "tokenizer":
+            assert (per_word > 0).all()
+        else:
+            assert len(per_word) == (len(text.split()) if words == "whitespace" else sum(not t.is_space for t in doc))
 
 
 def test_words_as_spacy_counts_them_have_the_tokens_pieces(make_nlp):
     nlp = make_nlp("bert", keep_pieces=True)
     for doc in nlp.pipe(SENTENCES):
-        starts = word_starts(doc, "spacy", None)
         expected = [token._.pll_pieces for token in doc if not token.is_space]
-        assert pieces_per_word(doc._.pll_data["start"], starts).tolist() == expected
+        assert pieces_per_word(doc, read_record(doc, "pll"), "spacy").tolist() == expected
 
 
 def test_any_pipeline_has_a_perplexity_and_stays_as_it_is(make_nlp):

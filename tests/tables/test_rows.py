@@ -1,7 +1,7 @@
 import pytest
 
-from spacy_pll.corpus.records import InputError
-from spacy_pll.corpus.rows import ProdigyRows, TextRows, TokenRows, check_columns
+from spacy_pll.errors import InputError
+from spacy_pll.tables.rows import ProdigyRows, TextRows, TokenRows, check_columns
 
 TEXT = "The  traveler's souvenir."
 FIELDS = {"id": 7}

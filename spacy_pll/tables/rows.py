@@ -1,18 +1,17 @@
 """From a scored doc to the rows of a table."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from spacy.tokens import Doc
 
 from ..analysis.normalised import NOT_NORMALISED
-from ..attributes.columns import token_columns, token_values
 from ..attributes.names import Names
-from ..attributes.records import pieces_by_token
-from ..attributes.values import table_value
+from ..attributes.piece_record import read_record
 from ..component import PLLScorer
-from ..tables.words import WordTable
-from .records import InputError, Record
+from ..errors import InputError
+from .columns import each_token, token_columns, token_values
+from .words import WordTable
 
 
 class ScoredText(NamedTuple):
@@ -24,6 +23,16 @@ class ScoredText(NamedTuple):
     pieces: int  # scored wordpieces
     fingerprint: str = ""  # of the input up to this text: see `records.with_fingerprints`
     ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
+
+
+class InputText(Protocol):
+    """A text of the input, such as `corpus.records.Record`."""
+
+    @property
+    def location(self) -> str: ...
+
+    @property
+    def fields(self) -> dict[str, Any]: ...
 
 
 TEXT_SPAN = "pll_text"  # where the text is in a doc that has its context, too: a key of `doc.spans`
@@ -63,7 +72,7 @@ class TextRows:
         return {**self.attributes, **dict.fromkeys(self.normaliser.columns, float)}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        scores = {name: table_value(doc, name, self.names) for name in self.attributes}
+        scores = {name: doc._.get(name) for name in self.attributes}
         yield {self.column: doc.text, **fields, **scores, **self.normaliser(doc)}
 
 
@@ -78,7 +87,7 @@ class ProdigyRows(TextRows):
     def attributes(self) -> dict[str, Any]:
         return {**dict.fromkeys(self.names.metrics.values(), float), **self.expected}
 
-    def check(self, record: Record) -> None:
+    def check(self, record: InputText) -> None:
         """RAISES (InputError): What is scored would overwrite something in the `meta` of a text."""
         if isinstance(meta := record.fields.get("meta"), dict):
             check_columns([*meta], ["score", *self.attributes, *self.normaliser.columns], f"{record.location}: 'meta'")
@@ -89,7 +98,7 @@ class ProdigyRows(TextRows):
         ]
         n, normalised = doc._.get(self.names.pieces), self.normaliser(doc)
         rank_by = next(iter(normalised.values()), doc._.get(self.names.score) / n if n else None)
-        scores = {name: table_value(doc, name, self.names) for name in self.attributes}
+        scores = {name: doc._.get(name) for name in self.attributes}
         meta = fields.get("meta", {})
         meta = {**(meta if isinstance(meta, dict) else {"meta": meta}), "score": rank_by, **scores, **normalised}
         yield {"text": doc.text, **fields, "tokens": tokens, "meta": meta}
@@ -104,17 +113,20 @@ class TokenRows(TextRows):
     first = ("doc", "token")
 
     @property
+    def token_columns(self) -> dict[str, Any]:
+        return token_columns(self.names, self.alternatives, self.distribution)
+
+    @property
     def types(self) -> dict[str, Any]:
-        of_token = token_columns(self.names, self.alternatives, self.distribution)
-        return {"doc": int, "token": int, "pieces": list[str], **of_token}
+        return {"doc": int, "token": int, "pieces": list[str], **self.token_columns}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        groups, pieces = pieces_by_token(doc, self.names), (doc._.get(self.names.data) or {"pieces": []})["pieces"]
-        columns = self.types
-        for token in doc:
-            if not token.is_space:
-                row = {"doc": number, "token": token.i, self.column: token.text, **fields}
-                row["pieces"] = [pieces[i] for i in groups.get(token.i, [])]
+        record, columns = read_record(doc, self.names.score), self.token_columns
+        places = record.by_token() if record else {}
+        for token in each_token(doc):
+            if not token[0].is_space:
+                row = {"doc": number, "token": token.start, self.column: token.text, **fields}
+                row["pieces"] = [record.pieces[i] for i in places[token.start]] if record else []
                 yield row | token_values(token, self.names, columns)
 
 

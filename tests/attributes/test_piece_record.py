@@ -1,0 +1,81 @@
+"""The typed record of wordpieces, and the dict of lists that docs have."""
+
+import json
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from spacy_pll.attributes.names import Names
+from spacy_pll.attributes.piece_record import PieceRecord, read_record
+from spacy_pll.attributes.registration import install
+
+from ..conftest import SENTENCES
+
+OLD = {
+    "pieces": ["a", "b"],
+    "ids": [3, 4],
+    "start": [0, 1],
+    "end": [1, 2],
+    "token": [0, 0],
+    "mask_spacing": None,
+    "mask_margin": None,
+    "scores": {"original": [-1.0, -2.0]},
+}  # fmt: skip
+
+
+@pytest.mark.core
+def test_a_record_of_an_earlier_version_is_read():
+    install(Names("pll", ["original"]))
+    doc = Doc(spacy.blank("en").vocab, ["ab"])
+    doc._.pll_data = OLD
+    record = read_record(doc, "pll")
+    assert record == PieceRecord(["a", "b"], [3, 4], [0, 1], [1, 2], [0, 0], {"original": [-1.0, -2.0]})
+    assert record.to_dict() == OLD == doc._.pll_data and record.word is record.window is None
+    assert PieceRecord.from_dict(record.to_dict()) == record
+    with pytest.raises(FrozenInstanceError):
+        record.word = [0, 0]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("value", [None, "text", {"by": "hand"}, {**OLD, "scores": None} | {"x": 1}, {"token": []}])
+def test_something_else_is_no_record(value):
+    has_all = isinstance(value, dict) and OLD.keys() <= value.keys()
+    assert (PieceRecord.from_dict(value) is None) == (not has_all)
+
+
+def test_what_a_doc_has_is_lists_that_are_stored_and_read_again(make_nlp):
+    nlp = make_nlp("bert", keep_pieces=True, alternatives=2, distribution=True)
+    doc = nlp(SENTENCES[0])
+    record, data = read_record(doc, "pll"), doc._.pll_data
+    assert record.to_dict() == data == json.loads(json.dumps(data)) | {"alternatives": data["alternatives"]}
+    assert all(
+        isinstance(values, list) for key, values in data.items() if key not in ("scores", "mask_spacing", "mask_margin")
+    )
+    [other] = DocBin(docs=[doc], store_user_data=True).get_docs(nlp.vocab)
+    assert json.dumps(read_record(other, "pll").to_dict()) == json.dumps(data)
+
+
+def test_words_and_windows(make_nlp):
+    nlp = make_nlp("bert", keep_pieces=True, words="whitespace")
+    model = nlp.get_pipe("pll").model
+    model.loaded = replace(model.load(), max_length=20)
+    texts = ["The hooligans can't lose the souvenir.", " ".join(SENTENCES)]
+    short, long = (read_record(doc, "pll") for doc in nlp.pipe(texts))
+    for record, text in zip((short, long), texts):
+        words = [text[:start].count(" ") for start in record.start]
+        assert record.word == words
+    assert set(short.window) == {0}
+    assert (
+        long.window[0] == 0 and sorted(set(long.window)) == list(range(max(long.window) + 1)) and max(long.window) > 1
+    )
+
+
+def test_each_span_has_words_and_windows_of_its_own(make_nlp):
+    nlp = make_nlp("bert", keep_pieces=True, get_spans={"@span_getters": "spacy-pll.sent_spans.v1"})
+    nlp.add_pipe("sentencizer", first=True)
+    doc = nlp("It sleeps. It sleeps.")
+    record = read_record(doc, "pll")
+    n = len(record.ids) // 2
+    assert record.word[n:] == [word + record.word[n - 1] + 1 for word in record.word[:n]] and set(record.window) == {0}
