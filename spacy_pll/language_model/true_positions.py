@@ -47,14 +47,17 @@ class Removable(Protocol):
 
 
 class _ReplacedMethod:
-    """A method of one module, replaced until it is removed."""
+    """A method of one module, replaced until all who replaced it with the same function have removed this."""
 
     def __init__(self, module: torch.nn.Module, name: str, function: Any):
-        self.module, self.name = module, name
-        setattr(module, name, partial(function, module))
+        self.attributes, self.name, self.users = vars(module), name, f"_users_of_{name}"
+        self.attributes[name] = partial(function, module)
+        self.attributes[self.users] = self.attributes.get(self.users, 0) + 1
 
     def remove(self) -> None:
-        vars(self.module).pop(self.name, None)
+        self.attributes[self.users] -= 1
+        if not self.attributes[self.users]:
+            del self.attributes[self.name], self.attributes[self.users]
 
 
 def set_hooks(model: PreTrainedModel) -> list[Removable]:
