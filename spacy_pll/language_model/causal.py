@@ -1,4 +1,4 @@
-"""Left-to-right language models, and whose probability a leading space is."""
+"""Left-to-right language models, and to which word they count the probability of a space."""
 
 from dataclasses import replace
 from typing import Any, Literal, get_args

@@ -1,9 +1,9 @@
 """All masks of a context in one forward pass: the context as it is, and beside it one group for each masked set.
 
 A row of such a pass holds the *content*, the context unmasked with its special tokens, and behind it *groups*. The
-group of a masked set has the masked positions and, with a margin, those so many pieces beside them: mask tokens at the
-masked positions, the true pieces at the others. Each member stands for its true position. The content attends to the
-content alone. A member of a group attends to its own group, and to the content wherever that is not in the group
+group of a masked set has mask tokens for the masked positions. With a margin, it also has the true pieces at so many
+positions on each side. Each member has the position ids of its position in the context. The content attends to itself
+alone. A group attends to itself, and to the content at all positions that are not in the group
 (`language_model.group_attention`). If the group is the whole context, this is the exact masked pass. With a smaller
 group it is an approximation, because the content outside the group has seen what is masked.
 
@@ -23,8 +23,8 @@ from .rows import Batch, divide
 from .scores import WeightedSums
 from .windows import Context
 
-# The groups of a row are laid out in blocks of so many slots, and no group lies across two of them. So what a member
-# attends to, apart from the content, lies in its block.
+# The groups of a row lie in blocks of so many slots, each group in one block. So a group attends to the content and
+# to its block, and to no other block.
 BLOCK = 32
 # A row has up to so many slots for groups, or is up to so many times as long as its content. Longer ones save little:
 # the content is then a small part of what is read.
