@@ -54,9 +54,7 @@ def make_plans(
     yield from (plan(grouped) for grouped in waiting if waiting[grouped])
 
 
-def estimate_ids(
-    scored: int, length: int, mask_id: int, mask_spacing: int | None = None, mask_margin: int | None = None
-) -> int:
+def estimate_ids(scored: int, length: int, mask_id: int, spacing: int | None = None, margin: int | None = None) -> int:
     """About how many ids the passes for a context read under one metric, before anything is planned.
 
     scored (int): How many of its pieces are scored.
@@ -65,21 +63,19 @@ def estimate_ids(
     """
     if mask_id < 0:
         return length
-    if mask_margin is not None:
-        return min(scored * length, length + scored * (2 + 2 * mask_margin))
-    return min(scored, 2 * mask_spacing if mask_spacing else scored) * length
+    if margin is not None:
+        return min(scored * length, length + scored * (2 + 2 * margin))
+    return min(scored, 2 * spacing if spacing else scored) * length
 
 
-def _by_way(
-    block: MaskBlock, context: Context, metric: Metric, mask_margin: int | None
-) -> Iterator[tuple[bool, MaskBlock]]:
+def _by_way(block: MaskBlock, context: Context, metric: Metric, margin: int | None) -> Iterator[tuple[bool, MaskBlock]]:
     """A block, in parts: those rows of it that are read as they are (False), and those in groups (True)."""
-    if mask_margin is None:
+    if margin is None:
         yield False, block
         return
     if not masks_within_words(metric):  # it does not say, so its rows are checked
         extent(block, context, metric, "mask_margin")
-    near = near_positions(masked_positions(block, context), mask_margin)
+    near = near_positions(masked_positions(block, context), margin)
     whole: BoolArray = np.asarray(near.all(axis=1))
     for grouped, rows in ((False, whole), (True, ~whole)):
         if rows.any():
