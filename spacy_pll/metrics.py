@@ -183,13 +183,13 @@ def _repeat_at(rows: MaskRows, starts: IntArray, n: int) -> MaskRows:
 def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
     """RAISES (ValueError): These are no mask rows for a context of n pieces. The message names the metric."""
     target, masked, weight = rows
-    found = [f"{np.asarray(x).dtype}{np.shape(x)}" for x in rows]
+    returned = [f"{np.asarray(x).dtype}{np.shape(x)}" for x in rows]
     shapes = np.shape(target) == np.shape(weight) == (len(masked),) and np.shape(masked) == (len(masked), n)
     kinds = "".join(np.asarray(x).dtype.kind for x in rows)
     if not shapes or kinds not in ("ibf", "ubf"):
         raise ValueError(
             f"The metric {name!r} must return the int array `target` (rows,), the bool array `masked` (rows, {n}) and "
-            f"the float array `weight` (rows,). They are {', '.join(found)}."
+            f"the float array `weight` (rows,). They are {', '.join(returned)}."
         )
     outside = target[(target < 0) | (target >= n)]
     if len(outside):
@@ -250,5 +250,5 @@ def get_metric(name: str) -> Metric:
     if name not in pll_metrics:
         known = ", ".join(sorted(pll_metrics.get_all()))
         raise ValueError(f"Unknown PLL metric {name!r}. Set `metrics` to a list of these: {known}.")
-    found: Metric = pll_metrics.get(name)
-    return found
+    metric: Metric = pll_metrics.get(name)
+    return metric

@@ -10,13 +10,13 @@ from spacy.tokens import Doc, Span
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .attributes.piece_record import PieceRecord, StoredAlternative
-from .language_model.protocol import LanguageModel, Loaded, PendingAnswer
+from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
 from .metrics import get_metric
-from .scoring.answers import Distributions
 from .scoring.groups import GroupPlan
 from .scoring.piece_texts import PieceTexts
-from .scoring.plan import Batch, Plan
-from .scoring.plans import estimate_ids, make_plans
+from .scoring.plan import estimate_ids, make_plans
+from .scoring.rows import Batch, RowPlan
+from .scoring.scores import Distributions
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
 from .settings import ScoringSettings
@@ -24,7 +24,7 @@ from .user_warnings import warn_user
 
 
 @dataclass
-class Counts:
+class WorkDone:
     """The work of a predictor."""
 
     rows: int = 0  # of forward passes
@@ -82,7 +82,7 @@ class PendingBatch:
     """Docs whose forward passes have been submitted. The plans' contexts are those of all docs, in order."""
 
     docs: list[TokenizedDoc]
-    passes: list[tuple[Plan | GroupPlan, PendingAnswer]]
+    passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]]
 
 
 class Predictor:
@@ -97,7 +97,7 @@ class Predictor:
         if not isinstance(model, LanguageModel):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.get_spans, self.settings = get_spans, settings
-        self.counts = Counts()  # since it was made, or since this was set
+        self.counts = WorkDone()  # since it was made, or since this was set
         self.warned: set[str] = set()  # what has been warned of
         self.model = model
 
@@ -107,7 +107,7 @@ class Predictor:
 
     @model.setter
     def model(self, model: LanguageModel) -> None:
-        self._model, self._lookahead = model, model.serve(self.settings.metrics)
+        self._model, self._lookahead = model, model.check_metrics(self.settings.metrics)
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
@@ -190,7 +190,7 @@ class Predictor:
             answer = answers.result()
             scores += plan.scores(answer.log_probs)  # each target is in one plan
             if expected and answer.distributions:
-                plan.describe(expected, answer.distributions)
+                plan.fill_distributions(expected, answer.distributions)
         begin = iter(ends.tolist())
         return [self._collect(doc, scored_pieces(doc, begin, scores, expected), texts) for doc in pending.docs]
 
@@ -252,11 +252,11 @@ class Predictor:
             self.warned.add(kind)
             warn_user(message)
 
-    def _run(self, contexts: list[Context], loaded: Loaded) -> list[tuple[Plan | GroupPlan, PendingAnswer]]:
+    def _run(self, contexts: list[Context], loaded: Loaded) -> list[tuple[RowPlan | GroupPlan, PendingPredictions]]:
         """Submit the forward passes for some contexts."""
         settings = self.settings
         metrics = [get_metric(name) for name in settings.metrics]
-        passes: list[tuple[Plan | GroupPlan, PendingAnswer]] = []
+        passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]] = []
         for plan in make_plans(contexts, metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin):
             limits = loaded.limits(plan)
             limits = limits._replace(max_tokens=settings.max_batch_tokens or limits.max_tokens)

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from .prediction import Counts, Predictor
-from .scoring.plan import Batch
+from .prediction import Predictor, WorkDone
+from .scoring.rows import Batch
 
 T = TypeVar("T")
 BAR = "{percentage:3.0f}%|{bar}| {desc} [{elapsed}<{remaining}, {rate_fmt}]"
@@ -79,16 +79,16 @@ class _WorkBar(tqdm):  # type: ignore[type-arg]
         self.done, self.read_before = self.done + ids, int(self.n)
 
 
-class _Counts(Counts):
+class _Counts(WorkDone):
     """Moves a bar, and counts on where others count."""
 
-    def __init__(self, bar: _WorkBar, before: Counts):
+    def __init__(self, bar: _WorkBar, before: WorkDone):
         super().__init__()
         self.bar, self.before = bar, before
 
-    def __reduce__(self) -> tuple[type[Counts], tuple[()]]:
+    def __reduce__(self) -> tuple[type[WorkDone], tuple[()]]:
         """A process that gets a copy of the predictor shows no bar."""
-        return Counts, ()
+        return WorkDone, ()
 
     def add(self, batch: Batch) -> Batch:
         self.bar.read(self.ids)  # what was read before it

@@ -18,8 +18,8 @@ import transformers
 
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.groups import GroupPlan
-from spacy_pll.scoring.mask_blocks import iter_mask_blocks
-from spacy_pll.scoring.plan import Plan
+from spacy_pll.scoring.masks import iter_mask_blocks
+from spacy_pll.scoring.rows import RowPlan
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
@@ -58,7 +58,7 @@ def worst_difference(model, metrics=METRICS) -> float:
     metrics = [get_metric(name) for name in metrics]
     blocks = list(iter_mask_blocks(contexts, metrics, None, 10**6))
     loaded = model.load(groups=True)
-    exact = answers(model, Plan(contexts, blocks, len(metrics), loaded.mask_id), loaded.rows)
+    exact = answers(model, RowPlan(contexts, blocks, len(metrics), loaded.mask_id), loaded.rows)
     plan = GroupPlan(contexts, blocks, len(metrics), loaded.mask_id, 1000)
     whole = answers(model, plan, loaded.groups)
     assert plan.n_rows >= len(TEXTS)

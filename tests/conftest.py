@@ -206,7 +206,7 @@ def model_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def language_model(model_folder):
     """language_model(architecture, tokenizer name): the same, loaded once a session."""
-    from spacy_pll.language_model.masked import MaskedLanguageModel
+    from spacy_pll.language_model.architectures import MaskedLanguageModel
 
     loaded = {}
 

@@ -10,7 +10,7 @@ import numpy as np
 import spacy
 
 from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.plans import make_plans
+from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 

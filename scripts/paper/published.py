@@ -30,7 +30,7 @@ from spacy_pll.evaluation.minimal_pairs import Pair, smallest_groups
 from spacy_pll.evaluation.scoring import score_distinct
 from spacy_pll.metrics import sentence_l2r
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
-from spacy_pll.scoring.plans import make_plans
+from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import Context
 from spacy_pll.scoring.wordpieces import get_wordpieces
 

@@ -34,7 +34,7 @@ class SharedPipeline:
         served = list(self.metrics)
         for name in pll_metrics.get_all():
             with suppress(ValueError):
-                get_scorer(self._nlp).model.serve([name])
+                get_scorer(self._nlp).model.check_metrics([name])
                 served.append(name)
         return list(dict.fromkeys(served))
 

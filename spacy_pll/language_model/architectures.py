@@ -3,9 +3,25 @@
 from typing import Any
 
 from spacy.util import SimpleFrozenDict, registry
+from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM, PreTrainedTokenizerBase
 
+from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel, LeadingSpace
-from .masked import MaskedLanguageModel
+from .checks import check_mask_token
+
+
+class MaskedLanguageModel(TransformerLanguageModel):
+    """A model that predicts a masked piece from both sides."""
+
+    kind = "masked"
+    auto_class = AutoModelForMaskedLM
+    configs = MODEL_FOR_MASKED_LM_MAPPING
+    shift = 0
+    example = "bert-base-cased"
+
+    def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+        check_mask_token(tokenizer, self.example, source)
+        super()._check(config, tokenizer, source)
 
 
 @registry.architectures("spacy-pll.MaskedLM.v1")
@@ -15,7 +31,7 @@ def MaskedLM(
     tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
     transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
     mixed_precision: bool = False,
-) -> "MaskedLanguageModel":
+) -> MaskedLanguageModel:
     """A masked language model of Hugging Face transformers.
 
     name (Optional[str]): A name on the Hugging Face hub, a local folder, or None for the
@@ -38,7 +54,7 @@ def CausalLM(
     transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
     mixed_precision: bool = False,
     leading_space: LeadingSpace = "word",
-) -> "CausalLanguageModel":
+) -> CausalLanguageModel:
     """A left-to-right language model, for the metric `causal`: compares PLL with log-likelihood.
 
     name (str): A name on the Hugging Face hub or a local folder; there is no built-in one.

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
-from ..scoring.plan import Batch
+from ..scoring.rows import Batch
 from . import BUILTIN
 from .capabilities import find_capabilities, find_direction, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
@@ -25,12 +25,21 @@ from .checks import check_direction, check_kind, check_no_remote_code, check_roo
 from .checksums import check_checksums, write_checksums
 from .forward import Forward, one_thread_after_fork
 from .group_trial import N_LONG, N_SHORT, rows_share_passes
-from .log_probs import PendingAnswer, TargetLogProbs, Tensors, joined
-from .memory import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, is_out_of_memory, limit
+from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded, PassLimits
 
 logger = logging.getLogger(__name__)
+
+# The most ids in one forward pass. More brings no gain: measured on CPUs (benchmarks/README.md), not yet on GPUs.
+MAX_IDS = {"cpu": 2048, "cuda": 65_536}
+# The same with groups (`mask_margin`). Their rows differ more in length, so a smaller pass has less padding.
+MAX_IDS_WITH_GROUPS = {**MAX_IDS, "cpu": 1024}
+# The work of the passes after which docs leave `nlp.pipe`, in multiplications: ids times parameters, without those of
+# embeddings. On a CPU it takes two or three seconds. A GPU is taken to be 60 times as fast: not measured.
+WORK = {"cpu": 2**38, "cuda": 2**44}
+# The most logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
+MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
 
 # Held while a model is loaded. It belongs to the module, so that a model can be pickled.
 _loading = threading.RLock()
@@ -88,7 +97,7 @@ class TransformerLanguageModel:
             return Description(title)
         return Description(title, self.loaded.checkpoint.commit, self.loaded.checkpoint.languages)
 
-    def serve(self, metrics: Sequence[str]) -> int | None:
+    def check_metrics(self, metrics: Sequence[str]) -> int | None:
         for name in metrics:
             if (needed := model_kind(get_metric(name))) != self.kind:
                 served = sorted(key for key, metric in pll_metrics.get_all().items() if model_kind(metric) == self.kind)
@@ -202,9 +211,9 @@ class TransformerLanguageModel:
         """What computes the log-probabilities of targets."""
         return TargetLogProbs(forward, self.shift)
 
-    def submit(self, batches: Iterable[Batch]) -> PendingAnswer:
+    def submit(self, batches: Iterable[Batch]) -> PendingPredictions:
         # The next batch is made while the device works on those before.
-        return PendingAnswer([self.log_probabilities(batch) for batch in batches])
+        return PendingPredictions([self.log_probabilities(batch) for batch in batches])
 
     @torch.inference_mode()
     def log_probabilities(self, batch: Batch) -> Tensors:
@@ -270,3 +279,27 @@ class TransformerLanguageModel:
                     )
                 (Path(folder) / name).write_bytes(content)
             return self.from_disk(folder)
+
+
+def limit(limits: dict[str, int], device: torch.device) -> int:
+    """One of these limits on a device."""
+    return limits.get(device.type, limits["cpu"])
+
+
+def ids_at_once(model: torch.nn.Module, max_tokens: int) -> int:
+    """How many ids a model reads before docs are handed on. In so many, rows of like length are found for passes.
+
+    max_tokens (int): Of a pass. At least two are read at once, and at most 32.
+    """
+    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
+    size = sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in embeddings)
+    device = next(model.parameters()).device
+    return min(max(2 * max_tokens, limit(WORK, device) // max(1, size)), 32 * max_tokens)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a forward pass failed because memory ran out."""
+    said = str(error).lower()
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
+        isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said)
+    )

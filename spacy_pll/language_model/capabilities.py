@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..arrays import IntArray
-from ..scoring.plan import Batch
+from ..scoring.rows import Batch
 from .checks import check_finite
 from .forward import Forward
 
@@ -38,15 +38,15 @@ def make_texts(tokenizer: Tokenizer, max_length: int, n_long: int = 13, n_short:
     """Texts of so many pieces, or as many as fit."""
     n_vocabulary, special = tokenizer.get_vocab_size(), tokenizer.encode("").ids
     # "a" may be no piece, and then nothing: the text stands in the middle.
-    own = np.flatnonzero(np.array(tokenizer.encode("a").special_tokens_mask) == 0)
-    n_before = int(own[0]) if len(own) else (len(special) + 1) // 2
+    text_at = np.flatnonzero(np.array(tokenizer.encode("a").special_tokens_mask) == 0)
+    n_before = int(text_at[0]) if len(text_at) else (len(special) + 1) // 2
     before, after = special[:n_before], special[n_before:]
     n_long = min(n_long, max_length - len(before) - len(after))
     n_short = max(1, min(n_short, n_long // 2))
     pieces = _others(np.random.default_rng(0).integers(n_vocabulary, size=n_long), n_vocabulary)
     other = _others(pieces, n_vocabulary)
     all_pieces = pieces, other, _others(other[:n_short], n_vocabulary)
-    long, other, short = (np.array([*before, *own_ids.tolist(), *after]) for own_ids in all_pieces)
+    long, other, short = (np.array([*before, *ids.tolist(), *after]) for ids in all_pieces)
     return TrialTexts(long, other, short, len(before), len(after), n_vocabulary)
 
 
@@ -171,9 +171,9 @@ def _agree(forward: Forward, rows: list[_Expected], pad_id: int, times: int = 1)
     position = np.concatenate([np.tile(np.arange(n - 1, -1, -2), times) for n in lengths])
     row = np.repeat(np.arange(len(rows)), (lengths + 1) // 2 * times)
     batch = Batch(ids, lengths, row, position, ids[row, position])
-    found = _picked(forward.logits(batch)[0], batch.target)
-    answers = torch.stack([rows[r].log_probs[p] for r, p in zip(row.tolist(), position.tolist())])
-    return found.shape == answers.shape and torch.allclose(found, answers, rtol=1e-4, atol=1e-4)
+    actual = _picked(forward.logits(batch)[0], batch.target)
+    expected = torch.stack([rows[r].log_probs[p] for r, p in zip(row.tolist(), position.tolist())])
+    return actual.shape == expected.shape and torch.allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
 
 def _picked(logits: torch.Tensor, target: IntArray) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Left-to-right language models, and whose probability a leading space is."""
+"""Left-to-right language models, and to which word they count the probability of a space."""
 
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -11,11 +11,11 @@ from tokenizers.processors import TemplateProcessing
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreTrainedTokenizerBase
 
 from ..scoring.piece_texts import DECODERS, space_marker
-from ..scoring.plan import Batch
+from ..scoring.rows import Batch
 from .base import TransformerLanguageModel
 from .checks import embedding_shape
 from .forward import Forward
-from .log_probs import TargetLogProbs, Tensors, describe
+from .log_probs import TargetLogProbs, Tensors, expected_at
 
 LeadingSpace = Literal["word", "previous"]
 
@@ -136,7 +136,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         given = torch.where(gives_.bool(), boundary[which_[0]], nothing)
         received = torch.where(receives_.bool(), boundary[which_[1]], nothing)
         # What the model expected is said of the piece alone, without the boundaries.
-        expected = describe(logits[which_[0]], log_sum[which_[0]], target, batch.n_alternatives)
+        expected = expected_at(logits[which_[0]], log_sum[which_[0]], target, batch.n_alternatives)
         return plain - given + received, *expected
 
 

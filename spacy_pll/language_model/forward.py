@@ -14,10 +14,10 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from ..scoring.groups import GroupBatch
-from ..scoring.plan import Batch
+from ..scoring.rows import Batch
 from .group_attention import GroupAttention
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
-from .true_positions import set_hooks, true_positions
+from .true_positions import Removable, set_hooks, true_positions
 
 _IMPORTED_IN = os.getpid()
 
@@ -85,7 +85,7 @@ class Forward:
         self.narrowing: str | None = None
         self._hooks: list[RemovableHandle] = []
         self._parameters = set(inspect.signature(model.forward).parameters)
-        self._position_hooks: list[RemovableHandle] | None = None  # None until there is a pass with groups
+        self._position_hooks: list[Removable] | None = None  # None until there is a pass with groups
         self._onednn: OneDNNLinear | None = None
 
     def narrow(self, name: str | None) -> None:

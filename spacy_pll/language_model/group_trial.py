@@ -16,8 +16,8 @@ import torch
 from ..arrays import IntArray
 from ..metrics import original
 from ..scoring.groups import GroupPlan
-from ..scoring.mask_blocks import iter_mask_blocks
-from ..scoring.plan import Batch
+from ..scoring.masks import iter_mask_blocks
+from ..scoring.rows import Batch
 from ..scoring.windows import Context
 from .capabilities import UNABLE, TrialTexts
 from .forward import Forward
@@ -83,8 +83,8 @@ class _Expected:
         distance = np.abs(np.arange(self.length) - place)
         in_group = torch.from_numpy(distance <= margin[:, None]).to(forward.device)[..., None]
         with _before_layers(forward, lambda call, states: torch.where(in_group, states, content[call])):
-            found = log_probs(_batch(np.where(distance == 0, mask_id, ids), place[:, 0], ids[place[:, 0]]))[0]
-        self.log_probs = dict(zip(margins, found.float().cpu().numpy().reshape(len(margins), -1)))
+            reference = log_probs(_batch(np.where(distance == 0, mask_id, ids), place[:, 0], ids[place[:, 0]]))[0]
+        self.log_probs = dict(zip(margins, reference.float().cpu().numpy().reshape(len(margins), -1)))
 
     def spread(self, n: int) -> IntArray:
         """Some of the pieces, the first and the last among them."""
@@ -132,6 +132,6 @@ def _agree(log_probs: LogProbs, rows: Sequence[_Expected], margin: int, mask_id:
     plan = GroupPlan(contexts, list(iter_mask_blocks(contexts, [original], None, LIMIT)), 1, mask_id, margin)
     answers = [log_probs(batch)[0].float().cpu().numpy() for batch in plan.batches(LIMIT, LIMIT, pad_id, pads)]
     scores = np.split(plan.scores(np.concatenate(answers))[0], np.cumsum([row.n_pieces for row in rows])[:-1])
-    found = np.concatenate([own[row.spread(2)] for own, row in zip(scores, rows)])
+    actual = np.concatenate([text_scores[row.spread(2)] for text_scores, row in zip(scores, rows)])
     expected = np.concatenate([row.log_probs[margin] for row in rows])
-    return bool(np.allclose(found, expected, rtol=1e-4, atol=1e-4))
+    return bool(np.allclose(actual, expected, rtol=1e-4, atol=1e-4))

@@ -72,4 +72,4 @@ def languages_of(card: str) -> frozenset[str]:
         return frozenset()
     # Norwegian is `no` on the hub; spaCy has its two written forms.
     norwegian = {"nb", "nn"} if "no" in codes else set()
-    return frozenset({*codes, *norwegian, *(found for code in codes if (found := find_matching_language(code)))})
+    return frozenset({*codes, *norwegian, *filter(None, map(find_matching_language, codes))})

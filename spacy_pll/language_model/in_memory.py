@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from .architectures import MaskedLanguageModel
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
 from .checkpoint import Checkpoint
 from .checks import check_fast, check_vocabulary
-from .masked import MaskedLanguageModel
 
 
 def use_loaded(given: object, causal: bool = False, mixed_precision: bool = False) -> TransformerLanguageModel:
@@ -30,21 +30,21 @@ def use_loaded(given: object, causal: bool = False, mixed_precision: bool = Fals
     model, tokenizer = given
     name = model.name_or_path or type(model).__name__  # not None, which is the built-in model
     kinds: list[type[Any]] = [MaskedLanguageModel, CausalLanguageModel]
-    served = [kind for kind in (kinds[::-1] if causal else kinds) if has_head(model, kind)]
-    if not served or causal and served[0] is not CausalLanguageModel:
+    suitable = [kind for kind in (kinds[::-1] if causal else kinds) if has_head(model, kind)]
+    if not suitable or causal and suitable[0] is not CausalLanguageModel:
         raise ValueError(
             f"The model {name!r} is a {type(model).__name__}, which is no {'left-to-right' if causal else 'masked'} "
             f"language model that transformers knows. Load it with {kinds[causal].auto_class.__name__}."
         )
-    found: TransformerLanguageModel = served[0](name, mixed_precision=mixed_precision)
+    language_model: TransformerLanguageModel = suitable[0](name, mixed_precision=mixed_precision)
     check_fast(tokenizer, name)
-    found._check(model.config, tokenizer, name)
+    language_model._check(model.config, tokenizer, name)
     check_vocabulary(tokenizer, model, name)
     is_shared = model.dtype == torch.float32
     transformer = (model if is_shared else deepcopy(model).float()).eval()
     checkpoint = Checkpoint(transformer, deepcopy(tokenizer), model.dtype, {}, None, frozenset())
-    found.use(checkpoint, name, is_shared)
-    return found
+    language_model.use(checkpoint, name, is_shared)
+    return language_model
 
 
 def type_of(item: object) -> str | None:

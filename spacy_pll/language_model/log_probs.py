@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import torch
 
-from ..scoring.answers import Answer, Distributions
-from ..scoring.plan import Batch
+from ..scoring.rows import Batch
+from ..scoring.scores import Distributions, Predictions
 from .forward import Forward
 
-# How many rows of logits are described at once on a CPU: what fits into its cache takes a quarter of the time.
+# Rows of logits that `expected_at` takes at once on a CPU: what fits into its cache takes a quarter of the time.
 CPU_ROWS = 64
 # An answer on the device: log-probabilities, float32, shape (targets,), and if they are asked for the four fields of
 # `Distributions`. The last axis of each is that of the targets.
@@ -34,10 +34,12 @@ class TargetLogProbs:
         logits, target = self.forward.logits(replace(batch, position=batch.position - self.shift), batch.target)
         log_sum = logits.logsumexp(dim=1)
         log_probs = logits.gather(1, target[:, None])[:, 0] - log_sum
-        return log_probs, *describe(logits, log_sum, target, batch.n_alternatives)
+        return log_probs, *expected_at(logits, log_sum, target, batch.n_alternatives)
 
 
-def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int | None) -> Tensors:
+def expected_at(
+    logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int | None
+) -> Tensors:
     """The fields of `Distributions`; none of them if `n_alternatives` is None.
 
     Of equally probable pieces, all have the best rank, and the one with the smaller id is the better alternative. If
@@ -49,10 +51,10 @@ def describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, 
         return ()
     size = CPU_ROWS if logits.device.type == "cpu" else max(1, len(logits))
     chunks = zip(logits.split(size), log_sum.split(size), target.split(size))
-    return joined([_describe(*chunk, n_alternatives) for chunk in chunks])
+    return joined([_expected_at(*chunk, n_alternatives) for chunk in chunks])
 
 
-def _describe(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> Tensors:
+def _expected_at(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> Tensors:
     rank = 1 + (logits > logits.gather(1, target[:, None])).sum(dim=1)
     entropy = torch.special.entr((logits - log_sum[:, None]).exp()).sum(dim=1)  # a probability of 0 adds 0
     best, ids = largest(logits, n_alternatives)
@@ -84,8 +86,8 @@ def joined(parts: Sequence[Tensors]) -> Tensors:
     return tuple(torch.cat(fields, dim=-1) for fields in zip(*parts))
 
 
-class PendingAnswer:
-    """An `Answer` that a device may still be computing, from those to each forward pass."""
+class PendingPredictions:
+    """An `Predictions` that a device may still be computing, from those to each forward pass."""
 
     def __init__(self, parts: Sequence[Tensors]):
         self._fields = joined(parts) or (torch.zeros(0),)
@@ -97,8 +99,8 @@ class PendingAnswer:
             self._event = torch.cuda.Event()
             self._event.record()
 
-    def result(self) -> Answer:
+    def result(self) -> Predictions:
         if self._event is not None:
             self._event.synchronize()
         log_probs, *expected = (field.numpy() for field in self._fields)
-        return Answer(log_probs, Distributions(*expected) if expected else None)
+        return Predictions(log_probs, Distributions(*expected) if expected else None)

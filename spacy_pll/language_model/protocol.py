@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from ..scoring.answers import Answer
 from ..scoring.groups import GroupPlan
-from ..scoring.plan import Batch, Plan
+from ..scoring.rows import Batch, RowPlan
+from ..scoring.scores import Predictions
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-class PendingAnswer(Protocol):
+class PendingPredictions(Protocol):
     """An answer that a device may still be computing."""
 
-    def result(self) -> Answer:
+    def result(self) -> Predictions:
         """Wait for it. The targets are those of the batches, in their order."""
 
 
@@ -29,7 +29,7 @@ class Description(NamedTuple):
 
 
 class PassLimits(NamedTuple):
-    """How rows share forward passes: the arguments of `Plan.batches`, in their order."""
+    """How rows share forward passes: the arguments of `RowPlan.batches`, in their order."""
 
     max_tokens: int  # the most ids, padding included
     max_targets: int  # the most targets
@@ -50,11 +50,11 @@ class Loaded:
     ids_at_once: int = 2**16  # how many ids are read, about, before the docs that they belong to are handed on
     prefetch: int = 0  # how many batches of docs to submit before the first is waited for
 
-    def limits(self, plan: Plan | GroupPlan) -> PassLimits:
+    def limits(self, plan: RowPlan | GroupPlan) -> PassLimits:
         """What limits the forward passes of a plan."""
-        found = self.groups if isinstance(plan, GroupPlan) else self.rows
-        assert found is not None  # `load` was asked for groups before they were planned
-        return found
+        limits = self.groups if isinstance(plan, GroupPlan) else self.rows
+        assert limits is not None  # `load` was asked for groups before they were planned
+        return limits
 
 
 @runtime_checkable
@@ -64,7 +64,7 @@ class LanguageModel(Protocol):
     def describe(self) -> Description:
         """Which model it is, for messages and records. Does not load it."""
 
-    def serve(self, metrics: Sequence[str]) -> int | None:
+    def check_metrics(self, metrics: Sequence[str]) -> int | None:
         """Check that the model can compute some metrics, by their names. Does not load it.
 
         RETURNS (Optional[int]): How many of the pieces that follow a piece its score depends on, under the metrics
@@ -79,7 +79,7 @@ class LanguageModel(Protocol):
         RAISES (ValueError): The model cannot be used to score text, or not with groups; the message says why.
         """
 
-    def submit(self, batches: Iterable[Batch]) -> PendingAnswer:
+    def submit(self, batches: Iterable[Batch]) -> PendingPredictions:
         """Run forward passes without waiting for their results. Loads the model, unless that is done."""
 
     def to_bytes(self) -> bytes: ...

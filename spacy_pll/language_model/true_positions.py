@@ -1,18 +1,17 @@
-"""The positions that ids stand for, told to a model whose ids do not stand where they belong.
+"""The true position of each id in a pass with groups (`scoring.groups`), as the model has to compute with it.
 
-In a pass with groups (`scoring.groups`), several ids stand for the same position. Some models take position ids. In
-all, what depends on positions is replaced where it is computed, by hooks that do nothing in other passes. Which models
-this serves is tried (`group_trial`).
+In such a pass, an id does not stand at its position in the text, and several ids have the same position. Some models
+take position ids. In the others, hooks change what depends on positions. They do nothing in other passes.
+`group_trial` finds out for which models this works.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 # int64, shape (rows, width), while a pass with groups runs.
@@ -41,9 +40,31 @@ def position_embeddings(model: PreTrainedModel) -> list[tuple[torch.nn.Module, i
     ]
 
 
-def set_hooks(model: PreTrainedModel) -> list[RemovableHandle]:
-    """Let a model read `true_positions` from now on."""
-    hooks = [table.register_forward_pre_hook(partial(_absolute, first)) for table, first in position_embeddings(model)]
+class Removable(Protocol):
+    """A change to a model, such as a hook of PyTorch."""
+
+    def remove(self) -> None: ...
+
+
+class _ReplacedMethod:
+    """A method of one module, replaced until all who replaced it with the same function have removed this."""
+
+    def __init__(self, module: torch.nn.Module, name: str, function: Any):
+        self.attributes, self.name, self.users = vars(module), name, f"_users_of_{name}"
+        self.attributes[name] = partial(function, module)
+        self.attributes[self.users] = self.attributes.get(self.users, 0) + 1
+
+    def remove(self) -> None:
+        self.attributes[self.users] -= 1
+        if not self.attributes[self.users]:
+            del self.attributes[self.name], self.attributes[self.users]
+
+
+def set_hooks(model: PreTrainedModel) -> list[Removable]:
+    """Let a model read `true_positions` until these hooks are removed."""
+    hooks: list[Removable] = [
+        table.register_forward_pre_hook(partial(_absolute, first)) for table, first in position_embeddings(model)
+    ]
     for name, module in model.named_modules():
         if name.endswith("embed_positions"):  # RoFormer
             hooks.append(module.register_forward_pre_hook(_one_position))
@@ -51,9 +72,9 @@ def set_hooks(model: PreTrainedModel) -> list[RemovableHandle]:
         elif hasattr(module, "_update_cos_sin_tables"):  # ESM before transformers 5
             hooks.append(module.register_forward_hook(_rotary))
         if hasattr(type(module), "get_rel_pos"):  # DeBERTa
-            module.get_rel_pos = partial(_relative, module)
+            hooks.append(_ReplacedMethod(module, "get_rel_pos", _relative))
         if hasattr(type(module), "compute_position_bias"):  # MPNet
-            module.compute_position_bias = partial(_position_bias, module)
+            hooks.append(_ReplacedMethod(module, "compute_position_bias", _position_bias))
     return hooks
 
 
@@ -82,12 +103,12 @@ def _rotary(module: Any, args: tuple[Any, ...], output: tuple[Any, ...]) -> tupl
 
 
 def _relative(module: Any, *args: Any, **kwargs: Any) -> torch.Tensor | None:
-    found: torch.Tensor | None = type(module).get_rel_pos(module, *args, **kwargs)
+    relative: torch.Tensor | None = type(module).get_rel_pos(module, *args, **kwargs)
     true = _true.get()
-    return found if true is None or found is None else found[0][true[:, :, None], true[:, None, :]]
+    return relative if true is None or relative is None else relative[0][true[:, :, None], true[:, None, :]]
 
 
 def _position_bias(module: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
-    found: torch.Tensor = type(module).compute_position_bias(module, *args, **kwargs)
+    bias: torch.Tensor = type(module).compute_position_bias(module, *args, **kwargs)
     true = _true.get()
-    return found if true is None else found[0][:, true[:, :, None], true[:, None, :]].transpose(0, 1)
+    return bias if true is None else bias[0][:, true[:, :, None], true[:, None, :]].transpose(0, 1)

@@ -1,9 +1,9 @@
 """All masks of a context in one forward pass: the context as it is, and beside it one group for each masked set.
 
 A row of such a pass holds the *content*, the context unmasked with its special tokens, and behind it *groups*. The
-group of a masked set has the masked positions and, with a margin, those so many pieces beside them: mask tokens at the
-masked positions, the true pieces at the others. Each member stands for its true position. The content attends to the
-content alone. A member of a group attends to its own group, and to the content wherever that is not in the group
+group of a masked set has mask tokens for the masked positions. With a margin, it also has the true pieces at so many
+positions on each side. Each member has the position ids of its position in the context. The content attends to itself
+alone. A group attends to itself, and to the content at all positions that are not in the group
 (`language_model.group_attention`). If the group is the whole context, this is the exact masked pass. With a smaller
 group it is an approximation, because the content outside the group has seen what is masked.
 
@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import BoolArray, IntArray
-from .answers import Sums
-from .mask_blocks import MaskBlock, distinct_rows, masked_positions
-from .plan import Batch, divide
+from .masks import MaskBlock, distinct_rows, masked_positions
+from .rows import Batch, divide
+from .scores import WeightedSums
 from .windows import Context
 
-# The groups of a row are laid out in blocks of so many slots, and no group lies across two of them. So what a member
-# attends to, apart from the content, lies in its block.
+# The groups of a row lie in blocks of so many slots, each group in one block. So a group attends to the content and
+# to its block, and to no other block.
 BLOCK = 32
 # A row has up to so many slots for groups, or is up to so many times as long as its content. Longer ones save little:
 # the content is then a small part of what is read.
@@ -97,7 +97,7 @@ class _Row(NamedTuple):
         return int(self.targets.stop - self.targets.start)
 
 
-class GroupPlan(Sums):
+class GroupPlan(WeightedSums):
     """The forward passes with groups for some masked sets, at least one. Equal sets of equal contexts are one group.
 
     margin (int): How many pieces beside the masked ones are in a group, on each side.
@@ -112,25 +112,25 @@ class GroupPlan(Sums):
         self._texts: list[_Text] = []
         numbers = []
         self.n_targets = 0
-        for own in by_ids.values():
-            text, number = _text_of(contexts, own, mask_id, margin)
+        for blocks_of_text in by_ids.values():
+            text, number = _text_of(contexts, blocks_of_text, mask_id, margin)
             numbers.append(number + self.n_targets)
             self._texts.append(text)
             self.n_targets += len(text.target_group)
         self._number = np.concatenate(numbers)  # of each entry's target, text by text
-        super().__init__(contexts, [block for own in by_ids.values() for block in own], n_metrics)
+        super().__init__(contexts, [block for blocks_of_text in by_ids.values() for block in blocks_of_text], n_metrics)
         self.n_rows = 0  # known, as the order of the targets, once the batches have been made
 
     def batches(
         self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True, n_alternatives: int | None = None
     ) -> Iterator[GroupBatch]:
-        """As `Plan.batches`. pad (bool): Whether several rows may share a pass."""
+        """As `RowPlan.batches`. pad (bool): Whether several rows may share a pass."""
         block = max([BLOCK, *(int(text.size.max()) for text in self._texts)])
         rows = [row for t, text in enumerate(self._texts) for row in _rows_of(t, text, block, max_tokens, max_targets)]
         rows.sort(key=lambda row: (-row.length, -row.n_slots))
         first_target = np.cumsum([0] + [len(text.target_group) for text in self._texts])
         order = [first_target[row.text] + np.arange(row.targets.start, row.targets.stop) for row in rows]
-        self._answer = np.argsort(np.concatenate(order))[self._number]  # in the order of the batches
+        self._target_of_entry = np.argsort(np.concatenate(order))[self._number]  # in the order of the batches
         self.n_rows = len(rows)
         lengths = np.array([row.length for row in rows])
         targets = np.cumsum([0] + [row.n_targets for row in rows])

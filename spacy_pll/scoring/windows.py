@@ -10,8 +10,8 @@ from ..arrays import BoolArray, IntArray
 from ..user_warnings import warn_user
 from .wordpieces import Wordpieces, connected_runs, segment_of, word_begins
 
-# Margins are compared by one number of pieces first, and another one breaks ties. The first has this factor, which is
-# more than any window has pieces, so that a margin is one number.
+# A margin is two numbers of pieces, of which the second breaks ties. They are stored as one: the first times this
+# factor, which is larger than any window, plus the second.
 _FIRST = 2**32
 # Added to the margin in a span that holds all tokens that share pieces, so that it wins over spans that hold only some
 # of them. Larger than any margin.

@@ -59,14 +59,14 @@ def get_wordpieces(
     encoding = tokenizer.encode(text)
     special = np.array(encoding.special_tokens_mask, dtype=bool)
     ids = np.array(encoding.ids, dtype=np.int32)
-    own = np.flatnonzero(~special)
-    first, last = (own[0], own[-1] + 1) if len(own) else (len(special), len(special))
+    text_at = np.flatnonzero(~special)
+    first, last = (text_at[0], text_at[-1] + 1) if len(text_at) else (len(special), len(special))
     if special[first:last].any():
         raise ValueError(
             f"The tokenizer puts special tokens between the pieces of {text[:100]!r}; only special tokens "
             "at the beginning and the end of a sequence are supported. Choose another model."
         )
-    if not len(own):
+    if not len(text_at):
         # There is nothing to score, so it does not matter which special tokens stand on which side.
         none = np.zeros(0, dtype=np.int64)
         return Wordpieces(ids[:0], none, none, none, none, ids, ids[:0])

@@ -9,7 +9,7 @@ from wasabi import MarkdownRenderer
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..evaluation.agreement import level_agreement
-from ..language_model.masked import MaskedLanguageModel
+from ..language_model.architectures import MaskedLanguageModel
 from ..scoring.windows import Context
 from .examples import choose_pieces, planned_passes
 from .texts import ContextMaker, Passage

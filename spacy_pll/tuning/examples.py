@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 from ..arrays import IntArray
+from ..language_model.architectures import MaskedLanguageModel
 from ..language_model.forward import Forward
-from ..language_model.masked import MaskedLanguageModel
 from ..metrics import get_metric
 from ..scoring.groups import GroupPlan
-from ..scoring.plan import Batch, Plan
-from ..scoring.plans import make_plans
+from ..scoring.plan import make_plans
+from ..scoring.rows import Batch, RowPlan
 from ..scoring.windows import Context
 from .settings import TuningSettings
 from .texts import Passage
@@ -92,7 +92,7 @@ def planned_passes(
     margin: int | None,
     spacing: int | None = None,
     smaller: int = 1,
-) -> Iterator[tuple[Plan | GroupPlan, list[Batch]]]:
+) -> Iterator[tuple[RowPlan | GroupPlan, list[Batch]]]:
     """The forward passes for the pieces to predict, planned as for scoring.
 
     margin, spacing (Optional[int]): The `mask_margin` and `mask_spacing`; None for both: exactly.

@@ -12,8 +12,8 @@ import torch
 from ..corpus.readers import STANDARD_STREAM, list_files, read_records
 from ..corpus.records import InputError
 from ..files import atomic_folder
+from ..language_model.architectures import MaskedLanguageModel
 from ..language_model.checksums import files_digest, write_checksums
-from ..language_model.masked import MaskedLanguageModel
 from ..pipelines import BUILTIN_NAME, describe_model
 from .agreement import agreement_table, draw_contexts, measure_agreement
 from .settings import TuningSettings

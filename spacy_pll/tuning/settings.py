@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..language_model.architectures import MaskedLanguageModel
 from ..language_model.checks import embedding_shape
-from ..language_model.masked import MaskedLanguageModel
 from ..metrics import get_metric, masks_within_words
 from ..scoring.wordpieces import Words
 from ..settings import ScoringSettings

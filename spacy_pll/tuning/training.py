@@ -19,8 +19,8 @@ import torch
 
 from ..arrays import IntArray
 from ..files import atomic_write
+from ..language_model.architectures import MaskedLanguageModel
 from ..language_model.forward import Forward
-from ..language_model.masked import MaskedLanguageModel
 from .examples import Part, draw_parts, predictions
 from .settings import TuningSettings
 from .texts import ContextMaker, Passage

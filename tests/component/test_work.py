@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spacy_pll.prediction import Counts
+from spacy_pll.prediction import WorkDone
 
 from ..conftest import SENTENCES, scores
 
@@ -46,7 +46,7 @@ def test_docs_leave_as_soon_as_some_work_is_done(make_nlp, monkeypatch, mask_mar
     expected = [scores(doc) for doc in nlp.pipe(SENTENCES * 4)]
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=100))
-    predictor.counts, read = Counts(), []
+    predictor.counts, read = WorkDone(), []
     for doc, values in zip(nlp.pipe(SENTENCES * 4), expected, strict=True):
         np.testing.assert_allclose(scores(doc), values, atol=1e-5)
         read.append(predictor.counts.ids)
@@ -57,6 +57,6 @@ def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
     nlp = make_nlp("bert")
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=10))
-    predictor.counts = Counts()
+    predictor.counts = WorkDone()
     next(nlp.pipe(["A text.", "The souvenir. " * 20]))
     assert predictor.counts.rows == 3

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
+from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward
-from spacy_pll.language_model.masked import MaskedLanguageModel
-from spacy_pll.scoring.plan import Batch
+from spacy_pll.scoring.rows import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, scores
 

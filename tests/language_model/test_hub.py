@@ -11,7 +11,7 @@ import pytest
 from huggingface_hub.utils import get_session
 
 from spacy_pll.language_model import hub
-from spacy_pll.language_model.masked import MaskedLanguageModel
+from spacy_pll.language_model.architectures import MaskedLanguageModel
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ original, socket.getaddrinfo = socket.getaddrinfo, getaddrinfo
 
 import spacy
 from spacy_pll.language_model import hub
-from spacy_pll.language_model.masked import MaskedLanguageModel
+from spacy_pll.language_model.architectures import MaskedLanguageModel
 
 errors = []
 try:

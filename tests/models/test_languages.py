@@ -19,7 +19,7 @@ import spacy.lang
 import torch
 
 from spacy_pll import PLLScorer
-from spacy_pll.language_model.log_probs import PendingAnswer
+from spacy_pll.language_model.log_probs import PendingPredictions
 from spacy_pll.language_model.protocol import Description, LanguageModel, Loaded, PassLimits
 from spacy_pll.prediction import Predictor
 from spacy_pll.scoring.wordpieces import WORDS
@@ -113,7 +113,7 @@ class Recorder(LanguageModel):
     def describe(self):
         return Description("the recorder")
 
-    def serve(self, metrics):
+    def check_metrics(self, metrics):
         return None
 
     @staticmethod
@@ -121,7 +121,7 @@ class Recorder(LanguageModel):
         return -(np.asarray(ids, dtype=np.float64) + 1) * 2.0**-18  # exact in float32 and in every sum below
 
     def submit(self, batches):
-        return PendingAnswer([(torch.from_numpy(self.log_probabilities(batch)),) for batch in batches])
+        return PendingPredictions([(torch.from_numpy(self.log_probabilities(batch)),) for batch in batches])
 
     def log_probabilities(self, batch):
         assert (batch.ids[batch.row, batch.position] == self.loaded.mask_id).all()

@@ -3,7 +3,7 @@
 import spacy
 
 from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.plans import make_plans
+from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 

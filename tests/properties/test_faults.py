@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.checksums import NAME
 from spacy_pll.language_model.forward import Forward
-from spacy_pll.language_model.masked import MaskedLanguageModel
 
 from ..conftest import SENTENCES, build_transformer, get_tokenizer, scores
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.groups import BLOCK, GroupPlan, near_positions
-from spacy_pll.scoring.mask_blocks import iter_mask_blocks
-from spacy_pll.scoring.plans import make_plans
+from spacy_pll.scoring.masks import iter_mask_blocks
+from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import Context
 
 pytestmark = pytest.mark.core
@@ -121,8 +121,8 @@ def test_a_group_that_is_the_whole_context_is_a_plain_row():
         plans = list(make_plans([context], word_l2r, MASK, None, margin))
         sizes[margin] = {type(plan).__name__: plan.n_targets for plan in plans}
     assert sizes[0] == {"GroupPlan": n}
-    assert sizes[5] == {"Plan": 1, "GroupPlan": n - 1}  # the one in the middle sees five on each side, and all of it
-    assert sizes[9] == sizes[1000] == {"Plan": n}
+    assert sizes[5] == {"RowPlan": 1, "GroupPlan": n - 1}  # the one in the middle sees five on each side, and all of it
+    assert sizes[9] == sizes[1000] == {"RowPlan": n}
     assert sizes[8]["GroupPlan"] == 2
 
 

@@ -16,8 +16,8 @@ from safetensors.torch import load_file
 from spacy.tokens import Doc, DocBin
 
 from spacy_pll.language_model import BUILTIN
+from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.checksums import NAME
-from spacy_pll.language_model.masked import MaskedLanguageModel
 
 from ..conftest import PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, scores
 

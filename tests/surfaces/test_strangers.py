@@ -12,8 +12,8 @@ import transformers
 from safetensors.torch import load_file
 from spacy.util import load_config
 
+from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.checksums import NAME
-from spacy_pll.language_model.masked import MaskedLanguageModel
 
 from ..conftest import SENTENCES
 

@@ -1,4 +1,4 @@
-"""What a model says of the targets of forward passes, and how that makes up the scores of pieces."""
+"""What a model predicts at the targets of forward passes, and how that makes up the scores of pieces."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from .mask_blocks import MaskBlock
+from .masks import MaskBlock
 from .windows import Context
 
 
@@ -29,21 +29,21 @@ class Distributions(NamedTuple):
         return Distributions._make(values[..., index] for values in self)
 
 
-class Answer(NamedTuple):
-    """What a model says of each target."""
+class Predictions(NamedTuple):
+    """What a model predicts at each target."""
 
     log_probs: FloatArray  # float32, shape (targets,), natural log
     distributions: Distributions | None = None  # None if the batches did not ask for them
 
 
-class Sums:
+class WeightedSums:
     """How log-probabilities make up scores: one entry for each metric, piece and mask row that scores it.
 
     contexts (Sequence[Context]): What is read. Their pieces are numbered one context after the other.
     blocks (Sequence[MaskBlock]): Where the entries come from, in their order.
     """
 
-    _answer: IntArray  # int, shape (entries,): the number of the target whose log-probability each entry takes
+    _target_of_entry: IntArray  # int, shape (entries,): the number of the target whose log-probability each entry takes
 
     def __init__(self, contexts: Sequence[Context], blocks: Sequence[MaskBlock], n_metrics: int):
         self.n_metrics = n_metrics
@@ -53,23 +53,24 @@ class Sums:
         self._metric = np.concatenate([np.full(len(block.piece), block.metric) for block in blocks])
         self._piece = np.concatenate([block.piece + offsets[block.context] for block in blocks])
         first = np.concatenate([block.first for block in blocks])
-        self._described = np.flatnonzero(first & (self._metric == 0))  # the entries that give a piece its distribution
+        self._primary_first = np.flatnonzero(first & (self._metric == 0))  # that give a piece its distribution
 
     def scores(self, log_probs: FloatArray) -> FloatArray:
         """Of the pieces of all contexts; 0.0 where these blocks score nothing. float64, shape (metrics, pieces).
 
-        log_probs (float array, shape (targets,)): What the model said of the batches' targets, in their order.
+        log_probs (float array, shape (targets,)): Those of the batches' targets, in their order.
         RAISES (RuntimeError): The batches, which say what that order is, have not been made.
         """
-        if not hasattr(self, "_answer"):
+        if not hasattr(self, "_target_of_entry"):
             raise RuntimeError("Read the batches of a plan before its scores: they say in which order targets are.")
         out = np.zeros((self.n_metrics, self.n_pieces))
-        np.add.at(out, (self._metric, self._piece), self._weight * log_probs[self._answer])
+        np.add.at(out, (self._metric, self._piece), self._weight * log_probs[self._target_of_entry])
         return out
 
-    def describe(self, pieces: Distributions, targets: Distributions) -> None:
-        """Fill in what the model expected at the pieces that these blocks score under the first metric: of each piece
-        in its first mask row, from what it expected at the batches' targets.
+    def fill_distributions(self, pieces: Distributions, targets: Distributions) -> None:
+        """Fill in the distributions at the pieces that these blocks score under the first metric.
+
+        Each piece takes that of its first mask row, out of those at the batches' targets.
         """
         for into, values in zip(pieces, targets):
-            into[..., self._piece[self._described]] = values[..., self._answer[self._described]]
+            into[..., self._piece[self._primary_first]] = values[..., self._target_of_entry[self._primary_first]]

@@ -11,10 +11,10 @@ import transformers as hf
 from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from spacy.util import registry
 
+from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.causal import CausalLanguageModel
 from spacy_pll.language_model.forward import Forward
-from spacy_pll.language_model.masked import MaskedLanguageModel
-from spacy_pll.scoring.plan import Batch
+from spacy_pll.scoring.rows import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
 from ..reference import load_model, score

@@ -74,7 +74,7 @@ def iter_mask_blocks(
             blocks = (_block_of_slice(c, context, m, metric, part) for part in slices for m, metric in numbered)
         else:
             parts = (([_block_of_slice(c, context, m, each, s) for s in slices], each) for m, each in numbered)
-            blocks = (_merge(own, context, metric, mask_spacing) for own, metric in parts)
+            blocks = (_merge(unmerged, context, metric, mask_spacing) for unmerged, metric in parts)
         for block in blocks:
             yield from block.split(max_rows)
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, causal, get_metric
-from spacy_pll.scoring.mask_blocks import iter_mask_blocks, share_passes
-from spacy_pll.scoring.plans import make_plans
+from spacy_pll.scoring.masks import iter_mask_blocks, share_passes
+from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import Context
 
 from ..test_metrics import WITHIN_WORDS

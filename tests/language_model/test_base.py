@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_pll.language_model.memory import is_out_of_memory
+from spacy_pll.language_model.base import is_out_of_memory
 
 pytestmark = pytest.mark.core
 
