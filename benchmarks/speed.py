@@ -44,7 +44,7 @@ from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import Counts
+from spacy_pll.prediction import WorkDone
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -161,7 +161,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
         for contestant, run in contestants.items():
             times[contestant].append(seconds(run))
     scorer = get_scorer(nlp)
-    scorer.predictor.counts = Counts()
+    scorer.predictor.counts = WorkDone()
     exact = [doc._.pll for doc in nlp.pipe(texts)]
     counts = scorer.predictor.counts
     rough = [doc._.pll for doc in rounded.pipe(texts)]
@@ -196,7 +196,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
 def count_rows(nlp: Language, texts: list[str]) -> int:
     """The number of rows in the forward passes."""
     predictor = get_scorer(nlp).predictor
-    predictor.counts = Counts()
+    predictor.counts = WorkDone()
     list(nlp.pipe(texts))
     return predictor.counts.rows
 

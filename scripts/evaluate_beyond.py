@@ -31,7 +31,7 @@ from spacy_pll.evaluation.intervals import Estimate, paired_difference, proporti
 from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import Counts
+from spacy_pll.prediction import WorkDone
 from spacy_pll.scoring.plan import Plan
 from spacy_pll.scoring.plans import make_plans
 from spacy_pll.scoring.windows import get_contexts
@@ -83,7 +83,7 @@ def pair_outcomes(docs: list[Doc], metric: str | None = None) -> np.ndarray:
 def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
     """The scored docs, the seconds of CPU time that this took, and the number of pieces in the forward passes."""
     scorer = get_scorer(nlp)
-    scorer.predictor.counts = Counts()
+    scorer.predictor.counts = WorkDone()
     began = time.process_time()  # of this process only
     docs = list(nlp.pipe(texts, batch_size=64))
     return docs, time.process_time() - began, scorer.predictor.counts.ids

@@ -26,7 +26,7 @@ StoredAlternative = tuple[str, float, bool | None]
 
 
 @dataclass
-class Counts:
+class WorkDone:
     """The work of a predictor."""
 
     rows: int = 0  # of forward passes
@@ -97,7 +97,7 @@ class Predictor:
         if not isinstance(model, LanguageModel):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.get_spans, self.settings = get_spans, settings
-        self.counts = Counts()  # since it was made, or since this was set
+        self.counts = WorkDone()  # since it was made, or since this was set
         self.warned: set[str] = set()  # what has been warned of
         self.model = model
 
@@ -197,7 +197,7 @@ class Predictor:
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
         spans = [[span for span in spans if len(span)] for spans in self.get_spans(docs)]
-        if len(spans) != len(docs) or any(span.doc is not doc for doc, own in zip(docs, spans) for span in own):
+        if len(spans) != len(docs) or any(span.doc is not doc for doc, of_doc in zip(docs, spans) for span in of_doc):
             raise ValueError(
                 f"`get_spans` must give one list of spans for each doc, in the order of the docs. For {len(docs)} docs "
                 f"it gave {len(spans)} lists, or spans of other docs. Use one of this package's span getters, such "
@@ -285,16 +285,16 @@ class Predictor:
         )
 
     def _expected(
-        self, pieces: ScoredPieces, found: Distributions, alternatives: list[list[StoredAlternative]], n_tokens: int
+        self, pieces: ScoredPieces, of_pieces: Distributions, alternatives: list[list[StoredAlternative]], n_tokens: int
     ) -> dict[str, list[Any]]:
         """From pieces to tokens: the largest rank (None without a piece), sums, and the first piece's alternatives."""
         expected: dict[str, list[Any]] = {}
         if self.settings.distribution:
             rank = np.zeros(n_tokens, dtype=int)
-            np.maximum.at(rank, pieces.token, found.rank)
+            np.maximum.at(rank, pieces.token, of_pieces.rank)
             expected["rank"] = [largest or None for largest in rank.tolist()]
-            expected["entropy"] = np.bincount(pieces.token, found.entropy, n_tokens).astype(np.float64).tolist()
-            expected["first_choices"] = np.bincount(pieces.token[found.rank == 1], minlength=n_tokens).tolist()
+            expected["entropy"] = np.bincount(pieces.token, of_pieces.entropy, n_tokens).astype(np.float64).tolist()
+            expected["first_choices"] = np.bincount(pieces.token[of_pieces.rank == 1], minlength=n_tokens).tolist()
         if self.settings.alternatives:
             expected["alternatives"] = [[] for _ in range(n_tokens)]
             for token, first in zip(*np.unique(pieces.token, return_index=True)):
@@ -330,11 +330,13 @@ def scored_pieces(
 
     def column(values: Iterable[IntArray]) -> IntArray:
         # A doc without spans has empty arrays.
-        parts = [own[place >= 0] for own, place in zip(values, places)]
+        parts = [value[place >= 0] for value, place in zip(values, places)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
     place = column(places)
-    columns = {name: column(getattr(own, name) for own in doc.wordpieces) for name in ("ids", "start", "end", "token")}
+    columns = {
+        name: column(getattr(pieces, name) for pieces in doc.wordpieces) for name in ("ids", "start", "end", "token")
+    }
     return ScoredPieces(**columns, scores=scores[:, place], distributions=distributions and distributions.at(place))
 
 

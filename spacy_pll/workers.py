@@ -23,7 +23,7 @@ from spacy.tokens.underscore import Underscore
 
 from .component import PLLScorer, get_scorer
 from .outcomes import Outcome, Text, TextError, check_texts, score_each
-from .prediction import Counts, Predictor
+from .prediction import Predictor, WorkDone
 from .progress import with_progress
 
 Workers = dict[Connection, Process]
@@ -184,7 +184,7 @@ def _work(connection: Connection, nlp: Language, underscore: tuple[Any, ...]) ->
     Underscore.load_state(underscore)
     for _, component in nlp.components:
         if isinstance(component, PLLScorer):
-            component.predictor.counts = Counts()  # a bar belongs to the parent
+            component.predictor.counts = WorkDone()  # a bar belongs to the parent
     with suppress(EOFError, OSError):  # the parent has ended
         while True:
             texts = [Doc(nlp.vocab).from_bytes(text) if isinstance(text, bytes) else text for text in connection.recv()]

@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy_pll.attributes.stored import store
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.metrics import get_metric
-from spacy_pll.prediction import Counts
+from spacy_pll.prediction import WorkDone
 from spacy_pll.scoring.plan import Batch
 from spacy_pll.settings import ScoringSettings
 
@@ -411,7 +411,7 @@ def test_docs_leave_as_soon_as_some_work_is_done(make_nlp, monkeypatch, mask_mar
     expected = [scores(doc) for doc in nlp.pipe(SENTENCES * 4)]
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=100))
-    predictor.counts, read = Counts(), []
+    predictor.counts, read = WorkDone(), []
     for doc, values in zip(nlp.pipe(SENTENCES * 4), expected, strict=True):
         np.testing.assert_allclose(scores(doc), values, atol=1e-5)
         read.append(predictor.counts.ids)
@@ -422,6 +422,6 @@ def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
     nlp = make_nlp("bert")
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=10))
-    predictor.counts = Counts()
+    predictor.counts = WorkDone()
     next(nlp.pipe(["A text.", "The souvenir. " * 20]))
     assert predictor.counts.rows == 3

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spacy_pll.outcomes import TextError
-from spacy_pll.prediction import Counts
+from spacy_pll.prediction import WorkDone
 from spacy_pll.progress import with_progress
 from spacy_pll.workers import score_docs
 
@@ -71,7 +71,7 @@ def test_nothing_is_shown_where_it_is_not_wanted(nlp, monkeypatch):
 
 
 def test_others_count_on(nlp, monkeypatch):
-    before = nlp.get_pipe("pll").predictor.counts = Counts()
+    before = nlp.get_pipe("pll").predictor.counts = WorkDone()
     bars(nlp, monkeypatch)
     assert nlp.get_pipe("pll").predictor.counts is before and before.rows > len(TEXTS)
 
@@ -98,7 +98,7 @@ def test_workers_show_no_bar(nlp, monkeypatch, tmp_path):
         assert numbers == sorted(numbers) and numbers[-1] == 32
         items = with_progress([None], predictor, lambda item: 1, 1, 1, show=True)
         next(items)
-        assert type(pickle.loads(pickle.dumps(predictor.counts))) is Counts is not type(predictor.counts)
+        assert type(pickle.loads(pickle.dumps(predictor.counts))) is WorkDone is not type(predictor.counts)
         items.close()
 
 

@@ -7,7 +7,7 @@ import pytest
 import spacy
 
 from spacy_pll.metrics import MAX_EXACT, MaskRows
-from spacy_pll.prediction import Counts
+from spacy_pll.prediction import WorkDone
 from spacy_pll.scoring.wordpieces import WORDS
 
 from .. import reference
@@ -48,7 +48,7 @@ def test_spaced_scores_are_those_of_brute_force(make_nlp, architecture, tokenize
         nlp = make_nlp(architecture, tokenizer, metrics=[metric], mask_spacing=spacing)
         scorer = nlp.get_pipe("pll")
         for text in (TEXT, SENTENCES[1]):
-            scorer.predictor.counts = Counts()
+            scorer.predictor.counts = WorkDone()
             doc = nlp(text)
             values, tokens, n_passes = reference.score_spaced(doc, *parts(nlp), metric, "spacy", spacing)
             np.testing.assert_allclose(scores(doc), by_token(doc, values, tokens), atol=1e-5)
@@ -75,7 +75,7 @@ def test_cost_grows_linearly(make_nlp):
     words = random.Random(0).choices(PARAGRAPH.split(), k=5000)
     cost = {}
     for n in (1000, 5000):
-        scorer.predictor.counts = Counts()
+        scorer.predictor.counts = WorkDone()
         doc = nlp(" ".join(words[:n]))
         assert scorer.predictor.counts.targets == doc._.pll_pieces > 2 * n
         cost[n] = scorer.predictor.counts.ids / doc._.pll_pieces
