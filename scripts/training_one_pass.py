@@ -1,6 +1,6 @@
 """Training for scores in one forward pass (`mask_margin`), beside the training on masked text.
 
-What `pll tune` does to a trained model is done here while it is trained: where a piece is read in a group beside the
+What tune.py does to a trained model is done here while it is trained: where a piece is read in a group beside the
 unmasked line, the model learns to give the distribution that it gives itself behind the masks. So one set of weights
 has exact scores and scores in one pass. spacy_pll.scoring.groups says what a group is. Here each target has its own.
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-# In a line, one piece in so many is a target, and at most so many (as `pll tune` draws them).
+# In a line, one piece in so many is a target, and at most so many (as tune.py draws them).
 ONE_PIECE_IN, MAX_PER_LINE = 4, 10
 # The shares of the targets that are masked as `word_l2r` masks them (the others: `original`), and read without a margin
 # (the others: with a margin of 1).

@@ -4,7 +4,7 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from keyword import iskeyword
 from pathlib import Path
@@ -50,9 +50,7 @@ def with_settings(factory: Callable[..., T]) -> Callable[..., T]:
 
 @Language.factory(
     "pll",
-    assigns=assigned(
-        Names("pll", DEFAULT_CONFIG["metrics"]), keep_pieces=False, alternatives=False, distribution=False
-    ),
+    assigns=assigned(Names("pll", DEFAULT_CONFIG["metrics"])),
     default_config=DEFAULT_CONFIG,
     default_score_weights={"pll_pppl": None, "pll_mean": None},
 )
@@ -71,15 +69,11 @@ def make_pll(
     overlap, a token is scored in the span that gives it the most context on the side that has less, or before it if no
     metric shows the model what follows.
     """
-    used = ScoringSettings(**settings)
-    scorer = PLLScorer(Predictor(cast(LanguageModel, model), get_spans, used), name, attr=attr)
+    predictor = Predictor(cast(LanguageModel, model), get_spans, ScoringSettings(**settings))
+    scorer = PLLScorer(predictor, name, attr=attr)
     for other_name, other in nlp.components:  # spaCy does the same, but only once the component is in the pipeline
         if isinstance(other, PLLScorer) and other_name != name:
             other.find_listeners(scorer)
-    # `add_pipe` gives the component the factory's meta of this moment. So `analyze_pipes` shows its own attributes.
-    meta = Language.get_factory_meta("pll")
-    assigns = assigned(scorer.names, used.keep_pieces, bool(used.alternatives), used.distribution)
-    Language.set_factory_meta("pll", replace(meta, assigns=assigns))
     return scorer
 
 
@@ -227,12 +221,12 @@ class PLLScorer(Pipe):
         """
         docs = [example.predicted for example in examples]
         pieces = sum(doc._.get(self.names.pieces) or 0 for doc in docs)
-        found: dict[str, Any] = {}
+        figures: dict[str, Any] = {}
         for name in [self.names.score, *self.names.metrics.values()]:
             scores = [score for doc in docs if (score := doc._.get(name)) is not None]
-            found[f"{name}_mean"] = sum(scores) / len(scores) if scores else None
-            found[f"{name}_pppl"] = exp_or_inf(-sum(scores) / pieces) if pieces else None
-        return found
+            figures[f"{name}_mean"] = sum(scores) / len(scores) if scores else None
+            figures[f"{name}_pppl"] = exp_or_inf(-sum(scores) / pieces) if pieces else None
+        return figures
 
     def initialize(self, get_examples: Callable[..., Any] | None = None, *, nlp: Language | None = None) -> None:
         """Load the language model, so that the first doc does not have to wait for it."""

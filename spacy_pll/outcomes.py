@@ -86,11 +86,11 @@ def _error_handler(nlp: Language, handler: Callable[..., Any]) -> Iterator[None]
     """Give a pipeline and its components another error handler for a while."""
     before = nlp.default_error_handler
     pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "get_error_handler")]
-    own = [pipe.get_error_handler() for pipe in pipes]
+    handlers = [pipe.get_error_handler() for pipe in pipes]
     nlp.set_error_handler(handler)
     try:
         yield
     finally:
         nlp.default_error_handler = before
-        for pipe, earlier in zip(pipes, own):
+        for pipe, earlier in zip(pipes, handlers):
             pipe.set_error_handler(earlier)

@@ -250,8 +250,8 @@ def setup_gpu(gpu_id: int) -> None:
 
 def pipeline_config(model: str) -> Path | None:
     """The config of a spaCy pipeline, by the name of its package or its folder; None if this names none."""
-    if (own := Path(model, "config.cfg")).is_file():
-        return own
+    if (config := Path(model, "config.cfg")).is_file():
+        return config
     if not is_package(model) or "." in model:  # a dotted name, which no pipeline has, would be imported
         return None
     spec = find_spec(model)  # without an import, which may do or raise anything
@@ -294,13 +294,13 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
 def _explained(error: ConfigValidationError) -> str:
     """What is wrong in a block of a config, without the block itself."""
     names = [str(name) for name in error.config or {} if not str(name).startswith("@")]
-    found = []
+    faults = []
     for one in error.errors or ():
         *blocks, name = map(str, one["loc"])
         near = get_close_matches(name, [other for other in names if other != name])
         similar = f" Similar: {', '.join(near)}." if near else ""
-        found.append(f"{' -> '.join([*blocks, name])}: {one['msg']}.{similar}")
-    return " ".join(found)
+        faults.append(f"{' -> '.join([*blocks, name])}: {one['msg']}.{similar}")
+    return " ".join(faults)
 
 
 def _vary(settings: PipelineSettings) -> Language:
@@ -350,7 +350,6 @@ def describe_model(model: str | None, commit: str | None = None) -> dict[str, st
     folder = Path(model) if model else BUILTIN
     if folder.is_dir():
         # A model card and the like say nothing about the scores.
-        found = (path for path in folder.rglob("*") if path.suffix != ".md" and path.name not in DOCUMENTS)
-        files = sorted(path for path in found if path.is_file())
-        return {"folder": model, "digest": files_digest(files)}
+        paths = (path for path in folder.rglob("*") if path.suffix != ".md" and path.name not in DOCUMENTS)
+        return {"folder": model, "digest": files_digest(sorted(filter(Path.is_file, paths)))}
     return {"hub": model, "commit": commit}

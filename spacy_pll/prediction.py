@@ -197,7 +197,7 @@ class Predictor:
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
         spans = [[span for span in spans if len(span)] for spans in self.get_spans(docs)]
-        if len(spans) != len(docs) or any(span.doc is not doc for doc, own in zip(docs, spans) for span in own):
+        if len(spans) != len(docs) or any(span.doc is not doc for doc, of_doc in zip(docs, spans) for span in of_doc):
             raise ValueError(
                 f"`get_spans` must give one list of spans for each doc, in the order of the docs. For {len(docs)} docs "
                 f"it gave {len(spans)} lists, or spans of other docs. Use one of this package's span getters, such "
@@ -285,16 +285,16 @@ class Predictor:
         )
 
     def _expected(
-        self, pieces: ScoredPieces, found: Distributions, alternatives: list[list[StoredAlternative]], n_tokens: int
+        self, pieces: ScoredPieces, of_pieces: Distributions, alternatives: list[list[StoredAlternative]], n_tokens: int
     ) -> dict[str, list[Any]]:
         """From pieces to tokens: the largest rank (None without a piece), sums, and the first piece's alternatives."""
         expected: dict[str, list[Any]] = {}
         if self.settings.distribution:
             rank = np.zeros(n_tokens, dtype=int)
-            np.maximum.at(rank, pieces.token, found.rank)
+            np.maximum.at(rank, pieces.token, of_pieces.rank)
             expected["rank"] = [largest or None for largest in rank.tolist()]
-            expected["entropy"] = np.bincount(pieces.token, found.entropy, n_tokens).astype(np.float64).tolist()
-            expected["first_choices"] = np.bincount(pieces.token[found.rank == 1], minlength=n_tokens).tolist()
+            expected["entropy"] = np.bincount(pieces.token, of_pieces.entropy, n_tokens).astype(np.float64).tolist()
+            expected["first_choices"] = np.bincount(pieces.token[of_pieces.rank == 1], minlength=n_tokens).tolist()
         if self.settings.alternatives:
             expected["alternatives"] = [[] for _ in range(n_tokens)]
             for token, first in zip(*np.unique(pieces.token, return_index=True)):
@@ -333,7 +333,9 @@ def scored_pieces(
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
     place = column(places)
-    columns = {name: column(getattr(own, name) for own in doc.wordpieces) for name in ("ids", "start", "end", "token")}
+    columns = {
+        name: column(getattr(pieces, name) for pieces in doc.wordpieces) for name in ("ids", "start", "end", "token")
+    }
     # Each span has its own numbers of words.
     before = np.cumsum([0, *(pieces.word.max(initial=0) + 1 for pieces in doc.wordpieces)])
     word = column(pieces.word + n for pieces, n in zip(doc.wordpieces, before))

@@ -35,7 +35,7 @@ def with_progress(
     of_all = f"/{n_texts:,} texts" if n_texts else " texts"
     bar = _WorkBar(total, f"{done:,}{of_all}", None if show is None else not show)
     before = predictor.counts
-    predictor.counts = _Counts(bar, before)
+    predictor.counts = _WorkDoneOnBar(bar, before)
     try:
         with bar:
             for number, item in enumerate(items, done + 1):
@@ -58,10 +58,8 @@ class _WorkBar(tqdm):  # type: ignore[type-arg]
         super().__init__(total=work or None, desc=desc, disable=disable, **look, **MOVES)
         self.work = work
         self.here = False  # whether ids are read in this process
-        self.done, self.read_before = (
-            0,
-            0,
-        )  # the estimate of the texts that are done; what was read for all but the last
+        self.done = 0  # the estimate of the texts that are done
+        self.read_before = 0  # what was read for all but the last
 
     def read(self, ids: int) -> None:
         """In all, so many ids have been read."""
@@ -79,7 +77,7 @@ class _WorkBar(tqdm):  # type: ignore[type-arg]
         self.done, self.read_before = self.done + ids, int(self.n)
 
 
-class _Counts(WorkDone):
+class _WorkDoneOnBar(WorkDone):
     """Moves a bar, and counts on where others count."""
 
     def __init__(self, bar: _WorkBar, before: WorkDone):

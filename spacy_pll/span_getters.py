@@ -76,6 +76,10 @@ def configure_strided_spans(window: int, stride: int) -> SpanGetter:
 
 
 # For configs that were written for spacy-transformers. Where spaCy finds that package, its own take their place.
-for _kind, _own in (("doc", configure_doc_spans), ("sent", configure_sent_spans), ("strided", configure_strided_spans)):
+for _kind, _ours in (
+    ("doc", configure_doc_spans),
+    ("sent", configure_sent_spans),
+    ("strided", configure_strided_spans),
+):
     if (_name := f"spacy-transformers.{_kind}_spans.v1") not in span_getters:
-        span_getters(_name, func=_own)
+        span_getters(_name, func=_ours)

@@ -52,7 +52,6 @@ ONLY_CHECKED = {
     "-m spacy package": "builds a wheel; tests/surfaces/test_pipelines.py makes a package",
     "pll agree": "prints how long it took",
     "pairs events.csv": "takes a minute; tests/cli/test_pairs.py does so for seconds",
-    "pll tune": "trains for hours; tests/tuning does so for seconds",
     "--model bert-tuned": "needs a model that was tuned",
     "pll unigrams": "needs a corpus; tests/cli/test_unigrams.py has one",
     "--unigrams unigrams.json": "needs what that command writes",

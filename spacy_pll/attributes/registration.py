@@ -55,11 +55,9 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
     return names
 
 
-def assigned(names: Names, keep_pieces: bool, alternatives: bool, distribution: bool) -> list[str]:
-    """The attributes that a component sets, as spaCy's `analyze_pipes` names them, such as "token._.pll"."""
-    left_out = set() if keep_pieces else {names.data}
-    left_out |= set() if alternatives else {names.alternatives}
-    left_out |= set() if distribution else {names.entropy, names.first_choices, names.rank, names.top1}
+def assigned(names: Names) -> list[str]:
+    """The attributes that a component sets by default, as spaCy's `analyze_pipes` names them, such as "token._.pll"."""
+    left_out = {names.data, names.alternatives, names.entropy, names.first_choices, names.rank, names.top1}
     return [f"{cls.__name__.lower()}._.{name}" for cls, name, _ in _extensions(names) if name not in left_out]
 
 

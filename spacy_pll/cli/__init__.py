@@ -23,7 +23,6 @@ COMMANDS = {
     "ppl": "Measure the pseudo-perplexity of a corpus.",
     "rescore": "Rerank n-best lists with the PLL.",
     "agree": "Compare the scores of two scorers on the same texts, or choose a margin.",
-    "tune": "Make a masked model's scores in one forward pass nearer to its exact ones.",
     "unigrams": "Count the wordpieces of a corpus, for normalised scores.",
 }
 

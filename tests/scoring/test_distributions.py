@@ -248,15 +248,6 @@ def test_merged_and_split_tokens(make_nlp):
         doc[1]._.pll_rank  # noqa: B018
 
 
-def test_what_analyze_pipes_says(make_nlp):
-    def attributes(**settings):
-        return set(make_nlp(**settings).get_pipe_meta("pll").assigns)
-
-    new = attributes(**SETTINGS) - attributes()
-    assert new == (attributes(alternatives=1) | attributes(distribution=True)) - attributes()
-    assert "token._.pll_alternatives" in new and "token._.pll_rank" in new and "doc._.pll_top1" in new
-
-
 def test_figures_of_nlp_evaluate(make_nlp):
     nlp = make_nlp(metrics=["word_l2r", "original"])
     texts = [TEXT, "a"]

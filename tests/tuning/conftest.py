@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from spacy_pll.tuning.settings import TuningSettings
+from scripts.tuning.settings import TuningSettings
 
 from ..conftest import SENTENCES
 

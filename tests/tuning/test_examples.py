@@ -7,9 +7,9 @@ import pytest
 import spacy
 import torch
 
-from spacy_pll.tuning.agreement import scores
-from spacy_pll.tuning.examples import APART, SPACING, Part, choose_pieces, draw_parts, planned_passes, predictions
-from spacy_pll.tuning.texts import ContextMaker
+from scripts.tuning.agreement import scores
+from scripts.tuning.examples import APART, SPACING, Part, choose_pieces, draw_parts, planned_passes, predictions
+from scripts.tuning.texts import ContextMaker
 
 from .conftest import random_texts
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+from scripts.tuning import training
+from scripts.tuning.runs import training_folder, tune
+from scripts.tuning.settings import TuningSettings
 from spacy_pll.corpus.records import InputError
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.tuning import training
-from spacy_pll.tuning.runs import training_folder, tune
-from spacy_pll.tuning.settings import TuningSettings
 
 from ..conftest import SENTENCES
 
@@ -69,13 +69,13 @@ def test_a_resumed_run_writes_the_same_files(make_settings, output, tmp_path, mo
 
     with pytest.raises(KeyboardInterrupt):
         tune(settings, other, watch=stop)
-    with pytest.raises(FileExistsError, match="unfinished run. Continue it with --resume"):
-        tune(settings, other)
+    with pytest.raises(ValueError, match="cannot be resumed, because this has changed: seed: it was 0, and is now 1"):
+        tune(make_settings(seed=1), other)
     steps = []
-    tune(settings, other, resume=True, watch=lambda progress: steps.append(progress.step))
+    tune(settings, other, watch=lambda progress: steps.append(progress.step))
     assert steps == [3, 4] and files(other) == files(output)
     with pytest.raises(FileExistsError, match="tuned exists already"):
-        tune(settings, other, resume=True)
+        tune(settings, other)
 
 
 def test_texts_to_measure_on(make_settings, output, tmp_path):
@@ -113,6 +113,7 @@ def test_what_is_not_there(make_settings, output, settings, error, message):
         (dict(margins=[1, 1]), r"`margins` must be numbers from 0, each only once. They are \[1, 1\]"),
         (dict(margins=[0, -1]), r"`margins` must be numbers from 0, each only once. They are \[0, -1\]"),
         (dict(words="syllables"), "`words` must be .*'syllables'"),
+        (dict(precision="float8"), "`precision` must be float32 or bfloat16. It is 'float8'"),
         (dict(steps=0), "`steps` must be more than 0. It is 0"),
         (dict(learning_rate=-1.0), "`learning_rate` must be more than 0"),
     ],

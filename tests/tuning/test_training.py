@@ -7,11 +7,11 @@ import pytest
 import spacy
 import torch
 
+from scripts.tuning.examples import draw_parts
+from scripts.tuning.runs import load_model
+from scripts.tuning.texts import ContextMaker, sample_passages
+from scripts.tuning.training import Trainer, divergence, rate_factor
 from spacy_pll.corpus.readers import read_records
-from spacy_pll.tuning.examples import draw_parts
-from spacy_pll.tuning.runs import load_model
-from spacy_pll.tuning.texts import ContextMaker, sample_passages
-from spacy_pll.tuning.training import Trainer, divergence, rate_factor
 
 
 @pytest.fixture

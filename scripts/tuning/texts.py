@@ -14,9 +14,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from tokenizers import Tokenizer
 
-from ..corpus.records import InputError, Record
-from ..scoring.windows import Context, get_contexts
-from ..scoring.wordpieces import Words, get_wordpieces
+from spacy_pll.corpus.records import InputError, Record
+from spacy_pll.scoring.windows import Context, get_contexts
+from spacy_pll.scoring.wordpieces import Words, get_wordpieces
 
 # The wordpieces of a passage, and what they are estimated from: the characters per wordpiece in so many texts.
 PIECES, ESTIMATED_FROM = 200, 200

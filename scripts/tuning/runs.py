@@ -9,12 +9,13 @@ from typing import Any
 import spacy
 import torch
 
-from ..corpus.readers import STANDARD_STREAM, list_files, read_records
-from ..corpus.records import InputError
-from ..files import atomic_folder
-from ..language_model.architectures import MaskedLanguageModel
-from ..language_model.checksums import files_digest, write_checksums
-from ..pipelines import BUILTIN_NAME, describe_model
+from spacy_pll.corpus.readers import STANDARD_STREAM, list_files, read_records
+from spacy_pll.corpus.records import InputError
+from spacy_pll.files import atomic_folder
+from spacy_pll.language_model.architectures import MaskedLanguageModel
+from spacy_pll.language_model.checksums import files_digest, write_checksums
+from spacy_pll.pipelines import BUILTIN_NAME, describe_model
+
 from .agreement import agreement_table, draw_contexts, measure_agreement
 from .settings import TuningSettings
 from .texts import ContextMaker, sample_passages
@@ -30,27 +31,22 @@ def tune(
     settings: TuningSettings,
     output: Path,
     *,
-    resume: bool = False,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> list[dict[str, Any]]:
     """Tune a model, and write a plain Hugging Face folder.
 
-    Until the run is done, its checkpoint is in the folder OUTPUT.training.
+    Until the run is done, its checkpoint is in the folder OUTPUT.training. If it is there, the run continues from it;
+    its number of steps may have changed.
 
-    resume (bool): Continue an interrupted run. Its number of steps may have changed.
     watch (Callable): Called after each step.
     RETURNS: The agreement with exact scores before and after, as `measure_agreement`.
-    RAISES (OSError): There is already something at OUTPUT, or an unfinished run, or there is no such model.
-    RAISES (ValueError): The model cannot be tuned, the texts cannot be read, the loss is not finite, or the run to
-        resume is another one.
+    RAISES (OSError): There is already something at OUTPUT, or there is no such model.
+    RAISES (ValueError): The model cannot be tuned, the texts cannot be read, the loss is not finite, or the
+        unfinished run is another one.
     """
     folder = training_folder(output)
     if output.exists():
         raise FileExistsError(f"{output} exists already. Give another folder, or remove it.")
-    if folder.exists() and not resume:
-        raise FileExistsError(
-            f"{folder} contains an unfinished run. Continue it with --resume, or delete it to start again."
-        )
     for path in (settings.texts, settings.dev_texts):
         if path is not None and (path == STANDARD_STREAM or not Path(path).exists()):
             raise InputError(f"There is no file or folder {path!r}. Give the texts.")
@@ -68,8 +64,7 @@ def tune(
     trainer = Trainer(
         settings, before, tuned, train, make_contexts, run_identity(settings, before), folder / "checkpoint.pt"
     )
-    if resume:
-        trainer.resume()
+    trainer.resume()
     trainer.train(watch)
     with atomic_folder(output) as unfinished:
         write_model(tuned, unfinished)

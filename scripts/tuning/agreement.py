@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from wasabi import MarkdownRenderer
 
-from ..arrays import BoolArray, FloatArray, IntArray
-from ..evaluation.agreement import level_agreement
-from ..language_model.architectures import MaskedLanguageModel
-from ..scoring.windows import Context
+from spacy_pll.arrays import BoolArray, FloatArray, IntArray
+from spacy_pll.evaluation.agreement import level_agreement
+from spacy_pll.language_model.architectures import MaskedLanguageModel
+from spacy_pll.scoring.windows import Context
+
 from .examples import choose_pieces, planned_passes
 from .texts import ContextMaker, Passage
 

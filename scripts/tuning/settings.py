@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..language_model.architectures import MaskedLanguageModel
-from ..language_model.checks import embedding_shape
-from ..metrics import get_metric, masks_within_words
-from ..scoring.wordpieces import Words
-from ..settings import ScoringSettings
+from spacy_pll.language_model.architectures import MaskedLanguageModel
+from spacy_pll.language_model.checks import embedding_shape
+from spacy_pll.metrics import get_metric, masks_within_words
+from spacy_pll.pipelines import PRECISIONS
+from spacy_pll.scoring.wordpieces import Words
+from spacy_pll.settings import ScoringSettings
 
 # The learning rate that suits a model of this width; for wider ones it is lower in proportion.
 LEARNING_RATE, WIDTH = 3e-4, 256
@@ -20,7 +21,7 @@ TRIAL = np.array([0, 0, 0, 1, 2, 2])
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """How a model is tuned: the options of `pll tune`."""
+    """How a model is tuned: the options of `tune`."""
 
     model: str | None  # hub name or folder; None is the built-in model
     texts: str  # a file, or a folder: see `read_records`
@@ -42,6 +43,8 @@ class TuningSettings:
             check_can_be_tuned_for(metric)
         if not self.margins or len(set(self.margins)) < len(self.margins) or min(self.margins) < 0:
             raise ValueError(f"`margins` must be numbers from 0, each only once. They are {list(self.margins)}.")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"`precision` must be {' or '.join(PRECISIONS)}. It is {self.precision!r}.")
         for name in ("steps", "targets", "learning_rate"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -13,14 +13,15 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..arrays import IntArray
-from ..language_model.architectures import MaskedLanguageModel
-from ..language_model.forward import Forward
-from ..metrics import get_metric
-from ..scoring.groups import GroupPlan
-from ..scoring.plan import make_plans
-from ..scoring.rows import Batch, RowPlan
-from ..scoring.windows import Context
+from spacy_pll.arrays import IntArray
+from spacy_pll.language_model.architectures import MaskedLanguageModel
+from spacy_pll.language_model.forward import Forward
+from spacy_pll.metrics import get_metric
+from spacy_pll.scoring.groups import GroupPlan
+from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.rows import Batch, RowPlan
+from spacy_pll.scoring.windows import Context
+
 from .settings import TuningSettings
 from .texts import Passage
 

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..arrays import IntArray
-from ..files import atomic_write
-from ..language_model.architectures import MaskedLanguageModel
-from ..language_model.forward import Forward
+from spacy_pll.arrays import IntArray
+from spacy_pll.files import atomic_write
+from spacy_pll.language_model.architectures import MaskedLanguageModel
+from spacy_pll.language_model.forward import Forward
+
 from .examples import Part, draw_parts, predictions
 from .settings import TuningSettings
 from .texts import ContextMaker, Passage
