@@ -7,6 +7,8 @@ import configparser
 import re
 from pathlib import Path
 
+from spacy_pll.cli import LazyCommands
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "spacy_pll"
 MAX_LINES = 450
@@ -39,6 +41,17 @@ def test_scripts_know_no_more_of_the_command_line_than_the_commands():
     assert {name: [line.strip() for line in lines] for name, lines in found.items() if lines} == {
         "site_pages.py": ["from spacy_pll.cli import app"]
     }
+
+
+def test_nothing_but_the_command_line_names_its_options():
+    """Messages name settings, and `pll` writes its options in their place (`spacy_pll.errors.render`)."""
+    parameters = [parameter for command in LazyCommands().values() for parameter in command.params]
+    options = {option for one in parameters for option in (*one.opts, *one.secondary_opts) if option.startswith("--")}
+    assert {"--resume", "--mask-margin", "--no-log-frequency"} < options
+    # Tuning is to leave the package, and `runs` to become several modules.
+    files = [path for path in PACKAGE.rglob("*.py") if not {"cli", "tuning", "runs.py"} & set(path.parts)]
+    named = {path: options.intersection(re.findall(r"--[a-z][a-z-]+", path.read_text("utf8"))) for path in files}
+    assert {str(path.relative_to(ROOT)): found for path, found in named.items() if found} == {}
 
 
 def test_no_module_is_too_long():

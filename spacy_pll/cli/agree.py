@@ -16,7 +16,6 @@ from ..files import check_output, write_json
 from ..pipelines import SETTINGS, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from .errors import shown_errors
 from .options import (
     PICTURES,
     BatchSizeOption,
@@ -81,38 +80,37 @@ def agree_cli(
     With --margins, the exact scores of one scorer are compared with those of each margin: the time, r by wordpiece,
     word and text, and the mean absolute difference by word. So you can choose the margin that your texts need.
     """
-    with shown_errors():
-        _check_order(scorers, corpus)
-        tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
-        if len(scorers) != (1 if any(tried) else 2):
-            wanted = (
-                "--margins and --spacings compare one scorer with its own exact scores. Give one."
-                if any(tried)
-                else "Give two scorers before the corpus, or one with --margins 0,1,2,4."
-            )
-            raise ValueError(f"{wanted} The scorers before the corpus are: {', '.join(scorers)}.")
-        if not any(tried) and at_least is not None:
-            raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
-        check_output(output, (".json",), force, corpus)
-        check_output(plot, PICTURES, force, corpus)
-        if corpus != STANDARD_STREAM:
-            list_files(corpus)  # fails before a model is loaded
-        settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, threads=threads) for scorer in scorers]
-        nlps = [make_pipeline(one) for one in settings]
-        records = islice(read_records(corpus, column, nlps[0].vocab), limit)
-        texts = progress_bar(record.text for record in records)
-        result: Agreement | MarginAgreement
-        if any(tried):
-            goal = AT_LEAST if at_least is None else at_least
-            result = compare_margins(nlps[0], texts, *tried, at_least=goal, batch_size=batch_size)
-            say(margin_tables(result))
-        else:
-            result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), batch_size=batch_size)
-            say(agreement_tables(result))
-        if output:
-            write_json(output, {"corpus": corpus, **asdict(result)})
-        save_plot(plot, result.plot)
-        report_written(output, plot)
+    _check_order(scorers, corpus)
+    tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
+    if len(scorers) != (1 if any(tried) else 2):
+        wanted = (
+            "--margins and --spacings compare one scorer with its own exact scores. Give one."
+            if any(tried)
+            else "Give two scorers before the corpus, or one with --margins 0,1,2,4."
+        )
+        raise ValueError(f"{wanted} The scorers before the corpus are: {', '.join(scorers)}.")
+    if not any(tried) and at_least is not None:
+        raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
+    check_output(output, (".json",), force, corpus)
+    check_output(plot, PICTURES, force, corpus)
+    if corpus != STANDARD_STREAM:
+        list_files(corpus)  # fails before a model is loaded
+    settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, threads=threads) for scorer in scorers]
+    nlps = [make_pipeline(one) for one in settings]
+    records = islice(read_records(corpus, column, nlps[0].vocab), limit)
+    texts = progress_bar(record.text for record in records)
+    result: Agreement | MarginAgreement
+    if any(tried):
+        goal = AT_LEAST if at_least is None else at_least
+        result = compare_margins(nlps[0], texts, *tried, at_least=goal, batch_size=batch_size)
+        say(margin_tables(result))
+    else:
+        result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), batch_size=batch_size)
+        say(agreement_tables(result))
+    if output:
+        write_json(output, {"corpus": corpus, **asdict(result)})
+    save_plot(plot, result.plot)
+    report_written(output, plot)
 
 
 def _check_order(scorers: list[str], corpus: str) -> None:

@@ -11,9 +11,9 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ..corpus.readers import READERS
+from ..errors import render
 from ..pipelines import SETTINGS, PipelineSettings
 from ..settings import ScoringSettings, choices_of, describe_settings
-from .errors import in_options, shown_errors
 
 Command = Callable[..., Any]
 
@@ -67,8 +67,8 @@ INPUT_HELP = (
 OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
 
 ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
-ColumnsOption = Annotated[
-    list[str], several("The names of the columns, in their order, if .csv and .tsv files have no header.")
+HeaderOption = Annotated[
+    list[str], several("The names of the columns, in their order, if .csv and .tsv files have no header.", "--columns")
 ]
 BatchSizeOption = Annotated[
     int,
@@ -137,7 +137,11 @@ def _setting_option(one: Field[Any], text: str) -> Any:
         text = re.sub(r" None: (.+)\.$", r" [default: \1]", text)
     elif one.default is not False:
         text += f" [default: {','.join(one.default) if isinstance(one.default, tuple) else one.default}]"
-    return setting(in_options(text), *more.pop("param_decls", ()), **more)
+    return setting(render(text, _option_of), *more.pop("param_decls", ()), **more)
+
+
+def _option_of(name: str, _value: object) -> str | None:
+    return "--" + name.replace("_", "-") if name in SETTINGS else None
 
 
 def _make_settings(**values: Any) -> PipelineSettings:
@@ -184,9 +188,7 @@ def options_in_place(
         def with_settings(**values: Any) -> Any:
             chosen = {option.name: values.pop(option.name) for option in shared}
             given = {name: value for name, value in chosen.items() if name not in lists or value}
-            with shown_errors():
-                made = make(**given)
-            return command(**{place: made}, **values)
+            return command(**{place: make(**given)}, **values)
 
         vars(with_settings).update(__signature__=inspect.Signature(parameters))
         with_settings.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -22,13 +22,12 @@ from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from .errors import shown_errors
 from .options import (
     OF_TOKENS,
     PICTURES,
     BatchSizeOption,
-    ColumnsOption,
     ForceOption,
+    HeaderOption,
     PlotOption,
     ProcessesOption,
     pipeline_options,
@@ -60,7 +59,7 @@ def pairs_cli(
     bad: Annotated[
         str | None, typer.Option(help=f"Column of the other sentence. [default: {' or '.join(BAD)}]")
     ] = None,
-    columns: ColumnsOption = [],  # noqa: B006
+    header: HeaderOption = [],  # noqa: B006
     by: Annotated[
         list[str],
         several(
@@ -102,46 +101,45 @@ def pairs_cli(
     PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences. With several
     metrics or scorers, each is compared with the first one on the same pairs.
     """
-    with shown_errors():
-        check_output(output, (".json", ".csv"), force, path)
-        check_output(items, (".csv", ".tsv", ".parquet"), force, path)
-        check_output(plot, PICTURES, force, path)
-        pairs, groups = read_pairs(path, good, bad, columns or None), by or None
-        if sample:
-            pairs = sample_pairs(pairs, sample, groups)
-        common: dict[str, Any] = {name: getattr(settings, name) for name in ("lang", "gpu_id", "threads")}
-        if scorers and settings != PipelineSettings(**common):
-            raise ValueError(
-                "--scorer takes the place of --model and its settings. Write them after commas: "
-                "--scorer MODEL,words=tokenizer."
-            )
-        used = named_settings(scorers, **common) or {settings.model or BUILTIN_NAME: settings}
-        nlps = {name: make_pipeline(one) for name, one in used.items()}
-        found = minimal_pairs(
-            nlps if len(nlps) > 1 else next(iter(nlps.values())),
-            pairs,
-            per_piece=per_piece,
-            batch_size=batch_size,
-            n_process=n_process,
-            show_progress=None,
+    check_output(output, (".json", ".csv"), force, path)
+    check_output(items, (".csv", ".tsv", ".parquet"), force, path)
+    check_output(plot, PICTURES, force, path)
+    pairs, groups = read_pairs(path, good, bad, header or None), by or None
+    if sample:
+        pairs = sample_pairs(pairs, sample, groups)
+    common: dict[str, Any] = {name: getattr(settings, name) for name in ("lang", "gpu_id", "threads")}
+    if scorers and settings != PipelineSettings(**common):
+        raise ValueError(
+            "--scorer takes the place of --model and its settings. Write them after commas: "
+            "--scorer MODEL,words=tokenizer."
         )
-        results = found.accuracies(groups)
-        say(accuracy_table(results))
-        rows = [one._asdict() for one in results]
-        if len(found.scores) > 1:
-            say(difference_table(results))
-        else:
-            rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
-        first, *others = (scorer_record(name, used[name], nlp) for name, nlp in nlps.items())
-        about = {"path": path, **first, "compared": others, "by": by, "per_piece": per_piece, "sample": sample}
-        if output and output.suffix == ".csv":
-            write_table(output, [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows])
-        elif output:
-            write_json(output, {"settings": about, "results": rows})
-        if items:
-            write_table(items, list(found.rows()))
-        save_plot(plot, found.plot, groups)
-        report_written(output, items, plot)
+    used = named_settings(scorers, **common) or {settings.model or BUILTIN_NAME: settings}
+    nlps = {name: make_pipeline(one) for name, one in used.items()}
+    found = minimal_pairs(
+        nlps if len(nlps) > 1 else next(iter(nlps.values())),
+        pairs,
+        per_piece=per_piece,
+        batch_size=batch_size,
+        n_process=n_process,
+        show_progress=None,
+    )
+    results = found.accuracies(groups)
+    say(accuracy_table(results))
+    rows = [one._asdict() for one in results]
+    if len(found.scores) > 1:
+        say(difference_table(results))
+    else:
+        rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    first, *others = (scorer_record(name, used[name], nlp) for name, nlp in nlps.items())
+    about = {"path": path, **first, "compared": others, "by": by, "per_piece": per_piece, "sample": sample}
+    if output and output.suffix == ".csv":
+        write_table(output, [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows])
+    elif output:
+        write_json(output, {"settings": about, "results": rows})
+    if items:
+        write_table(items, list(found.rows()))
+    save_plot(plot, found.plot, groups)
+    report_written(output, items, plot)
 
 
 def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:

@@ -15,7 +15,6 @@ from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
-from .errors import shown_errors
 from .options import (
     INPUT_HELP,
     OF_TOKENS,
@@ -49,20 +48,19 @@ def ppl_cli(
     The result is given per wordpiece and per word (Salazar et al. 2020, section 2.3). --words says what counts as a
     word. The corpus is read as a stream, so it can have any size.
     """
-    with shown_errors():
-        check_output(output, (".json",), force, path)
-        nlp = make_pipeline(settings)
-        texts = (record.text for record in read_records(path, column, nlp.vocab))
-        result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=None)
-        if not result.pieces:
-            raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
-        scorer = get_scorer(nlp)
-        say(summary_tables(result, scorer.settings.words))
-        used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
-        if output:
-            about = {"settings": used, **asdict(result), "split_share": result.split_share}
-            write_json(output, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
-            report_written(output)
+    check_output(output, (".json",), force, path)
+    nlp = make_pipeline(settings)
+    texts = (record.text for record in read_records(path, column, nlp.vocab))
+    result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=None)
+    if not result.pieces:
+        raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
+    scorer = get_scorer(nlp)
+    say(summary_tables(result, scorer.settings.words))
+    used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
+    if output:
+        about = {"settings": used, **asdict(result), "split_share": result.split_share}
+        write_json(output, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
+        report_written(output)
 
 
 def summary_tables(result: Perplexity, unit: str) -> str:

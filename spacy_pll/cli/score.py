@@ -15,13 +15,12 @@ from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from ..tables.words import UNITS, WordTable
-from .errors import shown_errors
 from .options import (
     INPUT_HELP,
     BatchSizeOption,
     ColumnOption,
-    ColumnsOption,
     ForceOption,
+    HeaderOption,
     ProcessesOption,
     fields_of,
     one_of,
@@ -111,7 +110,7 @@ def score_cli(
     *,
     settings: PipelineSettings,
     column: ColumnOption = "text",
-    columns: ColumnsOption = [],  # noqa: B006
+    header: HeaderOption = [],  # noqa: B006
     more: dict[str, Any],
     tokens: Annotated[bool, typer.Option("--tokens", help="The same as --table tokens.")] = False,
     table: Annotated[
@@ -146,34 +145,33 @@ def score_cli(
     Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
     command with --resume.
     """
-    with shown_errors():
-        if tokens and table == "words" or prodigy and (tokens or table != "texts"):
-            raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
-        run = Run(
-            input_path,
-            settings,
-            cast(RowKind, "prodigy" if prodigy else "tokens" if tokens else table),
-            column,
-            batch_size=batch_size,
-            n_process=n_process,
-            show_progress=None,
-            header=columns or None,
-            table=words_table,
-            **more,
-        )
-        _check(run, output_path, resume, force)
-        if output_path == STANDARD_STREAM:
-            with until_closed():
-                for block in score_to_stream(run):
-                    sys.stdout.buffer.write(block)
-                    sys.stdout.buffer.flush()
+    if tokens and table == "words" or prodigy and (tokens or table != "texts"):
+        raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
+    run = Run(
+        input_path,
+        settings,
+        cast(RowKind, "prodigy" if prodigy else "tokens" if tokens else table),
+        column,
+        batch_size=batch_size,
+        n_process=n_process,
+        show_progress=None,
+        header=header or None,
+        table=words_table,
+        **more,
+    )
+    _check(run, output_path, resume, force)
+    if output_path == STANDARD_STREAM:
+        with until_closed():
+            for block in score_to_stream(run):
+                sys.stdout.buffer.write(block)
+                sys.stdout.buffer.flush()
+    else:
+        start = time.monotonic()
+        written = score_to_file(run, output_path, resume, force)
+        if written is None:
+            report(f"{output_path} was complete. Nothing was scored.")
         else:
-            start = time.monotonic()
-            written = score_to_file(run, output_path, resume, force)
-            if written is None:
-                report(f"{output_path} was complete. Nothing was scored.")
-            else:
-                report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
+            report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
 
 
 def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> str:

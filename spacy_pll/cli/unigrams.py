@@ -11,7 +11,6 @@ from ..component import get_scorer
 from ..corpus.readers import read_records
 from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
-from .errors import shown_errors
 from .options import INPUT_HELP, ColumnOption, ForceOption, pipeline_options
 from .progress import progress_bar
 from .terminal import report, report_written
@@ -33,13 +32,12 @@ def unigrams_cli(
     SLOR and NormLP compare the score of a text with the frequencies of its wordpieces (`pll score --normalise`). The
     table is for the vocabulary of the model. Nothing is scored. The built-in model has a table.
     """
-    with shown_errors():
-        check_output(output, (".json",), force, corpus)
-        nlp = make_pipeline(settings)
-        records = progress_bar(read_records(corpus, column, nlp.vocab))
-        texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
-        unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts)
-        write_text(output, [to_json(unigrams.to_json()), "\n"])
-        total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
-        report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")
-        report_written(output)
+    check_output(output, (".json",), force, corpus)
+    nlp = make_pipeline(settings)
+    records = progress_bar(read_records(corpus, column, nlp.vocab))
+    texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
+    unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts)
+    write_text(output, [to_json(unigrams.to_json()), "\n"])
+    total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
+    report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")
+    report_written(output)
