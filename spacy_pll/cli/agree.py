@@ -16,20 +16,9 @@ from ..files import check_output, write_json
 from ..pipelines import SETTINGS, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from .options import (
-    PICTURES,
-    BatchSizeOption,
-    ColumnOption,
-    ForceOption,
-    GpuOption,
-    PlotOption,
-    ThreadsOption,
-    parse_numbers,
-    save_plot,
-    several,
-)
-from .progress import progress_bar
-from .terminal import report_written, say
+from . import options
+from .options import PICTURES, parse_numbers, several
+from .terminal import draw, progress_bar, save, say
 
 
 def agree_cli(
@@ -61,15 +50,15 @@ def agree_cli(
             f"[default: {AT_LEAST}]",
         ),
     ] = None,
-    column: ColumnOption = "text",
+    column: options.Column = "text",
     limit: Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
-    gpu_id: GpuOption = -1,
-    threads: ThreadsOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
-    plot: PlotOption = None,
-    force: ForceOption = False,
-    batch_size: BatchSizeOption = BATCH_SIZE,
+    gpu_id: options.Gpu = -1,
+    threads: options.Threads = None,
+    output: options.Output = None,
+    plot: options.Plot = None,
+    force: options.Force = False,
+    batch_size: options.BatchSize = BATCH_SIZE,
 ) -> None:
     """Compare the scores of two scorers on the same texts, or choose a margin.
 
@@ -107,10 +96,8 @@ def agree_cli(
     else:
         result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), batch_size=batch_size)
         say(agreement_tables(result))
-    if output:
-        write_json(output, {"corpus": corpus, **asdict(result)})
-    save_plot(plot, result.plot)
-    report_written(output, plot)
+    save(output, write_json, {"corpus": corpus, **asdict(result)})
+    save(plot, draw, result.plot)
 
 
 def _check_order(scorers: list[str], corpus: str) -> None:

@@ -66,11 +66,11 @@ INPUT_HELP = (
 # Settings that change nothing in numbers about whole texts.
 OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
 
-ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
-HeaderOption = Annotated[
+Column = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
+Header = Annotated[
     list[str], several("The names of the columns, in their order, if .csv and .tsv files have no header.", "--columns")
 ]
-BatchSizeOption = Annotated[
+BatchSize = Annotated[
     int,
     typer.Option(
         min=1,
@@ -78,19 +78,20 @@ BatchSizeOption = Annotated[
         help="Texts per batch. Masked contexts that occur several times in a batch are computed once.",
     ),
 ]
-ProcessesOption = Annotated[
+Processes = Annotated[
     int, typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core.")
 ]
-GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
-ThreadsOption = Annotated[
+Gpu = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
+Threads = Annotated[
     int | None, typer.Option(min=1, help="How many threads PyTorch uses on a CPU. [default: what PyTorch chooses]")
 ]
 PICTURES = (".png", ".svg", ".pdf")
-PlotOption = Annotated[
+Plot = Annotated[
     Path | None,
     typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
 # What the options for settings have besides their help.
@@ -100,13 +101,6 @@ MORE: dict[str, dict[str, Any]] = {
     "metrics": {"metavar": "NAME,NAME,...", "callback": split},
     "gpu_id": {"param_decls": ["--gpu-id", "-g"]},
 }
-
-
-def save_plot(file: Path | None, plot: Callable[..., Any], *arguments: Any) -> None:
-    """Draw a result to a file, if one is given, and make its folder if needed."""
-    if file:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        plot(*arguments).savefig(file)
 
 
 def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:

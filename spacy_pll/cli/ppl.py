@@ -1,7 +1,6 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,22 +8,15 @@ from wasabi import table
 
 from ..component import get_scorer
 from ..corpus.readers import read_records
-from ..corpus.records import InputError
+from ..errors import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
 from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
-from .options import (
-    INPUT_HELP,
-    OF_TOKENS,
-    BatchSizeOption,
-    ColumnOption,
-    ForceOption,
-    ProcessesOption,
-    pipeline_options,
-)
-from .terminal import report_written, say
+from . import options
+from .options import INPUT_HELP, OF_TOKENS, pipeline_options
+from .terminal import save, say
 
 UNITS = {
     "spacy": "spaCy's tokens",
@@ -37,11 +29,11 @@ UNITS = {
 def ppl_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
-    column: ColumnOption = "text",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
-    force: ForceOption = False,
-    batch_size: BatchSizeOption = BATCH_SIZE,
-    n_process: ProcessesOption = 1,
+    column: options.Column = "text",
+    output: options.Output = None,
+    force: options.Force = False,
+    batch_size: options.BatchSize = BATCH_SIZE,
+    n_process: options.Processes = 1,
 ) -> None:
     """Measure the pseudo-perplexity of a corpus.
 
@@ -57,10 +49,8 @@ def ppl_cli(
     scorer = get_scorer(nlp)
     say(summary_tables(result, scorer.settings.words))
     used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
-    if output:
-        about = {"settings": used, **asdict(result), "split_share": result.split_share}
-        write_json(output, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
-        report_written(output)
+    about = {"settings": used, **asdict(result), "split_share": result.split_share}
+    save(output, write_json, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
 
 
 def summary_tables(result: Perplexity, unit: str) -> str:

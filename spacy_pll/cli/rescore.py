@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..component import get_scorer
-from ..corpus.records import InputError
+from ..errors import InputError
 from ..evaluation.rescoring import (
     ADDED,
     FORMAT,
@@ -26,8 +26,9 @@ from ..files import check_output, to_json, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from .options import OF_TOKENS, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
-from .terminal import report_written, say
+from . import options
+from .options import OF_TOKENS, pipeline_options
+from .terminal import save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
 
@@ -77,9 +78,9 @@ def rescore_cli(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
     ] = None,
-    force: ForceOption = False,
-    batch_size: BatchSizeOption = BATCH_SIZE,
-    n_process: ProcessesOption = 1,
+    force: options.Force = False,
+    batch_size: options.BatchSize = BATCH_SIZE,
+    n_process: options.Processes = 1,
 ) -> None:
     """Rerank n-best lists with the PLL.
 
@@ -125,9 +126,7 @@ def rescore_cli(
     say(f"{len(lists)} {'list' if len(lists) == 1 else 'lists'}, {n_hypotheses} hypotheses, weight {weight:g}.")
     evaluated = [nbest for nbest in lists if nbest.references] if has_references else []
     say(quality_table(evaluated, weight, several_references) if evaluated else missing)
-    if output:
-        write_text(output, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
-        report_written(output)
+    save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
 
 
 def quality_table(lists: list[NBest], weight: float, use_bleu: bool) -> str:

@@ -10,25 +10,13 @@ import typer
 from ..analysis.normalised import METHODS, WITH_UNIGRAMS
 from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM
-from ..corpus.records import InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
+from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from ..tables.words import UNITS, WordTable
-from .options import (
-    INPUT_HELP,
-    BatchSizeOption,
-    ColumnOption,
-    ForceOption,
-    HeaderOption,
-    ProcessesOption,
-    fields_of,
-    one_of,
-    options_in_place,
-    pipeline_options,
-    setting,
-    several,
-)
+from . import options
+from .options import INPUT_HELP, fields_of, one_of, options_in_place, pipeline_options, setting, several
 from .terminal import duration, report, until_closed
 
 
@@ -109,8 +97,8 @@ def score_cli(
     ],
     *,
     settings: PipelineSettings,
-    column: ColumnOption = "text",
-    header: HeaderOption = [],  # noqa: B006
+    column: options.Column = "text",
+    header: options.Header = [],  # noqa: B006
     more: dict[str, Any],
     tokens: Annotated[bool, typer.Option("--tokens", help="The same as --table tokens.")] = False,
     table: Annotated[
@@ -132,10 +120,10 @@ def score_cli(
             "wordpiece, or by the first score of --normalise, from 0 for the lowest to 1 for the highest.",
         ),
     ] = False,
-    batch_size: BatchSizeOption = BATCH_SIZE,
-    n_process: ProcessesOption = 1,
+    batch_size: options.BatchSize = BATCH_SIZE,
+    n_process: options.Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    force: ForceOption = False,
+    force: options.Force = False,
 ) -> None:
     """Score the texts of a file or folder, and write the scores to a file.
 

@@ -13,7 +13,9 @@ from ..tuning.runs import tune
 from ..tuning.settings import TuningSettings
 from ..tuning.training import Progress
 from .errors import shown_errors
-from .options import ColumnOption, GpuOption, one_of, parse_numbers, several
+from .options import Column as ColumnOption
+from .options import Gpu as GpuOption
+from .options import one_of, parse_numbers, several
 
 METRICS, MARGINS = ",".join(TuningSettings.metrics), ",".join(map(str, TuningSettings.margins))
 

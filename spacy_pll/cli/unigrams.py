@@ -11,9 +11,9 @@ from ..component import get_scorer
 from ..corpus.readers import read_records
 from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
-from .options import INPUT_HELP, ColumnOption, ForceOption, pipeline_options
-from .progress import progress_bar
-from .terminal import report, report_written
+from . import options
+from .options import INPUT_HELP, pipeline_options
+from .terminal import progress_bar, report, save
 
 # The counts depend on the model's vocabulary alone.
 OTHERS = [name for name in SETTINGS if name not in ("model", "component", "causal")]
@@ -24,8 +24,8 @@ def unigrams_cli(
     corpus: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
     output: Annotated[Path, typer.Argument(help="The table to write: FILE.json.")],
     settings: PipelineSettings,
-    column: ColumnOption = "text",
-    force: ForceOption = False,
+    column: options.Column = "text",
+    force: options.Force = False,
 ) -> None:
     """Count the wordpieces of a corpus, for normalised scores.
 
@@ -37,7 +37,6 @@ def unigrams_cli(
     records = progress_bar(read_records(corpus, column, nlp.vocab))
     texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
     unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts)
-    write_text(output, [to_json(unigrams.to_json()), "\n"])
     total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
     report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")
-    report_written(output)
+    save(output, write_text, [to_json(unigrams.to_json()), "\n"])
