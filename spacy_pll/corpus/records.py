@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..errors import InputError as InputError  # other modules import it from here
+from ..errors import InputError as InputError
 
 
 class How(NamedTuple):
