@@ -1,5 +1,71 @@
-"""What is raised where a user has to change something."""
+"""Errors that a user can put right, in the words of Python, and how others write the settings in them.
+
+A message names a setting in backquotes: `metrics`, or with the value to give it, `resume=True`. The command line writes
+its options in their place.
+"""
+
+import re
+from ast import literal_eval
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SETTING = re.compile(r"`([a-z]\w*)(?:=([^`]+))?`")
+# From the name and the value of a setting (`...` if none is given) to how it is written; None: as it is.
+Spelling = Callable[[str, Any], str | None]
 
 
-class InputError(ValueError):
+class PLLError(ValueError):
+    """Something that a user can put right.
+
+    problem (str): What is wrong, with the value.
+    advice (str): What to do about it.
+    """
+
+    def __init__(self, problem: str, advice: str = ""):
+        super().__init__(problem, advice)  # what pickle makes it from again
+        self.problem, self.advice = problem, advice
+
+    def __str__(self) -> str:
+        return f"{self.problem} {self.advice}".strip()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that the advice names, with the values that it suggests; `...` where it suggests none."""
+        return settings_in(self.advice)
+
+
+class InputError(PLLError):
     """The input cannot be read. The message says where, what is wrong, and what to do."""
+
+
+class ResumeError(PLLError):
+    """A run cannot start or resume. The message says why, and what to do."""
+
+
+def settings_in(text: str) -> dict[str, Any]:
+    """The settings that a message names, with their values."""
+    return {found[1]: _value(found) for found in SETTING.finditer(text)}
+
+
+def render(text: str, spelling: Spelling) -> str:
+    """A message with its settings in another spelling."""
+    return SETTING.sub(lambda found: spelling(found[1], _value(found)) or found[0], text)
+
+
+def _value(found: re.Match[str]) -> Any:
+    if found[2] is None:
+        return ...
+    try:
+        return literal_eval(found[2])
+    except (SyntaxError, ValueError):
+        return found[2]
+
+
+@contextmanager
+def shown_errors(show: Callable[[Exception], object]) -> Iterator[None]:
+    """Show the errors that a user can put right. All others are defects, and keep their traceback."""
+    try:
+        yield
+    except (ImportError, OSError, ValueError) as error:
+        show(error)

@@ -88,7 +88,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> None:
-    """Check the file of an option `--output`, if it is given, before the work begins.
+    """Check the file for results, if there is to be one, before the work begins.
 
     endings (tuple[str]): The formats that can be written.
     force (bool): Whether an existing file may be replaced.
@@ -102,7 +102,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *in
         raise ValueError(f"The output must end in {' or '.join(endings)}. It is {str(output)!r}.")
     check_target(output, *inputs)
     if output.exists() and not force:
-        raise FileExistsError(f"{output} exists already. Add --force to replace it, or give another name.")
+        raise FileExistsError(f"{output} exists already. Add `force=True` to replace it, or give another name.")
 
 
 def check_target(path: Path, *inputs: str | None, folder: bool = False) -> None:

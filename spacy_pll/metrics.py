@@ -29,6 +29,7 @@ import numpy as np
 from spacy.util import registry
 
 from .arrays import BoolArray, FloatArray, IntArray
+from .errors import PLLError
 
 if not hasattr(registry, "pll_metrics"):
     setattr(registry, "pll_metrics", catalogue.create("spacy", "pll_metrics", entry_points=True))  # noqa: B010
@@ -224,9 +225,10 @@ def check_within_words(metric_name: str, setting: str) -> None:
     """RAISES (ValueError): The metric declares that its rows cannot share a forward pass, as a setting asks."""
     if masks_within_words(get_metric(metric_name)) is False:
         able = [name for name, metric in pll_metrics.get_all().items() if masks_within_words(metric)]
-        raise ValueError(
+        raise PLLError(
             f"The metric {metric_name!r} does not mask within words, so with `{setting}` its forward passes cannot "
-            f"be shared. Set `{setting}` to null, or `metrics` to some of these: {', '.join(sorted(able))}."
+            "be shared.",
+            f"Leave out `{setting}`, or set `metrics` to some of these: {', '.join(sorted(able))}.",
         )
 
 
@@ -249,6 +251,6 @@ def get_metric(name: str) -> Metric:
     """
     if name not in pll_metrics:
         known = ", ".join(sorted(pll_metrics.get_all()))
-        raise ValueError(f"Unknown PLL metric {name!r}. Set `metrics` to a list of these: {known}.")
+        raise PLLError(f"Unknown PLL metric {name!r}.", f"Set `metrics` to a list of these: {known}.")
     metric: Metric = pll_metrics.get(name)
     return metric

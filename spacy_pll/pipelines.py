@@ -16,6 +16,7 @@ from spacy.util import get_package_version, is_package, load_config
 from thinc.api import Config, ConfigValidationError
 
 from .component import PLLScorer, get_scorer
+from .errors import PLLError
 from .language_model import BUILTIN, DOCUMENTS
 from .language_model.checksums import files_digest
 from .prediction import Predictor
@@ -138,12 +139,15 @@ def make_pipeline(
         nlp = _vary(chosen)
     elif isinstance(chosen.model, str) and (config := pipeline_config(chosen.model)):
         if chosen.causal:
-            raise ValueError(f"{chosen.model!r} is a spaCy pipeline, whose config names its model. Leave out `causal`.")
+            raise PLLError(
+                f"{chosen.model!r} is a spaCy pipeline, whose config names its model.", "Leave out `causal`."
+            )
         nlp = _load_saved(chosen, config)
     elif chosen.component:
-        raise ValueError(
+        raise PLLError(
             f"`component` names a component of a spaCy pipeline, and {chosen.model or BUILTIN_NAME!r:.100} is a "
-            "language model. Leave it out."
+            "language model.",
+            "Leave out `component`.",
         )
     else:
         nlp = _make_new(chosen)
@@ -189,9 +193,9 @@ def is_causal(settings: PipelineSettings) -> bool:
     """
     if settings.model is None:
         if settings.causal:
-            raise ValueError(
-                "`causal` asks for a left-to-right model, and the built-in one is a masked one. Leave it out, or give "
-                "a `model`, such as gpt2."
+            raise PLLError(
+                "`causal` asks for a left-to-right model, and the built-in one is a masked one.",
+                "Leave out `causal`, or give a `model`, such as gpt2.",
             )
         return False
     from .language_model.checkpoint import is_left_to_right  # imports torch
@@ -273,8 +277,8 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     enabled = [name for name in names if name not in saved["nlp"].get("disabled", [])] or names
     if component not in names and (component or len(enabled) > 1):
         problem = f"no `pll` component {component!r}" if component else f"{len(enabled)} `pll` components"
-        raise ValueError(
-            f"The pipeline {pipeline!r} has {problem}. Set `component` to one of these: {', '.join(names)}."
+        raise PLLError(
+            f"The pipeline {pipeline!r} has {problem}.", f"Set `component` to one of these: {', '.join(names)}."
         )
     chosen = component or enabled[0]
     config = {f"components.{chosen}.{name}": value for name, value in _component_config(settings).items()}

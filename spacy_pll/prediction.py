@@ -228,9 +228,8 @@ class Predictor:
             self._warn_once(
                 "language",
                 f"The language of the pipeline is {language!r}, and the card of {title} names "
-                f"{', '.join(sorted(known))}. The scores of texts in other languages mean nothing. Set `name` in the "
-                "settings of `model` to a model that was trained on this language, or on many, such as "
-                "xlm-roberta-base.",
+                f"{', '.join(sorted(known))}. The scores of texts in other languages mean nothing. Give a "
+                "`model` that was trained on this language, or on many, such as xlm-roberta-base.",
             )
 
     def _warn_of_unknown(self, pending: list[TokenizedDoc], unknown_id: int | None) -> None:
@@ -244,7 +243,7 @@ class Predictor:
                 "unknown",
                 f"{n_unknown} of {n} wordpieces are unknown to the tokenizer of {self.model.describe().title}, such as "
                 f"{doc.text[pieces.start[first] : pieces.end[first]][:50]!r}. Their scores say nothing about the text. "
-                "Set `name` in the settings of `model` to a model that was trained on text like this.",
+                "Give a `model` that was trained on text like this.",
             )
 
     def _warn_once(self, kind: str, message: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from .errors import PLLError
 from .metrics import check_within_words, get_metric
 from .scoring.wordpieces import Words
 
@@ -65,9 +66,10 @@ class ScoringSettings:
             raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {names!r}.")
         check_values(self)
         if self.mask_margin is not None and self.mask_spacing is not None:
-            raise ValueError(
+            raise PLLError(
                 f"`mask_margin` ({self.mask_margin}) and `mask_spacing` ({self.mask_spacing}) are two ways to save "
-                "passes. Leave one of them out."
+                "passes.",
+                "Leave one of them out.",
             )
         for metric in names:
             get_metric(metric)
@@ -105,8 +107,7 @@ def check_values(settings: Any) -> None:
         if choices and value not in choices:
             raise ValueError(f"`{name}` must be {' or '.join(choices)}. It is {value!r}.")
         if least is not None and (type(value) is not int or value < least):
-            or_null = ", or null" if of.default is None else ""
-            raise ValueError(f"`{name}` must be {least} or more{or_null}. It is {value!r}.")
+            raise ValueError(f"`{name}` must be {least} or more. It is {value!r}.")
 
 
 def describe_settings(settings: type) -> dict[str, str]:

@@ -26,7 +26,7 @@ def test_the_ending_says_what_to_write(tmp_path):
 def test_existing_output_is_kept_unless_forced(tmp_path):
     (tmp_path / "a.csv").touch()
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(FileExistsError, match="a.csv exists already. Add --force to replace it"):
+    with pytest.raises(FileExistsError, match="a.csv exists already. Add `force=True` to replace it"):
         check_output(tmp_path / "a.csv", (".csv",), False)
     check_output(tmp_path / "a.csv", (".csv",), True)
     with pytest.raises(IsADirectoryError, match="is a folder. Name a file"):

@@ -7,6 +7,8 @@ import configparser
 import re
 from pathlib import Path
 
+from spacy_pll.cli import LazyCommands
+
 from .conftest import PROJECT
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +50,16 @@ def test_tests_of_scripts_are_in_the_folders_of_the_project():
     uses = re.compile(r"^ *(?:from|import) (?:scripts|benchmarks)\b", re.MULTILINE)
     found = [path for path in python_files("tests") if path.name.startswith("test_") and uses.search(path.read_text())]
     assert found and [path for path in found if not any(map(path.is_relative_to, PROJECT))] == []
+
+
+def test_nothing_but_the_command_line_names_its_options():
+    """Messages name settings, and `pll` writes its options in their place (`spacy_pll.errors.render`)."""
+    parameters = [parameter for command in LazyCommands().values() for parameter in command.params]
+    options = {option for one in parameters for option in (*one.opts, *one.secondary_opts) if option.startswith("--")}
+    assert {"--resume", "--mask-margin", "--no-log-frequency"} < options
+    files = [path for path in PACKAGE.rglob("*.py") if "cli" not in path.parts]
+    named = {path: options.intersection(re.findall(r"--[a-z][a-z-]+", path.read_text("utf8"))) for path in files}
+    assert {str(path.relative_to(ROOT)): found for path, found in named.items() if found} == {}
 
 
 def test_no_module_is_too_long():

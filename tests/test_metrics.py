@@ -99,7 +99,9 @@ def test_a_words_any_order_rows_do_not_depend_on_where_it_stands():
 
 @pytest.mark.parametrize("name", ["sentence_l2r", "causal"])
 def test_metrics_that_cannot_share_passes_say_so(name):
-    with pytest.raises(ValueError, match=f"{name}' does not mask within words.*`mask_spacing` to null.*word_any_order"):
+    with pytest.raises(
+        ValueError, match=f"{name}' does not mask within words.*Leave out `mask_spacing`.*word_any_order"
+    ):
         check_within_words(name, "mask_spacing")
 
 

@@ -234,7 +234,7 @@ def test_the_number_of_threads_is_set_if_it_is_given(model_folder, monkeypatch):
     assert given == [3]
     make_pipeline(make_pipeline(str(model_folder("bert"))), threads=2)
     assert given == [3, 2]
-    with pytest.raises(ValueError, match="`threads` must be 1 or more, or null. It is 0."):
+    with pytest.raises(ValueError, match="`threads` must be 1 or more. It is 0."):
         make_pipeline(str(model_folder("bert")), threads=0)
 
 

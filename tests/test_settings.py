@@ -28,10 +28,10 @@ def test_a_single_metric_is_a_list_of_one():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"mask_margin": -1}, "`mask_margin` must be 0 or more, or null. It is -1."),
-        ({"mask_margin": "1"}, "`mask_margin` must be 0 or more, or null. It is '1'."),
-        ({"mask_spacing": True}, "`mask_spacing` must be 1 or more, or null. It is True."),
-        ({"max_batch_tokens": 0}, "`max_batch_tokens` must be 1 or more, or null. It is 0."),
+        ({"mask_margin": -1}, "`mask_margin` must be 0 or more. It is -1."),
+        ({"mask_margin": "1"}, "`mask_margin` must be 0 or more. It is '1'."),
+        ({"mask_spacing": True}, "`mask_spacing` must be 1 or more. It is True."),
+        ({"max_batch_tokens": 0}, "`max_batch_tokens` must be 1 or more. It is 0."),
         ({"alternatives": None}, "`alternatives` must be 0 or more. It is None."),
         ({"words": None}, "`words` must be spacy or tokenizer or whitespace. It is None."),
     ],

@@ -1,23 +1,19 @@
 """Errors that a user can fix, as one message without a traceback."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import NoReturn
 
 from wasabi import Printer
 
+from spacy_pll import errors
 
-def fail(message: str) -> NoReturn:
-    """Show a message on standard error, and end the command."""
-    print(Printer(no_print=True).fail(message), file=sys.stderr)
+
+def fail(message: object) -> NoReturn:
+    """Show a message, or an error, on standard error, and end the command."""
+    print(Printer(no_print=True).fail(str(message)), file=sys.stderr)
     raise SystemExit(1)
 
 
-@contextmanager
-def shown_errors() -> Iterator[None]:
-    """All other errors are defects, and keep their traceback."""
-    try:
-        yield
-    except (ImportError, OSError, ValueError) as error:
-        fail(str(error))
+def shown_errors() -> AbstractContextManager[None]:
+    return errors.shown_errors(fail)

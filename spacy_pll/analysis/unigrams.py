@@ -10,12 +10,17 @@ from spacy.language import Language
 from spacy.util import minibatch
 
 from ..component import get_scorer
+from ..errors import PLLError
 from ..language_model import BUILTIN_UNIGRAMS
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 TEXTS_AT_ONCE = 1000
+
+MAKE_ONE = (
+    "Count the wordpieces of a corpus with this model (docs/normalised-scores.md), and give the file as `unigrams`."
+)
 
 
 class Unigrams:
@@ -57,9 +62,7 @@ class Unigrams:
             table = json.loads(Path(path).read_text(encoding="utf8"))
             return cls(table["pieces"], [count for _, count in zip(table["pieces"], table["counts"], strict=True)])
         except (KeyError, TypeError, ValueError):
-            raise ValueError(
-                f"{str(path)!r} is no table of unigrams. Make one: pll unigrams CORPUS unigrams.json"
-            ) from None
+            raise PLLError(f"{str(path)!r} is no table of unigrams.", MAKE_ONE) from None
 
     def to_json(self) -> dict[str, Any]:
         """What `read` reads."""
@@ -72,9 +75,10 @@ class Unigrams:
         """
         for i, piece in zip(ids, pieces, strict=True):
             if i >= len(self.pieces) or self.pieces[i] != piece:
-                raise ValueError(
+                raise PLLError(
                     f"The wordpiece {piece!r}, id {i}, is not in the table of unigrams. The table is for another "
-                    "vocabulary. Make one for this model: pll unigrams CORPUS unigrams.json --model MODEL"
+                    "vocabulary.",
+                    MAKE_ONE,
                 )
         return float(self.log_probs[list(ids)].sum())
 
@@ -99,8 +103,5 @@ def load_unigrams(nlp: Language, path: str | Path | None = None, *, component: s
     unigrams = Unigrams.read(path or BUILTIN_UNIGRAMS)
     if unigrams.pieces != vocabulary(model.load().tokenizer):
         which = f"The table of unigrams {str(path)!r}" if path else "The built-in table of unigrams"
-        raise ValueError(
-            f"{which} is for another vocabulary than that of {model.describe().title}. Count its wordpieces "
-            "in a corpus, and give the file: pll unigrams CORPUS unigrams.json --model MODEL"
-        )
+        raise PLLError(f"{which} is for another vocabulary than that of {model.describe().title}.", MAKE_ONE)
     return unigrams

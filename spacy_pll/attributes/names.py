@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from spacy.tokens.underscore import Underscore
 
+from ..errors import PLLError
+
 
 class Names:
     """The names of one component's attributes, from its setting `attr` and its metrics.
@@ -46,8 +48,8 @@ def select_metrics(names: Names, metrics: Sequence[str] | None = None) -> dict[s
         return names.metrics
     missing = [metric for metric in metrics if metric not in names.metrics]
     if missing or not metrics:
-        raise ValueError(
-            f"There are no scores under {', '.join(map(repr, missing)) or 'an empty list of metrics'}. "
-            f"Set `metrics` to some of these: {', '.join(names.metrics)}."
+        raise PLLError(
+            f"There are no scores under {', '.join(map(repr, missing)) or 'an empty list of metrics'}.",
+            f"Set `metrics` to some of these: {', '.join(names.metrics)}.",
         )
     return {metric: names.metrics[metric] for metric in metrics}

@@ -27,8 +27,14 @@ COMMANDS = {
 }
 
 
-class CommandWithMetrics(TyperCommand):
-    """A command whose help ends with what can be given as a metric, if it takes metrics."""
+class PLLCommand(TyperCommand):
+    """A command whose errors name its options, and whose help ends with the metrics that there are, if it takes any."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from .errors import options_of, shown_errors
+
+        with shown_errors(options_of(self)):
+            return super().invoke(ctx)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         if {"metrics", "metric"}.intersection(parameter.name for parameter in self.params):
@@ -49,7 +55,7 @@ class LazyCommands(Mapping[str, Any]):
             raise KeyError(name)
         function = getattr(import_module(f".{name}", __name__), f"{name}_cli")
         command = typer.Typer(add_completion=False, rich_markup_mode=None)
-        command.command(name, cls=CommandWithMetrics)(function)
+        command.command(name, cls=PLLCommand)(function)
         found = typer.main.get_command(command)
         found.no_args_is_help = any(parameter.required for parameter in found.params)
         return found

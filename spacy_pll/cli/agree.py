@@ -16,21 +16,9 @@ from ..files import check_output, write_json
 from ..pipelines import SETTINGS, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from .errors import shown_errors
-from .options import (
-    PICTURES,
-    BatchSizeOption,
-    ColumnOption,
-    ForceOption,
-    GpuOption,
-    PlotOption,
-    ThreadsOption,
-    parse_numbers,
-    save_plot,
-    several,
-)
-from .progress import progress_bar
-from .terminal import report_written, say
+from . import options
+from .options import PICTURES, parse_numbers, several
+from .terminal import draw, progress_bar, save, say
 
 
 def agree_cli(
@@ -62,15 +50,15 @@ def agree_cli(
             f"[default: {AT_LEAST}]",
         ),
     ] = None,
-    column: ColumnOption = "text",
+    column: options.Column = "text",
     limit: Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
-    gpu_id: GpuOption = -1,
-    threads: ThreadsOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
-    plot: PlotOption = None,
-    force: ForceOption = False,
-    batch_size: BatchSizeOption = BATCH_SIZE,
+    gpu_id: options.Gpu = -1,
+    threads: options.Threads = None,
+    output: options.Output = None,
+    plot: options.Plot = None,
+    force: options.Force = False,
+    batch_size: options.BatchSize = BATCH_SIZE,
 ) -> None:
     """Compare the scores of two scorers on the same texts, or choose a margin.
 
@@ -81,38 +69,35 @@ def agree_cli(
     With --margins, the exact scores of one scorer are compared with those of each margin: the time, r by wordpiece,
     word and text, and the mean absolute difference by word. So you can choose the margin that your texts need.
     """
-    with shown_errors():
-        _check_order(scorers, corpus)
-        tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
-        if len(scorers) != (1 if any(tried) else 2):
-            wanted = (
-                "--margins and --spacings compare one scorer with its own exact scores. Give one."
-                if any(tried)
-                else "Give two scorers before the corpus, or one with --margins 0,1,2,4."
-            )
-            raise ValueError(f"{wanted} The scorers before the corpus are: {', '.join(scorers)}.")
-        if not any(tried) and at_least is not None:
-            raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
-        check_output(output, (".json",), force, corpus)
-        check_output(plot, PICTURES, force, corpus)
-        if corpus != STANDARD_STREAM:
-            list_files(corpus)  # fails before a model is loaded
-        settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, threads=threads) for scorer in scorers]
-        nlps = [make_pipeline(one) for one in settings]
-        records = islice(read_records(corpus, column, nlps[0].vocab), limit)
-        texts = progress_bar(record.text for record in records)
-        result: Agreement | MarginAgreement
-        if any(tried):
-            goal = AT_LEAST if at_least is None else at_least
-            result = compare_margins(nlps[0], texts, *tried, at_least=goal, batch_size=batch_size)
-            say(margin_tables(result))
-        else:
-            result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), batch_size=batch_size)
-            say(agreement_tables(result))
-        if output:
-            write_json(output, {"corpus": corpus, **asdict(result)})
-        save_plot(plot, result.plot)
-        report_written(output, plot)
+    _check_order(scorers, corpus)
+    tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
+    if len(scorers) != (1 if any(tried) else 2):
+        wanted = (
+            "--margins and --spacings compare one scorer with its own exact scores. Give one."
+            if any(tried)
+            else "Give two scorers before the corpus, or one with --margins 0,1,2,4."
+        )
+        raise ValueError(f"{wanted} The scorers before the corpus are: {', '.join(scorers)}.")
+    if not any(tried) and at_least is not None:
+        raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
+    check_output(output, (".json",), force, corpus)
+    check_output(plot, PICTURES, force, corpus)
+    if corpus != STANDARD_STREAM:
+        list_files(corpus)  # fails before a model is loaded
+    settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, threads=threads) for scorer in scorers]
+    nlps = [make_pipeline(one) for one in settings]
+    records = islice(read_records(corpus, column, nlps[0].vocab), limit)
+    texts = progress_bar(record.text for record in records)
+    result: Agreement | MarginAgreement
+    if any(tried):
+        goal = AT_LEAST if at_least is None else at_least
+        result = compare_margins(nlps[0], texts, *tried, at_least=goal, batch_size=batch_size)
+        say(margin_tables(result))
+    else:
+        result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), batch_size=batch_size)
+        say(agreement_tables(result))
+    save(output, write_json, {"corpus": corpus, **asdict(result)})
+    save(plot, draw, result.plot)
 
 
 def _check_order(scorers: list[str], corpus: str) -> None:

@@ -1,6 +1,5 @@
 """Errors as a user at a terminal sees them: one message on standard error, no traceback, exit code not 0."""
 
-import re
 import shlex
 import signal
 import sys
@@ -10,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from typer.core import TyperCommand
 from wasabi import Printer
 
-from ..pipelines import SETTINGS
+from .. import errors
+from ..errors import Spelling, render, settings_in
 from .terminal import show_what_cannot_be_encoded, visible
 
 
@@ -27,42 +28,56 @@ def fail(message: str, code: int = 1, command: str | None = None) -> NoReturn:
     raise SystemExit(code)
 
 
-# What the package calls by the names of the component's settings, and what to type instead.
-IN_OPTIONS: dict[str, Any] = {
-    r"[Ss]et `(\w+)` to null": r"Leave out `\1`",
-    r"set `log_frequency` to false": "add --no-log-frequency",
-    r"Set `name` in the settings of `model` to": "Give with `model`",
-    r"`get_spans` set to spacy-pll\.strided_spans\.v1": "--spans strided",
-    r"set `attr` to another name": "add --attr NAME, and its columns begin with NAME",
-    r"`name`": "`model`",
-    rf"`({'|'.join(SETTINGS)})`": lambda found: "--" + found[1].replace("_", "-"),
-}
+def options_of(command: TyperCommand) -> Spelling:
+    """How a command writes settings: `resume=True` is --resume, and an argument is named as in its help."""
+    parameters = {parameter.name: parameter for parameter in command.params}
 
+    def spell(name: str, value: Any) -> str | None:
+        if (parameter := parameters.get(name)) is None:
+            return None
+        if parameter.param_type_name == "argument":
+            return parameter.metavar or name.upper()
+        option = parameter.opts[0]
+        if value is ... or value is True:
+            return option
+        if value is False:
+            return next(iter(parameter.secondary_opts), None)
+        values = value if isinstance(value, list | tuple) else [value]
+        return None if value is None else f"{option} {shlex.quote(','.join(map(str, values)))}"
 
-def in_options(message: str) -> str:
-    """A message of the package with the options of the command line in place of the component's settings."""
-    for pattern, option in IN_OPTIONS.items():
-        message = re.sub(pattern, option, message)
-    return message
+    return spell
 
 
 @contextmanager
-def shown_errors() -> Iterator[None]:
+def shown_errors(spelling: Spelling = lambda name, value: None) -> Iterator[None]:
     """Show the errors that a user can fix as a message. All others are defects and keep their traceback.
 
     Warnings are shown as messages, too, and so are Ctrl-C and SIGTERM, after everything is tidied up.
+
+    spelling (Callable[[str, Any], Optional[str]]): How settings are written in them.
     """
+
+    def show_warning(message: Warning | str, *where: Any, **more: Any) -> str:
+        return f"{Printer(no_print=True).warn(visible(render(str(message), spelling)))}\n"
+
+    def show(error: BaseException, message: str | None = None, code: int = 1) -> NoReturn:
+        """With the notes that the error has. If they are of a run that can be resumed, also with the command."""
+        notes, command = getattr(error, "__notes__", []), None
+        if any("resume" in settings_in(note) for note in notes):
+            words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
+            command = shlex.join([*words, "--resume"])
+        fail(render("\n".join([message or str(error), *notes]), spelling), code, command)
+
     show_what_cannot_be_encoded()
-    before, warnings.formatwarning = warnings.formatwarning, _format_warning
+    before, warnings.formatwarning = warnings.formatwarning, show_warning
     handler = _handle_termination(_terminate)
     try:
-        yield
-    except (ImportError, OSError, ValueError) as error:
-        _fail_with_notes(in_options(str(error)), error)
+        with errors.shown_errors(show):
+            yield
     except KeyboardInterrupt as error:
         number = signal.Signals(error.args[0] if error.args else signal.SIGINT)
         cause = "Ctrl-C" if number == signal.SIGINT else f"the signal {number.name}"
-        _fail_with_notes(f"Stopped by {cause}.", error, 128 + number)
+        show(error, f"Stopped by {cause}.", 128 + number)
     finally:
         _handle_termination(handler)
         warnings.formatwarning = before
@@ -76,16 +91,3 @@ def _handle_termination(handler: Any) -> Any:
 
 def _terminate(number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt(number)
-
-
-def _fail_with_notes(message: str, error: BaseException, code: int = 1) -> NoReturn:
-    """Show the message and the notes that the error has. If they are of a run that can be resumed, also the command."""
-    notes, command = getattr(error, "__notes__", []), None
-    if any("--resume" in note for note in notes):
-        words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
-        command = shlex.join([*words, "--resume"])
-    fail("\n".join([message, *notes]), code, command)
-
-
-def _format_warning(message: Warning | str, *where: Any, **more: Any) -> str:
-    return f"{Printer(no_print=True).warn(visible(in_options(str(message))))}\n"

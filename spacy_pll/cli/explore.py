@@ -9,7 +9,6 @@ import typer
 
 from ..pipelines import PipelineSettings
 from ..requirements import install_command
-from .errors import shown_errors
 from .options import OF_TOKENS, pipeline_options
 
 # Nothing is sent anywhere, no other computer can open the page, and no question is asked when Streamlit starts for the
@@ -39,15 +38,14 @@ def explore_cli(
     The page shows what the model expected in the place of each word, compares two versions of a text, and ranks
     candidates in a slot. Ctrl+C ends it.
     """
-    with shown_errors():
-        try:
-            from streamlit.web.cli import main
-        except ImportError:
-            raise ImportError(f"The explorer needs Streamlit. Install it with: {install_command('explore')}") from None
-        options = {**OPTIONS, "server.headless": str(headless).lower()}
-        if port is not None:
-            options["server.port"] = str(port)
-        script = str(files("spacy_pll.explorer") / "app.py")
-        arguments = [f"--{name}={value}" for name, value in options.items()]
-        start = json.dumps(asdict(settings.changed(alternatives=alternatives)))
-        main(["run", script, *arguments, "--", start], standalone_mode=False)
+    try:
+        from streamlit.web.cli import main
+    except ImportError:
+        raise ImportError(f"The explorer needs Streamlit. Install it with: {install_command('explore')}") from None
+    options = {**OPTIONS, "server.headless": str(headless).lower()}
+    if port is not None:
+        options["server.port"] = str(port)
+    script = str(files("spacy_pll.explorer") / "app.py")
+    arguments = [f"--{name}={value}" for name, value in options.items()]
+    start = json.dumps(asdict(settings.changed(alternatives=alternatives)))
+    main(["run", script, *arguments, "--", start], standalone_mode=False)

@@ -11,9 +11,9 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ..corpus.readers import READERS
+from ..errors import render
 from ..pipelines import SETTINGS, PipelineSettings
 from ..settings import ScoringSettings, choices_of, describe_settings
-from .errors import in_options, shown_errors
 
 Command = Callable[..., Any]
 
@@ -66,11 +66,11 @@ INPUT_HELP = (
 # Settings that change nothing in numbers about whole texts.
 OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
 
-ColumnOption = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
-ColumnsOption = Annotated[
-    list[str], several("The names of the columns, in their order, if .csv and .tsv files have no header.")
+Column = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
+Header = Annotated[
+    list[str], several("The names of the columns, in their order, if .csv and .tsv files have no header.", "--columns")
 ]
-BatchSizeOption = Annotated[
+BatchSize = Annotated[
     int,
     typer.Option(
         min=1,
@@ -78,19 +78,20 @@ BatchSizeOption = Annotated[
         help="Texts per batch. Masked contexts that occur several times in a batch are computed once.",
     ),
 ]
-ProcessesOption = Annotated[
+Processes = Annotated[
     int, typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core.")
 ]
-GpuOption = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
-ThreadsOption = Annotated[
+Gpu = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
+Threads = Annotated[
     int | None, typer.Option(min=1, help="How many threads PyTorch uses on a CPU. [default: what PyTorch chooses]")
 ]
 PICTURES = (".png", ".svg", ".pdf")
-PlotOption = Annotated[
+Plot = Annotated[
     Path | None,
     typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
 # What the options for settings have besides their help.
@@ -100,13 +101,6 @@ MORE: dict[str, dict[str, Any]] = {
     "metrics": {"metavar": "NAME,NAME,...", "callback": split},
     "gpu_id": {"param_decls": ["--gpu-id", "-g"]},
 }
-
-
-def save_plot(file: Path | None, plot: Callable[..., Any], *arguments: Any) -> None:
-    """Draw a result to a file, if one is given, and make its folder if needed."""
-    if file:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        plot(*arguments).savefig(file)
 
 
 def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
@@ -137,7 +131,11 @@ def _setting_option(one: Field[Any], text: str) -> Any:
         text = re.sub(r" None: (.+)\.$", r" [default: \1]", text)
     elif one.default is not False:
         text += f" [default: {','.join(one.default) if isinstance(one.default, tuple) else one.default}]"
-    return setting(in_options(text), *more.pop("param_decls", ()), **more)
+    return setting(render(text, _option_of), *more.pop("param_decls", ()), **more)
+
+
+def _option_of(name: str, _value: object) -> str | None:
+    return "--" + name.replace("_", "-") if name in SETTINGS else None
 
 
 def _make_settings(**values: Any) -> PipelineSettings:
@@ -184,9 +182,7 @@ def options_in_place(
         def with_settings(**values: Any) -> Any:
             chosen = {option.name: values.pop(option.name) for option in shared}
             given = {name: value for name, value in chosen.items() if name not in lists or value}
-            with shown_errors():
-                made = make(**given)
-            return command(**{place: made}, **values)
+            return command(**{place: make(**given)}, **values)
 
         vars(with_settings).update(__signature__=inspect.Signature(parameters))
         with_settings.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -1,6 +1,5 @@
 """`pll pairs PATH`: the accuracy on minimal pairs."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,33 +8,14 @@ from spacy.language import Language
 
 from ..component import get_scorer
 from ..corpus.formats import write_table
-from ..evaluation.minimal_pairs import (
-    BAD,
-    GOOD,
-    OVERALL,
-    Accuracy,
-    minimal_pairs,
-    read_pairs,
-    sample_pairs,
-)
+from ..evaluation.minimal_pairs import BAD, GOOD, OVERALL, Accuracy, minimal_pairs, read_pairs, sample_pairs
 from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from .errors import shown_errors
-from .options import (
-    OF_TOKENS,
-    PICTURES,
-    BatchSizeOption,
-    ColumnsOption,
-    ForceOption,
-    PlotOption,
-    ProcessesOption,
-    pipeline_options,
-    save_plot,
-    several,
-)
-from .terminal import report_written, say
+from . import options
+from .options import OF_TOKENS, PICTURES, pipeline_options, several
+from .terminal import draw, save, say
 
 
 @pipeline_options(without=OF_TOKENS)
@@ -60,7 +40,7 @@ def pairs_cli(
     bad: Annotated[
         str | None, typer.Option(help=f"Column of the other sentence. [default: {' or '.join(BAD)}]")
     ] = None,
-    columns: ColumnsOption = [],  # noqa: B006
+    header: options.Header = [],  # noqa: B006
     by: Annotated[
         list[str],
         several(
@@ -77,11 +57,7 @@ def pairs_cli(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Also write the results to FILE.json or FILE.csv.",
-        ),
+        typer.Option("--output", "-o", help="Also write the results to FILE.json or FILE.csv."),
     ] = None,
     items: Annotated[
         Path | None,
@@ -90,10 +66,10 @@ def pairs_cli(
             "scores."
         ),
     ] = None,
-    plot: PlotOption = None,
-    force: ForceOption = False,
-    batch_size: BatchSizeOption = BATCH_SIZE,
-    n_process: ProcessesOption = 1,
+    plot: options.Plot = None,
+    force: options.Force = False,
+    batch_size: options.BatchSize = BATCH_SIZE,
+    n_process: options.Processes = 1,
 ) -> None:
     """Measure the accuracy on minimal pairs.
 
@@ -102,46 +78,44 @@ def pairs_cli(
     PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences. With several
     metrics or scorers, each is compared with the first one on the same pairs.
     """
-    with shown_errors():
-        check_output(output, (".json", ".csv"), force, path)
-        check_output(items, (".csv", ".tsv", ".parquet"), force, path)
-        check_output(plot, PICTURES, force, path)
-        pairs, groups = read_pairs(path, good, bad, columns or None), by or None
-        if sample:
-            pairs = sample_pairs(pairs, sample, groups)
-        common: dict[str, Any] = {name: getattr(settings, name) for name in ("lang", "gpu_id", "threads")}
-        if scorers and settings != PipelineSettings(**common):
-            raise ValueError(
-                "--scorer takes the place of --model and its settings. Write them after commas: "
-                "--scorer MODEL,words=tokenizer."
-            )
-        used = named_settings(scorers, **common) or {settings.model or BUILTIN_NAME: settings}
-        nlps = {name: make_pipeline(one) for name, one in used.items()}
-        found = minimal_pairs(
-            nlps if len(nlps) > 1 else next(iter(nlps.values())),
-            pairs,
-            per_piece=per_piece,
-            batch_size=batch_size,
-            n_process=n_process,
-            show_progress=None,
+    check_output(output, (".json", ".csv"), force, path)
+    check_output(items, (".csv", ".tsv", ".parquet"), force, path)
+    check_output(plot, PICTURES, force, path)
+    pairs, groups = read_pairs(path, good, bad, header or None), by or None
+    if sample:
+        pairs = sample_pairs(pairs, sample, groups)
+    common: dict[str, Any] = {name: getattr(settings, name) for name in ("lang", "gpu_id", "threads")}
+    if scorers and settings != PipelineSettings(**common):
+        raise ValueError(
+            "--scorer takes the place of --model and its settings. Write them after commas: "
+            "--scorer MODEL,words=tokenizer."
         )
-        results = found.accuracies(groups)
-        say(accuracy_table(results))
-        rows = [one._asdict() for one in results]
-        if len(found.scores) > 1:
-            say(difference_table(results))
-        else:
-            rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
-        first, *others = (scorer_record(name, used[name], nlp) for name, nlp in nlps.items())
-        about = {"path": path, **first, "compared": others, "by": by, "per_piece": per_piece, "sample": sample}
-        if output and output.suffix == ".csv":
-            write_table(output, [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows])
-        elif output:
-            write_json(output, {"settings": about, "results": rows})
-        if items:
-            write_table(items, list(found.rows()))
-        save_plot(plot, found.plot, groups)
-        report_written(output, items, plot)
+    used = named_settings(scorers, **common) or {settings.model or BUILTIN_NAME: settings}
+    nlps = {name: make_pipeline(one) for name, one in used.items()}
+    found = minimal_pairs(
+        nlps if len(nlps) > 1 else next(iter(nlps.values())),
+        pairs,
+        per_piece=per_piece,
+        batch_size=batch_size,
+        n_process=n_process,
+        show_progress=None,
+    )
+    results = found.accuracies(groups)
+    say(accuracy_table(results))
+    rows = [one._asdict() for one in results]
+    if len(found.scores) > 1:
+        say(difference_table(results))
+    else:
+        rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    first, *others = (scorer_record(name, used[name], nlp) for name, nlp in nlps.items())
+    about = {"path": path, **first, "compared": others, "by": by, "per_piece": per_piece, "sample": sample}
+    if output and output.suffix == ".csv":
+        rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
+        save(output, write_table, rows)
+    else:
+        save(output, write_json, {"settings": about, "results": rows})
+    save(items, write_table, list(found.rows()))
+    save(plot, draw, found.plot, groups)
 
 
 def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:
@@ -180,7 +154,7 @@ def accuracy_table(results: list[Accuracy]) -> str:
             last = columns
             rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
         title = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
-        rows.append((title, own[0].pairs, *(percent(one[5:8]) for one in own)))
+        rows.append((title, own[0].pairs, *(percent(one.accuracy, one.low, one.high) for one in own)))
     ties = ", ".join(f"{one.ties} under {one.scorer}" for one in overall)
     return text_table(rows) + f"Ties, counted as half: {ties}.\n"
 
@@ -188,12 +162,15 @@ def accuracy_table(results: list[Accuracy]) -> str:
 def difference_table(results: list[Accuracy]) -> str:
     """What the other scorers gain against the first one, on all pairs."""
     first, *others = (one for one in results if one.level == OVERALL and not one.group)
-    rows = [(one.scorer, percent(one[8:11], "+"), one.better, one.worse, f"{one.p:.2g}") for one in others]
+    rows = []
+    for one in others:
+        difference = percent(one.difference, one.difference_low, one.difference_high, sign="+")
+        rows.append((one.scorer, difference, one.better, one.worse, f"{one.p:.2g}"))
     header = (f"minus {first.scorer}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")
     return text_table([header, *rows])
 
 
-def percent(shares: Sequence[Any], sign: str = "") -> str:
+def percent(*shares: float | None, sign: str = "") -> str:
     """A share in percent with its interval."""
-    shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares)
+    shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares if share is not None)
     return f"{shown} ({(' to ' if sign else '-').join(ends)})"

@@ -1,7 +1,6 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,23 +8,15 @@ from wasabi import table
 
 from ..component import get_scorer
 from ..corpus.readers import read_records
-from ..corpus.records import InputError
+from ..errors import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
 from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
-from .errors import shown_errors
-from .options import (
-    INPUT_HELP,
-    OF_TOKENS,
-    BatchSizeOption,
-    ColumnOption,
-    ForceOption,
-    ProcessesOption,
-    pipeline_options,
-)
-from .terminal import report_written, say
+from . import options
+from .options import INPUT_HELP, OF_TOKENS, pipeline_options
+from .terminal import save, say
 
 UNITS = {
     "spacy": "spaCy's tokens",
@@ -38,31 +29,28 @@ UNITS = {
 def ppl_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
-    column: ColumnOption = "text",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")] = None,
-    force: ForceOption = False,
-    batch_size: BatchSizeOption = BATCH_SIZE,
-    n_process: ProcessesOption = 1,
+    column: options.Column = "text",
+    output: options.Output = None,
+    force: options.Force = False,
+    batch_size: options.BatchSize = BATCH_SIZE,
+    n_process: options.Processes = 1,
 ) -> None:
     """Measure the pseudo-perplexity of a corpus.
 
     The result is given per wordpiece and per word (Salazar et al. 2020, section 2.3). --words says what counts as a
     word. The corpus is read as a stream, so it can have any size.
     """
-    with shown_errors():
-        check_output(output, (".json",), force, path)
-        nlp = make_pipeline(settings)
-        texts = (record.text for record in read_records(path, column, nlp.vocab))
-        result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=None)
-        if not result.pieces:
-            raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
-        scorer = get_scorer(nlp)
-        say(summary_tables(result, scorer.settings.words))
-        used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
-        if output:
-            about = {"settings": used, **asdict(result), "split_share": result.split_share}
-            write_json(output, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
-            report_written(output)
+    check_output(output, (".json",), force, path)
+    nlp = make_pipeline(settings)
+    texts = (record.text for record in read_records(path, column, nlp.vocab))
+    result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=None)
+    if not result.pieces:
+        raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
+    scorer = get_scorer(nlp)
+    say(summary_tables(result, scorer.settings.words))
+    used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
+    about = {"settings": used, **asdict(result), "split_share": result.split_share}
+    save(output, write_json, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
 
 
 def summary_tables(result: Perplexity, unit: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..component import get_scorer
-from ..corpus.records import InputError
+from ..errors import InputError
 from ..evaluation.rescoring import (
     ADDED,
     FORMAT,
@@ -26,9 +26,9 @@ from ..files import check_output, to_json, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from .errors import shown_errors
-from .options import OF_TOKENS, BatchSizeOption, ForceOption, ProcessesOption, pipeline_options
-from .terminal import report_written, say
+from . import options
+from .options import OF_TOKENS, pipeline_options
+from .terminal import save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
 
@@ -72,15 +72,15 @@ def rescore_cli(
         bool,
         typer.Option("--per-piece", help="Normalise by length: use the mean score per wordpiece instead of the sum."),
     ] = False,
-    use_bleu: Annotated[
+    several_references: Annotated[
         bool, typer.Option("--bleu", help="The texts are translations: show BLEU instead of the word error rate.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
     ] = None,
-    force: ForceOption = False,
-    batch_size: BatchSizeOption = BATCH_SIZE,
-    n_process: ProcessesOption = 1,
+    force: options.Force = False,
+    batch_size: options.BatchSize = BATCH_SIZE,
+    n_process: options.Processes = 1,
 ) -> None:
     """Rerank n-best lists with the PLL.
 
@@ -95,41 +95,38 @@ def rescore_cli(
     if weight is not None and not math.isfinite(weight):
         raise typer.BadParameter(f"--weight must be a finite number. It is {weight}.")
     weights = parse_grid(grid_)
-    with shown_errors():
-        check_output(output, (".jsonl",), force, path, dev)
-        lists = read_nbest(path, several_references=use_bleu, added=ADDED if output else ())
-        dev_lists = read_nbest(dev, several_references=use_bleu) if dev else []
-        if dev and not any(nbest.references for nbest in dev_lists):
-            raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
-        measure, missing = bleu if use_bleu else word_error_rate, f"No list in {path!r} has a reference.\n"
-        has_references = any(nbest.references for nbest in (*lists, *dev_lists))
-        if has_references:
-            try:
-                measure(["a"], [["a"]])  # fails here without the extra, before anything is scored
-            except ImportError as error:  # needed to tune, not to rank
-                if dev:
-                    raise
-                has_references, missing = False, str(error)
-        nlp = make_pipeline(settings, metric)
-        texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
-        scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, None, n_process)
-        lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
-        if dev:
-            tuned_on = [nbest for nbest in dev_lists if nbest.references]
-            weight = tune(tuned_on, measure, weights)
-            (name, value), *_ = evaluate(tuned_on, weight, measure).items()
-            before = evaluate(tuned_on, 0.0, measure)[name]
-            say(f"Tuned on {dev}: {name} {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
-            if weight == weights[-1] > weights[0]:
-                say(f"The grid ends at {weight:g}, and a higher weight may be better: give a wider --grid.")
-        assert weight is not None  # without --dev it was given
-        n_hypotheses = sum(len(nbest.texts) for nbest in lists)
-        say(f"{len(lists)} {'list' if len(lists) == 1 else 'lists'}, {n_hypotheses} hypotheses, weight {weight:g}.")
-        evaluated = [nbest for nbest in lists if nbest.references] if has_references else []
-        say(quality_table(evaluated, weight, use_bleu) if evaluated else missing)
-        if output:
-            write_text(output, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
-            report_written(output)
+    check_output(output, (".jsonl",), force, path, dev)
+    lists = read_nbest(path, several_references=several_references, added=ADDED if output else ())
+    dev_lists = read_nbest(dev, several_references=several_references) if dev else []
+    if dev and not any(nbest.references for nbest in dev_lists):
+        raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
+    measure, missing = bleu if several_references else word_error_rate, f"No list in {path!r} has a reference.\n"
+    has_references = any(nbest.references for nbest in (*lists, *dev_lists))
+    if has_references:
+        try:
+            measure(["a"], [["a"]])  # fails here without the extra, before anything is scored
+        except ImportError as error:  # needed to tune, not to rank
+            if dev:
+                raise
+            has_references, missing = False, str(error)
+    nlp = make_pipeline(settings, metric)
+    texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
+    scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, None, n_process)
+    lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
+    if dev:
+        tuned_on = [nbest for nbest in dev_lists if nbest.references]
+        weight = tune(tuned_on, measure, weights)
+        (name, value), *_ = evaluate(tuned_on, weight, measure).items()
+        before = evaluate(tuned_on, 0.0, measure)[name]
+        say(f"Tuned on {dev}: {name} {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
+        if weight == weights[-1] > weights[0]:
+            say(f"The grid ends at {weight:g}, and a higher weight may be better: give a wider --grid.")
+    assert weight is not None  # without --dev it was given
+    n_hypotheses = sum(len(nbest.texts) for nbest in lists)
+    say(f"{len(lists)} {'list' if len(lists) == 1 else 'lists'}, {n_hypotheses} hypotheses, weight {weight:g}.")
+    evaluated = [nbest for nbest in lists if nbest.references] if has_references else []
+    say(quality_table(evaluated, weight, several_references) if evaluated else missing)
+    save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
 
 
 def quality_table(lists: list[NBest], weight: float, use_bleu: bool) -> str:

@@ -10,26 +10,13 @@ import typer
 from ..analysis.normalised import METHODS, WITH_UNIGRAMS
 from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM
-from ..corpus.records import InputError
 from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
+from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from ..tables.words import UNITS, WordTable
-from .errors import shown_errors
-from .options import (
-    INPUT_HELP,
-    BatchSizeOption,
-    ColumnOption,
-    ColumnsOption,
-    ForceOption,
-    ProcessesOption,
-    fields_of,
-    one_of,
-    options_in_place,
-    pipeline_options,
-    setting,
-    several,
-)
+from . import options
+from .options import INPUT_HELP, fields_of, one_of, options_in_place, pipeline_options, setting, several
 from .terminal import duration, report, until_closed
 
 
@@ -110,8 +97,8 @@ def score_cli(
     ],
     *,
     settings: PipelineSettings,
-    column: ColumnOption = "text",
-    columns: ColumnsOption = [],  # noqa: B006
+    column: options.Column = "text",
+    header: options.Header = [],  # noqa: B006
     more: dict[str, Any],
     tokens: Annotated[bool, typer.Option("--tokens", help="The same as --table tokens.")] = False,
     table: Annotated[
@@ -133,10 +120,10 @@ def score_cli(
             "wordpiece, or by the first score of --normalise, from 0 for the lowest to 1 for the highest.",
         ),
     ] = False,
-    batch_size: BatchSizeOption = BATCH_SIZE,
-    n_process: ProcessesOption = 1,
+    batch_size: options.BatchSize = BATCH_SIZE,
+    n_process: options.Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    force: ForceOption = False,
+    force: options.Force = False,
 ) -> None:
     """Score the texts of a file or folder, and write the scores to a file.
 
@@ -146,34 +133,33 @@ def score_cli(
     Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
     command with --resume.
     """
-    with shown_errors():
-        if tokens and table == "words" or prodigy and (tokens or table != "texts"):
-            raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
-        run = Run(
-            input_path,
-            settings,
-            cast(RowKind, "prodigy" if prodigy else "tokens" if tokens else table),
-            column,
-            batch_size=batch_size,
-            n_process=n_process,
-            show_progress=None,
-            header=columns or None,
-            table=words_table,
-            **more,
-        )
-        _check(run, output_path, resume, force)
-        if output_path == STANDARD_STREAM:
-            with until_closed():
-                for block in score_to_stream(run):
-                    sys.stdout.buffer.write(block)
-                    sys.stdout.buffer.flush()
+    if tokens and table == "words" or prodigy and (tokens or table != "texts"):
+        raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
+    run = Run(
+        input_path,
+        settings,
+        cast(RowKind, "prodigy" if prodigy else "tokens" if tokens else table),
+        column,
+        batch_size=batch_size,
+        n_process=n_process,
+        show_progress=None,
+        header=header or None,
+        table=words_table,
+        **more,
+    )
+    _check(run, output_path, resume, force)
+    if output_path == STANDARD_STREAM:
+        with until_closed():
+            for block in score_to_stream(run):
+                sys.stdout.buffer.write(block)
+                sys.stdout.buffer.flush()
+    else:
+        start = time.monotonic()
+        written = score_to_file(run, output_path, resume, force)
+        if written is None:
+            report(f"{output_path} was complete. Nothing was scored.")
         else:
-            start = time.monotonic()
-            written = score_to_file(run, output_path, resume, force)
-            if written is None:
-                report(f"{output_path} was complete. Nothing was scored.")
-            else:
-                report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
+            report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
 
 
 def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> str:

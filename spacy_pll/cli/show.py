@@ -11,7 +11,6 @@ from ..component import get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
 from ..visualize.expected import format_percent, name_alternatives
-from .errors import shown_errors
 from .options import pipeline_options
 from .terminal import say
 
@@ -26,13 +25,12 @@ def show_cli(
     expected in the place of each token, with probabilities. With --distribution, there are columns for the rank of the
     token and the entropy of the model's prediction, in nats.
     """
-    with shown_errors():
-        nlp = make_pipeline(settings, keep_pieces=True)
-        scorer = get_scorer(nlp)
-        # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
-        clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]
-        for doc in nlp.pipe(clean):
-            say(score_table(doc, scorer.names, scorer.settings.alternatives > 0, scorer.settings.distribution))
+    nlp = make_pipeline(settings, keep_pieces=True)
+    scorer = get_scorer(nlp)
+    # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
+    clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]
+    for doc in nlp.pipe(clean):
+        say(score_table(doc, scorer.names, scorer.settings.alternatives > 0, scorer.settings.distribution))
 
 
 def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution: bool = False) -> str:

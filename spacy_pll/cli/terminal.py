@@ -3,9 +3,12 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
 
 # Those of ASCII and Latin-1, except tabs and newlines. A terminal obeys them: they may change its title, or hide text.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -27,6 +30,14 @@ def report(text: str) -> None:
     print(visible(text), file=sys.stderr)
 
 
+def progress_bar(items: Iterable[Any], total: int | None = None) -> Iterable[Any]:
+    """Show how many texts have passed here on standard error, if that is a terminal.
+
+    total (Optional[int]): How many there are, if known.
+    """
+    return tqdm(items, total=total, unit=" texts", disable=None)
+
+
 def duration(seconds: float) -> str:
     """Such as 4 s, 5 min 4 s, or 2 h 5 min."""
     minutes, rest = divmod(round(seconds), 60)
@@ -34,10 +45,17 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes_left} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def report_written(*files: Path | None) -> None:
-    """Say which files an evaluation has written besides its tables. None is one that was not asked for."""
-    for file in filter(None, files):
+def save(file: Path | None, write: Callable[..., object], *contents: Any) -> None:
+    """Write a file, if it is asked for, and say so."""
+    if file:
+        write(file, *contents)
         report(f"Wrote {file}.")
+
+
+def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:
+    """Write a picture, and make its folder if needed."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    plot(*results).savefig(file)
 
 
 @contextmanager

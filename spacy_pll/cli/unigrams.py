@@ -11,10 +11,9 @@ from ..component import get_scorer
 from ..corpus.readers import read_records
 from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
-from .errors import shown_errors
-from .options import INPUT_HELP, ColumnOption, ForceOption, pipeline_options
-from .progress import progress_bar
-from .terminal import report, report_written
+from . import options
+from .options import INPUT_HELP, pipeline_options
+from .terminal import progress_bar, report, save
 
 # The counts depend on the model's vocabulary alone.
 OTHERS = [name for name in SETTINGS if name not in ("model", "component", "causal")]
@@ -25,21 +24,19 @@ def unigrams_cli(
     corpus: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
     output: Annotated[Path, typer.Argument(help="The table to write: FILE.json.")],
     settings: PipelineSettings,
-    column: ColumnOption = "text",
-    force: ForceOption = False,
+    column: options.Column = "text",
+    force: options.Force = False,
 ) -> None:
     """Count the wordpieces of a corpus, for normalised scores.
 
     SLOR and NormLP compare the score of a text with the frequencies of its wordpieces (`pll score --normalise`). The
     table is for the vocabulary of the model. Nothing is scored. The built-in model has a table.
     """
-    with shown_errors():
-        check_output(output, (".json",), force, corpus)
-        nlp = make_pipeline(settings)
-        records = progress_bar(read_records(corpus, column, nlp.vocab))
-        texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
-        unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts)
-        write_text(output, [to_json(unigrams.to_json()), "\n"])
-        total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
-        report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")
-        report_written(output)
+    check_output(output, (".json",), force, corpus)
+    nlp = make_pipeline(settings)
+    records = progress_bar(read_records(corpus, column, nlp.vocab))
+    texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
+    unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts)
+    total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
+    report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")
+    save(output, write_text, [to_json(unigrams.to_json()), "\n"])

@@ -181,19 +181,19 @@ def find_format(path: str, rows: type[TextRows]) -> type[Format]:
     ending = format_of(Path(path))
     if rows is ProdigyRows:
         if ending != ".jsonl":
-            raise InputError(f"With --prodigy, OUTPUT must be a file that ends in .jsonl. It is {path!r}.")
+            raise InputError(f"Tasks for Prodigy are JSON lines: the output must end in .jsonl. It is {path!r}.")
         return ProdigyTasks
     if path == STANDARD_STREAM:
         return JsonLines
     if ending not in ENDINGS:
-        raise InputError(f"OUTPUT must end in {', '.join(ENDINGS)}, or be - for JSON lines. It is {path!r}.")
+        raise InputError(f"The output must end in {', '.join(ENDINGS)}, or be - for JSON lines. It is {path!r}.")
     if ending == PARQUET:
         from .parquet import ParquetTable  # needs the extra `[parquet]`
 
         return ParquetTable
     if issubclass(rows, TokenRows) and FORMATS[ending] is SpacyDocs:
         raise InputError(
-            "A .spacy file contains whole docs with all their tokens. Leave out --table and --tokens, or "
-            "write .jsonl, .csv, .tsv or .parquet."
+            "A .spacy file contains whole docs with all their tokens.",
+            "Write the table of texts to it, or this one to .jsonl, .csv, .tsv or .parquet.",
         )
     return FORMATS[ending]

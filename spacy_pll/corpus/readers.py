@@ -142,11 +142,11 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
         where, why = "line 1" if guess == "utf-16le" or not number else f"after line {number}", str(error)
         if isinstance(error, UnicodeEncodeError):
             where, why = f"line {number}", f"it has the byte 0x{ord(error.object[error.start]) & 0xFF:02x}"
-        advice = "Give another --encoding."
+        advice = "Give another `encoding`."
         if used == "utf-8-sig":
-            advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or read it with `pll "
-            advice += f"score --encoding {guess}`."
-        raise InputError(f"{name}, {where}: not valid {encoding.upper()} ({why}). {advice}") from None
+            advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or score it "
+            advice += f"with `encoding={guess!r}`."
+        raise InputError(f"{name}, {where}: not valid {encoding.upper()} ({why}).", advice) from None
     finally:
         with suppress(ValueError):  # the file is closed
             lines.detach()  # it would close the file, which may be standard input
@@ -205,9 +205,9 @@ def _read_csv_rows(file: IO[bytes], name: str, how: How, delimiter: str = ",") -
                 continue
             location = f"{name}, line {rows.line_num}"
             if row == given and rows.line_num == 1:
-                raise InputError(f"{location}: the file has a header with the names in --columns. Leave out --columns.")
+                raise InputError(f"{location}: the file has a header, with the names in `header`.", "Leave it out.")
             if len(row) != len(header):
-                named = "the header has" if given is None else "--columns names"
+                named = "the header has" if given is None else "`header` names"
                 raise InputError(f"{location}: the row has {len(row)} fields, but {named} {len(header)}.")
             yield location, dict(zip(header, row))
     except csv.Error as error:

@@ -47,20 +47,20 @@ def with_fingerprints(records: Iterable[Record]) -> Iterator[Record]:
 Row = tuple[str, dict[str, Any]]  # its location, and its columns
 
 
-def get_text(row: dict[str, Any], location: str, column: str, option: str | None = "--column") -> str:
+def get_text(row: dict[str, Any], location: str, column: str, setting: str | None = "`column`") -> str:
     """The text in a column of a row.
 
-    option (Optional[str]): The option that names another column, for messages. None for a key with a fixed name.
+    setting (Optional[str]): What names another column, for messages. None for a key with a fixed name.
     RAISES (InputError): There is no such column, or no text in it.
     """
     if column not in row:
         names = ", ".join(map(repr, row)) or "none"
-        if option is None:
-            raise InputError(f"{location}: there is no key {column!r}. The keys are: {names}. Add it.")
-        advice = f"Name the column to read with {option}."
+        if setting is None:
+            raise InputError(f"{location}: there is no key {column!r}. The keys are: {names}.", "Add it.")
+        advice = f"Name the column to read with {setting}."
         if len(row) == 1 and (found := {";", "\t"} & set(*row)):
-            advice = f"If {min(found)!r} stands between columns, give `pll score` --delimiter, or write commas."
-        raise InputError(f"{location}: there is no column {column!r}. The columns are: {names}. {advice}")
+            advice = f"If {min(found)!r} stands between columns, give it as `delimiter`, or write commas."
+        raise InputError(f"{location}: there is no column {column!r}. The columns are: {names}.", advice)
     text = row[column]
     if not isinstance(text, str):
         raise InputError(f"{location}: {column!r} must be text. It is {text!r:.100}.")

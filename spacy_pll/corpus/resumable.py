@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+from ..errors import ResumeError
 from ..files import atomic_write, write_json
 from .compression import through_compression
 from .readers import format_of
@@ -38,10 +39,6 @@ PART = re.compile(r"(\d{9,})-(\d{9,})-([0-9a-f]+)-(\d+)s\.\w+")
 OURS = re.compile(rf"{MANIFEST}|{LOCK}|{PART.pattern}|.*\.unfinished")
 MAX_NAMED = 5  # how many differences between two runs an error names
 MAX_CHARACTERS = 100  # of a value in it
-
-
-class ResumeError(ValueError):
-    """A run cannot start or resume. The message says why, and which option to use."""
 
 
 class ResumableOutput:
@@ -67,10 +64,11 @@ class ResumableOutput:
             self._lock()
             if not (resume or force):
                 raise ResumeError(
-                    f"{self.folder} contains an unfinished run. Continue it with --resume, or start again with --force."
+                    f"{self.folder} contains an unfinished run.",
+                    "Continue it with `resume=True`, or start again with `force=True`.",
                 )
         if output.exists() and not (resume or force):
-            raise ResumeError(f"{output} exists. Replace it with --force, or choose another name.")
+            raise ResumeError(f"{output} exists.", "Replace it with `force=True`, or choose another name.")
 
     def _check_ours(self) -> None:
         names = {path.name for path in self.folder.iterdir()}
@@ -80,8 +78,8 @@ class ResumableOutput:
         if foreign or self.folder.is_symlink():
             what = f"contains {foreign[0]!r}, which is not of a run" if foreign else "is a link"
             raise ResumeError(
-                f"{self.folder} {what}. Unfinished results would go there, and it would be removed at the end. Give "
-                "OUTPUT another name, or move that folder."
+                f"{self.folder} {what}. Unfinished results would go there, and it would be removed at the end.",
+                "Give the output another name, or move that folder.",
             )
 
     def ends(self) -> set[int]:
@@ -134,8 +132,8 @@ class ResumableOutput:
         except (BlockingIOError, PermissionError):
             self.lock.seek(0)
             raise ResumeError(
-                f"Another run ({self.lock.read() or 'just started'}) is writing {self.output}. Wait until it has "
-                "ended, or stop it and continue with --resume; or choose another name."
+                f"Another run ({self.lock.read() or 'just started'}) is writing {self.output}.",
+                "Wait until it has ended, or stop it and continue with `resume=True`; or choose another name.",
             ) from None
         self.lock.truncate(0)
         self.lock.write(f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M}")
@@ -171,7 +169,8 @@ class ResumableOutput:
             more = f"; and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
             raise ResumeError(
                 "The run cannot be resumed, because this has changed, and the results depend on it: "
-                f"{'; '.join(changed[:MAX_NAMED])}{more}. Change it back, or start again with --force."
+                f"{'; '.join(changed[:MAX_NAMED])}{more}.",
+                "Change it back, or start again with `force=True`.",
             )
 
     def write(self, part: bytes, n_texts: int, fingerprint: str) -> None:
@@ -188,9 +187,10 @@ class ResumableOutput:
         try:
             yield
         except BaseException as error:
-            note = f"The scores of {self.done:,} of {total:,} texts are kept in {self.folder}. Go on with --resume."
+            note = f"The scores of {self.done:,} of {total:,} texts are kept in {self.folder}. Go on with"
             if self.complete:
-                note = f"{self.output} is complete. What is left of {self.folder} is not needed: --resume removes it."
+                note = f"{self.output} is complete. What is left of {self.folder} is not needed. It is removed with"
+            note += " `resume=True`."
             vars(error).setdefault("__notes__", []).append(note)  # the `add_note` of Python 3.11
             raise
 
@@ -212,10 +212,10 @@ def _read(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf8"))
     except FileNotFoundError:
         raise ResumeError(
-            f"{path} does not exist, so it is unknown what was scored. Start again with --force."
+            f"{path} does not exist, so it is unknown what was scored.", "Start again with `force=True`."
         ) from None
     except ValueError as error:
-        raise ResumeError(f"{path} is damaged ({error}). Start again with --force.") from None
+        raise ResumeError(f"{path} is damaged ({error}).", "Start again with `force=True`.") from None
 
 
 def _differences(before: object, now: object, name: str = "") -> Iterator[str]:

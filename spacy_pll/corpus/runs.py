@@ -120,7 +120,7 @@ class Run:
         # Parquet files give Arrow's scalars.
         row = {self.column: record.text, **record.fields}
         row = {name: value.as_py() if hasattr(value, "as_py") else value for name, value in row.items()}
-        return get_text(row, record.location, self.context_column, "--context-column")
+        return get_text(row, record.location, self.context_column, "`context_column`")
 
     def in_context(self, nlp: Language, record: Record) -> str | Doc:
         """What the pipeline gets for a record: its text or, with contexts, a doc of context and text."""

@@ -236,18 +236,18 @@ def read_pairs(
         name = file.relative_to(path).as_posix()
         own = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
         table = header is None and format_of(file) in (".csv", ".tsv")
-        hint = ", or, if the file has no header, name its columns with --columns" if table else ""
+        hint = ", or, if the file has no header, name its columns with `header`" if table else ""
         for place, row in read_rows(file, header):
             names = [one or next((name for name in usual if name in row), usual[0]) for one, usual in sides]
-            both = [_sentence(row, place, name, option + hint) for name, option in zip(names, ("--good", "--bad"))]
+            both = [_sentence(row, place, name, setting + hint) for name, setting in zip(names, ("`good`", "`bad`"))]
             pairs.append(Pair(both[0], both[1], {**own, **{k: v for k, v in row.items() if k not in names}}))
     if not pairs:
         raise InputError(f"There is no pair in {path!r}.")
     return pairs
 
 
-def _sentence(row: dict[str, Any], place: str, column: str, option: str) -> str:
-    sentence = get_text(row, place, column, option)
+def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str:
+    sentence = get_text(row, place, column, setting)
     if not sentence.strip():
         raise InputError(f"{place}: {column!r} is empty. Each pair needs two sentences.")
     return sentence

@@ -70,7 +70,7 @@ def _nbest(row: dict[str, Any], place: str, several_references: bool) -> NBest:
         where = f"{place}, hypothesis {number}"
         if not isinstance(hypothesis, dict):
             raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
-        texts.append(get_text(hypothesis, where, "text", option=None))
+        texts.append(get_text(hypothesis, where, "text", setting=None))
         scores.append(_score(hypothesis, where))
     return NBest(texts, np.array(scores), _references(row, place, several_references), row)
 
@@ -90,13 +90,14 @@ def _references(row: dict[str, Any], place: str, several: bool) -> list[str]:
     if row.get("reference") is not None and row.get("references") is not None:
         raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
     if row.get("references") is None:
-        return [] if row.get("reference") is None else [get_text(row, place, "reference", option=None)]
+        return [] if row.get("reference") is None else [get_text(row, place, "reference", setting=None)]
     references = row["references"]
     if not isinstance(references, list) or not all(isinstance(text, str) for text in references):
         raise InputError(f"{place}: 'references' must be a list of texts. It is {references!r:.100}.")
     if len(references) > 1 and not several:
         raise InputError(
-            f"{place}: {len(references)} references. The word error rate takes one; for translations use --bleu."
+            f"{place}: {len(references)} references. The word error rate takes one.",
+            "For translations, which are measured with BLEU, add `several_references=True`.",
         )
     return references
 

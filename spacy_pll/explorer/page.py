@@ -2,10 +2,11 @@
 
 import streamlit as st
 
+from ..errors import shown_errors
 from ..pipelines import PipelineSettings
 from ..scoring.wordpieces import WORDS
 from .loading import SharedPipeline
-from .views import compare_view, rank_view, score_view, shown_errors
+from .views import compare_view, rank_view, score_view, show_error
 
 TABS = {"Score": score_view, "Compare": compare_view, "Rank": rank_view}
 ABOUT = (
@@ -24,12 +25,12 @@ def show_page(start: PipelineSettings) -> None:
     st.caption(ABOUT)
     with st.sidebar:
         settings = choose_model(start)
-    with shown_errors():
+    with shown_errors(show_error):
         pipeline = load(settings)
         with st.sidebar:
             chosen = choose_scores(settings, pipeline)
         for tab, view in zip(st.tabs(list(TABS)), TABS.values()):
-            with tab, shown_errors():
+            with tab, shown_errors(show_error):
                 view(pipeline, chosen)
 
 

@@ -29,13 +29,8 @@ FORMATS: dict[str, Any] = {
 }
 
 
-@contextmanager
-def shown_errors() -> Iterator[None]:
-    """Show the errors that a user can fix as a message. All others are defects and keep their traceback."""
-    try:
-        yield
-    except (ImportError, OSError, ValueError) as error:
-        st.error(as_markdown(str(error)))
+def show_error(error: Exception) -> None:
+    st.error(as_markdown(str(error)))
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
+from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.rows import Batch
 from . import BUILTIN
@@ -101,9 +102,10 @@ class TransformerLanguageModel:
         for name in metrics:
             if (needed := model_kind(get_metric(name))) != self.kind:
                 served = sorted(key for key, metric in pll_metrics.get_all().items() if model_kind(metric) == self.kind)
-                raise ValueError(
+                raise PLLError(
                     f"The metric {name!r} needs a {needed} language model, and {self.describe().title} is a "
-                    f"{self.kind} one. Set `metrics` to some of these: {', '.join(served)}."
+                    f"{self.kind} one.",
+                    f"Set `metrics` to some of these: {', '.join(served)}.",
                 )
         return None if any(map(shows_what_follows, metrics)) else self.lookahead
 
@@ -186,11 +188,11 @@ class TransformerLanguageModel:
         with torch.inference_mode(), loaded.forward.in_float32():
             pads = rows_share_passes(loaded.log_probs, loaded.forward, texts, loaded.mask_id, rows.pad_id)
         if pads is None:
-            raise ValueError(
+            raise PLLError(
                 f"A {kind}, such as {title}, cannot read all masks in one pass, as "
-                "`mask_margin` asks: in a trial, its scores were not the exact ones. Set `mask_margin` to null. "
-                "For approximate scores of long texts, set `mask_spacing` to 16, or choose a model of another "
-                "architecture (docs/models.md)."
+                "`mask_margin` asks: in a trial, its scores were not the exact ones.",
+                "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose a "
+                "model of another architecture (docs/models.md).",
             )
         found = "several texts a pass" if pads else "one text a pass"
         logger.info("%s reads all masks of a text in one pass, %s.", title, found)
@@ -235,7 +237,7 @@ class TransformerLanguageModel:
                     raise RuntimeError(
                         f"{device} has not enough memory for a single row of {batch.ids.size} "
                         f"wordpieces under {self.describe().title}: {error}. Read shorter texts at once, with "
-                        "`get_spans` set to spacy-pll.strided_spans.v1, or score on the CPU."
+                        '`spans="strided"` (in a config, spacy-pll.strided_spans.v1), or score on the CPU.'
                     ) from error
             # Outside the except clause, which keeps the tensors of the failed pass alive.
             self._max_ids = batch.ids.size // 2

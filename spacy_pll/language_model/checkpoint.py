@@ -169,8 +169,8 @@ def _not_found(source: str, no_connection: BaseException | None) -> str:
         hub = "the Hugging Face hub has no such model or cannot be reached"
     return (
         f"The model {source!r} was not found: no folder of that name holds config.json and tokenizer files, and {hub}. "
-        f"Download it while online (hf download {source}), or set `name` to the folder that holds it. Without "
-        "`name`, the built-in English model is used, which needs no download."
+        f"Download it while online (hf download {source}), or give its folder in place of the name. "
+        "Without a name, the built-in English model is used, which needs no download."
     )
 
 

@@ -43,7 +43,7 @@ def warn_if_emulated(device: torch.device) -> None:
     """Warn of bfloat16 on a device that only emulates it."""
     if device.type == "cpu" and bfloat16_is_emulated():
         warn_user(
-            "bfloat16 (`mixed_precision`, --precision bfloat16) is much slower than float32 on this CPU: PyTorch "
+            "bfloat16 (`precision`, in a config `mixed_precision`) is much slower than float32 on this CPU: PyTorch "
             f"reports {torch.backends.cpu.get_cpu_capability()}, and no instructions for bfloat16. Leave it out, or "
             "use a GPU, or a CPU with AVX512-BF16 or AMX."
         )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray
+from ..errors import PLLError
 from ..metrics import Metric, check_mask_rows, masks_within_words
 from .windows import Context
 
@@ -138,9 +139,10 @@ def extent(block: MaskBlock, context: Context, metric: Metric, setting: str) -> 
     word = context.word[first]
     target_is_masked = block.masked[block.row, block.piece - block.start].all()
     if not target_is_masked or (word != context.word[last]).any():
-        raise ValueError(
+        raise PLLError(
             f"The metric {getattr(metric, '__name__', metric)!r} does not mask each scored piece together with pieces "
-            f"of its own word alone, so its forward passes cannot be shared. Set `{setting}` to null."
+            f"of its own word alone, so its forward passes cannot be shared.",
+            f"Leave out `{setting}`.",
         )
     return first, last, word
 

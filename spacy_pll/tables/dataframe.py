@@ -37,9 +37,9 @@ def to_dataframe(
         such as `pll_word_l2r` (natural log, NaN where not scored and where there is no wordpiece). `surprisal` is minus
         the score under the first metric that the docs were scored with. If the docs have them, also `rank` (missing
         where there is none), `entropy` (nats), `alternatives` (lists of texts) and `alternative_log_probs`. These are
-        the columns of `pll score --table tokens`, which has the wordpieces themselves, under `pieces`, in place of
-        their number.
-        With `words`, they are `doc` and those of `pll score --table words`.
+        the columns of the table of tokens that `pll score` writes, which has the wordpieces themselves, under `pieces`,
+        in place of their number.
+        With `words`, they are `doc` and those of its table of words.
     RAISES (ValueError): The docs have no scores of that name, or under one of the metrics.
     RAISES (TypeError): `words` is no `WordTable`.
     RAISES (ImportError): pandas is not installed; or wordfreq, with `words`.

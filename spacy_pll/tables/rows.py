@@ -161,5 +161,5 @@ def check_columns(fields: list[str], added: list[str], source: str, names: Names
         named = names and (clash[0] == names.perplexity or clash[0].startswith(names.score))
         raise InputError(
             f"{source} already has a column {clash[0]!r}, which the scores would overwrite. Rename or remove it"
-            + (", or set `attr` to another name." if named else ".")
+            + (", or give another `attr`." if named else ".")
         )

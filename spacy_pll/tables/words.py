@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names
+from ..errors import PLLError
 from ..requirements import install_command
 from ..user_warnings import warn_user
 from .columns import token_columns, token_values
@@ -132,15 +133,15 @@ def log_frequencies(lang: str) -> Callable[[str], float | None]:
         import wordfreq
     except ImportError:
         raise ImportError(
-            f"`log_frequency` needs the package wordfreq. Install it with: {install_command('reading')}. Or set "
-            "`log_frequency` to false."
+            f"`log_frequency` needs the package wordfreq. Install it with: {install_command('reading')}. Or "
+            "give `log_frequency=False`."
         ) from None
     try:
         wordfreq.word_frequency("a", lang)
     except LookupError:
-        raise ValueError(
-            f"The package wordfreq has no word frequencies for the language {lang!r}. Choose another language, or "
-            "set `log_frequency` to false."
+        raise PLLError(
+            f"The package wordfreq has no word frequencies for the language {lang!r}.",
+            "Choose another language, or give `log_frequency=False`.",
         ) from None
 
     def look_up(word: str) -> float | None:

@@ -70,7 +70,7 @@ def test_margins_of_one_scorer(tmp_path, model_folder, corpus):
         ),
         (["a", "TEXTS", "--margins", "1,x"], "--margins must be whole numbers with commas, such as 0,1. It is '1,x'"),
         (["a", "b", "TEXTS", "--at-least", "0.9"], "--at-least 0.9 is for choosing a margin. Add --margins"),
-        (["builtin", "TEXTS", "--column", "line", "--margins", "-1"], "--mask-margin must be 0 or more.*It is -1"),
+        (["builtin", "TEXTS", "--column", "line", "--margins", "-1"], "`mask_margin` must be 0 or more.*It is -1"),
     ],
 )
 def test_margins_and_scorers_that_do_not_go_together(corpus, arguments, message):

@@ -424,10 +424,10 @@ def test_a_second_model_adds_its_scores(model_folder, tmp_path, ending):
     assert columns["roberta_original"] == alone["pll_original"]
     message = run("score", second, tmp_path / f"b{ending}", *roberta, "--attr", "roberta", fails=True).unwrapped_stderr
     assert (
-        "already has a column 'roberta_original', which the scores would overwrite. Rename or remove it, or add "
+        "already has a column 'roberta_original', which the scores would overwrite. Rename or remove it, or give "
         in message
     )
-    assert "add --attr NAME" in run("score", second, tmp_path / f"b{ending}", *roberta, fails=True).unwrapped_stderr
+    assert "give another --attr" in run("score", second, tmp_path / f"b{ending}", *roberta, fails=True).unwrapped_stderr
     assert (
         "--attr must be a name" in run("score", first, second, "--attr", "a-b", "--force", fails=True).unwrapped_stderr
     )
@@ -459,17 +459,17 @@ def test_other_errors_are_messages(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", SENTENCES)
     for arguments, message in [
         ((tmp_path / "none.txt", "out.jsonl"), "There is no file or folder"),
-        ((source, "out.xlsx"), "OUTPUT must end in .jsonl, .csv, .tsv, .spacy, .parquet, or be -"),
-        ((source, "out.spacy", "--table", "tokens"), "Leave out --table"),
-        ((source, "out.spacy", "--table", "words", "--no-log-frequency"), "Leave out --table"),
+        ((source, "out.xlsx"), "The output must end in .jsonl, .csv, .tsv, .spacy, .parquet, or be -"),
+        ((source, "out.spacy", "--table", "tokens"), "Write the table of texts to it"),
+        ((source, "out.spacy", "--table", "words", "--no-log-frequency"), "Write the table of texts to it"),
         ((source, "out.csv", "--table", "words", "--tokens"), "write different rows. Leave out all but one"),
         ((source, "out.csv", "--table", "tokens", "--prodigy"), "write different rows. Leave out all but one"),
         ((source, "out.jsonl", "--prodigy", "--tokens"), "write different rows. Leave out all but one"),
-        ((source, "out.csv", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
-        ((source, "-", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
+        ((source, "out.csv", "--prodigy"), "the output must end in .jsonl"),
+        ((source, "-", "--prodigy"), "the output must end in .jsonl"),
         ((source, "out.csv", "--rows", "spacy"), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--lags", 2), "are for rows of words. Add --table words"),
-        ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or add --no-log-frequency"),
+        ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or give --no-log-frequency"),
         ((source, "out.csv", "--table", "tokens", "--context-column", "c"), "--context-column are for rows of words"),
         ((source, "out.csv", *WORDS, "--context-column", "c"), "there is no column 'c'. The columns are: 'text'."),
         ((source, "out.csv", *WORDS, "--context-column", "text"), "--context-column names the column of the texts"),

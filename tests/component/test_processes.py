@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spacy_pll.language_model.forward import Forward
-from spacy_pll.scoring.plan import Batch
+from spacy_pll.scoring.rows import Batch
 
 from ..conftest import SENTENCES, scores
 from ..test_metrics import METRICS

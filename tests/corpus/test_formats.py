@@ -132,8 +132,8 @@ def test_the_format_of_a_file():
             "must end in .jsonl, .csv, .tsv, .spacy, .parquet, or be - for JSON lines. It is 'out.xlsx'",
         ),
         ("out.spacy.gz", TextRows, "must end in .jsonl"),
-        ("out.spacy", TokenRows, "Leave out --table"),
-        ("-", ProdigyRows, "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
+        ("out.spacy", TokenRows, "Write the table of texts to it"),
+        ("-", ProdigyRows, "the output must end in .jsonl"),
     ]:
         with pytest.raises(InputError, match=message):
             find_format(path, rows)

@@ -107,7 +107,7 @@ SURROGATE = pa.Array.from_buffers(
         ({"text": ["x", None]}, r"a.parquet, row 2: 'text' must be text. It is None\."),
         ({"text": [1]}, "a.parquet: 'text' must hold text. It holds int64"),
         ({"text": pa.nulls(1)}, "a.parquet: 'text' must hold text. It holds null"),
-        ({"line": ["x"], "n": [1]}, "a.parquet: there is no column 'text'. The columns are: 'line', 'n'.* --column"),
+        ({"line": ["x"], "n": [1]}, "a.parquet: there is no column 'text'. The columns are: 'line', 'n'.* `column`"),
         ({}, "a.parquet: there is no column 'text'. The columns are: none"),
         (pa.table([["x"], ["y"]], names=["text", "text"]), "a.parquet: two columns have the same name"),
         ({"text": SURROGATE}, r"a.parquet, row 2: 'text' is not valid UTF-8 \(byte 1 is 0xed\)"),

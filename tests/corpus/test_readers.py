@@ -103,9 +103,9 @@ def test_text_in_another_encoding(tmp_path, ending, encoding):
 
 def test_text_that_is_not_in_the_encoding(tmp_path):
     (tmp_path / "a.txt").write_bytes("One.\nTwo.\n".encode("utf-16") + b"\n")
-    with pytest.raises(InputError, match="a.txt, after line 2: not valid UTF-16 .*truncated data.* another --encoding"):
+    with pytest.raises(InputError, match="a.txt, after line 2: not valid UTF-16 .*truncated data.* another `encoding`"):
         list(read_records(str(tmp_path / "a.txt"), encoding="utf-16"))
-    with pytest.raises(InputError, match="line 1: not valid UTF-8.*--encoding"):
+    with pytest.raises(InputError, match="line 1: not valid UTF-8.*`encoding"):
         list(read_records(str(tmp_path / "a.txt")))
     (tmp_path / "b.txt").write_bytes("One line.\nTwo.\n".encode("utf-16-le"))  # without a mark
     with pytest.raises(InputError, match="b.txt, line 1: not valid UTF-8 .every other byte is 0.*utf-16le"):
@@ -154,8 +154,8 @@ def test_a_table_without_a_header(tmp_path):
     for header, message in [
         (["n"], "line 1: there is no column 'text'. The columns are: 'n'"),
         (["text", "text"], "two columns have the same name"),
-        (["text"], "line 1: the row has 2 fields, but --columns names 1"),
-        (["1", "One."], "line 1: the file has a header with the names in --columns. Leave out --columns"),
+        (["text"], "line 1: the row has 2 fields, but `header` names 1"),
+        (["1", "One."], "line 1: the file has a header, with the names in `header`. Leave"),
     ]:
         with pytest.raises(InputError, match=message):
             list(read_records(str(tmp_path), header[-1] if "One." in header else "text", header=header))
@@ -235,12 +235,12 @@ def test_rows_with_all_columns(tmp_path):
         (
             "a.jsonl",
             b'{"txt": "x"}\n',
-            "line 1: there is no column 'text'. The columns are: 'txt'.* --column",
+            "line 1: there is no column 'text'. The columns are: 'txt'.* `column`",
         ),
         ("a.jsonl", b'{"text": 3}\n', "a.jsonl, line 1: 'text' must be text. It is 3"),
         ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl, line 1: 'text' has a lone surrogate"),
         ("a.jsonl", b'{"text": "x", "y": ' + b"[" * 10**5, "a.jsonl, line 1: too many lists or objects are within"),
-        ("a.csv", b"id;text\n1;x\n", "The columns are: 'id;text'. If ';' stands between columns.*--delimiter"),
+        ("a.csv", b"id;text\n1;x\n", "The columns are: 'id;text'. If ';' stands between columns.*`delimiter`"),
         ("a.csv", b"sentence\nx\n", "a.csv, line 1: there is no column 'text'. The columns are: 'sentence'"),
         ("a.csv", b"text,n\nx\n", "a.csv, line 2: the row has 1 fields, but the header has 2"),
         ("a.csv", b"text,text\nx,y\n", "a.csv, line 1: two columns have the same name"),

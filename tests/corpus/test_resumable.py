@@ -103,12 +103,14 @@ def test_a_run_that_was_stopped_before_its_manifest_was_written_starts_from_the_
 
 def test_existing_results_are_kept_unless_forced(output):
     interrupted(output)
-    with pytest.raises(ResumeError, match="contains an unfinished run. Continue it with --resume, or start again with"):
+    with pytest.raises(
+        ResumeError, match="contains an unfinished run. Continue it with `resume=True`, or start again with"
+    ):
         ResumableOutput(output)
     parts = ResumableOutput(output, force=True)
     assert parts.begin(MANIFEST) == 0 and not list(parts.folder.glob("0*"))
     parts.merge(join)
-    with pytest.raises(ResumeError, match="out.jsonl exists. Replace it with --force"):
+    with pytest.raises(ResumeError, match="out.jsonl exists. Replace it with `force=True`"):
         ResumableOutput(output)
 
 
@@ -130,7 +132,7 @@ def test_a_run_that_differs_is_refused(output, change, message):
 def test_a_manifest_that_is_damaged_or_missing(output):
     folder = interrupted(output)
     (folder / "manifest.json").write_text("{")
-    with pytest.raises(ResumeError, match="manifest.json is damaged .* Start again with --force"):
+    with pytest.raises(ResumeError, match="manifest.json is damaged .* Start again with `force=True`"):
         ResumableOutput(output, resume=True).begin(MANIFEST)
     folder.joinpath("lock").unlink()
     output.write_text("precious")

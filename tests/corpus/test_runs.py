@@ -174,7 +174,9 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
     path = tmp_path / "out.jsonl.parts" / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "spacy-pll": "0.0.9"}}))
-    with pytest.raises(ResumeError, match="versions.spacy-pll: it was '0.0.9', and is now .* start again with --force"):
+    with pytest.raises(
+        ResumeError, match="versions.spacy-pll: it was '0.0.9', and is now .* start again with `force=True`"
+    ):
         score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
 
 
@@ -221,7 +223,7 @@ def test_a_run_that_stops_ends_its_workers_and_says_what_is_kept(
     with pytest.raises(error) as raised:  # it is kept, and so is all that its frames refer to
         score_to_file(run, str(tmp_path / "out.jsonl"))
     assert not multiprocessing.active_children()
-    note = f"The scores of 8 of 20 texts are kept in {tmp_path / 'out.jsonl.parts'}. Go on with --resume."
+    note = f"The scores of 8 of 20 texts are kept in {tmp_path / 'out.jsonl.parts'}. Go on with `resume=True`."
     assert raised.value.__notes__ == [note] and str(raised.value) == "it"
     watched_by(lambda scored, total, done: scored)
     score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
@@ -266,9 +268,9 @@ def test_a_stream_gives_the_lines_of_the_file(settings, source, tmp_path, watche
 
 def test_rows_that_do_not_fit_the_output_are_refused_before_anything_is_loaded(tmp_path):
     run = Run("none.txt", PipelineSettings(model="no-such/model"), rows="tokens")
-    with pytest.raises(InputError, match="Leave out --table"):
+    with pytest.raises(InputError, match="Write the table of texts to it"):
         score_to_file(run, str(tmp_path / "out.spacy"))
-    with pytest.raises(InputError, match="With --prodigy"):
+    with pytest.raises(InputError, match="Tasks for Prodigy are JSON lines"):
         list(score_to_stream(Run("none.txt", rows="prodigy")))
 
 
@@ -306,7 +308,9 @@ def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, 
     manifest = json.loads(path.read_text())
     assert manifest.pop("score_columns") == ["pll_word_l2r"]
     path.write_text(json.dumps(manifest))
-    with pytest.raises(ResumeError, match=r"score_columns: it was None, and is now \['pll_word_l2r'\].*with --force"):
+    with pytest.raises(
+        ResumeError, match=r"score_columns: it was None, and is now \['pll_word_l2r'\].*with `force=True`"
+    ):
         score_to_file(run, str(output), resume=True)
 
 

@@ -130,15 +130,15 @@ def test_files_without_a_header(tmp_path):
     (tmp_path / "pairs.tsv").write_text("1\tA cat.\tA cats.\tshort\n2\tA dog.\tA dogs.\tshort\n")
     pairs = read_pairs(str(tmp_path / "pairs.tsv"), header=["id", "good", "bad", "kind"])
     assert pairs[0] == Pair("A cat.", "A cats.", {"id": "1", "kind": "short"}) and len(pairs) == 2
-    with pytest.raises(InputError, match="line 1: the row has 4 fields, but --columns names 2"):
+    with pytest.raises(InputError, match="line 1: the row has 4 fields, but `header` names 2"):
         read_pairs(str(tmp_path / "pairs.tsv"), header=["good", "bad"])
-    with pytest.raises(InputError, match="or, if the file has no header, name its columns with --columns"):
+    with pytest.raises(InputError, match="or, if the file has no header, name its columns with `header`"):
         read_pairs(str(tmp_path / "pairs.tsv"))
 
 
 def test_a_header_is_no_pair(tmp_path):
     (tmp_path / "pairs.tsv").write_text("good\tbad\tkind\nA cat.\tA cats.\tshort\n")
-    with pytest.raises(InputError, match="line 1: the file has a header with the names in --columns. Leave out"):
+    with pytest.raises(InputError, match="line 1: the file has a header, with the names in `header`. Leave it out"):
         read_pairs(str(tmp_path / "pairs.tsv"), header=["good", "bad", "kind"])
 
 

@@ -46,7 +46,7 @@ def warned(nlp, texts, **options):
 def test_a_language_that_the_card_does_not_name(with_card):
     nlp = with_card("de", "language:\n- en\n- fr\nlicense: mit")
     [message] = warned(nlp, ["the cat sleeps"] * 4, batch_size=2)
-    assert "language of the pipeline is 'de'" in message and "names en, fr" in message and "Set `name`" in message
+    assert "language of the pipeline is 'de'" in message and "names en, fr" in message and "Give a `model`" in message
     assert warned(nlp, ["the cat sleeps"]) == []  # once
     assert len(warned(with_card("de", "language: en"), ["the cat sleeps"])) == 1  # for each component
 
@@ -89,7 +89,7 @@ def test_the_built_in_model_is_for_english():
     language, unknown = warned(arabic, [ARABIC])
     assert "language of the pipeline is 'ar'" in language and "the card of the built-in model names en" in language
     assert "3 of 3 wordpieces are unknown to the tokenizer of the built-in model" in unknown
-    assert "such as 'مرحبا'" in unknown and "Set `name`" in unknown
+    assert "such as 'مرحبا'" in unknown and "Give a `model`" in unknown
     assert warned(arabic, [ARABIC]) == []
 
 

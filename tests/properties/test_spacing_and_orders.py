@@ -99,7 +99,7 @@ def test_the_setting_survives_a_round_trip(make_nlp, tmp_path):
 
 def test_settings_that_cannot_be(make_nlp):
     for value in (0, -1):
-        with pytest.raises(ValueError, match=f"`mask_spacing` must be 1 or more, or null. It is {value}"):
+        with pytest.raises(ValueError, match=f"`mask_spacing` must be 1 or more. It is {value}"):
             make_nlp(mask_spacing=value)
     with pytest.raises(ValueError, match="'sentence_l2r' does not mask within words.*`metrics` to some of these: orig"):
         make_nlp(mask_spacing=8, metrics=["word_l2r", "sentence_l2r"])
@@ -112,6 +112,6 @@ def test_a_metric_of_another_package_that_masks_across_words_is_refused_with_the
 
     add_metric("blocks_for_test", blocks)
     nlp = make_nlp(mask_spacing=8, metrics=["blocks_for_test"])
-    with pytest.raises(ValueError, match="'blocks' does not mask each scored piece.*Set `mask_spacing` to null"):
+    with pytest.raises(ValueError, match="'blocks' does not mask each scored piece.*Leave out `mask_spacing`"):
         nlp(SENTENCES[0])
     assert make_nlp(metrics=["blocks_for_test"])(SENTENCES[0])._.pll < 0

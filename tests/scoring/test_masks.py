@@ -150,7 +150,7 @@ def test_a_metric_that_does_not_say_what_it_masks_is_looked_at():
         lambda word, n: np.zeros((n, n), dtype=bool),  # nothing
         lambda word, n: (word[:, None] == word) & ~np.eye(n, dtype=bool),  # all but the target
     ):
-        with pytest.raises(ValueError, match="'metric' does not mask each scored piece.*Set `mask_spacing` to null"):
+        with pytest.raises(ValueError, match="'metric' does not mask each scored piece.*Leave out `mask_spacing`"):
             plan_of([context], [of_another_package(masked_of)], 3)
 
 

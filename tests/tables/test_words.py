@@ -120,7 +120,7 @@ def test_log_frequency(make_nlp, monkeypatch):
     the, cat = (math.log(wordfreq.word_frequency(word, "en")) for word in ("the", "cat"))
     assert [row["log_frequency"] for row in found] == [the, cat, None, None, the]
     assert [row["log_frequency_lag1"] for row in found] == [None, the, cat, None, None]
-    with pytest.raises(ValueError, match="no word frequencies for the language 'xx'.*set `log_frequency` to false"):
+    with pytest.raises(ValueError, match="no word frequencies for the language 'xx'.*give `log_frequency=False`"):
         log_frequencies("xx")
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     with pytest.raises(ImportError, match=re.escape(install_command("reading"))):

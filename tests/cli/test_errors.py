@@ -1,0 +1,46 @@
+"""Messages in the words of a command: its options and arguments in the place of settings."""
+
+import pytest
+
+from spacy_pll.cli import LazyCommands
+from spacy_pll.cli.errors import options_of
+from spacy_pll.errors import render
+
+from .conftest import run
+
+
+@pytest.mark.parametrize(
+    ("command", "python", "shown"),
+    [
+        ("score", "`resume=True`", "--resume"),
+        ("score", "`log_frequency=False`", "--no-log-frequency"),
+        ("score", "`max_length=1234`", "--max-length 1234"),
+        ("score", "`metrics`", "--metrics"),
+        ("score", "`metrics=['original', 'word_l2r']`", "--metrics original,word_l2r"),
+        ("score", "`spans='strided'`", "--spans strided"),
+        ("score", "`encoding='utf-16'`", "--encoding utf-16"),
+        ("score", "`column='a b'`", "--column 'a b'"),
+        ("score", "`header`", "--columns"),
+        ("score", "`file_format`", "--format"),
+        ("score", "`gpu_id=0`", "--gpu-id 0"),
+        ("rescore", "`several_references=True`", "--bleu"),
+        # an argument
+        ("tune", "`model`", "MODEL"),
+        ("ppl", "`path`", "INPUT"),
+        # what is no option of the command, or cannot be given with it
+        ("ppl", "`encoding='utf-16'`", "`encoding='utf-16'`"),
+        ("agree", "`mask_margin`", "`mask_margin`"),
+        ("score", "`resume=False`", "`resume=False`"),
+        ("score", "`targets=None`", "`targets=None`"),
+    ],
+)
+def test_each_kind_of_setting(command, python, shown):
+    assert render(f"Give {python}.", options_of(LazyCommands()[command])) == f"Give {shown}."
+
+
+def test_an_error_has_the_words_of_the_command_that_is_called(tmp_path):
+    (tmp_path / "in.csv").write_text("a;text\n1;Two words.\n")
+    error = run("score", tmp_path / "in.csv", tmp_path / "out.csv", fails=True).unwrapped_stderr
+    assert "If ';' stands between columns, give it as --delimiter, or" in error
+    error = run("ppl", tmp_path / "in.csv", fails=True).unwrapped_stderr
+    assert "If ';' stands between columns, give it as `delimiter`, or" in error
