@@ -1,6 +1,5 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -60,8 +59,7 @@ def ppl_cli(
         say(summary_tables(result, scorer.settings.words))
         used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
         if output:
-            about = {"settings": used, **asdict(result), "split_share": result.split_share}
-            write_json(output, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
+            write_json(output, {"settings": used, **result.to_dict()})
             report_written(output)
 
 

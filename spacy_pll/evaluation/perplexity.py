@@ -1,8 +1,9 @@
 """Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and how many wordpieces its words have."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..settings import BATCH_SIZE
 from ..workers import score_docs
 
 
-@dataclass
+@dataclass(frozen=True)
 class Perplexity:
     """The pseudo-perplexity of a corpus under each metric, and the counts that it is made from."""
 
@@ -28,7 +29,7 @@ class Perplexity:
     split_words: int = 0  # of several wordpieces
     pieces: int = 0
     unknown_pieces: int = 0  # that stand for text that the tokenizer does not know
-    log_likelihood: dict[str, float] = field(default_factory=dict)  # by metric, natural log
+    log_likelihood: Mapping[str, float] = field(default_factory=dict)  # by metric, natural log
 
     @property
     def split_share(self) -> float:
@@ -48,6 +49,11 @@ class Perplexity:
         if not self.words:
             return {}
         return {metric: exp_or_inf(-total / self.words) for metric, total in self.log_likelihood.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts and figures, as `pll ppl --output` writes them."""
+        figures = {"pppl_per_piece": self.per_piece, "pppl_per_word": self.per_word}
+        return {**asdict(self), "split_share": self.split_share, **figures}
 
 
 def word_starts(doc: Doc, words: Words, tokenizer: Any) -> np.ndarray:
@@ -98,23 +104,23 @@ def perplexity(
             f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.settings.targets!r}), "
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
-    corpus, loaded = Perplexity(), scorer.model.load()
+    counts, log_likelihood, loaded = Counter[str](), dict[str, float](), scorer.model.load()
     # The model reads a span together with the special tokens around it.
     max_pieces = loaded.max_length - len(loaded.tokenizer.encode("").ids)
     with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
         for doc in docs:
-            corpus.texts += 1
+            counts["texts"] += 1
             record = doc._.get(scorer.names.data)
             if not record["ids"]:
-                corpus.empty_texts += 1
+                counts["empty_texts"] += 1
                 continue
             spans = scorer.predictor.get_spans([doc])[0]
-            corpus.windowed_texts += any((span._.get(scorer.names.pieces) or 0) > max_pieces for span in spans)
+            counts["windowed_texts"] += any((span._.get(scorer.names.pieces) or 0) > max_pieces for span in spans)
             per_word = pieces_per_word(record["start"], word_starts(doc, scorer.settings.words, loaded.tokenizer))
-            corpus.words += len(per_word)
-            corpus.split_words += int((per_word > 1).sum())
-            corpus.pieces += len(record["ids"])
-            corpus.unknown_pieces += record["ids"].count(loaded.unknown_id)
+            counts["words"] += len(per_word)
+            counts["split_words"] += int((per_word > 1).sum())
+            counts["pieces"] += len(record["ids"])
+            counts["unknown_pieces"] += record["ids"].count(loaded.unknown_id)
             for metric, scores in record["scores"].items():
-                corpus.log_likelihood[metric] = corpus.log_likelihood.get(metric, 0.0) + sum(scores)
-    return corpus
+                log_likelihood[metric] = log_likelihood.get(metric, 0.0) + sum(scores)
+    return Perplexity(**counts, log_likelihood=log_likelihood)
