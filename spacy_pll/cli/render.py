@@ -12,7 +12,7 @@ from ..files import check_output, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize import VMIN, View, page_parts
-from ..visualize.scale import check_vmin
+from ..visualize.html import check_vmin
 from ..workers import score_docs
 from .errors import shown_errors
 from .options import INPUT_HELP, BatchSizeOption, ColumnOption, ForceOption, ProcessesOption, pipeline_options

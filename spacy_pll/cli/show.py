@@ -12,7 +12,7 @@ from ..attributes.records import pieces_by_token
 from ..attributes.values import table_value
 from ..component import get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
-from ..visualize.expected import format_percent, name_alternatives
+from ..visualize.text import format_percent, name_alternatives
 from .errors import shown_errors
 from .options import pipeline_options
 from .terminal import say

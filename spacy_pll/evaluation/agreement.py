@@ -21,9 +21,9 @@ from ..component import PLLScorer, get_scorer
 from ..outcomes import check_texts
 from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
-from ..visualize.plots import Histogram, plot_agreements
 from ..workers import batches_of
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
+from .plots import plot_agreements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,6 +74,16 @@ class Decile:
     mean_first: float
     mean_second: float
     mean_difference: float
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
+
+    unit: str  # what is counted: "piece" or "word"
+    labels: Sequence[str]  # of the two scorers
+    edges: Sequence[float]
+    counts: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)

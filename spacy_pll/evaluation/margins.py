@@ -10,8 +10,8 @@ from spacy.tokens import Doc
 from ..outcomes import check_texts
 from ..pipelines import vary_scorer
 from ..settings import BATCH_SIZE
-from ..visualize.plots import plot_agreements
 from .agreement import Agreement, compare_scorers
+from .plots import plot_agreements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

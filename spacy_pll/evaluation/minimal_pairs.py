@@ -16,8 +16,8 @@ from ..corpus.readers import PARQUET, format_of, list_files, read_rows
 from ..corpus.records import InputError, get_text
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
-from ..visualize.plots import plot_accuracies
 from .intervals import mcnemar, mean_proportion, paired_difference, proportion
+from .plots import plot_accuracies
 from .scoring import TextSums, score_distinct
 
 if TYPE_CHECKING:
