@@ -8,10 +8,13 @@ from .analysis.continuations import Continuation, score_continuations
 from .analysis.normalised import normalise, pmi
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer
+from .evaluation.accuracies import Accuracy
 from .evaluation.agreement import Agreement, LevelAgreement, agree
+from .evaluation.groups import Pair
 from .evaluation.margins import MarginAgreement, compare_margins
-from .evaluation.minimal_pairs import Accuracy, Pair, PairScores, minimal_pairs, read_pairs
+from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.perplexity import Perplexity, perplexity
+from .evaluation.readers import read_pairs
 from .pipelines import PipelineSettings, make_pipeline
 from .settings import ScoringSettings
 from .tables.dataframe import to_dataframe

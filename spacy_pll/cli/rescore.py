@@ -8,14 +8,13 @@ import typer
 
 from ..component import get_scorer
 from ..corpus.records import InputError
+from ..evaluation.readers import FORMAT, read_nbest
 from ..evaluation.rescoring import (
     ADDED,
-    FORMAT,
     NBest,
     bleu,
     evaluate,
     oracle,
-    read_nbest,
     rescored_rows,
     tune,
     with_pll,

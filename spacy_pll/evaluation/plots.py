@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .agreement import Histogram
+    from .intervals import Estimate
 
 
-def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence[tuple[float, ...]]]) -> "Figure":
+def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence["Estimate"]]) -> "Figure":
     """Draw the accuracies of groups of minimal pairs, with their intervals; one colour per scorer.
 
     names (Sequence[str]): Of the groups.
-    values (Mapping[str, Sequence[tuple[float, float, float]]]): By scorer, the accuracy of each group and its interval.
+    values (Mapping[str, Sequence[Estimate]]): By scorer, the accuracy of each group and its interval.
     RAISES (ImportError): matplotlib is not installed.
     """
     figure = new_figure(6.4, 1.2 + len(names) * (0.16 + 0.12 * len(values)))

@@ -8,22 +8,15 @@ second pass ranks them by
 The weight is the one with the best word error rate, or BLEU, on a development set.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..corpus.formats import check_fields
-from ..corpus.readers import read_json_rows
-from ..corpus.records import InputError, get_text
-from ..corpus.rows import check_columns
 from ..requirements import install_command
 from .scoring import TextSums
 
-FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 # From one hypothesis per text, and the references of each, to the figures of a corpus. The first is the measure.
 Measure = Callable[[Sequence[str], Sequence[Sequence[str]]], dict[str, float]]
@@ -37,68 +30,6 @@ class NBest(NamedTuple):
     references: Sequence[str]  # one or none; translations may have several
     row: dict[str, Any]  # of the file
     pll: np.ndarray = np.zeros(0)  # the same shape, before it is weighted; NaN without a wordpiece
-
-
-def read_nbest(path: str, several_references: bool = False, added: Sequence[str] = ()) -> list[NBest]:
-    """Read n-best lists from a .jsonl file.
-
-    several_references (bool): Whether a list may have more than one reference.
-    added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
-    RAISES (InputError): A list cannot be read; the message gives the line.
-    """
-    if not Path(path).is_file():
-        raise InputError(f"There is no file {path!r}. Give a .jsonl file of n-best lists: {FORMAT}")
-    lists = []
-    with open(path, "rb") as file:
-        for place, row in read_json_rows(file, path):
-            lists.append(_nbest(row, place, several_references))
-            if added:
-                check_fields(row, place)
-                for number, hypothesis in enumerate(row["hypotheses"], 1):
-                    check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
-    if not lists:
-        raise InputError(f"There is no n-best list in {path!r}. Each line is one: {FORMAT}")
-    return lists
-
-
-def _nbest(row: dict[str, Any], place: str, several_references: bool) -> NBest:
-    hypotheses = row.get("hypotheses")
-    if not isinstance(hypotheses, list) or not hypotheses:
-        raise InputError(f"{place}: 'hypotheses' must be a list that is not empty. It is {hypotheses!r:.100}. {FORMAT}")
-    texts, scores = [], []
-    for number, hypothesis in enumerate(hypotheses, 1):
-        where = f"{place}, hypothesis {number}"
-        if not isinstance(hypothesis, dict):
-            raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
-        texts.append(get_text(hypothesis, where, "text", option=None))
-        scores.append(_score(hypothesis, where))
-    return NBest(texts, np.array(scores), _references(row, place, several_references), row)
-
-
-def _score(hypothesis: dict[str, Any], where: str) -> float:
-    score = hypothesis.get("score")
-    # NaN, infinity and whole numbers that no float can hold are not below the limit.
-    if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= sys.float_info.max:
-        raise InputError(
-            f"{where}: 'score' must be a finite number, the first pass's log-probability. It is {score!r:.100}."
-        )
-    return float(score)
-
-
-def _references(row: dict[str, Any], place: str, several: bool) -> list[str]:
-    """The texts of `reference` (one text) or `references` (a list). None where both are absent or null."""
-    if row.get("reference") is not None and row.get("references") is not None:
-        raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
-    if row.get("references") is None:
-        return [] if row.get("reference") is None else [get_text(row, place, "reference", option=None)]
-    references = row["references"]
-    if not isinstance(references, list) or not all(isinstance(text, str) for text in references):
-        raise InputError(f"{place}: 'references' must be a list of texts. It is {references!r:.100}.")
-    if len(references) > 1 and not several:
-        raise InputError(
-            f"{place}: {len(references)} references. The word error rate takes one; for translations use --bleu."
-        )
-    return references
 
 
 def with_pll(lists: Sequence[NBest], scores: dict[str, TextSums], per_piece: bool) -> list[NBest]:
