@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,8 +29,7 @@ from .options import (
     save_plot,
     several,
 )
-from .progress import progress_bar
-from .terminal import report_written, say
+from .terminal import report_written, say, shows_progress
 
 
 def agree_cli(
@@ -100,14 +99,15 @@ def agree_cli(
         settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, threads=threads) for scorer in scorers]
         nlps = [make_pipeline(one) for one in settings]
         records = islice(read_records(corpus, column, nlps[0].vocab), limit)
-        texts = progress_bar(record.text for record in records)
+        texts = [record.text for record in records]
         result: Agreement | MarginAgreement
+        how: dict[str, Any] = {"batch_size": batch_size, "show_progress": shows_progress()}
         if any(tried):
             goal = AT_LEAST if at_least is None else at_least
-            result = compare_margins(nlps[0], texts, *tried, at_least=goal, batch_size=batch_size)
+            result = compare_margins(nlps[0], texts, *tried, at_least=goal, **how)
             say(margin_tables(result))
         else:
-            result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), batch_size=batch_size)
+            result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), **how)
             say(agreement_tables(result))
         if output:
             write_json(output, {"corpus": corpus, **asdict(result)})

@@ -30,7 +30,7 @@ from .options import (
     save_plot,
     several,
 )
-from .terminal import report_written, say
+from .terminal import report_written, say, shows_progress
 
 
 @pipeline_options(without=OF_TOKENS)
@@ -118,7 +118,7 @@ def pairs_cli(
             per_piece=per_piece,
             batch_size=batch_size,
             n_process=n_process,
-            show_progress=None,
+            show_progress=shows_progress(),
         )
         results = found.accuracies(groups)
         say(accuracy_table(results))

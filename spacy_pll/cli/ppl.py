@@ -24,7 +24,7 @@ from .options import (
     ProcessesOption,
     pipeline_options,
 )
-from .terminal import report_written, say
+from .terminal import report_written, say, shows_progress
 
 UNITS = {
     "spacy": "spaCy's tokens",
@@ -52,7 +52,7 @@ def ppl_cli(
         check_output(output, (".json",), force, path)
         nlp = make_pipeline(settings)
         texts = (record.text for record in read_records(path, column, nlp.vocab))
-        result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=None)
+        result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=shows_progress())
         if not result.pieces:
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
         scorer = get_scorer(nlp)

@@ -30,7 +30,7 @@ from .options import (
     setting,
     several,
 )
-from .terminal import duration, report, until_closed
+from .terminal import duration, report, shows_progress, until_closed
 
 
 def _check_encoding(value: str) -> str:
@@ -156,7 +156,7 @@ def score_cli(
             column,
             batch_size=batch_size,
             n_process=n_process,
-            show_progress=None,
+            show_progress=shows_progress(),
             header=columns or None,
             table=words_table,
             **more,

@@ -13,8 +13,7 @@ from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
 from .errors import shown_errors
 from .options import INPUT_HELP, ColumnOption, ForceOption, pipeline_options
-from .progress import progress_bar
-from .terminal import report, report_written
+from .terminal import report, report_written, shows_progress
 
 # The counts depend on the model's vocabulary alone.
 OTHERS = [name for name in SETTINGS if name not in ("model", "component", "causal")]
@@ -36,9 +35,9 @@ def unigrams_cli(
     with shown_errors():
         check_output(output, (".json",), force, corpus)
         nlp = make_pipeline(settings)
-        records = progress_bar(read_records(corpus, column, nlp.vocab))
+        records = read_records(corpus, column, nlp.vocab)
         texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
-        unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts)
+        unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts, show_progress=shows_progress())
         write_text(output, [to_json(unigrams.to_json()), "\n"])
         total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
         report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")

@@ -106,7 +106,7 @@ def minimal_pairs(
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
-    show_progress: bool | None = False,
+    show_progress: bool = False,
 ) -> PairScores:
     """Score minimal pairs. A sentence that occurs in several pairs is scored once.
 
@@ -116,7 +116,7 @@ def minimal_pairs(
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Number of sentences per batch. Masked contexts that are equal within a batch run once.
     n_process (int): Worker processes.
-    show_progress (Optional[bool]): Show a progress bar for each pipeline. None: if standard error is a terminal.
+    show_progress (bool): Show a progress bar for each pipeline.
     RAISES (ValueError): There is no pair, or one is not of this form, or a sentence cannot be scored.
     """
     items = _checked(pairs)

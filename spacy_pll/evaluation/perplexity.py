@@ -85,7 +85,7 @@ def perplexity(
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
-    show_progress: bool | None = False,
+    show_progress: bool = False,
 ) -> Perplexity:
     """Score texts, and measure their pseudo-perplexity.
 
@@ -93,7 +93,7 @@ def perplexity(
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Texts per batch.
     n_process (int): Worker processes, on a CPU. -1 for one per core.
-    show_progress (Optional[bool]): Show a progress bar. None: if standard error is a terminal.
+    show_progress (bool): Show a progress bar.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
     """

@@ -16,8 +16,8 @@ from spacy.tokens import DocBin
 
 from spacy_pll import compare, score_continuations
 from spacy_pll.attributes.registration import find_names
-from spacy_pll.visualize import VMIN, View, page_parts, render, render_comparison, render_continuations
-from spacy_pll.visualize.html import N_STEPS, colour_step
+from spacy_pll.visualize import render, render_comparison, render_continuations
+from spacy_pll.visualize.html import N_STEPS, VMIN, View, colour_step, page_parts
 
 from ..conftest import odd_text
 from .conftest import METRICS, shown
