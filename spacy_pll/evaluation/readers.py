@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,21 @@ from ..corpus.readers import PARQUET, format_of, list_files, read_json_rows, rea
 from ..corpus.records import InputError, get_text
 from ..corpus.rows import check_columns
 from .groups import FILE, Pair
-from .rescoring import NBest
 
 ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
 # What the columns of the two sentences are called where nothing else is said, in BLiMP's files and in others.
 GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
+
+
+class NBest(NamedTuple):
+    """The hypotheses for one utterance or source sentence."""
+
+    texts: Sequence[str]
+    first_pass: np.ndarray  # float64, shape (hypotheses,), natural log
+    references: Sequence[str]  # one or none; translations may have several
+    row: dict[str, Any]  # of the file
+    pll: np.ndarray = np.zeros(0)  # the same shape, before it is weighted; NaN without a wordpiece
 
 
 def read_pairs(
@@ -69,7 +78,7 @@ def read_nbest(path: str, several_references: bool = False, added: Sequence[str]
     lists = []
     with open(path, "rb") as file:
         for place, row in read_json_rows(file, path):
-            lists.append(_nbest(row, place, several_references))
+            lists.append(parse_nbest(row, place, several_references))
             if added:
                 check_fields(row, place)
                 for number, hypothesis in enumerate(row["hypotheses"], 1):
@@ -79,7 +88,8 @@ def read_nbest(path: str, several_references: bool = False, added: Sequence[str]
     return lists
 
 
-def _nbest(row: dict[str, Any], place: str, several_references: bool) -> NBest:
+def parse_nbest(row: dict[str, Any], place: str, several_references: bool) -> NBest:
+    """A list from a row. RAISES (InputError): It is none; the message begins with the place."""
     hypotheses = row.get("hypotheses")
     if not isinstance(hypotheses, list) or not hypotheses:
         raise InputError(f"{place}: 'hypotheses' must be a list that is not empty. It is {hypotheses!r:.100}. {FORMAT}")
