@@ -9,7 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from spacy_pll.evaluation.minimal_pairs import read_pairs, smallest_groups
+from spacy_pll.evaluation.groups import smallest_groups
+from spacy_pll.evaluation.readers import read_pairs
 
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 from paper import published_texts  # noqa: E402

@@ -27,8 +27,10 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll.component import get_scorer
+from spacy_pll.evaluation.accuracies import outcomes
+from spacy_pll.evaluation.groups import Pair, sample_pairs
 from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
-from spacy_pll.evaluation.minimal_pairs import Pair, outcomes, read_pairs, sample_pairs
+from spacy_pll.evaluation.readers import read_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import WorkDone

@@ -19,10 +19,13 @@ import spacy
 from markdown_tables import Rows, print_table, replace_tables
 from training_data import is_held_out, read_lines
 
+from spacy_pll.evaluation.accuracies import OVERALL
 from spacy_pll.evaluation.agreement import LevelAgreement
+from spacy_pll.evaluation.groups import PHENOMENON, Pair, sample_pairs
 from spacy_pll.evaluation.margins import compare_margins
-from spacy_pll.evaluation.minimal_pairs import OVERALL, PHENOMENON, Pair, minimal_pairs, read_pairs, sample_pairs
+from spacy_pll.evaluation.minimal_pairs import minimal_pairs
 from spacy_pll.evaluation.perplexity import perplexity
+from spacy_pll.evaluation.readers import read_pairs
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]

@@ -45,8 +45,9 @@ from spacy.tokens import Doc
 from training_data import is_held_out, read_lines
 
 from spacy_pll.component import get_scorer
+from spacy_pll.evaluation.groups import sample_pairs
 from spacy_pll.evaluation.intervals import paired_difference
-from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
+from spacy_pll.evaluation.readers import read_pairs
 from spacy_pll.pipelines import make_pipeline
 
 EXACT = "exact"

@@ -7,16 +7,22 @@ from .analysis.comparison import Comparison, Segment, compare, compare_pairs
 from .analysis.continuations import Continuation, score_continuations
 from .analysis.normalised import normalise, pmi
 from .analysis.unigrams import Unigrams, load_unigrams
-from .component import PLLScorer
-from .evaluation.agreement import Agreement, LevelAgreement, agree
+from .component import PLLScorer, get_scorer
+from .evaluation.accuracies import Accuracy
+from .evaluation.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference, agree
+from .evaluation.groups import Group, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
-from .evaluation.minimal_pairs import Accuracy, Pair, PairScores, minimal_pairs, read_pairs
+from .evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs
 from .evaluation.perplexity import Perplexity, perplexity
+from .evaluation.readers import read_pairs
+from .evaluation.rescoring import rescore
+from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
 from .settings import ScoringSettings
 from .tables.dataframe import to_dataframe
 from .tables.results import Scores, TextScore, TokenScore, score
 from .tables.words import WordTable
+from .workers import score_docs
 
 __version__ = version("spacy-pll")  # setup.cfg has it
 
@@ -25,17 +31,24 @@ __all__ = [
     "Agreement",
     "Comparison",
     "Continuation",
+    "Decile",
+    "Group",
+    "Histogram",
     "LevelAgreement",
     "MarginAgreement",
+    "MaskRows",
     "PLLScorer",
     "Pair",
     "PairScores",
     "Perplexity",
     "PipelineSettings",
+    "ScorerRun",
     "Scores",
     "ScoringSettings",
     "Segment",
+    "SentenceScores",
     "TextScore",
+    "TokenDifference",
     "TokenScore",
     "Unigrams",
     "WordTable",
@@ -43,6 +56,8 @@ __all__ = [
     "compare",
     "compare_margins",
     "compare_pairs",
+    "get_scorer",
+    "levels",
     "load_unigrams",
     "make_pipeline",
     "minimal_pairs",
@@ -50,8 +65,11 @@ __all__ = [
     "perplexity",
     "pmi",
     "read_pairs",
+    "register_metric",
+    "rescore",
     "score",
     "score_continuations",
+    "score_docs",
     "to_dataframe",
     "visualize",
 ]

@@ -34,6 +34,7 @@ def annotate(
     nlp: Language | Callable[[], Language],
     *,
     column: str = "text",
+    component: str | None = None,
     workers: int = 1,
     gpus_per_worker: float = 0,
     batch_size: int = BATCH_SIZE,
@@ -44,6 +45,7 @@ def annotate(
     nlp (Union[Language, Callable[[], Language]]): A pipeline with a `pll` component, which is sent to the workers, or
         a function that makes one there (`functools.partial(spacy.load, "/shared/folder")`).
     column (str): The column of texts.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
     workers (int): Processes, each with a pipeline. A worker takes one CPU of the cluster and, without a GPU, uses one
         thread. Leave one CPU for reading and writing.
     gpus_per_worker (float): 1, or a fraction such as 0.5 if several workers share a GPU; 0 for CPUs.
@@ -68,7 +70,7 @@ def annotate(
                 f"The dataset has no column {column!r}. Its columns are: {', '.join(map(repr, names)) or 'none'}. Name "
                 "the column of texts with `column`."
             )
-        check_columns(names, list(added_columns(get_scorer(nlp))), "The dataset")
+        check_columns(names, list(added_columns(get_scorer(nlp, component))), "The dataset")
         nlp = serialize_pipeline(nlp)
     # A worker may run out of memory while it loads its model. Later, Ray Data itself restarts a worker that died
     # (max_restarts=-1) and repeats what it had not finished (max_task_retries=-1).
@@ -77,7 +79,7 @@ def annotate(
     # A small corpus is read as one block, and one worker would get all of it.
     return dataset.repartition(target_num_rows_per_block=batch_size, strict=True).map_batches(
         Worker,
-        fn_constructor_args=(nlp, column, gpus_per_worker > 0),
+        fn_constructor_args=(nlp, column, gpus_per_worker > 0, component),
         batch_size=batch_size,
         batch_format="pyarrow",
         compute=ray.data.ActorPoolStrategy(size=workers),
@@ -116,12 +118,13 @@ class Worker:
     make_nlp (Callable[[], Language]): Makes the pipeline.
     column (str): The column of texts.
     gpu (bool): Whether to use the GPU that Ray gave this process.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RAISES (Exception): The worker cannot score any text. Calls of the worker raise this, too.
     """
 
-    def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False):
+    def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False, component: str | None = None):
         setup_gpu(0 if gpu else -1)
-        self.nlp, self.column = make_pipeline(make_nlp(), keep_pieces=True), column
+        self.nlp, self.column = make_pipeline(make_nlp(), keep_pieces=True, component=component), column
         self.scorer = get_scorer(self.nlp)
         self.nlp(CANARY_TEXT)  # fails before Ray has given it a text
 

@@ -1,8 +1,9 @@
 """A progress bar that moves with the work that is done: long texts take more of it than short ones."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sized
 from typing import Any, TypeVar
 
+from spacy.tokens import Doc
 from tqdm import tqdm
 
 from .prediction import Predictor, WorkDone
@@ -14,37 +15,56 @@ MOVES: dict[str, Any] = {"mininterval": 0.1, "miniters": 1}  # with each pass, u
 NO_BAR = "{desc} [{elapsed}, {rate_fmt}]"  # where it is not known how much there is
 
 
+def work_of(*predictors: Predictor) -> Callable[[object], int]:
+    """Gives for a text, its doc, or the error in its place, about how many ids the predictors read for it together."""
+
+    def work(text: object) -> int:
+        characters = text.text if isinstance(text, Doc) else str(text)
+        return sum(predictor.estimate(characters) for predictor in predictors)
+
+    return work
+
+
+def total_work(texts: Iterable[T], work: Callable[[T], int]) -> tuple[int, int]:
+    """The work of all texts, and how many they are; zeros for a stream."""
+    return (sum(map(work, texts)), len(texts)) if isinstance(texts, Sized) else (0, 0)
+
+
 def with_progress(
     items: Iterable[T],
-    predictor: Predictor,
+    predictor: Predictor | None,
     work: Callable[[T], int],
     total: int,
     n_texts: int,
     done: int = 0,
-    show: bool | None = None,
+    show: bool = True,
 ) -> Generator[T, None, None]:
     """Pass items on, each the outcome of a text, and show on standard error how much of the work is done.
 
-    predictor (Predictor): Does the work. If it is in this process, the bar moves with each forward pass.
-    work (Callable): Gives for an item about how many ids are read for its text: `Predictor.estimate`.
+    predictor (Optional[Predictor]): Does the work. If it is in this process, the bar moves with each forward pass.
+        None: the bar moves with each item, since something else works, or several predictors do.
+    work (Callable): Gives for an item about how many ids are read for its text: `work_of`.
     total (int): The sum for all items; 0 if it is not known.
     n_texts (int): How many texts there are, those included that were done before; 0 if that is not known.
     done (int): How many were done before.
-    show (Optional[bool]): None shows the bar if standard error is a terminal.
     """
     of_all = f"/{n_texts:,} texts" if n_texts else " texts"
-    bar = _WorkBar(total, f"{done:,}{of_all}", None if show is None else not show)
-    before = predictor.counts
-    predictor.counts = _WorkDoneOnBar(bar, before)
+    bar = _WorkBar(total, f"{done:,}{of_all}", not show)
+    before = predictor.counts if predictor else WorkDone()
+    if predictor:
+        predictor.counts = _WorkDoneOnBar(bar, before)
     try:
         with bar:
             for number, item in enumerate(items, done + 1):
                 bar.set_description_str(f"{number:,}{of_all}", refresh=False)
                 bar.text_is_done(work(item))
                 yield item
+            if predictor and bar.here:
+                bar.read(predictor.counts.ids)  # the last pass, too
             bar.total = bar.n
     finally:
-        predictor.counts = before
+        if predictor:
+            predictor.counts = before
 
 
 class _WorkBar(tqdm):  # type: ignore[type-arg]
@@ -53,7 +73,7 @@ class _WorkBar(tqdm):  # type: ignore[type-arg]
     work (int): The estimate before anything is read; 0 if there is none.
     """
 
-    def __init__(self, work: int, desc: str, disable: bool | None):
+    def __init__(self, work: int, desc: str, disable: bool):
         look: dict[str, Any] = {"bar_format": BAR if work else NO_BAR, "unit": " pieces", "unit_scale": True}
         super().__init__(total=work or None, desc=desc, disable=disable, **look, **MOVES)
         self.work = work

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sized
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from multiprocessing import Process
 from multiprocessing.connection import Connection, wait
@@ -24,7 +24,7 @@ from spacy.tokens.underscore import Underscore
 from .component import PLLScorer, get_scorer
 from .outcomes import Outcome, Text, TextError, check_texts, score_each
 from .prediction import Predictor, WorkDone
-from .progress import with_progress
+from .progress import total_work, with_progress, work_of
 
 Workers = dict[Connection, Process]
 
@@ -79,22 +79,18 @@ def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int =
 
 
 def score_docs(
-    nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1, show_progress: bool | None = False
+    nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1, show_progress: bool = False
 ) -> Generator[Doc, None, None]:
     """The same, for texts that all must have scores.
 
-    show_progress (Optional[bool]): Show a progress bar. None: if standard error is a terminal.
+    show_progress (bool): Show a progress bar.
     RAISES (TextError): A text cannot be scored.
     """
     outcomes = watched = score_texts(nlp, texts, batch_size, n_process)
-    if show_progress is not False:
+    if show_progress:
         predictor = get_scorer(nlp).predictor
-
-        def work(text: Text | TextError) -> int:
-            return predictor.estimate(text.text if isinstance(text, Doc) else str(text))
-
-        total, n_texts = (sum(map(work, texts)), len(texts)) if isinstance(texts, Sized) else (0, 0)
-        watched = with_progress(outcomes, predictor, work, total, n_texts, show=show_progress)
+        work = work_of(predictor)
+        watched = with_progress(outcomes, predictor, work, *total_work(texts, work))
     # Closed even if a text fails: otherwise workers would live, and a bar be shown, for as long as the error is kept.
     with closing(outcomes), closing(watched):
         for outcome in watched:

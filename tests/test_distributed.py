@@ -124,6 +124,16 @@ def test_a_pipeline_travels_with_its_weights(model_folder, tmp_path):
     assert [row["pll_original"] for row in rows] == pytest.approx(expected, abs=1e-5)
 
 
+def test_one_of_several_components(make_nlp):
+    def make():
+        return make_nlp("bert", nlp=make_nlp("bert"), name="second", attr="other", metrics=["original"])
+
+    expected = [doc._.other for doc in make().pipe(SENTENCES)]
+    rows = Worker(make, "text", component="second")(table(SENTENCES)).to_pylist()
+    assert [row["other_original"] for row in rows] == pytest.approx(expected, abs=1e-4)
+    assert "pll_word_l2r" not in rows[0]
+
+
 def test_settings_that_are_not_legal(make_nlp):
     dataset = type("Dataset", (), {"columns": lambda self: ["text", "error"]})()
     with pytest.raises(ValueError, match="`workers` must be 1 or more. It is 0"):
@@ -134,6 +144,8 @@ def test_settings_that_are_not_legal(make_nlp):
         annotate(dataset, spacy.blank("en"))
     with pytest.raises(ValueError, match="no column 'x'. Its columns are: 'text', 'error'"):
         annotate(dataset, make_nlp("bert"), column="x")
+    with pytest.raises(ValueError, match="no `pll` component 'none'"):
+        annotate(dataset, make_nlp("bert"), component="none")
     with pytest.raises(ValueError, match="The dataset already has a column 'error'"):
         annotate(dataset, make_nlp("bert"))
 

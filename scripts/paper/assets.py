@@ -10,7 +10,7 @@ like `assets`, or has them in its subfolder `data`. Each file must have the SHA-
 import argparse
 from pathlib import Path
 
-from spacy_pll.evaluation.minimal_pairs import ENDINGS
+from spacy_pll.evaluation.readers import ENDINGS
 
 from .errors import shown_errors
 from .files import sha256, write_whole

@@ -6,8 +6,9 @@ python -m scripts.paper.blimp
 import argparse
 from pathlib import Path
 
-from spacy_pll.evaluation.minimal_pairs import OVERALL as OVERALL_LEVEL
-from spacy_pll.evaluation.minimal_pairs import PHENOMENON, Pair, accuracies, outcomes
+from spacy_pll.evaluation.accuracies import OVERALL as OVERALL_LEVEL
+from spacy_pll.evaluation.accuracies import accuracies, outcomes
+from spacy_pll.evaluation.groups import PHENOMENON, Pair
 
 from .data import BLIMP, PHENOMENA, read_blimp
 from .errors import shown_errors

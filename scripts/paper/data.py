@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from spacy_pll.corpus.records import InputError
-from spacy_pll.evaluation.minimal_pairs import PHENOMENON, Pair, read_pairs, sample_pairs
+from spacy_pll.evaluation.groups import PHENOMENON, Pair, sample_pairs
+from spacy_pll.evaluation.readers import read_pairs
 
 from .published_texts import (
     BROWN_PATH,

@@ -1,6 +1,6 @@
 """Data sets of the field, read from their published files: the Brown corpus, EventsAdapt, LibriSpeech's references.
 
-BLiMP is read by `minimal_pairs.read_pairs`. A row that cannot be read is an error that gives its file and line.
+BLiMP is read by `spacy_pll.read_pairs`. A row that cannot be read is an error that gives its file and line.
 """
 
 import json

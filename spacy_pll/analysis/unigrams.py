@@ -1,6 +1,7 @@
 """How probable each wordpiece of a model is by itself, for scores that are relative to it."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from spacy.util import minibatch
 from ..component import get_scorer
 from ..errors import PLLError
 from ..language_model import BUILTIN_UNIGRAMS
+from ..progress import with_progress
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -37,20 +39,25 @@ class Unigrams:
         self.log_probs = np.log(smoothed / smoothed.sum())  # shape (ids,), natural log
 
     @classmethod
-    def count(cls, tokenizer: "Tokenizer", texts: Iterable[str]) -> "Unigrams":
+    def count(cls, tokenizer: "Tokenizer", texts: Iterable[str], *, show_progress: bool = False) -> "Unigrams":
         """Count the wordpieces of a corpus.
 
         tokenizer (tokenizers.Tokenizer): The model's: `get_scorer(nlp).model.load().tokenizer`.
+        show_progress (bool): Show how many wordpieces have been counted.
         RAISES (ValueError): There is none.
         """
         pieces = vocabulary(tokenizer)
-        counts = np.zeros(len(pieces), dtype=np.int64)
-        for batch in minibatch(texts, TEXTS_AT_ONCE):
-            ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False)]
-            counts += np.bincount(np.concatenate(ids).astype(np.int64), minlength=len(pieces))
-        if not counts.any():
+        ids_of_texts = (
+            encoding.ids
+            for batch in minibatch(texts, TEXTS_AT_ONCE)
+            for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+        )
+        counts = Counter[int]()
+        for ids in with_progress(ids_of_texts, None, len, 0, 0, show=show_progress):
+            counts.update(ids)
+        if not counts:
             raise ValueError("No text has a wordpiece, so there is nothing to count. Give other texts.")
-        return cls(pieces, counts.tolist())
+        return cls(pieces, [counts[i] for i in range(len(pieces))])
 
     @classmethod
     def read(cls, path: str | Path) -> "Unigrams":

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +18,7 @@ from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
 from .options import PICTURES, parse_numbers, several
-from .terminal import draw, progress_bar, save, say
+from .terminal import draw, save, say, shows_progress
 
 
 def agree_cli(
@@ -87,14 +87,15 @@ def agree_cli(
     settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, threads=threads) for scorer in scorers]
     nlps = [make_pipeline(one) for one in settings]
     records = islice(read_records(corpus, column, nlps[0].vocab), limit)
-    texts = progress_bar(record.text for record in records)
+    texts = [record.text for record in records]
     result: Agreement | MarginAgreement
+    how: dict[str, Any] = {"batch_size": batch_size, "show_progress": shows_progress()}
     if any(tried):
         goal = AT_LEAST if at_least is None else at_least
-        result = compare_margins(nlps[0], texts, *tried, at_least=goal, batch_size=batch_size)
+        result = compare_margins(nlps[0], texts, *tried, at_least=goal, **how)
         say(margin_tables(result))
     else:
-        result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), batch_size=batch_size)
+        result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), **how)
         say(agreement_tables(result))
     save(output, write_json, {"corpus": corpus, **asdict(result)})
     save(plot, draw, result.plot)

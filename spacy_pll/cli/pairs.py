@@ -8,14 +8,18 @@ from spacy.language import Language
 
 from ..component import get_scorer
 from ..corpus.formats import write_table
-from ..evaluation.minimal_pairs import BAD, GOOD, OVERALL, Accuracy, minimal_pairs, read_pairs, sample_pairs
+from ..evaluation.accuracies import OVERALL, Accuracy
+from ..evaluation.groups import sample_pairs
+from ..evaluation.intervals import Estimate
+from ..evaluation.minimal_pairs import minimal_pairs
+from ..evaluation.readers import BAD, GOOD, read_pairs
 from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
 from .options import OF_TOKENS, PICTURES, pipeline_options, several
-from .terminal import draw, save, say
+from .terminal import draw, save, say, shows_progress
 
 
 @pipeline_options(without=OF_TOKENS)
@@ -98,7 +102,7 @@ def pairs_cli(
         per_piece=per_piece,
         batch_size=batch_size,
         n_process=n_process,
-        show_progress=None,
+        show_progress=shows_progress(),
     )
     results = found.accuracies(groups)
     say(accuracy_table(results))
@@ -154,7 +158,7 @@ def accuracy_table(results: list[Accuracy]) -> str:
             last = columns
             rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
         title = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
-        rows.append((title, own[0].pairs, *(percent(one.accuracy, one.low, one.high) for one in own)))
+        rows.append((title, own[0].pairs, *(percent(one.estimate) for one in own)))
     ties = ", ".join(f"{one.ties} under {one.scorer}" for one in overall)
     return text_table(rows) + f"Ties, counted as half: {ties}.\n"
 
@@ -162,15 +166,12 @@ def accuracy_table(results: list[Accuracy]) -> str:
 def difference_table(results: list[Accuracy]) -> str:
     """What the other scorers gain against the first one, on all pairs."""
     first, *others = (one for one in results if one.level == OVERALL and not one.group)
-    rows = []
-    for one in others:
-        difference = percent(one.difference, one.difference_low, one.difference_high, sign="+")
-        rows.append((one.scorer, difference, one.better, one.worse, f"{one.p:.2g}"))
+    rows = [(one.scorer, percent(one.gain, "+"), one.better, one.worse, f"{one.p:.2g}") for one in others if one.gain]
     header = (f"minus {first.scorer}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")
     return text_table([header, *rows])
 
 
-def percent(*shares: float | None, sign: str = "") -> str:
+def percent(shares: Estimate, sign: str = "") -> str:
     """A share in percent with its interval."""
     shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares if share is not None)
     return f"{shown} ({(' to ' if sign else '-').join(ends)})"

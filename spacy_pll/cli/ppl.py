@@ -1,6 +1,5 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -16,7 +15,7 @@ from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
 from . import options
 from .options import INPUT_HELP, OF_TOKENS, pipeline_options
-from .terminal import save, say
+from .terminal import save, say, shows_progress
 
 UNITS = {
     "spacy": "spaCy's tokens",
@@ -43,14 +42,13 @@ def ppl_cli(
     check_output(output, (".json",), force, path)
     nlp = make_pipeline(settings)
     texts = (record.text for record in read_records(path, column, nlp.vocab))
-    result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=None)
+    result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=shows_progress())
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
     scorer = get_scorer(nlp)
     say(summary_tables(result, scorer.settings.words))
     used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
-    about = {"settings": used, **asdict(result), "split_share": result.split_share}
-    save(output, write_json, {**about, "pppl_per_piece": result.per_piece, "pppl_per_word": result.per_word})
+    save(output, write_json, {"settings": used, **result.to_dict()})
 
 
 def summary_tables(result: Perplexity, unit: str) -> str:

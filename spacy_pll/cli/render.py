@@ -1,5 +1,6 @@
 """`pll render INPUT OUTPUT.html`: scored texts on a web page."""
 
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +10,14 @@ import typer
 from ..component import get_scorer
 from ..corpus.readers import STANDARD_STREAM, read_records
 from ..files import check_output, write_text
+from ..outcomes import Text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
-from ..visualize import VMIN, View, page_parts
-from ..visualize.scale import check_vmin
+from ..visualize.html import VMIN, View, check_vmin, page_parts
 from ..workers import score_docs
 from . import options
 from .options import INPUT_HELP, pipeline_options
-from .terminal import progress_bar, save
+from .terminal import save, shows_progress
 
 
 @pipeline_options(without=("keep_pieces",))
@@ -40,14 +41,16 @@ def render_cli(
         raise ValueError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")
     check_output(output, (output.suffix,), force, input)
     check_vmin(vmin)
-    n = None
     if input != STANDARD_STREAM:
-        n = sum(1 for _ in read_records(input, column))  # unreadable input is found before the model is loaded
+        for _ in read_records(input, column):  # unreadable input is found before the model is loaded
+            pass
     nlp = make_pipeline(settings, keep_pieces=True)
     scorer = get_scorer(nlp)
     view = View(scorer.names, scorer.names.metrics, vmin, scorer.settings.n_alternatives is not None)
     title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
     about = f"Pseudo-log-likelihood ({', '.join(scorer.settings.metrics)}) under {scorer.model.describe().title}"
-    texts = (record.text for record in read_records(input, column, nlp.vocab))
-    with closing(score_docs(nlp, texts, batch_size, n_process)) as docs:
-        save(output, write_text, page_parts(progress_bar(docs, n), view, title, about))
+    texts: Iterable[Text] = (record.text for record in read_records(input, column, nlp.vocab))
+    if input != STANDARD_STREAM:
+        texts = list(texts)  # so that the bar knows how much there is
+    with closing(score_docs(nlp, texts, batch_size, n_process, shows_progress())) as docs:
+        save(output, write_text, page_parts(docs, view, title, about))

@@ -17,7 +17,7 @@ from ..settings import BATCH_SIZE
 from ..tables.words import UNITS, WordTable
 from . import options
 from .options import INPUT_HELP, fields_of, one_of, options_in_place, pipeline_options, setting, several
-from .terminal import duration, report, until_closed
+from .terminal import duration, report, shows_progress, until_closed
 
 
 def _check_encoding(value: str) -> str:
@@ -142,7 +142,7 @@ def score_cli(
         column,
         batch_size=batch_size,
         n_process=n_process,
-        show_progress=None,
+        show_progress=shows_progress(),
         header=header or None,
         table=words_table,
         **more,

@@ -10,7 +10,7 @@ from ..attributes.names import Names
 from ..component import get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
-from ..visualize.expected import format_percent, name_alternatives
+from ..visualize.text import format_percent, name_alternatives
 from .options import pipeline_options
 from .terminal import say
 

@@ -3,12 +3,10 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-from tqdm import tqdm
 
 # Those of ASCII and Latin-1, except tabs and newlines. A terminal obeys them: they may change its title, or hide text.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -28,14 +26,6 @@ def say(text: str = "") -> None:
 def report(text: str) -> None:
     """Print a line about the run to standard error, since standard output may carry results."""
     print(visible(text), file=sys.stderr)
-
-
-def progress_bar(items: Iterable[Any], total: int | None = None) -> Iterable[Any]:
-    """Show how many texts have passed here on standard error, if that is a terminal.
-
-    total (Optional[int]): How many there are, if known.
-    """
-    return tqdm(items, total=total, unit=" texts", disable=None)
 
 
 def duration(seconds: float) -> str:
@@ -72,3 +62,8 @@ def show_what_cannot_be_encoded() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def shows_progress() -> bool:
+    """Whether bars are shown: not in files."""
+    return sys.stderr.isatty()

@@ -64,7 +64,7 @@ class Run:
     delimiter: str | None = None
     batch_size: int = BATCH_SIZE
     n_process: int = 1
-    show_progress: bool | None = False  # None: if standard error is a terminal
+    show_progress: bool = False
     max_length: int | None = None  # characters of the longest text; None is what the pipeline has
     skip_errors: bool = False  # a text that cannot be scored gets a row without scores, and `error` says why
     normalise: Sequence[str] = ()  # methods of `analysis.normalised.normalise`, each with a column for each metric

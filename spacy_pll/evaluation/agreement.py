@@ -21,10 +21,11 @@ from ..attributes.piece_record import read_record
 from ..component import PLLScorer, get_scorer
 from ..outcomes import check_texts
 from ..pipelines import make_pipeline
+from ..progress import total_work, with_progress, work_of
 from ..settings import BATCH_SIZE
-from ..visualize.plots import Histogram, plot_agreements
 from ..workers import batches_of
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
+from .plots import plot_agreements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,6 +79,16 @@ class Decile:
 
 
 @dataclass(frozen=True)
+class Histogram:
+    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
+
+    unit: str  # what is counted: "piece" or "word"
+    labels: Sequence[str]  # of the two scorers
+    edges: Sequence[float]
+    counts: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
 class TokenDifference:
     """A token whose two scores differ, with the text around it."""
 
@@ -115,41 +126,60 @@ def agree(
     texts: Iterable[str | Doc],
     *,
     labels: tuple[str, str] = ("first", "second"),
+    component: str | None = None,
     batch_size: int = BATCH_SIZE,
+    show_progress: bool = False,
 ) -> Agreement:
     """Score texts with two pipelines, and compare their primary metrics.
 
-    first, second (Language): Pipelines with a `pll` component. Of several, the first is used:
-        `make_pipeline(nlp, component="name")` has another one.
+    first, second (Language): Pipelines with a `pll` component.
     labels (tuple[str, str]): What the results call them.
+    component (Optional[str]): The name of one of several `pll` components, in both pipelines. None: the first. If the
+        names differ, choose with `make_pipeline(nlp, component="name")` first.
+    show_progress (bool): Show a progress bar.
     RAISES (ValueError): No text was scored by both.
     """
     check_texts(texts)
-    nlps = [make_pipeline(nlp, keep_pieces=True) for nlp in (first, second)]
+    nlps = [make_pipeline(nlp, keep_pieces=True, component=component) for nlp in (first, second)]
     sides = [(label, get_scorer(nlp), nlp.pipe) for label, nlp in zip(labels, nlps)]
-    return compare_scorers(sides, texts, batch_size)[0]
+    total = total_work(texts, work_of(*(scorer.predictor for _, scorer, _ in sides)))
+    return compare_scorers(sides, texts, batch_size, *total, show_progress=show_progress)[0]
 
 
 def compare_scorers(
     sides: Sequence[tuple[str, PLLScorer, Callable[..., Iterable[Doc]]]],
     texts: Iterable[str | Doc],
     batch_size: int,
+    total: int = 0,
+    n_texts: int = 0,
+    show_progress: bool = False,
 ) -> list[Agreement]:
-    """Compare each scorer with the first one. Each has a label, and what scores a batch with it."""
+    """Compare each scorer with the first one. Each has a label, and what scores a batch with it.
+
+    total, n_texts (int): See `with_progress`.
+    """
     labels, scorers, pipes = zip(*sides)
-    collected, seconds = [AgreementCounts((scorers[0], other)) for other in scorers[1:]], [0.0] * len(sides)
-    for batch in batches_of(scorers[0].predictor, texts, batch_size):
-        docs: list[list[Doc]] = []
-        for side, pipe in enumerate(pipes):
-            inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
-            began = time.perf_counter()
-            docs.append(list(pipe(inputs, batch_size=batch_size)))
-            seconds[side] += time.perf_counter() - began
-        for own, other in zip(collected, docs[1:]):
-            own.add(docs[0], other)
+    compared, seconds = [AgreementCounts((scorers[0], other)) for other in scorers[1:]], [0.0] * len(sides)
+
+    def compare() -> Iterator[str | Doc]:
+        """Compare batch by batch, and give each text that is done."""
+        for batch in batches_of(scorers[0].predictor, texts, batch_size):
+            docs: list[list[Doc]] = []
+            for side, pipe in enumerate(pipes):
+                inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
+                began = time.perf_counter()
+                docs.append(list(pipe(inputs, batch_size=batch_size)))
+                seconds[side] += time.perf_counter() - began
+            for counts, other in zip(compared, docs[1:]):
+                counts.add(docs[0], other)
+            yield from batch
+
+    work = work_of(*(scorer.predictor for scorer in scorers))
+    for _ in with_progress(compare(), None, work, total, n_texts, show=show_progress):
+        pass
     return [
-        own.result((labels[0], label), (seconds[0], took))
-        for own, label, took in zip(collected, labels[1:], seconds[1:])
+        counts.result((labels[0], label), (seconds[0], took))
+        for counts, label, took in zip(compared, labels[1:], seconds[1:])
     ]
 
 
@@ -177,7 +207,8 @@ class AgreementCounts:
             tokens = list(_tokens(self.n, *docs, *(scorer.names for scorer in self.scorers)))
             self._add("word", *([token.scores[side] for token in tokens] for side in (0, 1)))
             if (a.pieces, a.start, a.end) == (b.pieces, b.start, b.end):
-                self._add("piece", *(next(iter(record.scores.values())) for record in (a, b)))
+                metrics = (scorer.settings.metrics[0] for scorer in self.scorers)
+                self._add("piece", *(record.scores[metric] for record, metric in zip((a, b), metrics)))
             else:
                 self.same_pieces = False
             self.tokens = heapq.nlargest(TOKENS, [*self.tokens, *tokens], key=lambda token: abs(token.difference))
@@ -196,14 +227,14 @@ class AgreementCounts:
             metric, counts = scorer.settings.metrics[0], scorer.predictor.counts
             work = took, counts.ids, counts.rows, counts.targets
             runs.append(ScorerRun(label, metric, scorer.settings.record, *work))
-        known = {level: np.concatenate(own) for level, own in self.parts.items()}
+        known = {level: np.concatenate(parts) for level, parts in self.parts.items()}
         if not self.same_pieces:
             del known["piece"]
-        found = {
+        agreements = {
             level: level_agreement(rows[:, 0], rows[:, 1], rows[:, 2].astype(np.int64), rng)
             for level, rows in known.items()
         }
-        levels: dict[str, Any] = {level: found.get(level) for level in LEVELS}
+        levels: dict[str, Any] = {level: agreements.get(level) for level in LEVELS}
         unit = next(iter(known))
         a, b, _ = known[unit].T
         picture: dict[str, Any] = {"deciles": deciles(a, b), "histogram": histogram(a, b, unit, labels)}

@@ -9,9 +9,10 @@ from spacy.tokens import Doc
 
 from ..outcomes import check_texts
 from ..pipelines import vary_scorer
+from ..progress import total_work, work_of
 from ..settings import BATCH_SIZE
-from ..visualize.plots import plot_agreements
 from .agreement import Agreement, compare_scorers
+from .plots import plot_agreements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +46,7 @@ def compare_margins(
     at_least: float = AT_LEAST,
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
+    show_progress: bool = False,
 ) -> MarginAgreement:
     """Score texts exactly, and with each margin and spacing, and compare the primary metric. One model serves all.
 
@@ -52,6 +54,7 @@ def compare_margins(
     margins, spacings (Sequence[int]): Values of `mask_margin` and `mask_spacing`.
     at_least (float): How large the correlation by word should be.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
+    show_progress (bool): Show a progress bar.
     RAISES (ValueError): A value is not valid, the model or the metric cannot be scored so, or no text was scored.
     """
     check_texts(texts)
@@ -64,9 +67,10 @@ def compare_margins(
         scorer.predictor.prepare()  # not timed
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
     sides = [(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
+    total = total_work(texts, work_of(*(scorer.predictor for scorer in scorers)))
     with nlp.select_pipes(disable=[scorers[0].name]):
         docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in texts)
-        comparisons = compare_scorers(sides, docs, batch_size)
+        comparisons = compare_scorers(sides, docs, batch_size, *total, show_progress=show_progress)
     smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
     return MarginAgreement(scorers[0].model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)
 

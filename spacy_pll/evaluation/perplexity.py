@@ -1,8 +1,10 @@
 """Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and how many wordpieces its words have."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -18,7 +20,7 @@ from ..settings import BATCH_SIZE
 from ..workers import score_docs
 
 
-@dataclass
+@dataclass(frozen=True)
 class Perplexity:
     """The pseudo-perplexity of a corpus under each metric, and the counts that it is made from."""
 
@@ -29,7 +31,7 @@ class Perplexity:
     split_words: int = 0  # of several wordpieces
     pieces: int = 0
     unknown_pieces: int = 0  # that stand for text that the tokenizer does not know
-    log_likelihood: dict[str, float] = field(default_factory=dict)  # by metric, natural log
+    log_likelihood: Mapping[str, float] = field(default_factory=dict)  # by metric, natural log
 
     @property
     def split_share(self) -> float:
@@ -49,6 +51,11 @@ class Perplexity:
         if not self.words:
             return {}
         return {metric: exp_or_inf(-total / self.words) for metric, total in self.log_likelihood.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts and figures, as `pll ppl` writes them."""
+        figures = {"pppl_per_piece": self.per_piece, "pppl_per_word": self.per_word}
+        return {**asdict(self), "split_share": self.split_share, **figures}
 
 
 def pieces_per_word(doc: Doc, record: PieceRecord, words: Words) -> IntArray:
@@ -77,7 +84,7 @@ def perplexity(
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
-    show_progress: bool | None = False,
+    show_progress: bool = False,
 ) -> Perplexity:
     """Score texts, and measure their pseudo-perplexity.
 
@@ -85,7 +92,7 @@ def perplexity(
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Texts per batch.
     n_process (int): Worker processes, on a CPU. -1 for one per core.
-    show_progress (Optional[bool]): Show a progress bar. None: if standard error is a terminal.
+    show_progress (bool): Show a progress bar.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
     """
@@ -96,20 +103,20 @@ def perplexity(
             f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.settings.targets!r}), "
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
-    corpus, unknown_id = Perplexity(), scorer.model.load().unknown_id
+    counts, log_likelihood, unknown_id = Counter[str](), dict[str, float](), scorer.model.load().unknown_id
     with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
         for doc in docs:
-            corpus.texts += 1
+            counts["texts"] += 1
             record = read_record(doc, scorer.names.score)
             if record is None or not record.ids:
-                corpus.empty_texts += 1
+                counts["empty_texts"] += 1
                 continue
-            corpus.windowed_texts += any(record.window or ())
+            counts["windowed_texts"] += any(record.window or ())
             per_word = pieces_per_word(doc, record, scorer.settings.words)
-            corpus.words += len(per_word)
-            corpus.split_words += int((per_word > 1).sum())
-            corpus.pieces += len(record.ids)
-            corpus.unknown_pieces += sum(i == unknown_id for i in record.ids)
+            counts["words"] += len(per_word)
+            counts["split_words"] += int((per_word > 1).sum())
+            counts["pieces"] += len(record.ids)
+            counts["unknown_pieces"] += sum(i == unknown_id for i in record.ids)
             for metric, scores in record.scores.items():
-                corpus.log_likelihood[metric] = corpus.log_likelihood.get(metric, 0.0) + sum(scores)
-    return corpus
+                log_likelihood[metric] = log_likelihood.get(metric, 0.0) + sum(scores)
+    return Perplexity(**counts, log_likelihood=log_likelihood)

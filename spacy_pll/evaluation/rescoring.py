@@ -8,98 +8,23 @@ second pass ranks them by
 The weight is the one with the best word error rate, or BLEU, on a development set.
 """
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from spacy.language import Language
 
-from ..corpus.formats import check_fields
-from ..corpus.readers import read_json_rows
-from ..corpus.records import InputError, get_text
+from ..component import get_scorer
 from ..requirements import install_command
-from ..tables.rows import check_columns
-from .scoring import TextSums
+from ..settings import BATCH_SIZE
+from .readers import NBest, parse_nbest
+from .scoring import TextSums, score_distinct
 
-FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 # From one hypothesis per text, and the references of each, to the figures of a corpus. The first is the measure.
 Measure = Callable[[Sequence[str], Sequence[Sequence[str]]], dict[str, float]]
-
-
-class NBest(NamedTuple):
-    """The hypotheses for one utterance or source sentence."""
-
-    texts: Sequence[str]
-    first_pass: np.ndarray  # float64, shape (hypotheses,), natural log
-    references: Sequence[str]  # one or none; translations may have several
-    row: dict[str, Any]  # of the file
-    pll: np.ndarray = np.zeros(0)  # the same shape, before it is weighted; NaN without a wordpiece
-
-
-def read_nbest(path: str, several_references: bool = False, added: Sequence[str] = ()) -> list[NBest]:
-    """Read n-best lists from a .jsonl file.
-
-    several_references (bool): Whether a list may have more than one reference.
-    added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
-    RAISES (InputError): A list cannot be read; the message gives the line.
-    """
-    if not Path(path).is_file():
-        raise InputError(f"There is no file {path!r}. Give a .jsonl file of n-best lists: {FORMAT}")
-    lists = []
-    with open(path, "rb") as file:
-        for place, row in read_json_rows(file, path):
-            lists.append(_nbest(row, place, several_references))
-            if added:
-                check_fields(row, place)
-                for number, hypothesis in enumerate(row["hypotheses"], 1):
-                    check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
-    if not lists:
-        raise InputError(f"There is no n-best list in {path!r}. Each line is one: {FORMAT}")
-    return lists
-
-
-def _nbest(row: dict[str, Any], place: str, several_references: bool) -> NBest:
-    hypotheses = row.get("hypotheses")
-    if not isinstance(hypotheses, list) or not hypotheses:
-        raise InputError(f"{place}: 'hypotheses' must be a list that is not empty. It is {hypotheses!r:.100}. {FORMAT}")
-    texts, scores = [], []
-    for number, hypothesis in enumerate(hypotheses, 1):
-        where = f"{place}, hypothesis {number}"
-        if not isinstance(hypothesis, dict):
-            raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
-        texts.append(get_text(hypothesis, where, "text", setting=None))
-        scores.append(_score(hypothesis, where))
-    return NBest(texts, np.array(scores), _references(row, place, several_references), row)
-
-
-def _score(hypothesis: dict[str, Any], where: str) -> float:
-    score = hypothesis.get("score")
-    # NaN, infinity and whole numbers that no float can hold are not below the limit.
-    if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= sys.float_info.max:
-        raise InputError(
-            f"{where}: 'score' must be a finite number, the first pass's log-probability. It is {score!r:.100}."
-        )
-    return float(score)
-
-
-def _references(row: dict[str, Any], place: str, several: bool) -> list[str]:
-    """The texts of `reference` (one text) or `references` (a list). None where both are absent or null."""
-    if row.get("reference") is not None and row.get("references") is not None:
-        raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
-    if row.get("references") is None:
-        return [] if row.get("reference") is None else [get_text(row, place, "reference", setting=None)]
-    references = row["references"]
-    if not isinstance(references, list) or not all(isinstance(text, str) for text in references):
-        raise InputError(f"{place}: 'references' must be a list of texts. It is {references!r:.100}.")
-    if len(references) > 1 and not several:
-        raise InputError(
-            f"{place}: {len(references)} references. The word error rate takes one.",
-            "For translations, which are measured with BLEU, add `several_references=True`.",
-        )
-    return references
 
 
 def with_pll(lists: Sequence[NBest], scores: dict[str, TextSums], per_piece: bool) -> list[NBest]:
@@ -142,7 +67,7 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str
         import jiwer
     except ImportError as error:
         raise ImportError(f"The word error rate needs jiwer. Install it with: {install_command('rescore')}") from error
-    edits = jiwer.process_words([own[0] for own in references], list(hypotheses))
+    edits = jiwer.process_words([texts[0] for texts in references], list(hypotheses))
     words = edits.hits + edits.substitutions + edits.deletions
     kinds = {name: getattr(edits, name) for name in ("substitutions", "deletions", "insertions")}
     return {"WER": 100 * sum(kinds.values()) / max(1, words), **kinds, "words": words}
@@ -180,3 +105,38 @@ def rescored_rows(lists: Sequence[NBest], scores: dict[str, TextSums], weight: f
             added = dict(zip(ADDED, (score.scores[0], score.pieces, float(total[i])), strict=True))
             hypotheses.append({**nbest.row["hypotheses"][i], **added})
         yield {**nbest.row, "hypotheses": hypotheses}
+
+
+def rescore(
+    nlp: Language,
+    lists: Iterable[Mapping[str, Any]],
+    weight: float,
+    *,
+    per_piece: bool = False,
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    n_process: int = 1,
+    show_progress: bool = False,
+) -> list[dict[str, Any]]:
+    """Rerank n-best lists by first-pass score + weight * PLL, under the primary metric.
+
+    nlp (Language): A pipeline with a `pll` component.
+    lists (Iterable[Mapping[str, Any]]): Each has "hypotheses", a list of dicts with "text" and "score", the
+        log-probability of the first pass. Whatever else is in the lists and the dicts is kept.
+    weight (float): That of the PLL.
+    per_piece (bool): Use the mean per wordpiece instead of the sum.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
+    batch_size (int): Texts per batch.
+    n_process (int): Worker processes, on a CPU. -1 for one per core.
+    show_progress (bool): Show a progress bar.
+    RETURNS (list[dict[str, Any]]): The lists with the best hypothesis first. Each hypothesis also has "pll", "pieces"
+        and "rescored", by which they are sorted; NaN and last without a wordpiece.
+    RAISES (ValueError): The weight is not finite, a list is not of this form, or a text cannot be scored.
+    """
+    if not math.isfinite(weight):
+        raise ValueError(f"`weight` must be a finite number, such as 0.5. It is {weight}.")
+    nbests = [parse_nbest(dict(row), f"list {number}", True) for number, row in enumerate(lists, 1)]
+    texts = [text for nbest in nbests for text in nbest.texts]
+    names = get_scorer(nlp, component).names
+    scores = score_distinct(nlp, names, texts, batch_size, show_progress, n_process)
+    return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight))

@@ -29,13 +29,13 @@ def score_distinct(
     names: Names,
     texts: Iterable[str],
     batch_size: int = BATCH_SIZE,
-    show_progress: bool | None = False,
+    show_progress: bool = False,
     n_process: int = 1,
 ) -> dict[str, TextSums]:
     """Score each distinct text once, and give the scores by text, in the order in which the texts first occur.
 
     texts (Iterable[str]): Similar texts should be neighbours: masked contexts that are equal within a batch run once.
-    show_progress (Optional[bool]): Show a progress bar. None: if standard error is a terminal.
+    show_progress (bool): Show a progress bar.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     """
     distinct = list(dict.fromkeys(texts))

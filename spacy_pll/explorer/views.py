@@ -112,11 +112,11 @@ def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
         st.info("Type some candidates.")
         return
     prefix, suffix = split_at_slot(sentence)
-    found = rank_candidates(pipeline, settings, prefix, tuple(candidates), suffix)
-    rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in found]
+    ranked = rank_candidates(pipeline, settings, prefix, tuple(candidates), suffix)
+    rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in ranked]
     table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
     show_table(table.sort_values("probability", ascending=False, kind="stable"))
-    show_html(render_continuations(found, attr=pipeline.attr, jupyter=False))
+    show_html(render_continuations(ranked, attr=pipeline.attr, jupyter=False))
 
 
 # Scores. They are kept, with their warnings, because the page runs again whenever one of its fields changes.

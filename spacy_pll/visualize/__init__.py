@@ -5,8 +5,7 @@ Scores are natural logarithms throughout.
 `articles.html` and `style.css` are for scored text; `page.html`, `page_frame.css` and `page.js` make whole pages.
 """
 
-from .html import View, page_parts, render, render_comparison, render_continuations
+from .html import render, render_comparison, render_continuations
 from .plots import plot
-from .scale import VMIN
 
-__all__ = ["VMIN", "View", "page_parts", "plot", "render", "render_comparison", "render_continuations"]
+__all__ = ["plot", "render", "render_comparison", "render_continuations"]

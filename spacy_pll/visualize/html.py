@@ -20,17 +20,28 @@ from spacy.util import is_in_jupyter
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..attributes.values import exp_or_inf
-from .expected import expected_text, format_percent, has_expected, readable_alternatives
-from .pieces import Piece, get_pieces
-from .scale import N_STEPS, VMIN, check_vmin, colour_step
-from .text import count_pieces, format_difference, format_number, in_nats, text_direction, visible_text
+from .text import (
+    Piece,
+    count_pieces,
+    expected_text,
+    format_difference,
+    format_number,
+    format_percent,
+    get_pieces,
+    has_expected,
+    in_nats,
+    readable_alternatives,
+    text_direction,
+    visible_text,
+)
 
 if TYPE_CHECKING:
     from ..analysis.comparison import Comparison
     from ..analysis.continuations import Continuation
 
-
 _TITLE = "Pseudo-log-likelihood"
+VMIN = -20.0
+N_STEPS = 10  # of the colour scale, equally wide: style.css has a rule for each, the classes s0 to s9
 
 
 class View(NamedTuple):
@@ -219,3 +230,20 @@ def _unbroken_runs(doc: Doc | Span) -> list[list[Token]]:
             runs.append([])
         runs[-1].append(token)
     return runs
+
+
+# The colour scale: from likely to unlikely. The colours themselves are in `style.css`.
+
+
+def check_vmin(vmin: float) -> None:
+    """RAISES (ValueError): No scale ends at this score."""
+    if not (math.isfinite(vmin) and vmin < 0):
+        raise ValueError(
+            f"`vmin` must be a number below 0: scores at or below it get the darkest colour. It is {vmin}. "
+            "Set it to -20, for example."
+        )
+
+
+def colour_step(score: float, vmin: float) -> int:
+    """The number of a score's colour: 0 (likely) to N_STEPS - 1 (unlikely). Up to vmin all steps are equally wide."""
+    return min(max(int(score / vmin * N_STEPS), 0), N_STEPS - 1)

@@ -1,8 +1,7 @@
-"""Scores, accuracies on minimal pairs, and the agreement of two scorers, as figures."""
+"""Scores as figures, and what all figures have."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,8 +12,7 @@ from spacy.tokens import Doc, Span
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..requirements import install_command
-from .pieces import get_pieces
-from .text import format_number, visible_text
+from .text import format_number, get_pieces, visible_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 _VISIBLE_DIFFERENCE = 0.01
 
 # Okabe & Ito's colours, which can be told apart without colour vision, with a marker each for print in black and white.
-_LINES = list(zip(["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000"], "osD^vX"))
+LINES = list(zip(["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000"], "osD^vX"))
 
 
 def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "pll") -> "Figure":
@@ -47,10 +45,10 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     if not any(math.isfinite(value) for line in lines.values() for value in line):
         raise ValueError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")
     n = len(labels)
-    figure = _new_figure(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6)
+    figure = new_figure(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6)
     axes = figure.subplots()
     for i, (heading, values) in enumerate(lines.items()):
-        colour, marker = _LINES[i % len(_LINES)]
+        colour, marker = LINES[i % len(LINES)]
         scored = [value for value in values if math.isfinite(value)]
         label = f"{heading}: {format_number(sum(scored))} (mean {format_number(sum(scored) / len(scored))})"
         # Later lines are thinner, so that the lines below them can be seen where they agree.
@@ -66,66 +64,11 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     axes.set_xlim(-0.6, n - 0.4)
     axes.set_ylabel(f"{unit} score (nats)")
     title = f"sentence score (mean over {unit}s)"
-    _add_frame(axes, "y", title=title, ncols=1 + (n > 12), title_fontsize=9, alignment="left")
+    add_frame(axes, "y", title=title, ncols=1 + (n > 12), title_fontsize=9, alignment="left")
     return figure
 
 
-def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence[tuple[float, ...]]]) -> "Figure":
-    """Draw the accuracies of groups of minimal pairs, with their intervals; one colour per scorer.
-
-    names (Sequence[str]): Of the groups.
-    values (Mapping[str, Sequence[tuple[float, float, float]]]): By scorer, the accuracy of each group and its interval.
-    RAISES (ImportError): matplotlib is not installed.
-    """
-    figure = _new_figure(6.4, 1.2 + len(names) * (0.16 + 0.12 * len(values)))
-    axes = figure.subplots()
-    for i, (scorer, own) in enumerate(values.items()):
-        colour, marker = _LINES[i % len(_LINES)]
-        shift = (i + 1) / (len(values) + 1) - 0.5
-        mid, low, high = ([100 * value for value in column] for column in zip(*own))
-        errors = [[m - x for m, x in zip(mid, low)], [x - m for m, x in zip(mid, high)]]
-        places = [place + shift for place in range(len(names))]
-        lines: dict[str, Any] = {"color": colour, "markersize": 4, "linewidth": 1, "label": scorer}
-        # A marker at 0 or 100 is half outside.
-        axes.errorbar(mid, places, xerr=errors, fmt=marker, clip_on=False, zorder=3, **lines)
-    axes.axvline(50, color="0.6", linewidth=0.8, linestyle=":")
-    axes.set_yticks(range(len(names)), [visible_text(name) for name in names], parse_math=False, fontsize=9)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("accuracy in % (95 % interval)")
-    _add_frame(axes, "x")
-    return figure
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
-
-    unit: str  # what is counted: "piece" or "word"
-    labels: Sequence[str]  # of the two scorers
-    edges: Sequence[float]
-    counts: Sequence[Sequence[int]]
-
-
-def plot_agreements(histograms: Sequence[Histogram]) -> "Figure":
-    """Draw how many things have which two scores: one picture per histogram.
-
-    RAISES (ImportError): matplotlib is not installed.
-    """
-    figure = _new_figure(5 * len(histograms), 4.5)
-    for axes, one in zip(figure.subplots(1, len(histograms), squeeze=False)[0], histograms):
-        edges, counts = one.edges, np.array(one.counts, dtype=np.float64)
-        # The darker, the more (logarithmic). Where there is nothing, there is no colour.
-        squares = axes.pcolormesh(edges, edges, np.where(counts, counts, np.nan).T, norm="log", cmap="Blues", vmin=0.5)
-        figure.colorbar(squares, ax=axes, label=f"{one.unit}s")
-        axes.axline((edges[0], edges[0]), slope=1, color="0.4", linestyle="--", linewidth=0.8, label="equal scores")
-        for label, write in zip(one.labels, (axes.set_xlabel, axes.set_ylabel)):
-            write(visible_text(label), parse_math=False)
-        _add_frame(axes, "both")
-    return figure
-
-
-def _add_frame(axes: "Axes", grid: Literal["x", "y", "both"], **legend: Any) -> None:
+def add_frame(axes: "Axes", grid: Literal["x", "y", "both"], **legend: Any) -> None:
     """What all figures have around what they show: grid lines behind it, two spines, the legend above."""
     axes.grid(axis=grid, color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -133,7 +76,7 @@ def _add_frame(axes: "Axes", grid: Literal["x", "y", "both"], **legend: Any) -> 
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=9, **legend)
 
 
-def _new_figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> "Figure":
     """An empty figure that notebooks display. RAISES (ImportError): matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure

@@ -1,9 +1,15 @@
-"""Text, numbers and tables as they are shown: visible white space, minus signs, units, writing direction."""
+"""What people read, as text: numbers, tables, the wordpieces of a token, and what the model expected in its place."""
 
+import math
 import unicodedata
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
+from spacy.tokens import Doc, Span, Token
 from wasabi import table
+
+from ..attributes.names import Names
+from ..attributes.piece_record import read_record
 
 Table = list[tuple[Any, ...]]  # the first row is the header
 
@@ -55,3 +61,86 @@ def text_direction(text: str) -> str | None:
         if kind in ("L", "R", "AL"):
             return "ltr" if kind == "L" else "rtl"
     return None
+
+
+# What the model expected
+
+
+def readable_alternatives(token: Token, names: Names) -> list[tuple[str, float]]:
+    """The alternatives to a token as people read them, with their probabilities, best first; empty if it has none.
+
+    A text that would continue the word before it begins with a hyphen.
+    """
+
+    def readable(text: str, begins_word: bool | None) -> str:
+        continues = begins_word is False and token.i > 0 and text[:1].isalnum()
+        return ("-" if continues else "") + visible_text(text)
+
+    stored = token._.get(names.alternatives) or []
+    return [(readable(text, begins_word), math.exp(log_prob)) for text, log_prob, begins_word in stored]
+
+
+def format_percent(p: float) -> str:
+    """A probability in percent."""
+    return "<0.1 %" if 0 < p < 0.0005 else f"{100 * p:.1f} %"
+
+
+def name_alternatives(token: Token, names: Names, most: int | None = None) -> str:
+    """ "were 28.7 %, lay 5.8 %": the alternatives to a token, or the best of them, with their probabilities."""
+    return ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names)[:most])
+
+
+def has_expected(doc: Doc | Span, names: Names) -> bool:
+    """Whether a token has alternatives or a rank."""
+    return any(token._.get(name) is not None for token in doc for name in (names.alternatives, names.rank))
+
+
+def expected_text(token: Token, names: Names) -> str:
+    """What the model expected in the place of a token, as a sentence for screen readers; empty if that is not known."""
+    parts = []
+    if listed := name_alternatives(token, names):
+        parts.append(f"expected: {listed}")
+    if (rank := token._.get(names.rank)) is not None:
+        parts.append(f"rank {rank:,}, entropy {format_number(token._.get(names.entropy))} nats")
+    return "; ".join(parts)
+
+
+# Wordpieces
+
+
+class Piece(NamedTuple):
+    """One wordpiece of a token."""
+
+    text: str  # as the model's vocabulary spells it
+    source: str  # the characters of the doc that it covers
+    scores: dict[str, float]  # by attribute name
+
+
+def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[int, list[Piece]]:
+    """The wordpieces of each token of the whole doc, by the token's index, with their scores under these attributes.
+
+    Empty where the doc was scored without `keep_pieces`, or where the record is not that of these scores.
+    """
+    whole = doc.doc
+    record, text = read_record(whole, names.score), whole.text
+    if record is None or max(record.token, default=-1) >= len(whole):
+        return {}
+    scores = record.columns(names)
+    all_pieces = [
+        Piece(piece or "", text[start:end], {attribute: values[i] for attribute, values in scores.items()})
+        for i, (piece, start, end) in enumerate(zip(record.pieces, record.start, record.end))
+    ]
+    places = record.by_token()
+    pieces = {token.i: [all_pieces[i] for i in places[token.i]] for token in whole}
+    return pieces if all(_sums_fit(token, pieces[token.i], columns.values()) for token in whole) else {}
+
+
+def _sums_fit(token: Token, pieces: list[Piece], attributes: Iterable[str]) -> bool:
+    """Whether the token's scores are the sums of these pieces' scores."""
+    return all(
+        all(attribute in piece.scores for piece in pieces)
+        and math.isclose(
+            sum(piece.scores[attribute] for piece in pieces), token._.get(attribute) or 0.0, rel_tol=1e-6, abs_tol=1e-6
+        )
+        for attribute in attributes
+    )

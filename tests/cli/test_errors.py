@@ -25,7 +25,6 @@ from .conftest import run
         ("score", "`gpu_id=0`", "--gpu-id 0"),
         ("rescore", "`several_references=True`", "--bleu"),
         # an argument
-        ("tune", "`model`", "MODEL"),
         ("ppl", "`path`", "INPUT"),
         # what is no option of the command, or cannot be given with it
         ("ppl", "`encoding='utf-16'`", "`encoding='utf-16'`"),

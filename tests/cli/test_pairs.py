@@ -5,7 +5,8 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from spacy_pll.evaluation.minimal_pairs import read_pairs, sample_pairs
+from spacy_pll.evaluation.groups import sample_pairs
+from spacy_pll.evaluation.readers import read_pairs
 
 from ..conftest import data_folder
 from .conftest import run

@@ -17,6 +17,12 @@ def test_perplexity_by_hand():
     corpus = Perplexity(words=2, pieces=4, log_likelihood={"m": -4 * math.log(8), "n": -1e6})
     assert corpus.per_piece["m"] == pytest.approx(8) and corpus.per_word["m"] == pytest.approx(64)
     assert corpus.per_piece["n"] == math.inf
+    written = corpus.to_dict()
+    assert (written["words"], written["pppl_per_piece"], written["pppl_per_word"]) == (
+        2,
+        corpus.per_piece,
+        corpus.per_word,
+    )
     nothing = Perplexity()
     assert nothing.per_piece == nothing.per_word == {} and nothing.split_share == 0
 

@@ -7,8 +7,10 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_pll import rescore
 from spacy_pll.cli.rescore import parse_grid
-from spacy_pll.evaluation.rescoring import NBest, bleu, evaluate, oracle, ranking, tune, word_error_rate
+from spacy_pll.evaluation.readers import NBest
+from spacy_pll.evaluation.rescoring import bleu, evaluate, oracle, ranking, tune, word_error_rate
 from spacy_pll.requirements import install_command
 
 numbers = st.floats(-100, 0, width=16)
@@ -119,3 +121,24 @@ def test_what_to_install(measure, library, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=rf"needs {library}.*{re.escape(install_command('rescore'))}"):
         measure(["a"], [["a"]])
+
+
+def test_lists_are_rescored_in_python(make_nlp):
+    nlp = make_nlp("bert", metrics=["original"])
+    texts = ["The traveler.", "The souvenir lost.", ""]
+    hypotheses = [{"text": text, "score": -float(i), "id": i} for i, text in enumerate(texts)]
+    [row] = rescore(nlp, [{"name": "u1", "hypotheses": hypotheses}], 0.5)
+    plls = [nlp(text)._.pll_original for text in texts[:2]]
+    totals = {text: 0.5 * pll - i for i, (text, pll) in enumerate(zip(texts, plls))}
+    assert [one["text"] for one in row["hypotheses"]] == [*sorted(totals, key=totals.get, reverse=True), ""]
+    for one in row["hypotheses"][:2]:
+        assert one["rescored"] == pytest.approx(totals[one["text"]], abs=1e-4) and one["score"] == -one["id"]
+    assert row["name"] == "u1" and np.isnan(row["hypotheses"][2]["pll"])
+    [same] = rescore(nlp, [{"hypotheses": hypotheses}], 0.0)
+    assert [one["id"] for one in same["hypotheses"]] == [0, 1, 2]
+    with pytest.raises(ValueError, match="list 1: 'hypotheses' must be a list"):
+        rescore(nlp, [{"texts": texts}], 0.5)
+    with pytest.raises(ValueError, match="`weight` must be a finite number, such as 0.5. It is nan"):
+        rescore(nlp, [], float("nan"))
+    with pytest.raises(ValueError, match="no `pll` component 'none'"):
+        rescore(nlp, [], 0.5, component="none")

@@ -20,9 +20,9 @@ def test_equal_texts_are_scored_once(make_nlp, monkeypatch):
 
     monkeypatch.setattr("spacy_pll.workers.with_progress", progress)
     texts = ["The traveler.", "", "The souvenir.", "The traveler.", ""]
-    scores = score_distinct(nlp, names, texts, show_progress=None)
+    scores = score_distinct(nlp, names, texts, show_progress=True)
     work = sum(map(nlp.get_pipe("pll").predictor.estimate, dict.fromkeys(texts)))
-    assert seen == [(work, 3, None)] and list(scores) == ["The traveler.", "", "The souvenir."]
+    assert seen == [(work, 3, True)] and list(scores) == ["The traveler.", "", "The souvenir."]
     doc = nlp("The traveler.")
     assert scores["The traveler."].scores == pytest.approx((doc._.pll_word_l2r, doc._.pll_original))
     assert scores["The traveler."].pieces == doc._.pll_pieces

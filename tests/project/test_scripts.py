@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from spacy_pll import PipelineSettings, agree, make_pipeline, score
-from spacy_pll.evaluation.minimal_pairs import PARADIGM, PHENOMENON, Pair, accuracies
+from spacy_pll.evaluation.accuracies import accuracies
+from spacy_pll.evaluation.groups import PARADIGM, PHENOMENON, Pair
 from spacy_pll.pipelines import SETTINGS
 
 ROOT = Path(__file__).parents[2]

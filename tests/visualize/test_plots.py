@@ -7,7 +7,6 @@ import pytest
 
 from spacy_pll.requirements import install_command
 from spacy_pll.visualize import plot
-from spacy_pll.visualize.plots import plot_accuracies
 
 from .conftest import METRICS, shown
 
@@ -61,12 +60,6 @@ def test_the_figure_leaves_pyplot_alone_and_a_notebook_shows_it(doc, monkeypatch
     for same in (figure, pickle.loads(pickle.dumps(figure))):
         assert same._repr_png_().startswith(b"\x89PNG")
     assert "matplotlib.pyplot" not in sys.modules
-
-
-def test_a_marker_at_the_end_of_the_axis_is_whole():
-    figure = plot_accuracies(["x", "y"], {"m": [(1.0, 0.5, 1.0), (0.0, 0.0, 0.3)]})
-    line = next(line for line in figure.axes[0].lines if line.get_marker() == "o")
-    assert list(line.get_xdata()) == [100, 0] and not line.get_clip_on()
 
 
 def test_errors_of_plots(nlp, doc, monkeypatch):

@@ -9,7 +9,7 @@ from spacy.tokens import DocBin
 from spacy_pll import compare, score_continuations
 from spacy_pll.attributes.names import Names
 from spacy_pll.visualize import render, render_comparison, render_continuations
-from spacy_pll.visualize.expected import format_percent, readable_alternatives
+from spacy_pll.visualize.text import format_percent, readable_alternatives
 
 from ..conftest import get_tokenizer
 from .test_html import Markup

@@ -1,0 +1,92 @@
+"""Accuracies on minimal pairs, with their intervals."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import FloatArray
+from .groups import Pair, levels
+from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
+
+OVERALL, MACRO = "overall", "macro"
+
+
+class Accuracy(NamedTuple):
+    """How often the better sentence has the higher score, in a group of pairs."""
+
+    scorer: str  # the metric, or the scorer if there are several
+    level: str  # "overall", "macro" (the mean over the groups of `name`), or the columns that the group is made by
+    name: str  # of the group: the values in these columns, as text
+    pairs: int
+    ties: int
+    accuracy: float  # 0 to 1; a tie counts as half
+    low: float  # 95 % interval
+    high: float
+    # How much more often it is right than the first scorer, on the same pairs; None for the first, and for "macro".
+    difference: float | None = None  # of the accuracies, -1 to 1
+    difference_low: float | None = None  # 95 % interval
+    difference_high: float | None = None
+    better: int | None = None  # pairs with a better outcome
+    worse: int | None = None
+    p: float | None = None  # McNemar's, exact and two-sided
+    group: Mapping[str, Any] = {}  # its value in each of these columns
+
+    @property
+    def estimate(self) -> Estimate:
+        """The accuracy with its interval."""
+        return Estimate(self.accuracy, self.low, self.high)
+
+    @property
+    def gain(self) -> Estimate | None:
+        """The difference from the first scorer with its interval; None for the first, and for "macro"."""
+        if self.difference is None or self.difference_low is None or self.difference_high is None:
+            return None
+        return Estimate(self.difference, self.difference_low, self.difference_high)
+
+
+def outcomes(good: Sequence[float] | FloatArray, bad: Sequence[float] | FloatArray) -> FloatArray:
+    """1 where the good sentence scores higher, 0 where the bad one does, 0.5 on a tie. float64, shape (pairs,)."""
+    a, b = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
+    if np.isnan(a).any() or np.isnan(b).any():
+        raise ValueError("A score is not a number (NaN), so its pair has no outcome. Score the sentences again.")
+    return (a > b) + 0.5 * (a == b)
+
+
+def accuracies(
+    pairs: Sequence[Pair],
+    outcomes: FloatArray,
+    by: Sequence[str] | None = None,
+    scorer: str = "",
+    base: FloatArray | None = None,
+) -> list[Accuracy]:
+    """The accuracy of all pairs, and of each group.
+
+    pairs (Sequence[Pair]): At least one.
+    outcomes (float array, shape (pairs,)): 1, 0.5 or 0.
+    by (Optional[Sequence[str]]): See `levels`.
+    base (Optional[float array]): The outcomes under the scorer to compare with.
+    RETURNS (list[Accuracy]): First "overall", the mean over pairs. Then "macro", the mean over the smallest groups, but
+        only where they differ in size: otherwise both are equal. Then the groups of each level, sorted by name.
+    """
+    results = []
+    for columns, groups in levels(pairs, by).items():
+        level = " x ".join(columns) or OVERALL
+        for name, values, members in groups:
+            won = outcomes[members]
+            gain = () if base is None else _gain(won - base[members])
+            one = Accuracy(scorer, level, name, len(won), _ties(won), *proportion(won), *gain)
+            results.append(one._replace(group=dict(zip(columns, values))))
+    if len({len(group.members) for group in groups}) > 1:
+        mean = mean_proportion([outcomes[group.members] for group in groups])
+        results.insert(1, Accuracy(scorer, MACRO, level, len(outcomes), _ties(outcomes), *mean))
+    return results
+
+
+def _ties(outcomes: FloatArray) -> int:
+    return int((outcomes == 0.5).sum())
+
+
+def _gain(change: FloatArray) -> tuple[Any, ...]:
+    signs = int((change > 0).sum()), int((change < 0).sum())
+    return *paired_difference(change), *signs, mcnemar(*signs)

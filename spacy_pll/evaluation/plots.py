@@ -1,0 +1,60 @@
+"""Accuracies on minimal pairs, and the agreement of two scorers, as figures."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..visualize.plots import LINES, add_frame, new_figure
+from ..visualize.text import visible_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .agreement import Histogram
+    from .intervals import Estimate
+
+
+def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence["Estimate"]]) -> "Figure":
+    """Draw the accuracies of groups of minimal pairs, with their intervals; one colour per scorer.
+
+    names (Sequence[str]): Of the groups.
+    values (Mapping[str, Sequence[Estimate]]): By scorer, the accuracy of each group and its interval.
+    RAISES (ImportError): matplotlib is not installed.
+    """
+    figure = new_figure(6.4, 1.2 + len(names) * (0.16 + 0.12 * len(values)))
+    axes = figure.subplots()
+    for i, (scorer, accuracies) in enumerate(values.items()):
+        colour, marker = LINES[i % len(LINES)]
+        shift = (i + 1) / (len(values) + 1) - 0.5
+        mid, low, high = ([100 * value for value in column] for column in zip(*accuracies))
+        errors = [[m - x for m, x in zip(mid, low)], [x - m for m, x in zip(mid, high)]]
+        places = [place + shift for place in range(len(names))]
+        lines: dict[str, Any] = {"color": colour, "markersize": 4, "linewidth": 1, "label": scorer}
+        # A marker at 0 or 100 is half outside.
+        axes.errorbar(mid, places, xerr=errors, fmt=marker, clip_on=False, zorder=3, **lines)
+    axes.axvline(50, color="0.6", linewidth=0.8, linestyle=":")
+    axes.set_yticks(range(len(names)), [visible_text(name) for name in names], parse_math=False, fontsize=9)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("accuracy in % (95 % interval)")
+    add_frame(axes, "x")
+    return figure
+
+
+def plot_agreements(histograms: Sequence["Histogram"]) -> "Figure":
+    """Draw how many things have which two scores: one picture per histogram.
+
+    RAISES (ImportError): matplotlib is not installed.
+    """
+    figure = new_figure(5 * len(histograms), 4.5)
+    for axes, one in zip(figure.subplots(1, len(histograms), squeeze=False)[0], histograms):
+        edges, counts = one.edges, np.array(one.counts, dtype=np.float64)
+        # The darker, the more (logarithmic). Where there is nothing, there is no colour.
+        squares = axes.pcolormesh(edges, edges, np.where(counts, counts, np.nan).T, norm="log", cmap="Blues", vmin=0.5)
+        figure.colorbar(squares, ax=axes, label=f"{one.unit}s")
+        axes.axline((edges[0], edges[0]), slope=1, color="0.4", linestyle="--", linewidth=0.8, label="equal scores")
+        for label, write in zip(one.labels, (axes.set_xlabel, axes.set_ylabel)):
+            write(visible_text(label), parse_math=False)
+        add_frame(axes, "both")
+    return figure

@@ -1,0 +1,131 @@
+"""The files of evaluations: minimal pairs, and n-best lists."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..corpus.formats import check_fields
+from ..corpus.readers import PARQUET, format_of, list_files, read_json_rows, read_rows
+from ..corpus.records import get_text
+from ..errors import InputError
+from ..tables.rows import check_columns
+from .groups import FILE, Pair
+
+ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
+# What the columns of the two sentences are called where nothing else is said, in BLiMP's files and in others.
+GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
+FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
+
+
+class NBest(NamedTuple):
+    """The hypotheses for one utterance or source sentence."""
+
+    texts: Sequence[str]
+    first_pass: np.ndarray  # float64, shape (hypotheses,), natural log
+    references: Sequence[str]  # one or none; translations may have several
+    row: dict[str, Any]  # of the file
+    pll: np.ndarray = np.zeros(0)  # the same shape, before it is weighted; NaN without a wordpiece
+
+
+def read_pairs(
+    path: str, good: str | None = None, bad: str | None = None, header: Sequence[str] | None = None
+) -> list[Pair]:
+    """Read minimal pairs from a file, or from the files of a folder in the order of their names.
+
+    good, bad (Optional[str]): The columns of the sentences. None is BLiMP's name or "good" and "bad".
+    header (Optional[Sequence[str]]): The names of the columns of .csv and .tsv files that have no header.
+    RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
+    RAISES (InputError): A pair cannot be read; the message gives the line.
+    """
+    if not Path(path).exists():
+        raise InputError(f"There is no file or folder {path!r}. Give a file of minimal pairs, or a folder of them.")
+    files = list_files(path, ENDINGS)
+    if format_of(files[0]) not in ENDINGS:
+        raise InputError(f"{path!r} is no file that ends in {', '.join(ENDINGS)}, and no folder that holds one.")
+    pairs, sides = [], ((good, GOOD), (bad, BAD))
+    for file in files:
+        name = file.relative_to(path).as_posix()
+        of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
+        table = header is None and format_of(file) in (".csv", ".tsv")
+        hint = ", or, if the file has no header, name its columns with `header`" if table else ""
+        for place, row in read_rows(file, header):
+            names = [one or next((name for name in usual if name in row), usual[0]) for one, usual in sides]
+            both = [_sentence(row, place, name, setting + hint) for name, setting in zip(names, ("`good`", "`bad`"))]
+            pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
+    if not pairs:
+        raise InputError(f"There is no pair in {path!r}.")
+    return pairs
+
+
+def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str:
+    sentence = get_text(row, place, column, setting)
+    if not sentence.strip():
+        raise InputError(f"{place}: {column!r} is empty. Each pair needs two sentences.")
+    return sentence
+
+
+def read_nbest(path: str, several_references: bool = False, added: Sequence[str] = ()) -> list[NBest]:
+    """Read n-best lists from a .jsonl file.
+
+    several_references (bool): Whether a list may have more than one reference.
+    added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
+    RAISES (InputError): A list cannot be read; the message gives the line.
+    """
+    if not Path(path).is_file():
+        raise InputError(f"There is no file {path!r}. Give a .jsonl file of n-best lists: {FORMAT}")
+    lists = []
+    with open(path, "rb") as file:
+        for place, row in read_json_rows(file, path):
+            lists.append(parse_nbest(row, place, several_references))
+            if added:
+                check_fields(row, place)
+                for number, hypothesis in enumerate(row["hypotheses"], 1):
+                    check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
+    if not lists:
+        raise InputError(f"There is no n-best list in {path!r}. Each line is one: {FORMAT}")
+    return lists
+
+
+def parse_nbest(row: dict[str, Any], place: str, several_references: bool) -> NBest:
+    """A list from a row. RAISES (InputError): It is none; the message begins with the place."""
+    hypotheses = row.get("hypotheses")
+    if not isinstance(hypotheses, list) or not hypotheses:
+        raise InputError(f"{place}: 'hypotheses' must be a list that is not empty. It is {hypotheses!r:.100}. {FORMAT}")
+    texts, scores = [], []
+    for number, hypothesis in enumerate(hypotheses, 1):
+        where = f"{place}, hypothesis {number}"
+        if not isinstance(hypothesis, dict):
+            raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
+        texts.append(get_text(hypothesis, where, "text", setting=None))
+        scores.append(_score(hypothesis, where))
+    return NBest(texts, np.array(scores), _references(row, place, several_references), row)
+
+
+def _score(hypothesis: dict[str, Any], where: str) -> float:
+    score = hypothesis.get("score")
+    # NaN, infinity and whole numbers that no float can hold are not below the limit.
+    if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= sys.float_info.max:
+        raise InputError(
+            f"{where}: 'score' must be a finite number, the first pass's log-probability. It is {score!r:.100}."
+        )
+    return float(score)
+
+
+def _references(row: dict[str, Any], place: str, several: bool) -> list[str]:
+    """The texts of `reference` (one text) or `references` (a list). None where both are absent or null."""
+    if row.get("reference") is not None and row.get("references") is not None:
+        raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
+    if row.get("references") is None:
+        return [] if row.get("reference") is None else [get_text(row, place, "reference", setting=None)]
+    references = row["references"]
+    if not isinstance(references, list) or not all(isinstance(text, str) for text in references):
+        raise InputError(f"{place}: 'references' must be a list of texts. It is {references!r:.100}.")
+    if len(references) > 1 and not several:
+        raise InputError(
+            f"{place}: {len(references)} references. The word error rate takes one.",
+            "For translations, which are measured with BLEU, add `several_references=True`.",
+        )
+    return references
