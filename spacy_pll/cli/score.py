@@ -11,7 +11,7 @@ from ..analysis.normalised import METHODS, WITH_UNIGRAMS
 from ..corpus.formats import ENDINGS
 from ..corpus.readers import READERS, STANDARD_STREAM
 from ..corpus.records import InputError
-from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
+from ..corpus.runs import Run, Table, score_to_file, score_to_stream
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from ..tables.words import UNITS, WordTable
@@ -77,7 +77,7 @@ MORE: dict[str, Any] = {
 }
 WORDS: dict[str, Any] = {
     "unit": typer.Option(
-        "--rows",
+        "--word-unit",
         **one_of(*UNITS),
         help="With --table words: a word is what white space separates, with its punctuation, or one of spaCy's "
         "tokens. While `cabinet` in `cabinet,` is scored, the model sees the comma. Add --words whitespace to mask it, "
@@ -152,13 +152,13 @@ def score_cli(
         run = Run(
             input_path,
             settings,
-            cast(RowKind, "prodigy" if prodigy else "tokens" if tokens else table),
+            cast(Table, "prodigy" if prodigy else "tokens" if tokens else table),
             column,
             batch_size=batch_size,
             n_process=n_process,
             show_progress=None,
             header=columns or None,
-            table=words_table,
+            words=words_table,
             **more,
         )
         _check(run, output_path, resume, force)
@@ -185,10 +185,10 @@ def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> 
 def _check(run: Run, output: str, resume: bool, force: bool) -> None:
     """RAISES (InputError): Options do not go together."""
     is_spacy = Path(output).suffix.lower() == ".spacy"
-    if run.rows != "words" and (run.table != WordTable() or run.context_column):
+    if run.table != "words" and (run.words != WordTable() or run.context_column):
         raise InputError(
-            "--rows, --lags, --regions, --no-log-frequency and --context-column are for rows of words. Add --table "
-            "words."
+            "--word-unit, --lags, --regions, --no-log-frequency and --context-column are for rows of words. Add "
+            "--table words."
         )
     if run.context_column and run.pipeline.spans == "sents":
         raise InputError(
@@ -196,9 +196,9 @@ def _check(run: Run, output: str, resume: bool, force: bool) -> None:
         )
     if run.context_column == run.column:
         raise InputError("--context-column names the column of the texts. Name that of the contexts.")
-    if run.pipeline.scoring.get("alternatives") and run.rows != "tokens" and not is_spacy:
+    if run.pipeline.scoring.get("alternatives") and run.table != "tokens" and not is_spacy:
         raise InputError("--alternatives writes columns of tokens. Add --table tokens, or write a .spacy file.")
-    if run.normalise and (run.rows not in ("texts", "prodigy") or is_spacy):
+    if run.normalise and (run.table not in ("texts", "prodigy") or is_spacy):
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
     if run.file_format and run.input_path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")

@@ -42,8 +42,8 @@ TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("input_path", "pipeline", "file_format", "n_process", "show_progress", "unigrams")
-RowKind = Literal["texts", "tokens", "words", "prodigy"]
-ROWS: dict[RowKind, type[TextRows]] = {
+Table = Literal["texts", "tokens", "words", "prodigy"]
+ROWS: dict[Table, type[TextRows]] = {
     "texts": TextRows,
     "tokens": TokenRows,
     "words": WordRows,
@@ -57,7 +57,7 @@ class Run:
 
     input_path: str  # a file, a folder, or "-" for standard input
     pipeline: PipelineSettings = PipelineSettings()  # `keep_pieces` is set as the rows need it
-    rows: RowKind = "texts"
+    table: Table = "texts"  # what has a row of its own
     column: str = "text"
     file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
     encoding: str = "utf-8"
@@ -70,8 +70,8 @@ class Run:
     normalise: Sequence[str] = ()  # methods of `analysis.normalised.normalise`, each with a column for each metric
     unigrams: str | None = None  # the table for them
     header: Sequence[str] | None = None  # the columns of tables that have no header
-    table: WordTable = WordTable()  # the rows of words
-    context_column: str | None = None  # with rows of words: each text is read after its context
+    words: WordTable = WordTable()  # the table of words
+    context_column: str | None = None  # with the table of words: each text is read after its context
 
     def read(self, path: str, vocab: Vocab, typed: bool = False) -> Iterator[Record]:
         """Read the input, or a copy of it: see `read_records`."""
@@ -79,17 +79,17 @@ class Run:
         return with_fingerprints(read_records(path, vocab=vocab, typed=typed, **how))
 
     def make_rows(self, nlp: Language) -> TextRows:
-        rows: TextRows = ROWS[self.rows].of(get_scorer(nlp), self.column)
+        rows: TextRows = ROWS[self.table].of(get_scorer(nlp), self.column)
         rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
         if isinstance(rows, WordRows):
-            rows.table, rows.lang = self.table, str(nlp.lang)
-            if self.table.log_frequency:
+            rows.table, rows.lang = self.words, str(nlp.lang)
+            if self.words.log_frequency:
                 log_frequencies(rows.lang)  # an error about it should come now
         return rows
 
     def make_pipeline(self) -> Language:
         changes: dict[str, Any] = {"targets": TEXT_SPAN} if self.context_column else {}
-        if ROWS[self.rows].keep_pieces or self.normalise:
+        if ROWS[self.table].keep_pieces or self.normalise:
             changes["keep_pieces"] = True
         nlp = make_pipeline(self.pipeline, **changes)
         nlp.max_length = self.max_length or nlp.max_length
@@ -104,7 +104,7 @@ class Run:
             if isinstance(rows, ProdigyRows):
                 rows.check(record)
             self.context_of(record)
-            if self.table.regions and isinstance(record.text, str) and nlp.path is None:
+            if self.words.regions and isinstance(record.text, str) and nlp.path is None:
                 raise InputError(
                     f"{record.location}: --regions is for .spacy input, or for a saved pipeline that makes spans. "
                     "Leave it out."
@@ -237,7 +237,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
     RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
     """
-    output_format = find_format(output_path, ROWS[run.rows])
+    output_format = find_format(output_path, ROWS[run.table])
     check_target(Path(output_path), run.input_path)
     parts = ResumableOutput(Path(output_path), resume, force)
     check_target(parts.folder, run.input_path, folder=True)
@@ -276,7 +276,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
 
 def score_to_stream(run: Run) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored."""
-    output_format = find_format(STANDARD_STREAM, ROWS[run.rows])
+    output_format = find_format(STANDARD_STREAM, ROWS[run.table])
     nlp = run.make_pipeline()
     rows = run.make_rows(nlp)
     if run.input_path == STANDARD_STREAM:  # cannot be read twice
@@ -334,7 +334,7 @@ def summarize_input(
 def make_manifest(run: Run, nlp: Language, summary: InputSummary) -> dict[str, Any]:
     """What the results of a run depend on."""
     scorer = get_scorer(nlp)
-    settings = {**vars(run), "table": asdict(run.table)}
+    settings = {**vars(run), "words": asdict(run.words)}
     return {
         "input": {"texts": summary.texts, "fields": summary.fields, "digest": summary.digest},
         "run": {name: value for name, value in settings.items() if name not in NOT_IN_MANIFEST},
@@ -370,7 +370,7 @@ def _make_format(output_format: type[Format], run: Run, rows: TextRows, summary:
     # A Parquet file names its columns, even if it has no row.
     fields = summary.fields if summary.schema is None else summary.schema.names
     errors = [ERROR] if run.skip_errors else []
-    named = [] if run.rows == "prodigy" else [run.column]  # the text of a task is always called "text"
+    named = [] if run.table == "prodigy" else [run.column]  # the text of a task is always called "text"
     check_columns([*named, *fields], [*rows.types, *errors], run.input_path, rows.names)
     fields = [*fields, *errors]
     make: Any = output_format  # a Parquet file has a schema, too

@@ -356,7 +356,7 @@ def test_tasks_for_prodigy(tiny, tmp_path, make_nlp):
     assert len(set(ranks)) == len(ranks) - 1
     assert len(tasks) == 10  # more than one part
     manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
-    assert manifest["run"]["rows"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
+    assert manifest["run"]["table"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
 
 
 def test_what_changed_is_said(tiny, tmp_path, model_folder):
@@ -367,7 +367,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
         ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is now ['original']"),
         ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is now 8"),
         ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is now 7"),
-        ((*tiny, "--table", "tokens"), "rows: it was 'texts', and is now 'tokens'"),
+        ((*tiny, "--table", "tokens"), "table: it was 'texts', and is now 'tokens'"),
         (("--model", model_folder("roberta")), "model.digest: it was"),
     ]:
         assert message in run("score", source, output, "--resume", *options, fails=True).unwrapped_stderr
@@ -464,7 +464,7 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((source, "out.jsonl", "--prodigy", "--tokens"), "write different rows. Leave out all but one"),
         ((source, "out.csv", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
         ((source, "-", "--prodigy"), "With --prodigy, OUTPUT must be a file that ends in .jsonl"),
-        ((source, "out.csv", "--rows", "spacy"), "are for rows of words. Add --table words"),
+        ((source, "out.csv", "--word-unit", "spacy"), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--lags", 2), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or add --no-log-frequency"),
         ((source, "out.csv", "--table", "tokens", "--context-column", "c"), "--context-column are for rows of words"),

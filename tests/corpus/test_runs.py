@@ -62,7 +62,7 @@ def source(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ending", "rows"),
+    ("ending", "table"),
     [
         (".jsonl", "texts"),
         (".csv", "tokens"),
@@ -75,7 +75,7 @@ def source(tmp_path):
     ],
 )
 def test_an_interrupted_run_resumes_and_scores_nothing_twice(
-    settings, source, tmp_path, monkeypatch, watched_by, ending, rows
+    settings, source, tmp_path, monkeypatch, watched_by, ending, table
 ):
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 8)
     n_texts = len(SENTENCES) * 4
@@ -89,8 +89,8 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(
             scored.append(text.number)
             yield text
 
-    table = WordTable(lags=1, log_frequency=False)
-    run = Run(source, settings, rows, batch_size=2, table=table)
+    words = WordTable(lags=1, log_frequency=False)
+    run = Run(source, settings, table, batch_size=2, words=words)
     watched_by(watch)
     stop_at = None
     score_to_file(run, str(tmp_path / f"whole{ending}"))
@@ -265,11 +265,11 @@ def test_a_stream_gives_the_lines_of_the_file(settings, source, tmp_path, watche
 
 
 def test_rows_that_do_not_fit_the_output_are_refused_before_anything_is_loaded(tmp_path):
-    run = Run("none.txt", PipelineSettings(model="no-such/model"), rows="tokens")
+    run = Run("none.txt", PipelineSettings(model="no-such/model"), table="tokens")
     with pytest.raises(InputError, match="Leave out --table"):
         score_to_file(run, str(tmp_path / "out.spacy"))
     with pytest.raises(InputError, match="With --prodigy"):
-        list(score_to_stream(Run("none.txt", rows="prodigy")))
+        list(score_to_stream(Run("none.txt", table="prodigy")))
 
 
 def test_the_summary_of_the_input(tmp_path, make_nlp):
@@ -283,10 +283,10 @@ def test_the_summary_of_the_input(tmp_path, make_nlp):
 
 def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     folder = str(model_folder("bert"))
-    run = Run("in.txt", PipelineSettings(folder), batch_size=8, table=WordTable(lags=2))
+    run = Run("in.txt", PipelineSettings(folder), batch_size=8, words=WordTable(lags=2))
     manifest = make_manifest(run, make_nlp("bert"), SUMMARY)
     assert manifest["input"] == {"texts": 1, "fields": ["n"], "digest": "abc"}
-    assert manifest["run"]["batch_size"] == 8 and manifest["run"]["table"]["lags"] == 2
+    assert manifest["run"]["batch_size"] == 8 and manifest["run"]["words"]["lags"] == 2
     assert {"input_path", "n_process", "show_progress"}.isdisjoint(json.loads(json.dumps(manifest["run"])))
     assert manifest["model"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
     assert manifest["pipeline"]["pll"]["metrics"] == ["word_l2r"]
