@@ -1,26 +1,21 @@
-"""A text of the input, and what is said where it cannot be read."""
+"""A text of the input, and what is said where it cannot be read, or not be written again."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from ..files import to_json
+
+STANDARD_STREAM = "-"
+PARQUET = ".parquet"
+Row = tuple[str, dict[str, Any]]  # its location, and its columns
+
 
 class InputError(ValueError):
     """The input cannot be read. The message says where, what is wrong, and what to do."""
-
-
-class How(NamedTuple):
-    """How files are read."""
-
-    column: str | None = "text"  # of the texts; None where rows are read with all their columns
-    vocab: Vocab | None = None  # for the docs of .spacy files
-    typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
-    encoding: str = "utf-8"
-    delimiter: str | None = None  # None is the comma, or the tab
-    header: Sequence[str] | None = None  # the columns of .csv and .tsv files that have no header
 
 
 class Record(NamedTuple):
@@ -29,24 +24,21 @@ class Record(NamedTuple):
     location: str  # "corpus.jsonl, line 12": for messages
     text: str | Doc
     fields: dict[str, Any]  # the other columns, or keys, in their order
-    fingerprint: str = ""  # of all that was read, up to this text: see `with_fingerprints`
+    context: str | None = None  # read before the text, and not scored
+    fingerprint: str = ""  # of all that was read, up to this text
 
 
-def with_fingerprints(records: Iterable[Record]) -> Iterator[Record]:
-    """Give records their fingerprints: 16 hexadecimal digits of a SHA-256 over the texts and columns until there.
+class ReadOptions(NamedTuple):
+    """How files are read."""
 
-    Two readings of an input give the same fingerprints only if they give the same texts and columns in the same order.
-    """
-    total = sha256()
-    for record in records:
-        text = record.text
-        if isinstance(text, Doc):  # its strings have no order, and its user data are in the columns
-            text = repr(text.to_bytes(exclude=["strings", "user_data"]))
-        total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))
-        yield record._replace(fingerprint=total.copy().hexdigest()[:16])
-
-
-Row = tuple[str, dict[str, Any]]  # its location, and its columns
+    column: str | None = "text"  # of the texts; None where rows are read with all their columns
+    vocab: Vocab | None = None  # for the docs of .spacy files
+    typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
+    encoding: str = "utf-8"
+    delimiter: str | None = None  # None is the comma, or the tab
+    header: Sequence[str] | None = None  # the columns of .csv and .tsv files that have no header
+    # Gets the name of each table and its columns with their types, Arrow's or None, even if the table has no row.
+    found: Callable[[str, Mapping[str, Any]], None] = lambda name, columns: None
 
 
 def get_text(row: dict[str, Any], location: str, column: str, option: str | None = "--column") -> str:
@@ -71,3 +63,20 @@ def get_text(row: dict[str, Any], location: str, column: str, option: str | None
     except UnicodeEncodeError as error:
         raise InputError(f"{location}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
     return text
+
+
+def check_fields(
+    fields: dict[str, Any], location: str, encode: Callable[[Any], object] = lambda value: to_json(value).encode("utf8")
+) -> None:
+    """Check that the other columns of a text can be written.
+
+    encode (Callable[[Any], object]): Writes a value as the format does.
+    RAISES (InputError): They cannot.
+    """
+    for name, value in fields.items():
+        try:
+            encode({name: value})
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(
+                f"{location}: {name!r} is {reprlib.repr(value)}, which cannot be written: {error}. Change or remove it."
+            ) from None

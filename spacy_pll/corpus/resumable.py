@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..files import atomic_write, write_json
-from .compression import through_compression
-from .readers import format_of
+from .readers import format_of, through_compression
 
 try:
     import fcntl

@@ -12,8 +12,8 @@ from spacy.language import Language
 
 from ..arrays import FloatArray, IntArray
 from ..component import get_scorer
-from ..corpus.readers import PARQUET, format_of, list_files, read_rows
-from ..corpus.records import InputError, get_text
+from ..corpus.readers import format_of, list_files, read_rows
+from ..corpus.records import PARQUET, InputError, get_text
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
 from ..visualize.plots import plot_accuracies

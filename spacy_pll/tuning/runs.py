@@ -9,8 +9,8 @@ from typing import Any
 import spacy
 import torch
 
-from ..corpus.readers import STANDARD_STREAM, list_files, read_records
-from ..corpus.records import InputError
+from ..corpus.readers import list_files, read_records
+from ..corpus.records import STANDARD_STREAM, InputError
 from ..files import atomic_folder
 from ..language_model.checksums import files_digest, write_checksums
 from ..language_model.masked import MaskedLanguageModel

@@ -22,7 +22,7 @@ from spacy.tokens import DocBin, Span
 
 from spacy_pll import WordTable, to_dataframe
 from spacy_pll.component import PLLScorer
-from spacy_pll.corpus import runs
+from spacy_pll.corpus import runs, scoring
 from spacy_pll.corpus.readers import FIELDS
 
 from ..conftest import SENTENCES
@@ -175,12 +175,12 @@ def test_a_run_that_goes_on_says_what_it_did_and_what_was_done_before(tiny, tmp_
     source, output = write_lines(tmp_path / "in.txt", SENTENCES), tmp_path / "out.jsonl"
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 1)
 
-    def stop(run, scored, *_):
+    def stop(scored, *_):
         yield from islice(scored, 3)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(runs.Run, "watched", stop)
+        patch.setattr(scoring, "with_progress", stop)
         run("score", source, output, *tiny, "--batch-size", 1, code=130)
     for part in (tmp_path / "out.jsonl.parts").glob("*s.jsonl"):
         part.rename(part.with_name(re.sub(r"-\d+s", "-700s", part.name)))

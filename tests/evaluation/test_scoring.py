@@ -4,7 +4,7 @@ import math
 import pytest
 
 from spacy_pll import agree, compare_margins, compare_pairs, minimal_pairs, perplexity, score
-from spacy_pll.corpus.runs import Run
+from spacy_pll.corpus.scoring import Scoring
 from spacy_pll.evaluation.scoring import TextSums, score_distinct
 from spacy_pll.settings import BATCH_SIZE
 
@@ -49,6 +49,6 @@ def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp)
     assert list(minimal_pairs(nlp, pairs, component="second").scores) == ["original"]
     assert perplexity(nlp, texts, component="second") == perplexity(alone, texts)
     assert compare_margins(nlp, texts, (0,), component="second").comparisons[0].scorers[0].metric == "original"
-    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_distinct, Run]
+    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_distinct, Scoring]
     defaults = {inspect.signature(function).parameters["batch_size"].default for function in functions}
     assert defaults == {BATCH_SIZE}
