@@ -13,9 +13,9 @@ from spacy.tokens import DocBin
 
 from ..arrays import FloatArray
 from ..files import to_csv, to_json, write_text
-from .outputs import Batch, Format
+from .outputs import Batch, Format, json_bytes
 from .readers import FIELDS, format_of
-from .records import PARQUET, STANDARD_STREAM, InputError, Record, check_fields
+from .records import PARQUET, STANDARD_STREAM, InputError
 from .rows import ProdigyRows, TextRows, TokenRows
 
 
@@ -23,11 +23,16 @@ class JsonLines(Format):
     """One JSON object per line."""
 
     def encode(self, batches: list[Batch]) -> bytes:
-        return _json_lines(self._rows(batches))
+        return _json_lines(_rows(self.rows, batches))
+
+
+def _rows(rows: TextRows, batches: list[Batch]) -> Iterator[dict[str, Any]]:
+    for text in chain.from_iterable(batches):
+        yield from rows(text.number, text.doc, text.fields)
 
 
 def _json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(to_json(row).encode("utf8") + b"\n" for row in rows)
+    return b"".join(json_bytes(row) + b"\n" for row in rows)
 
 
 class ProdigyTasks(JsonLines):
@@ -59,7 +64,7 @@ class CsvTable(Format):
     delimiter = ","
 
     def encode(self, batches: list[Batch]) -> bytes:
-        return self._encoded({name: _cell(value) for name, value in row.items()} for row in self._rows(batches))
+        return self._encoded({name: _cell(value) for name, value in row.items()} for row in _rows(self.rows, batches))
 
     def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
         return to_csv(rows, self.header, self.delimiter).encode("utf8")
@@ -99,9 +104,7 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
 class SpacyDocs(Format):
     """spaCy's own format. A file is one compressed block, so all docs are in memory when the parts are joined."""
 
-    @staticmethod
-    def check(record: Record) -> None:
-        check_fields(record.fields, record.location, srsly.msgpack_dumps)
+    encode_field = srsly.msgpack_dumps
 
     def encode(self, batches: list[Batch]) -> bytes:
         docs = DocBin(store_user_data=True)

@@ -3,18 +3,23 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from ..component import get_scorer
+from ..outcomes import ERROR
+from .outputs import Format
 from .readers import read_records
-from .records import STANDARD_STREAM, Record, get_text
+from .records import STANDARD_STREAM, InputError, Record, get_text
+from .rows import ProdigyRows, TextRows, WordRows, check_columns
 
 
 @dataclass(frozen=True)
@@ -76,19 +81,69 @@ class Mark(NamedTuple):
 START = Mark()
 
 
-def marks_of(
-    records: Iterable[Record], estimate: Callable[[str], int], ends: Collection[int] = ()
-) -> tuple[Mark, Mapping[int, Mark]]:
-    """Read all texts.
+class Reading:
+    """A reading of all of an input that finds what cannot be read, scored or written, and which columns there are.
 
-    estimate (Callable): About how many ids are read for a text.
-    ends (Collection[int]): Numbers of texts after which a mark is wanted.
-    RETURNS (Tuple[Mark, Mapping[int, Mark]]): That of all texts, and those after so many texts.
+    rows (TextRows): What will be written, in the output format.
+    skip_errors (bool): Whether texts may be too long.
     """
-    mark, marks = START, {0: START}
-    for n, record in enumerate(records, 1):
-        text = record.text if isinstance(record.text, str) else record.text.text
-        mark = Mark(n, record.fingerprint, mark.work + estimate(text))
-        if n in ends:
-            marks[n] = mark
-    return mark, marks
+
+    def __init__(
+        self, source: Input, rows: TextRows, output_format: type[Format], nlp: Language, skip_errors: bool = False
+    ):
+        self.source, self.rows, self.output_format, self.nlp = source, rows, output_format, nlp
+        self.skip_errors, self.columns = (
+            skip_errors,
+            output_format.input_columns(source.column, output_format.encode_field),
+        )
+
+    def checked(self) -> Iterator[Record]:
+        """RAISES (InputError): A text cannot be read, or its row not be written, or it is too long."""
+        needs_spans = isinstance(self.rows, WordRows) and self.rows.table.regions and self.nlp.path is None
+        options = {"typed": self.output_format.typed, "found": self.columns.declare}
+        for record in self.source.records(self.nlp.vocab, **options):
+            self.columns.add(record)
+            if isinstance(self.rows, ProdigyRows):
+                self.rows.check(record)
+            if needs_spans and isinstance(record.text, str):
+                raise InputError(
+                    f"{record.location}: --regions is for .spacy input, or for a saved pipeline that makes spans. "
+                    "Leave it out."
+                )
+            if not self.skip_errors and (problem := too_long(record.text, self.nlp)):
+                raise InputError(f"{record.location}: {problem}, or --skip-errors to leave its scores out.")
+            yield record
+
+    def read_all(self, ends: Collection[int] = ()) -> tuple[Mark, Mapping[int, Mark]]:
+        """What is known of all texts, and of so many first texts.
+
+        ends (Collection[int]): These numbers.
+        """
+        estimate, mark, marks = get_scorer(self.nlp).predictor.estimate, START, {0: START}
+        for n, record in enumerate(self.checked(), 1):
+            text = record.text if isinstance(record.text, str) else record.text.text
+            mark = Mark(n, record.fingerprint, mark.work + estimate(text))
+            if n in ends:
+                marks[n] = mark
+        return mark, marks
+
+    @property
+    def other_columns(self) -> list[str]:
+        return [name for name in self.columns.types() if name != self.source.column]
+
+    def make_output(self, path: str) -> Format:
+        """path (str): Of the input, for messages. RAISES (InputError): The scores would overwrite a column."""
+        errors = [ERROR] if self.skip_errors else []
+        columns = self.columns.types()
+        # The text of a task is always called "text".
+        taken = self.other_columns if isinstance(self.rows, ProdigyRows) else [*columns]
+        check_columns(taken, [*self.rows.types, *errors], path, self.rows.names)
+        return self.output_format(self.rows, {**columns, **dict.fromkeys(errors)})
+
+
+def too_long(text: str | Doc, nlp: Language) -> str | None:
+    """What is wrong if a text is longer than the pipeline reads."""
+    if not isinstance(text, str) or len(text) <= nlp.max_length:
+        return None
+    at_most = f"at most {nlp.max_length:,} are read"
+    return f"the text has {len(text):,} characters, and {at_most}. Give --max-length {len(text)}"

@@ -1,23 +1,46 @@
 """What a format of output files has, and what it has to know of the input."""
 
+import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from .records import Record, check_fields
+from ..files import to_json
+from .records import InputError, Record
 from .rows import ScoredText, TextRows, column_order
 
 Batch = list[ScoredText]
 
 
+def json_bytes(value: Any) -> bytes:
+    """JSON in UTF-8."""
+    return to_json(value).encode("utf8")
+
+
+def check_fields(fields: dict[str, Any], location: str, encode: Callable[[Any], object] = json_bytes) -> None:
+    """Check that the other columns of a text can be written.
+
+    encode (Callable[[Any], object]): Writes a value as the format does.
+    RAISES (InputError): They cannot.
+    """
+    for name, value in fields.items():
+        try:
+            encode({name: value})
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(
+                f"{location}: {name!r} is {reprlib.repr(value)}, which cannot be written: {error}. Change or remove it."
+            ) from None
+
+
 class InputColumns:
-    """The columns of an input, found while it is read.
+    """The columns of an input, found and checked while it is read.
 
     column (str): That of the texts.
+    encode (Callable[[Any], object]): Writes a value of another one as the format does.
     """
 
-    def __init__(self, column: str):
-        self.column = column
+    def __init__(self, column: str, encode: Callable[[Any], object] = json_bytes):
+        self.column, self.encode = column, encode
         self.names: dict[str, None] = {}  # of the other columns that the texts have, in their order
         self.declared: dict[str, None] = {}  # of those that tables name, which may have no text
 
@@ -26,7 +49,11 @@ class InputColumns:
         self.declared.update(dict.fromkeys(columns))
 
     def add(self, record: Record) -> None:
-        """Note the columns of a text."""
+        """Note the columns of a text.
+
+        RAISES (InputError): The row of this text could not be written, or would lose a value of the input.
+        """
+        check_fields(record.fields, record.location, self.encode)
         self.names.update(dict.fromkeys(record.fields))
 
     def types(self) -> dict[str, Any]:
@@ -43,20 +70,11 @@ class Format(ABC):
 
     typed = False  # whether the columns of a file have types: those of a Parquet input then arrive as they are
     input_columns = InputColumns
+    encode_field: Callable[[Any], object] = json_bytes
 
     def __init__(self, rows: TextRows, columns: Collection[str]):
         self.rows = rows
         self.header = column_order(rows, [name for name in columns if name != rows.column])
-
-    @staticmethod
-    def check(record: Record) -> None:
-        """RAISES (InputError): The row of this text could not be written, or would lose a value of the input."""
-        check_fields(record.fields, record.location)
-
-    def _rows(self, batches: Iterable[Batch]) -> Iterator[dict[str, Any]]:
-        for batch in batches:
-            for text in batch:
-                yield from self.rows(text.number, text.doc, text.fields)
 
     @abstractmethod
     def encode(self, batches: list[Batch]) -> bytes:

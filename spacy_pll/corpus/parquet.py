@@ -5,16 +5,15 @@ Nothing imports this module before a file of this format is named.
 
 import base64
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
 from ..files import atomic_write
 from ..requirements import install_command
-from .outputs import Batch, Format, InputColumns
-from .records import InputError, ReadOptions, Record, Row, check_fields, get_text
+from .outputs import Batch, Format, InputColumns, check_fields, json_bytes
+from .records import InputError, ReadOptions, Record, Row, get_text
 from .rows import TextRows
 
 try:
@@ -36,43 +35,33 @@ SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.strin
 SMALL, LARGEST_SMALL = pa.month_day_nano_interval(), 2**53
 
 
-@contextmanager
-def open_parquet(file: Any, name: str) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file. What goes wrong while it is open is an error about this file.
-
-    RAISES (InputError): It cannot be read, or has two columns of the same name.
-    """
-    try:
-        with pq.ParquetFile(file, buffer_size=BYTES_PER_READ) as parquet:
-            names = parquet.schema_arrow.names
-            if len(set(names)) < len(names):
-                raise InputError(f"{name}: two columns have the same name: {names}.")
-            yield parquet
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{name}: this is not a Parquet file, or it is damaged ({error}).") from None
-
-
 def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     """The rows, numbered from 1.
 
-    RAISES (InputError): A value cannot be read; the message gives its row.
+    RAISES (InputError): The file cannot be read, or has two columns of the same name; or a value cannot be read.
     """
-    number = 0
-    # A pipe cannot be read from its end, where Parquet has its schema.
-    with open_parquet(file if file.seekable() else pa.BufferReader(file.read()), name) as parquet:
-        schema = parquet.schema_arrow
-        if (column := options.column) is not None:
-            get_text(dict.fromkeys(schema.names, ""), name, column)
-            if not _is_text(schema.field(column).type):
-                raise InputError(f"{name}: {column!r} must hold text. It holds {schema.field(column).type}.")
-        options.found(name, dict(zip(schema.names, schema.types)))
-        # One row group after another: otherwise pyarrow keeps what it has read of each until it has read all of them.
-        for group in range(parquet.num_row_groups):
-            for batch in parquet.iter_batches(ROWS_PER_READ, row_groups=[group]):
-                for scalars in zip(*batch.columns):
-                    number += 1
-                    location = f"{name}, row {number}"
-                    yield location, _row(dict(zip(batch.schema.names, scalars)), location, options)
+    number, column = 0, options.column
+    try:
+        # A pipe cannot be read from its end, where Parquet has its schema.
+        source: Any = file if file.seekable() else pa.BufferReader(file.read())
+        with pq.ParquetFile(source, buffer_size=BYTES_PER_READ) as parquet:
+            schema = parquet.schema_arrow
+            if len(set(schema.names)) < len(schema.names):
+                raise InputError(f"{name}: two columns have the same name: {schema.names}.")
+            if column is not None:
+                get_text(dict.fromkeys(schema.names, ""), name, column)
+                if not _is_text(schema.field(column).type):
+                    raise InputError(f"{name}: {column!r} must hold text. It holds {schema.field(column).type}.")
+            options.found(name, dict(zip(schema.names, schema.types)))
+            # One row group after another: otherwise pyarrow keeps what it has read of each until it has read all.
+            for group in range(parquet.num_row_groups):
+                for batch in parquet.iter_batches(ROWS_PER_READ, row_groups=[group]):
+                    for scalars in zip(*batch.columns):
+                        number += 1
+                        location = f"{name}, row {number}"
+                        yield location, _row(dict(zip(schema.names, scalars)), location, options)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name}: this is not a Parquet file, or it is damaged ({error}).") from None
 
 
 def _row(scalars: dict[str, pa.Scalar], location: str, options: ReadOptions) -> dict[str, Any]:
@@ -182,8 +171,8 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 class TypedColumns(InputColumns):
     """The columns of an input with their types."""
 
-    def __init__(self, column: str):
-        super().__init__(column)
+    def __init__(self, column: str, encode: Callable[[Any], object] = json_bytes):
+        super().__init__(column, encode)
         self.found: dict[str, tuple[pa.DataType, str]] = {}  # and where it was found
 
     def declare(self, table: str, columns: Mapping[str, pa.DataType | None]) -> None:
@@ -198,18 +187,19 @@ class TypedColumns(InputColumns):
 
         RAISES (InputError): A column has values of two types, or a value that has none.
         """
-        super().add(record)
-        for name, value in record.fields.items():
-            if not isinstance(value, pa.Scalar):
-                try:
-                    type_ = type_of(value)
-                except TypeError:
-                    raise InputError(
-                        f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits, "
-                        f"lists of one type, and at most {MAX_DEPTH} lists or objects within each other. Make it a "
-                        "string, or write .jsonl."
-                    ) from None
-                self._add(name, type_, record.location)
+        self.names.update(dict.fromkeys(record.fields))
+        values = {name: value for name, value in record.fields.items() if not isinstance(value, pa.Scalar)}
+        check_fields(values, record.location)
+        for name, value in values.items():
+            try:
+                type_ = type_of(value)
+            except TypeError:
+                raise InputError(
+                    f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits, "
+                    f"lists of one type, and at most {MAX_DEPTH} lists or objects within each other. Make it a "
+                    "string, or write .jsonl."
+                ) from None
+            self._add(name, type_, record.location)
 
     def _add(self, name: str, type_: pa.DataType, where: str) -> None:
         before, first = self.found.setdefault(name, (type_, where))
@@ -249,11 +239,6 @@ class ParquetTable(Format):
         types = {**columns, **{name: arrow_type(own) for name, own in rows.types.items()}}
         self.schema = pa.schema([(name, types.get(name) or pa.string()) for name in self.header])
 
-    @staticmethod
-    def check(record: Record) -> None:
-        """Arrow's scalars come from a Parquet file, so they can be written to one."""
-        check_fields({k: v for k, v in record.fields.items() if not isinstance(v, pa.Scalar)}, record.location)
-
     def encode(self, batches: list[Batch]) -> bytes:
         """The contents of one part. Each batch is a row group, so the whole file does not depend on where parts end."""
         return b"".join(self._encode(filter(len, map(self._table, batches))))
@@ -273,7 +258,7 @@ class ParquetTable(Format):
         yield sink.getvalue()
 
     def _table(self, batch: Batch) -> pa.Table:
-        rows = [*self._rows([batch])]
+        rows = [row for text in batch for row in self.rows(text.number, text.doc, text.fields)]
         columns = []
         for field in self.schema:
             try:
@@ -287,13 +272,8 @@ class ParquetTable(Format):
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
     if not any(isinstance(value, pa.Scalar) for value in values):
         return pa.array(values, type_)
-    return pa.concat_arrays([pa.repeat(_scalar(value, type_), 1) for value in values])
-
-
-def _scalar(value: Any, type_: pa.DataType) -> pa.Scalar:
-    if not isinstance(value, pa.Scalar):
-        return pa.scalar(value, type_)
-    return value if value.type == type_ else value.cast(type_)
+    scalars = [value if isinstance(value, pa.Scalar) else pa.scalar(value, type_) for value in values]
+    return pa.concat_arrays([pa.repeat(one if one.type == type_ else one.cast(type_), 1) for one in scalars])
 
 
 def _groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:

@@ -80,7 +80,10 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
             raise InputError(f"{path!r} is a pipe or a device. Give - instead, and read it as standard input: < {path}")
         _check_name(root)
         return [root]
-    found = sorted(file for file in root.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(root)))
+    # Hidden are also files of hidden folders, such as .ipynb_checkpoints, and the ._a.txt of macOS.
+    found = sorted(
+        file for file in root.rglob("*") if file.is_file() and "/." not in f"/{file.relative_to(root).as_posix()}"
+    )
     files = [file for file in found if format_of(file) in formats]
     if not files:
         raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")
@@ -91,11 +94,6 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
         count = "1 file" if len(others) == 1 else f"{len(others)} files"
         warnings.warn(f"{count} of other formats in {path!r} will not be read: {named}.", stacklevel=1)
     return files
-
-
-def _is_hidden(path: Path) -> bool:
-    """Whether a file, or a folder that it is in, is hidden, such as .ipynb_checkpoints and the ._a.txt of macOS."""
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _check_name(file: Path) -> None:

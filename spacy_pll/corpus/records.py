@@ -1,13 +1,10 @@
-"""A text of the input, and what is said where it cannot be read, or not be written again."""
+"""A text of the input, and what is said where it cannot be read."""
 
-import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
-
-from ..files import to_json
 
 STANDARD_STREAM = "-"
 PARQUET = ".parquet"
@@ -63,20 +60,3 @@ def get_text(row: dict[str, Any], location: str, column: str, option: str | None
     except UnicodeEncodeError as error:
         raise InputError(f"{location}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
     return text
-
-
-def check_fields(
-    fields: dict[str, Any], location: str, encode: Callable[[Any], object] = lambda value: to_json(value).encode("utf8")
-) -> None:
-    """Check that the other columns of a text can be written.
-
-    encode (Callable[[Any], object]): Writes a value as the format does.
-    RAISES (InputError): They cannot.
-    """
-    for name, value in fields.items():
-        try:
-            encode({name: value})
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise InputError(
-                f"{location}: {name!r} is {reprlib.repr(value)}, which cannot be written: {error}. Change or remove it."
-            ) from None

@@ -16,15 +16,14 @@ from ..analysis.normalised import Normaliser
 from ..component import get_scorer
 from ..files import check_target
 from ..language_model.checksums import file_digest
-from ..outcomes import ERROR
 from ..pipelines import describe_model
 from ..tables.words import WordTable, log_frequencies
 from .formats import find_format
-from .inputs import Input, Mark, marks_of
-from .outputs import Batch, Format
-from .records import STANDARD_STREAM, InputError, Record
+from .inputs import START, Input, Mark, Reading
+from .outputs import Batch
+from .records import STANDARD_STREAM, InputError
 from .resumable import ResumableOutput
-from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows, check_columns
+from .rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows
 from .scoring import Scoring
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
@@ -94,9 +93,9 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     check_target(parts.folder, run.input.path, folder=True)
     nlp = run.make_pipeline()
     with run.input.as_file() as source:
-        reading = Reading(run, source, nlp, output_format)
-        total, marks = marks_of(reading.checked(), get_scorer(nlp).predictor.estimate, parts.ends())
-        output, manifest = reading.make_output(), make_manifest(run, nlp, total, reading.other_columns)
+        reading = Reading(source, run.make_rows(nlp), output_format, nlp, run.scoring.skip_errors)
+        total, marks = reading.read_all(parts.ends())
+        output, manifest = reading.make_output(run.input.path), make_manifest(run, nlp, total, reading.other_columns)
         first = parts.begin(manifest, {n: mark.fingerprint for n, mark in marks.items()})
         if first is None:
             return None
@@ -125,53 +124,13 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored."""
     output_format = find_format(STANDARD_STREAM, ROWS[run.table])
     nlp = run.make_pipeline()
-    reading, total = Reading(run, run.input, nlp, output_format), Mark()
+    reading, total = Reading(run.input, run.make_rows(nlp), output_format, nlp, run.scoring.skip_errors), START
     if run.input.path != STANDARD_STREAM:  # which cannot be read twice
-        total, _ = marks_of(reading.checked(), get_scorer(nlp).predictor.estimate)
-    output = reading.make_output()
+        total, _ = reading.read_all()
+    output = reading.make_output(run.input.path)
     with closing(run.scoring.score(nlp, reading.checked(), total)) as texts:
         for text in texts:
             yield output.encode([[text]])
-
-
-class Reading:
-    """A reading of an input that finds what cannot be read, or not be written, and which columns there are.
-
-    source (Input): The input of the run, or a copy.
-    """
-
-    def __init__(self, run: Run, source: Input, nlp: Language, output_format: type[Format]):
-        self.run, self.source, self.nlp, self.output_format = run, source, nlp, output_format
-        self.rows, self.columns = run.make_rows(nlp), output_format.input_columns(run.input.column)
-
-    def checked(self) -> Iterator[Record]:
-        """RAISES (InputError): A text cannot be read, or its row not be written, or it is too long."""
-        how = {"typed": self.output_format.typed, "found": self.columns.declare}
-        for record in self.source.records(self.nlp.vocab, **how):
-            self.output_format.check(record)
-            if isinstance(self.rows, ProdigyRows):
-                self.rows.check(record)
-            if self.run.words.regions and isinstance(record.text, str) and self.nlp.path is None:
-                raise InputError(
-                    f"{record.location}: --regions is for .spacy input, or for a saved pipeline that makes spans. "
-                    "Leave it out."
-                )
-            self.run.scoring.check(record, self.nlp)
-            self.columns.add(record)
-            yield record
-
-    @property
-    def other_columns(self) -> list[str]:
-        return [name for name in self.columns.types() if name != self.run.input.column]
-
-    def make_output(self) -> Format:
-        """RAISES (InputError): A column has no type, or the scores would overwrite it."""
-        errors = [ERROR] if self.run.scoring.skip_errors else []
-        columns = self.columns.types()
-        # The text of a task is always called "text".
-        named = self.other_columns if self.run.table == "prodigy" else [*columns]
-        check_columns(named, [*self.rows.types, *errors], self.run.input.path, self.rows.names)
-        return self.output_format(self.rows, {**columns, **dict.fromkeys(errors)})
 
 
 def make_manifest(run: Run, nlp: Language, total: Mark, fields: list[str]) -> dict[str, Any]:

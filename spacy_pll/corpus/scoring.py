@@ -16,7 +16,7 @@ from ..pipelines import PipelineSettings, make_pipeline
 from ..progress import with_progress
 from ..settings import BATCH_SIZE
 from ..workers import batches_of, score_batches
-from .inputs import START, Mark
+from .inputs import START, Mark, too_long
 from .records import InputError, Record
 from .rows import TEXT_SPAN, ScoredText
 
@@ -38,11 +38,6 @@ class Scoring:
         nlp.max_length = self.max_length or nlp.max_length
         return nlp
 
-    def check(self, record: Record, nlp: Language) -> None:
-        """RAISES (InputError): The text is too long."""
-        if not self.skip_errors and (problem := _too_long(record.text, nlp)):
-            raise InputError(f"{record.location}: {problem}, or --skip-errors to leave its scores out.")
-
     def score(
         self, nlp: Language, records: Iterable[Record], total: Mark = START, done: Mark = START
     ) -> Generator[ScoredText, None, None]:
@@ -52,22 +47,18 @@ class Scoring:
         RAISES (InputError): A text cannot be scored, and `skip_errors` is not set.
         RAISES (ChildProcessError): A worker process was killed.
         """
-        predictor = get_scorer(nlp).predictor
-        with (
-            closing(self._score(nlp, records, done.texts)) as scored,
-            closing(
-                with_progress(
-                    scored,
-                    predictor,
-                    lambda one: predictor.estimate(one.doc.text),
-                    total.work - done.work,
-                    total.texts,
-                    done.texts,
-                    self.show_progress,
-                )
-            ) as texts,
-        ):
-            yield from texts
+        predictor, scored = get_scorer(nlp).predictor, self._score(nlp, records, done.texts)
+        watched = with_progress(
+            scored,
+            predictor,
+            lambda one: predictor.estimate(one.doc.text),
+            total.work - done.work,
+            total.texts,
+            done.texts,
+            self.show_progress,
+        )
+        with closing(scored), closing(watched):
+            yield from watched
 
     def _score(self, nlp: Language, records: Iterable[Record], first: int) -> Generator[ScoredText, None, None]:
         scorer, failed, number = get_scorer(nlp), 0, first
@@ -92,7 +83,7 @@ class Scoring:
                         raise InputError(
                             f"{record.location}: this text cannot be scored. {outcome}. Add --skip-errors to go on."
                         )
-                    error = _too_long(record.text, nlp) or str(outcome)
+                    error = too_long(record.text, nlp) or str(outcome)
                     outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
                 if is_last := record is ends[0]:
@@ -120,11 +111,3 @@ def in_context(nlp: Language, record: Record) -> str | Doc:
     if text_span and not docs[1].has_annotation("SENT_START"):
         text_span[0].is_sent_start = None  # spaCy takes the text for a sentence
     return doc
-
-
-def _too_long(text: str | Doc, nlp: Language) -> str | None:
-    """What is wrong if a text is longer than the pipeline reads."""
-    if not isinstance(text, str) or len(text) <= nlp.max_length:
-        return None
-    at_most = f"at most {nlp.max_length:,} are read"
-    return f"the text has {len(text):,} characters, and {at_most}. Give --max-length {len(text)}"

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..corpus.outputs import check_fields
 from ..corpus.readers import read_json_rows
-from ..corpus.records import InputError, check_fields, get_text
+from ..corpus.records import InputError, get_text
 from ..corpus.rows import check_columns
 from ..requirements import install_command
 from .scoring import TextSums

@@ -25,8 +25,9 @@ from spacy_pll.corpus.formats import (
     find_format,
     relative_ranks,
 )
+from spacy_pll.corpus.outputs import check_fields
 from spacy_pll.corpus.readers import FIELDS, READERS
-from spacy_pll.corpus.records import InputError, ReadOptions, check_fields
+from spacy_pll.corpus.records import InputError, ReadOptions
 from spacy_pll.corpus.rows import ProdigyRows, ScoredText, TextRows, TokenRows
 
 NAMES = Names("pll", ["word_l2r"])

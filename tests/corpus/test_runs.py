@@ -15,10 +15,10 @@ from spacy.tokens import DocBin
 
 from spacy_pll.corpus import runs, scoring
 from spacy_pll.corpus.formats import JsonLines
-from spacy_pll.corpus.inputs import Input, Mark, marks_of
+from spacy_pll.corpus.inputs import Input, Mark, Reading
 from spacy_pll.corpus.records import InputError
 from spacy_pll.corpus.resumable import ResumeError
-from spacy_pll.corpus.runs import PACKAGES, Reading, Run, make_manifest, score_to_file, score_to_stream
+from spacy_pll.corpus.runs import PACKAGES, Run, make_manifest, score_to_file, score_to_stream
 from spacy_pll.corpus.scoring import Scoring
 from spacy_pll.pipelines import PipelineSettings, describe_model
 from spacy_pll.tables.words import WordTable
@@ -271,9 +271,9 @@ def test_the_summary_of_the_input(tmp_path, make_nlp):
     (tmp_path / "b.jsonl").write_text('{"line": "x", "n": 1}\n{"line": "y", "m": 2}\n')
     (tmp_path / "a.csv").write_text("line,n\nz,1\n")
     run, nlp = Run(Input(str(tmp_path), column="line")), make_nlp("bert")
-    reading = Reading(run, run.input, nlp, JsonLines)
+    reading = Reading(run.input, run.make_rows(nlp), JsonLines, nlp)
     estimate = nlp.get_pipe("pll").predictor.estimate
-    total, marks = marks_of(reading.checked(), estimate, ends=[2])
+    total, marks = reading.read_all(ends=[2])
     assert (total.texts, reading.other_columns) == (3, ["file", "n", "m"])
     assert total.work == sum(map(estimate, "zxy"))
     first, second, third = (record.fingerprint for record in run.input.records(nlp.vocab))
