@@ -121,12 +121,7 @@ class SpacyDocs(Format):
         yield merged.to_bytes()
 
 
-FORMATS: dict[str, type[Format]] = {
-    ".jsonl": JsonLines,
-    ".csv": CsvTable,
-    ".tsv": TsvTable,
-    ".spacy": SpacyDocs,
-}
+FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".tsv": TsvTable, ".spacy": SpacyDocs}
 ENDINGS = (*FORMATS, PARQUET)
 
 

@@ -81,9 +81,8 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
         _check_name(root)
         return [root]
     # Hidden are also files of hidden folders, such as .ipynb_checkpoints, and the ._a.txt of macOS.
-    found = sorted(
-        file for file in root.rglob("*") if file.is_file() and "/." not in f"/{file.relative_to(root).as_posix()}"
-    )
+    names = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file())
+    found = [root / name for name in names if not any(part.startswith(".") for part in name.parts)]
     files = [file for file in found if format_of(file) in formats]
     if not files:
         raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")

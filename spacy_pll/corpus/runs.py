@@ -34,12 +34,7 @@ PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokeniz
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("path", "file_format", "pipeline", "n_process", "show_progress", "input", "scoring", "unigrams")
 Table = Literal["texts", "tokens", "words", "prodigy"]
-ROWS: dict[Table, type[TextRows]] = {
-    "texts": TextRows,
-    "tokens": TokenRows,
-    "words": WordRows,
-    "prodigy": ProdigyRows,
-}
+ROWS: dict[Table, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows, "prodigy": ProdigyRows}
 
 
 @dataclass(frozen=True)
@@ -102,10 +97,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         written = Written(total.texts, first, parts.seconds)
         records = islice(source.records(nlp.vocab, typed=output.typed), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
-        with (
-            parts.kept(total.texts),
-            closing(run.scoring.score(nlp, records, total, marks[first])) as texts,
-        ):
+        with parts.kept(total.texts), closing(run.scoring.score(nlp, records, total, marks[first])) as texts:
             while part := _next_part(texts):
                 parts.write(output.encode(part), sum(map(len, part)), part[-1][-1].fingerprint)
             if (parts.done, parts.fingerprint) != (total.texts, total.fingerprint):

@@ -48,15 +48,8 @@ class Scoring:
         RAISES (ChildProcessError): A worker process was killed.
         """
         predictor, scored = get_scorer(nlp).predictor, self._score(nlp, records, done.texts)
-        watched = with_progress(
-            scored,
-            predictor,
-            lambda one: predictor.estimate(one.doc.text),
-            total.work - done.work,
-            total.texts,
-            done.texts,
-            self.show_progress,
-        )
+        progress = total.work - done.work, total.texts, done.texts, self.show_progress
+        watched = with_progress(scored, predictor, lambda one: predictor.estimate(one.doc.text), *progress)
         with closing(scored), closing(watched):
             yield from watched
 
