@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from spacy_pll.corpus.records import InputError
+from spacy_pll.errors import InputError
 from spacy_pll.evaluation.groups import PHENOMENON, Pair, sample_pairs
 from spacy_pll.evaluation.readers import read_pairs
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spacy_pll.corpus.readers import read_rows
-from spacy_pll.corpus.records import InputError
+from spacy_pll.errors import InputError
 from spacy_pll.requirements import install_command
 
 from .correlation import SHOWN, as_text, pearson

@@ -25,7 +25,7 @@ import numpy as np
 from spacy.language import Language
 
 from spacy_pll.component import get_scorer
-from spacy_pll.corpus.records import InputError
+from spacy_pll.errors import InputError
 from spacy_pll.evaluation.groups import Pair, smallest_groups
 from spacy_pll.evaluation.scoring import score_distinct
 from spacy_pll.metrics import sentence_l2r

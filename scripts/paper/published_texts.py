@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spacy_pll.corpus.readers import read_rows
-from spacy_pll.corpus.records import InputError
+from spacy_pll.errors import InputError
 
 # Where each data set lies in a folder of data sets.
 BLIMP_PATH = "blimp"

@@ -9,8 +9,9 @@ from typing import Any
 import spacy
 import torch
 
-from spacy_pll.corpus.readers import STANDARD_STREAM, list_files, read_records
-from spacy_pll.corpus.records import InputError
+from spacy_pll.corpus.readers import list_files, read_records
+from spacy_pll.corpus.records import STANDARD_STREAM
+from spacy_pll.errors import InputError
 from spacy_pll.files import atomic_folder
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.checksums import files_digest, write_checksums

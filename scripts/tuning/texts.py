@@ -14,7 +14,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from tokenizers import Tokenizer
 
-from spacy_pll.corpus.records import InputError, Record
+from spacy_pll.corpus.records import Record
+from spacy_pll.errors import InputError
 from spacy_pll.scoring.windows import Context, get_contexts
 from spacy_pll.scoring.wordpieces import Words, get_wordpieces
 

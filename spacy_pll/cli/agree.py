@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..corpus.readers import STANDARD_STREAM, list_files, read_records
+from ..corpus.readers import list_files, read_records
+from ..corpus.records import STANDARD_STREAM
 from ..evaluation.agreement import Agreement, LevelAgreement, agree
 from ..evaluation.margins import AT_LEAST, MarginAgreement, compare_margins
 from ..files import check_output, write_json

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ..component import get_scorer
-from ..corpus.readers import STANDARD_STREAM, read_records
+from ..corpus.readers import read_records
+from ..corpus.records import STANDARD_STREAM
 from ..files import check_output, write_text
 from ..outcomes import Text
 from ..pipelines import PipelineSettings, make_pipeline

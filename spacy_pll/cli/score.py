@@ -9,8 +9,11 @@ import typer
 
 from ..analysis.normalised import METHODS, WITH_UNIGRAMS
 from ..corpus.formats import ENDINGS
-from ..corpus.readers import READERS, STANDARD_STREAM
-from ..corpus.runs import RowKind, Run, score_to_file, score_to_stream
+from ..corpus.inputs import Input
+from ..corpus.readers import READERS
+from ..corpus.records import STANDARD_STREAM
+from ..corpus.runs import Run, Table, score_to_file, score_to_stream
+from ..corpus.scoring import Scoring
 from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
@@ -37,8 +40,8 @@ def _check_delimiter(value: str | None) -> str | None:
     return value
 
 
-# The options for `Run` and `WordTable`, in the order of the help. The fields have the types and the defaults.
-MORE: dict[str, Any] = {
+# The options for the parts of a `Run`, in the order of the help. The fields have the types and the defaults.
+INPUT: dict[str, Any] = {
     "file_format": setting("The format of standard input. [default: .txt]", "--format", **one_of(*READERS)),
     "encoding": typer.Option(callback=_check_encoding, help="Of .txt, .jsonl, .csv and .tsv input."),
     "delimiter": setting(
@@ -49,6 +52,8 @@ MORE: dict[str, Any] = {
         "With --table words: a column with a context for each text. The model reads it before the text. It is not "
         "scored, and its words have no rows."
     ),
+}
+OUTPUT: dict[str, Any] = {
     "normalise": several(
         "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
         f"Names, separated by commas: {', '.join(METHODS)}.",
@@ -56,6 +61,8 @@ MORE: dict[str, Any] = {
     "unigrams": setting(
         f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
     ),
+}
+SCORING: dict[str, Any] = {
     "max_length": setting("Characters of the longest text. [default: 1,000,000]", min=1),
     "skip_errors": typer.Option(
         "--skip-errors",
@@ -64,7 +71,7 @@ MORE: dict[str, Any] = {
 }
 WORDS: dict[str, Any] = {
     "unit": typer.Option(
-        "--rows",
+        "--word-unit",
         **one_of(*UNITS),
         help="With --table words: a word is what white space separates, with its punctuation, or one of spaCy's "
         "tokens. While `cabinet` in `cabinet,` is scored, the model sees the comma. Add --words whitespace to mask it, "
@@ -84,7 +91,9 @@ WORDS: dict[str, Any] = {
 
 @pipeline_options()
 @options_in_place("words_table", *fields_of(WordTable), WORDS, WordTable)
-@options_in_place("more", *fields_of(Run), MORE, dict)
+@options_in_place("of_input", *fields_of(Input), INPUT, dict)
+@options_in_place("of_output", *fields_of(Run), OUTPUT, dict)
+@options_in_place("of_scoring", *fields_of(Scoring), SCORING, dict)
 def score_cli(
     input_path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP} or as --format says.")],
     output_path: Annotated[
@@ -99,7 +108,9 @@ def score_cli(
     settings: PipelineSettings,
     column: options.Column = "text",
     header: options.Header = [],  # noqa: B006
-    more: dict[str, Any],
+    of_input: dict[str, Any],
+    of_output: dict[str, Any],
+    of_scoring: dict[str, Any],
     tokens: Annotated[bool, typer.Option("--tokens", help="The same as --table tokens.")] = False,
     table: Annotated[
         str,
@@ -136,16 +147,11 @@ def score_cli(
     if tokens and table == "words" or prodigy and (tokens or table != "texts"):
         raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
     run = Run(
-        input_path,
-        settings,
-        cast(RowKind, "prodigy" if prodigy else "tokens" if tokens else table),
-        column,
-        batch_size=batch_size,
-        n_process=n_process,
-        show_progress=shows_progress(),
-        header=header or None,
-        table=words_table,
-        **more,
+        Input(input_path, column, header=header or None, **of_input),
+        Scoring(settings, batch_size, n_process, show_progress=shows_progress(), **of_scoring),
+        cast(Table, "prodigy" if prodigy else "tokens" if tokens else table),
+        words_table,
+        **of_output,
     )
     _check(run, output_path, resume, force)
     if output_path == STANDARD_STREAM:
@@ -171,24 +177,24 @@ def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> 
 def _check(run: Run, output: str, resume: bool, force: bool) -> None:
     """RAISES (InputError): Options do not go together."""
     is_spacy = Path(output).suffix.lower() == ".spacy"
-    if run.rows != "words" and (run.table != WordTable() or run.context_column):
+    if run.table != "words" and (run.words != WordTable() or run.input.context_column):
         raise InputError(
-            "--rows, --lags, --regions, --no-log-frequency and --context-column are for rows of words. Add --table "
-            "words."
+            "--word-unit, --lags, --regions, --no-log-frequency and --context-column are for rows of words. Add "
+            "--table words."
         )
-    if run.context_column and run.pipeline.spans == "sents":
+    if run.input.context_column and run.scoring.pipeline.spans == "sents":
         raise InputError(
             "With --spans sents, the model does not read what --context-column names. Leave out one of the two."
         )
-    if run.context_column == run.column:
+    if run.input.context_column == run.input.column:
         raise InputError("--context-column names the column of the texts. Name that of the contexts.")
-    if run.pipeline.scoring.get("alternatives") and run.rows != "tokens" and not is_spacy:
+    if run.scoring.pipeline.scoring.get("alternatives") and run.table != "tokens" and not is_spacy:
         raise InputError("--alternatives writes columns of tokens. Add --table tokens, or write a .spacy file.")
-    if run.normalise and (run.rows not in ("texts", "prodigy") or is_spacy):
+    if run.normalise and (run.table not in ("texts", "prodigy") or is_spacy):
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
-    if run.file_format and run.input_path != STANDARD_STREAM:
+    if run.input.file_format and run.input.path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")
     if resume and force:
         raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
-    if resume and STANDARD_STREAM in (run.input_path, output):
+    if resume and STANDARD_STREAM in (run.input.path, output):
         raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")

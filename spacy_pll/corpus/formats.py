@@ -1,70 +1,39 @@
-"""The formats of output files: from scored texts to the bytes of each part, and from parts to the whole file."""
+"""The formats of output files."""
 
 import json
 import math
-import reprlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any
 
 import numpy as np
 import srsly
 from spacy.tokens import DocBin
 
 from ..arrays import FloatArray
+from ..errors import InputError
 from ..files import to_csv, to_json, write_text
-from ..tables.rows import ProdigyRows, ScoredText, TextRows, TokenRows, column_order
-from .readers import FIELDS, PARQUET, STANDARD_STREAM, format_of
-from .records import InputError, Record
-
-if TYPE_CHECKING:
-    from .parquet import ParquetTable
+from ..tables.rows import ProdigyRows, TextRows, TokenRows
+from .outputs import Batch, Format, json_bytes
+from .readers import FIELDS, format_of
+from .records import PARQUET, STANDARD_STREAM
 
 
-def check_fields(
-    fields: dict[str, Any], location: str, encode: Callable[[Any], object] = lambda value: to_json(value).encode("utf8")
-) -> None:
-    """Check that the other columns of a text can be written.
+class JsonLines(Format):
+    """One JSON object per line."""
 
-    encode (Callable[[Any], object]): Writes a value as the format does.
-    RAISES (InputError): They cannot.
-    """
-    for name, value in fields.items():
-        try:
-            encode({name: value})
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise InputError(
-                f"{location}: {name!r} is {reprlib.repr(value)}, which cannot be written: {error}. Change or remove it."
-            ) from None
+    def encode(self, batches: list[Batch]) -> bytes:
+        return _json_lines(_rows(self.rows, batches))
 
 
-class JsonLines:
-    """One JSON object per line. The rows of scored texts are made by `rows`; `fields` are the other columns."""
-
-    def __init__(self, rows: TextRows, fields: list[str]):
-        self.rows = rows
-
-    @staticmethod
-    def check(record: Record) -> None:
-        """RAISES (InputError): The row of this text could not be written, or would lose a value of the input."""
-        check_fields(record.fields, record.location)
-
-    def encode(self, batches: list[list[ScoredText]]) -> bytes:
-        """The contents of one part."""
-        return _json_lines(self._rows(batches))
-
-    def _rows(self, batches: list[list[ScoredText]]) -> Iterator[dict[str, Any]]:
-        for text in chain.from_iterable(batches):
-            yield from self.rows(text.number, text.doc, text.fields)
-
-    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """The contents of the whole file."""
-        yield from parts
+def _rows(rows: TextRows, batches: list[Batch]) -> Iterator[dict[str, Any]]:
+    for text in chain.from_iterable(batches):
+        yield from rows(text.number, text.doc, text.fields)
 
 
 def _json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(to_json(row).encode("utf8") + b"\n" for row in rows)
+    return b"".join(json_bytes(row) + b"\n" for row in rows)
 
 
 class ProdigyTasks(JsonLines):
@@ -90,17 +59,13 @@ def relative_ranks(scores: FloatArray) -> FloatArray:
     return ranks
 
 
-class CsvTable(JsonLines):
+class CsvTable(Format):
     """Comma-separated values with a header. Lists of wordpieces are joined with spaces."""
 
     delimiter = ","
 
-    def __init__(self, rows: TextRows, fields: list[str]):
-        self.rows = rows
-        self.header = column_order(rows, fields)
-
-    def encode(self, batches: list[list[ScoredText]]) -> bytes:
-        return self._encoded({name: _cell(value) for name, value in row.items()} for row in self._rows(batches))
+    def encode(self, batches: list[Batch]) -> bytes:
+        return self._encoded({name: _cell(value) for name, value in row.items()} for row in _rows(self.rows, batches))
 
     def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
         return to_csv(rows, self.header, self.delimiter).encode("utf8")
@@ -137,18 +102,12 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         write_text(path, [to_csv([dict(zip(columns, columns)), *cells], columns, delimiter)])
 
 
-class SpacyDocs:
+class SpacyDocs(Format):
     """spaCy's own format. A file is one compressed block, so all docs are in memory when the parts are joined."""
 
-    def __init__(self, rows: TextRows, fields: list[str]):
-        pass
+    encode_field = srsly.msgpack_dumps
 
-    @staticmethod
-    def check(record: Record) -> None:
-        """As for the other formats."""
-        check_fields(record.fields, record.location, srsly.msgpack_dumps)
-
-    def encode(self, batches: list[list[ScoredText]]) -> bytes:
+    def encode(self, batches: list[Batch]) -> bytes:
         docs = DocBin(store_user_data=True)
         for text in chain.from_iterable(batches):
             if text.fields:
@@ -163,13 +122,7 @@ class SpacyDocs:
         yield merged.to_bytes()
 
 
-Format = Union[JsonLines, SpacyDocs, "ParquetTable"]
-FORMATS: dict[str, type[JsonLines] | type[SpacyDocs]] = {
-    ".jsonl": JsonLines,
-    ".csv": CsvTable,
-    ".tsv": TsvTable,
-    ".spacy": SpacyDocs,
-}
+FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".tsv": TsvTable, ".spacy": SpacyDocs}
 ENDINGS = (*FORMATS, PARQUET)
 
 

@@ -5,18 +5,17 @@ Nothing imports this module before a file of this format is named.
 
 import base64
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
+from ..errors import InputError
 from ..files import atomic_write
 from ..requirements import install_command
-from ..tables.rows import ScoredText, TextRows, column_order
-from .formats import check_fields
-from .readers import PARQUET
-from .records import How, InputError, Record, Row, get_text
+from ..tables.rows import TextRows
+from .outputs import Batch, Format, InputColumns, check_fields, json_bytes
+from .records import ReadOptions, Record, Row, get_text
 
 try:
     import pyarrow as pa
@@ -37,54 +36,41 @@ SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.strin
 SMALL, LARGEST_SMALL = pa.month_day_nano_interval(), 2**53
 
 
-@contextmanager
-def open_parquet(file: Any, name: str) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file. What goes wrong while it is open is an error about this file.
+def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
+    """The rows, numbered from 1.
 
-    RAISES (InputError): It cannot be read, or has two columns of the same name.
+    RAISES (InputError): The file cannot be read, or has two columns of the same name; or a value cannot be read.
     """
+    number, column = 0, options.column
     try:
-        with pq.ParquetFile(file, buffer_size=BYTES_PER_READ) as parquet:
-            names = parquet.schema_arrow.names
-            if len(set(names)) < len(names):
-                raise InputError(f"{name}: two columns have the same name: {names}.")
-            yield parquet
+        # A pipe cannot be read from its end, where Parquet has its schema.
+        source: Any = file if file.seekable() else pa.BufferReader(file.read())
+        with pq.ParquetFile(source, buffer_size=BYTES_PER_READ) as parquet:
+            schema = parquet.schema_arrow
+            if len(set(schema.names)) < len(schema.names):
+                raise InputError(f"{name}: two columns have the same name: {schema.names}.")
+            if column is not None:
+                get_text(dict.fromkeys(schema.names, ""), name, column)
+                if not _is_text(schema.field(column).type):
+                    raise InputError(f"{name}: {column!r} must hold text. It holds {schema.field(column).type}.")
+            options.found(name, dict(zip(schema.names, schema.types)))
+            # One row group after another: otherwise pyarrow keeps what it has read of each until it has read all.
+            for group in range(parquet.num_row_groups):
+                for batch in parquet.iter_batches(ROWS_PER_READ, row_groups=[group]):
+                    for scalars in zip(*batch.columns):
+                        number += 1
+                        location = f"{name}, row {number}"
+                        yield location, _row(dict(zip(schema.names, scalars)), location, options)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: this is not a Parquet file, or it is damaged ({error}).") from None
 
 
-def _check_text_column(schema: pa.Schema, name: str, column: str) -> None:
-    """RAISES (InputError): There is no such column, or it holds no text."""
-    get_text(dict.fromkeys(schema.names, ""), name, column)
-    if not _is_text(schema.field(column).type):
-        raise InputError(f"{name}: {column!r} must hold text. It holds {schema.field(column).type}.")
-
-
-def read_rows(file: IO[bytes], name: str, how: How) -> Iterator[Row]:
-    """The rows, numbered from 1.
-
-    RAISES (InputError): A value cannot be read; the message gives its row.
-    """
-    number = 0
-    # A pipe cannot be read from its end, where Parquet has its schema.
-    with open_parquet(file if file.seekable() else pa.BufferReader(file.read()), name) as parquet:
-        if how.column is not None:
-            _check_text_column(parquet.schema_arrow, name, how.column)
-        # One row group after another: otherwise pyarrow keeps what it has read of each until it has read all of them.
-        for group in range(parquet.num_row_groups):
-            for batch in parquet.iter_batches(ROWS_PER_READ, row_groups=[group]):
-                for scalars in zip(*batch.columns):
-                    number += 1
-                    location = f"{name}, row {number}"
-                    yield location, _row(dict(zip(batch.schema.names, scalars)), location, how)
-
-
-def _row(scalars: dict[str, pa.Scalar], location: str, how: How) -> dict[str, Any]:
+def _row(scalars: dict[str, pa.Scalar], location: str, options: ReadOptions) -> dict[str, Any]:
     """RAISES (InputError): A string is not valid UTF-8."""
     row = {}
     for name, scalar in scalars.items():
         try:
-            row[name] = scalar if how.typed and name != how.column else json_value(scalar)
+            row[name] = scalar if options.typed and name != options.column else json_value(scalar)
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{location}: {name!r} is not valid UTF-8 (byte {error.start + 1} is "
@@ -126,38 +112,32 @@ def _is_text(type_: pa.DataType) -> bool:
     return is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_)
 
 
-def type_of(value: Any, depth: int = MAX_DEPTH) -> pa.DataType | None:
-    """The type of a value of JSON; None if there is none.
+def type_of(value: Any, depth: int = MAX_DEPTH) -> pa.DataType:
+    """The type of a value of JSON.
 
     depth (int): How many lists and objects may be in each other.
+    RAISES (TypeError): There is none.
     """
     if value is None:
         return pa.null()
-    if not depth and isinstance(value, list | tuple | dict):
-        return None
-    if isinstance(value, list | tuple):
-        return _list_of(reduce(common_type, (type_of(item, depth - 1) for item in value), pa.null()))
-    if isinstance(value, dict):
-        return _struct_of({name: type_of(item, depth - 1) for name, item in value.items()})
-    if type(value) is int and not -(2**63) <= value < 2**63:
-        return None
+    if isinstance(value, list | tuple) and depth:
+        return pa.list_(reduce(common_type, (type_of(item, depth - 1) for item in value), pa.null()))
+    if isinstance(value, dict) and depth:
+        return pa.struct([(name, type_of(item, depth - 1)) for name, item in value.items()])
     if type(value) is int and abs(value) <= LARGEST_SMALL:
         return SMALL
-    return next((type_ for kind, type_ in SCALARS.items() if isinstance(value, kind)), None)  # also numpy's floats
+    if type(value) is not int or -(2**63) <= value < 2**63:
+        for kind, type_ in SCALARS.items():
+            if isinstance(value, kind):  # also numpy's floats
+                return type_
+    raise TypeError
 
 
-def _list_of(type_: pa.DataType | None) -> pa.DataType | None:
-    return None if type_ is None else pa.list_(type_)
+def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    """The type that holds the values of both types without a loss.
 
-
-def _struct_of(types: Mapping[str, pa.DataType | None]) -> pa.DataType | None:
-    return None if any(type_ is None for type_ in types.values()) else pa.struct(types.items())
-
-
-def common_type(a: pa.DataType | None, b: pa.DataType | None) -> pa.DataType | None:
-    """The type that holds the values of both types without a loss; None if there is none."""
-    if a is None or b is None:
-        return None
+    RAISES (TypeError): There is none.
+    """
     if a == b or is_.is_null(b):
         return a
     if is_.is_null(a):
@@ -166,15 +146,16 @@ def common_type(a: pa.DataType | None, b: pa.DataType | None) -> pa.DataType | N
         other = b if a == SMALL else a
         return other if other == pa.float64() else common_type(pa.int64(), other)
     if is_.is_list(a) and is_.is_list(b):
-        return _list_of(common_type(a.value_type, b.value_type))
+        return pa.list_(common_type(a.value_type, b.value_type))
     if is_.is_struct(a) and is_.is_struct(b):
         first, second = ({field.name: field.type for field in type_} for type_ in (a, b))
-        both = {name: common_type(first.get(name, pa.null()), second.get(name, pa.null())) for name in first | second}
-        return _struct_of(both)
+        types = {name: (first.get(name, pa.null()), second.get(name, pa.null())) for name in first | second}
+        return pa.struct([(name, common_type(*both)) for name, both in types.items()])
     if _is_text(a) and _is_text(b):
         return pa.large_string()
-    kinds = (is_.is_signed_integer, is_.is_unsigned_integer, is_.is_floating)
-    return max(a, b, key=lambda type_: type_.bit_width) if any(kind(a) and kind(b) for kind in kinds) else None
+    if any(kind(a) and kind(b) for kind in (is_.is_signed_integer, is_.is_unsigned_integer, is_.is_floating)):
+        return max(a, b, key=lambda type_: type_.bit_width)
+    raise TypeError
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
@@ -188,89 +169,78 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     return type_ if plain == type_ else plain
 
 
-class InputColumns:
-    """The types of the columns of an input, found while it is read.
+class TypedColumns(InputColumns):
+    """The columns of an input with their types."""
 
-    column (str): The column of texts.
-    files (Iterable[Path]): The files of the input. Those that are Parquet say what types they have.
-    RAISES (InputError): A file cannot be read, or two files have different types.
-    """
+    def __init__(self, column: str, encode: Callable[[Any], object] = json_bytes):
+        super().__init__(column, encode)
+        self.found: dict[str, tuple[pa.DataType, str]] = {}  # and where it was found
 
-    def __init__(self, column: str, files: Iterable[Path]):
-        self.column = column
-        self.types: dict[str, tuple[pa.DataType, str]] = {}  # and where it was found
-        for file in files:
-            schema = pa.schema([(column, pa.string())])
-            if file.suffix.lower() == PARQUET:
-                with open_parquet(file, str(file)) as parquet:
-                    schema = parquet.schema_arrow
-                _check_text_column(schema, str(file), column)
-            for field in schema:
-                self._add(field.name, field.type, str(file))
+    def declare(self, table: str, columns: Mapping[str, pa.DataType | None]) -> None:
+        """RAISES (InputError): Two files have different types."""
+        super().declare(table, columns)
+        for name, type_ in columns.items():
+            if type_ is not None:
+                self._add(name, type_, table)
 
     def add(self, record: Record) -> None:
         """Note the fields of a record. Those of a Parquet file are Arrow's scalars, whose types are known.
 
         RAISES (InputError): A column has values of two types, or a value that has none.
         """
-        for name, value in record.fields.items():
-            if not isinstance(value, pa.Scalar):
+        self.names.update(dict.fromkeys(record.fields))
+        values = {name: value for name, value in record.fields.items() if not isinstance(value, pa.Scalar)}
+        check_fields(values, record.location)
+        for name, value in values.items():
+            try:
                 type_ = type_of(value)
-                if type_ is None:
-                    raise InputError(
-                        f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits, "
-                        f"lists of one type, and at most {MAX_DEPTH} lists or objects within each other. Make it a "
-                        "string, or write .jsonl."
-                    )
-                self._add(name, type_, record.location)
+            except TypeError:
+                raise InputError(
+                    f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits, "
+                    f"lists of one type, and at most {MAX_DEPTH} lists or objects within each other. Make it a "
+                    "string, or write .jsonl."
+                ) from None
+            self._add(name, type_, record.location)
 
     def _add(self, name: str, type_: pa.DataType, where: str) -> None:
-        before, first = self.types.setdefault(name, (type_, where))
-        common = common_type(before, type_)
-        if common is None:
+        before, first = self.found.setdefault(name, (type_, where))
+        try:
+            common = common_type(before, type_)
+        except TypeError:
             raise InputError(
                 f"The column {name!r} has values of two types, {_plain(before)} ({first}) and {_plain(type_)} "
                 f"({where}). A column of a Parquet file has one type. Convert one of them, or write .jsonl."
-            )
+            ) from None
         if common != before:
-            self.types[name] = common, where
+            self.found[name] = common, where
 
-    def schema(self, fields: list[str]) -> pa.Schema:
-        """The schema of the input: the texts first, then the other columns.
-
-        fields (list[str]): The other columns that the texts have, in their order. Files without texts may have more.
-        RAISES (InputError): A column has objects without keys.
-        """
-        names = dict.fromkeys([self.column, *fields, *self.types])
-        for name, (type_, where) in self.types.items():
+    def types(self) -> dict[str, pa.DataType]:
+        """RAISES (InputError): A column has objects without keys."""
+        for name, (type_, where) in self.found.items():
             if "struct<>" in str(type_):
                 raise InputError(
                     f"{where}: {name!r} has an object without keys, which Parquet cannot hold. Make it a string, or "
                     "write .jsonl."
                 )
-        unknown = pa.string(), ""  # a column of a .csv file without a row
-        return pa.schema([(name, _plain(self.types.get(name, unknown)[0])) for name in names])
+        text = pa.string(), ""  # the texts of other formats, or a column of a .csv file without a row
+        return {name: _plain(self.found.get(name, text)[0]) for name in super().types()}
 
 
-class ParquetTable:
+class ParquetTable(Format):
     """A Parquet file. Each part is a Parquet file of its own.
 
-    fields (list[str]): The other columns. Those that are not in the schema are text.
-    schema (pa.Schema): Of the input.
+    columns (Mapping[str, pa.DataType]): Those of the input with their types. Others that are needed are text.
     """
 
-    def __init__(self, rows: TextRows, fields: list[str], schema: pa.Schema):
-        self.rows = rows
-        types = dict(zip(schema.names, schema.types)) | {name: arrow_type(own) for name, own in rows.types.items()}
-        names = column_order(rows, [name for name in fields if name != rows.column])
-        self.schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
+    typed = True
+    input_columns = TypedColumns
 
-    @staticmethod
-    def check(record: Record) -> None:
-        """As for the other formats. Arrow's scalars come from a Parquet file, so they can be written to one."""
-        check_fields({k: v for k, v in record.fields.items() if not isinstance(v, pa.Scalar)}, record.location)
+    def __init__(self, rows: TextRows, columns: Mapping[str, pa.DataType | None]):
+        super().__init__(rows, columns)
+        types = {**columns, **{name: arrow_type(own) for name, own in rows.types.items()}}
+        self.schema = pa.schema([(name, types.get(name) or pa.string()) for name in self.header])
 
-    def encode(self, batches: list[list[ScoredText]]) -> bytes:
+    def encode(self, batches: list[Batch]) -> bytes:
         """The contents of one part. Each batch is a row group, so the whole file does not depend on where parts end."""
         return b"".join(self._encode(filter(len, map(self._table, batches))))
 
@@ -288,7 +258,7 @@ class ParquetTable:
                 sink.truncate()
         yield sink.getvalue()
 
-    def _table(self, batch: list[ScoredText]) -> pa.Table:
+    def _table(self, batch: Batch) -> pa.Table:
         rows = [row for text in batch for row in self.rows(text.number, text.doc, text.fields)]
         columns = []
         for field in self.schema:
@@ -303,13 +273,8 @@ class ParquetTable:
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
     if not any(isinstance(value, pa.Scalar) for value in values):
         return pa.array(values, type_)
-    return pa.concat_arrays([pa.repeat(_scalar(value, type_), 1) for value in values])
-
-
-def _scalar(value: Any, type_: pa.DataType) -> pa.Scalar:
-    if not isinstance(value, pa.Scalar):
-        return pa.scalar(value, type_)
-    return value if value.type == type_ else value.cast(type_)
+    scalars = [value if isinstance(value, pa.Scalar) else pa.scalar(value, type_) for value in values]
+    return pa.concat_arrays([pa.repeat(one if one.type == type_ else one.cast(type_), 1) for one in scalars])
 
 
 def _groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:

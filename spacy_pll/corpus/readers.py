@@ -1,13 +1,17 @@
 """Texts from files: .txt, .jsonl, .csv, .tsv (also compressed), .spacy, .parquet, a folder, or standard input."""
 
+import bz2
 import codecs
 import csv
+import gzip
 import io
 import json
+import lzma
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -15,48 +19,50 @@ from typing import IO, Any
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from .compression import COMPRESSED, DAMAGED, through_compression
-from .records import How, InputError, Record, Row, get_text
+from ..errors import InputError
+from .records import PARQUET, STANDARD_STREAM, ReadOptions, Record, Row, get_text
 
-STANDARD_STREAM = "-"
-PARQUET = ".parquet"
+COMPRESSED: dict[str, Callable[[IO[bytes], str], Any]] = {
+    # Without the name and the time of writing, so that the same contents give the same bytes.
+    ".gz": lambda file, mode: gzip.GzipFile("", mode, fileobj=file, mtime=0),
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
+DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what reading damaged or incomplete data raises
 TEXT_FORMATS = (".txt", ".jsonl", ".csv", ".tsv")  # these may be compressed
 # How a file in UTF-16 begins where it is read as UTF-8, and each byte that is not valid is a lone surrogate.
 BROKEN_MARKS = tuple(mark.decode("utf8", "surrogateescape") for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
-
-
-AS_USUAL = How()
+AS_DOCUMENTED = ReadOptions()
 
 
 def read_records(
-    path: str, column: str = "text", vocab: Vocab | None = None, file_format: str | None = None, **how: Any
+    path: str, column: str = "text", vocab: Vocab | None = None, file_format: str | None = None, **options: Any
 ) -> Iterator[Record]:
     """Read texts one by one. Only .spacy files are read into memory as a whole, one file at a time.
 
     path (str): A file, a folder (its files are read in the order of their names, and each record gets the field
         `file`), or "-" for standard input.
     file_format (Optional[str]): Such as ".jsonl". None uses the ending of the name, or .txt for standard input.
-    column, vocab, how: See `How`.
+    column, vocab, options: See `ReadOptions`.
     YIELDS (Record): In the order of the input.
     RAISES (InputError): A line cannot be read; the message gives its number.
     """
+    how = ReadOptions(column, vocab, **options)
     if path == STANDARD_STREAM:
-        reader, name = READERS[file_format or ".txt"], "standard input"
-        yield from reader(sys.stdin.buffer, name, How(column, vocab, **how))
-    elif Path(path).is_dir():
-        for file in list_files(path):
-            for record in read_records(str(file), column, vocab, **how):
-                # A field `file` that the record already has is kept.
-                yield record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
-    else:
-        [file] = list_files(path)
+        yield from READERS[file_format or ".txt"](sys.stdin.buffer, "standard input", how)
+        return
+    is_folder = Path(path).is_dir()
+    for file in list_files(path):
         ending = file_format or format_of(file)
         if ending not in READERS:
             known = ", ".join(READERS)
             raise InputError(f"{path}: the format {ending!r} cannot be read. The known formats are: {known}.")
         with open_file(file) as stream:
-            yield from READERS[ending](stream, path, How(column, vocab, **how))
+            for record in READERS[ending](stream, str(file) if is_folder else path, how):
+                if is_folder:  # a field `file` that the record already has is kept
+                    record = record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
+                yield record
 
 
 def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
@@ -75,7 +81,9 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
             raise InputError(f"{path!r} is a pipe or a device. Give - instead, and read it as standard input: < {path}")
         _check_name(root)
         return [root]
-    found = sorted(file for file in root.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(root)))
+    # Hidden are also files of hidden folders, such as .ipynb_checkpoints, and the ._a.txt of macOS.
+    names = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file())
+    found = [root / name for name in names if not any(part.startswith(".") for part in name.parts)]
     files = [file for file in found if format_of(file) in formats]
     if not files:
         raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")
@@ -86,11 +94,6 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
         count = "1 file" if len(others) == 1 else f"{len(others)} files"
         warnings.warn(f"{count} of other formats in {path!r} will not be read: {named}.", stacklevel=1)
     return files
-
-
-def _is_hidden(path: Path) -> bool:
-    """Whether a file, or a folder that it is in, is hidden, such as .ipynb_checkpoints and the ._a.txt of macOS."""
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _check_name(file: Path) -> None:
@@ -105,6 +108,12 @@ def format_of(path: Path) -> str:
     """The ending that says how a file is read. For a.txt and for a.txt.gz it is ".txt"."""
     ending, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
     return inner if ending in COMPRESSED and inner in TEXT_FORMATS else ending
+
+
+def through_compression(file: IO[bytes], path: Path, mode: str) -> AbstractContextManager[IO[bytes]]:
+    """An open file, or what compresses ("wb") or decompresses it ("rb") if the ending of its name says so."""
+    opened = COMPRESSED.get(path.suffix.lower())
+    return opened(file, mode) if opened else nullcontext(file)
 
 
 @contextmanager
@@ -152,14 +161,14 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
             lines.detach()  # it would close the file, which may be standard input
 
 
-def _read_txt(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
-    for number, line in _decoded(file, name, how.encoding):
+def _read_txt(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:
+    for number, line in _decoded(file, name, options.encoding):
         yield Record(f"{name}, line {number}", line.rstrip("\r\n"), {})
 
 
-def read_json_rows(file: IO[bytes], name: str, how: How = AS_USUAL) -> Iterator[Row]:
+def read_json_rows(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) -> Iterator[Row]:
     """The objects of a JSON-lines file. Blank lines are skipped."""
-    for number, line in _decoded(file, name, how.encoding):
+    for number, line in _decoded(file, name, options.encoding):
         if not line.strip():
             continue
         location = f"{name}, line {number}"
@@ -188,18 +197,19 @@ def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _read_csv_rows(file: IO[bytes], name: str, how: How, delimiter: str = ",") -> Iterator[Row]:
+def _read_csv_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",") -> Iterator[Row]:
     """The rows of a table. Blank lines are skipped. The header must have the column of texts, even without any row."""
     csv.field_size_limit(2**31 - 1)  # a text may be long
-    lines = (line for _, line in _decoded(file, name, how.encoding))
-    rows = csv.reader(lines, delimiter=how.delimiter or delimiter, strict=True)
+    lines = (line for _, line in _decoded(file, name, options.encoding))
+    rows = csv.reader(lines, delimiter=options.delimiter or delimiter, strict=True)
     try:
-        given = how.header
+        given = options.header
         header = next(rows, []) if given is None else list(given)
         if len(set(header)) < len(header):
             raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
-        if header and how.column is not None:
-            get_text(dict.fromkeys(header, ""), f"{name}, line 1", how.column)
+        if header and options.column is not None:
+            get_text(dict.fromkeys(header, ""), f"{name}, line 1", options.column)
+        options.found(name, dict.fromkeys(header))
         for row in rows:
             if not row:
                 continue
@@ -220,24 +230,15 @@ def read_rows(path: Path, header: Sequence[str] | None = None) -> Iterator[Row]:
     header (Optional[Sequence[str]]): The columns of .csv and .tsv files that have no header.
     """
     with open_file(path) as file:
-        yield from ROW_READERS.get(format_of(path), _read_csv_rows)(file, str(path), How(None, header=header))
+        yield from ROW_READERS.get(format_of(path), _read_csv_rows)(file, str(path), ReadOptions(None, header=header))
 
 
-def table_columns(path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> list[str]:
-    """The columns of a .csv or .tsv file, which it has also without a row. Of other files none."""
-    if format_of(path) not in (".csv", ".tsv"):
-        return []
-    with open_file(path) as file:
-        lines = (line for _, line in _decoded(file, str(path), encoding))
-        return next(csv.reader(lines, delimiter=delimiter or ("\t" if format_of(path) == ".tsv" else ",")), [])
-
-
-def _read_spacy(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
+def _read_spacy(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:
     try:
         docs = DocBin().from_bytes(file.read())
     except Exception as error:  # zlib, msgpack or key errors, depending on the damage
         raise InputError(f"{name}: this file is damaged, or was not written by DocBin.to_disk ({error}).") from None
-    for number, doc in enumerate(docs.get_docs(how.vocab or Vocab()), 1):
+    for number, doc in enumerate(docs.get_docs(options.vocab or Vocab()), 1):
         fields = doc.user_data.get(FIELDS) or {}
         if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
             raise InputError(
@@ -247,28 +248,30 @@ def _read_spacy(file: IO[bytes], name: str, how: How) -> Iterator[Record]:
         yield Record(f"{name}, doc {number}", doc, dict(fields))
 
 
-def _read_parquet_rows(file: IO[bytes], name: str, how: How) -> Iterator[Row]:
+def _read_parquet_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     from . import parquet  # needs the extra `[parquet]`
 
-    yield from parquet.read_rows(file, name, how)
+    yield from parquet.read_rows(file, name, options)
 
 
-def _read_texts(read_rows: Callable[..., Iterator[Row]], file: IO[bytes], name: str, how: How) -> Iterator[Record]:
+def _read_texts(
+    read_rows: Callable[..., Iterator[Row]], file: IO[bytes], name: str, options: ReadOptions
+) -> Iterator[Record]:
     """The texts in a column of a table."""
-    assert how.column is not None
-    for location, row in read_rows(file, name, how):
-        text = get_text(row, location, how.column)
-        del row[how.column]
+    assert options.column is not None
+    for location, row in read_rows(file, name, options):
+        text = get_text(row, location, options.column)
+        del row[options.column]
         yield Record(location, text, row)
 
 
-ROW_READERS: dict[str, Callable[[IO[bytes], str, How], Iterator[Row]]] = {
+ROW_READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Row]]] = {
     ".jsonl": read_json_rows,
     ".csv": _read_csv_rows,
     ".tsv": partial(_read_csv_rows, delimiter="\t"),
     PARQUET: _read_parquet_rows,
 }
-READERS: dict[str, Callable[[IO[bytes], str, How], Iterator[Record]]] = {
+READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Record]]] = {
     ".txt": _read_txt,
     **{ending: partial(_read_texts, rows) for ending, rows in ROW_READERS.items()},
     ".spacy": _read_spacy,

@@ -1,24 +1,16 @@
 """A text of the input, and what is said where it cannot be read."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..errors import InputError as InputError
+from ..errors import InputError
 
-
-class How(NamedTuple):
-    """How files are read."""
-
-    column: str | None = "text"  # of the texts; None where rows are read with all their columns
-    vocab: Vocab | None = None  # for the docs of .spacy files
-    typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
-    encoding: str = "utf-8"
-    delimiter: str | None = None  # None is the comma, or the tab
-    header: Sequence[str] | None = None  # the columns of .csv and .tsv files that have no header
+STANDARD_STREAM = "-"
+PARQUET = ".parquet"
+Row = tuple[str, dict[str, Any]]  # its location, and its columns
 
 
 class Record(NamedTuple):
@@ -27,24 +19,21 @@ class Record(NamedTuple):
     location: str  # "corpus.jsonl, line 12": for messages
     text: str | Doc
     fields: dict[str, Any]  # the other columns, or keys, in their order
-    fingerprint: str = ""  # of all that was read, up to this text: see `with_fingerprints`
+    context: str | None = None  # read before the text, and not scored
+    fingerprint: str = ""  # of all that was read, up to this text
 
 
-def with_fingerprints(records: Iterable[Record]) -> Iterator[Record]:
-    """Give records their fingerprints: 16 hexadecimal digits of a SHA-256 over the texts and columns until there.
+class ReadOptions(NamedTuple):
+    """How files are read."""
 
-    Two readings of an input give the same fingerprints only if they give the same texts and columns in the same order.
-    """
-    total = sha256()
-    for record in records:
-        text = record.text
-        if isinstance(text, Doc):  # its strings have no order, and its user data are in the columns
-            text = repr(text.to_bytes(exclude=["strings", "user_data"]))
-        total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))
-        yield record._replace(fingerprint=total.copy().hexdigest()[:16])
-
-
-Row = tuple[str, dict[str, Any]]  # its location, and its columns
+    column: str | None = "text"  # of the texts; None where rows are read with all their columns
+    vocab: Vocab | None = None  # for the docs of .spacy files
+    typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
+    encoding: str = "utf-8"
+    delimiter: str | None = None  # None is the comma, or the tab
+    header: Sequence[str] | None = None  # the columns of .csv and .tsv files that have no header
+    # Gets the name of each table and its columns with their types, Arrow's or None, even if the table has no row.
+    found: Callable[[str, Mapping[str, Any]], None] = lambda name, columns: None
 
 
 def get_text(row: dict[str, Any], location: str, column: str, setting: str | None = "`column`") -> str:

@@ -21,8 +21,7 @@ from typing import IO, Any
 
 from ..errors import ResumeError
 from ..files import atomic_write, write_json
-from .compression import through_compression
-from .readers import format_of
+from .readers import format_of, through_compression
 
 try:
     import fcntl
@@ -55,6 +54,7 @@ class ResumableOutput:
         self.final_manifest = output.with_name(output.name + "." + MANIFEST)
         self.resume = resume
         self.lock: IO[str] | None = None
+        self.manifest: dict[str, Any] = {}  # of this run, from `begin` on
         self.done, self.fingerprint = 0, ""  # how many texts are done, from the first on, and which they are
         self.seconds = 0  # how long these took, in all runs
         self.complete = False  # whether the output is

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..corpus.formats import check_fields
-from ..corpus.readers import PARQUET, format_of, list_files, read_json_rows, read_rows
-from ..corpus.records import get_text
+from ..corpus.outputs import check_fields
+from ..corpus.readers import format_of, list_files, read_json_rows, read_rows
+from ..corpus.records import PARQUET, get_text
 from ..errors import InputError
 from ..tables.rows import check_columns
 from .groups import FILE, Pair

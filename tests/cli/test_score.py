@@ -22,7 +22,7 @@ from spacy.tokens import DocBin, Span
 
 from spacy_pll import WordTable, to_dataframe
 from spacy_pll.component import PLLScorer
-from spacy_pll.corpus import runs
+from spacy_pll.corpus import runs, scoring
 from spacy_pll.corpus.readers import FIELDS
 
 from ..conftest import SENTENCES
@@ -177,12 +177,12 @@ def test_a_run_that_goes_on_says_what_it_did_and_what_was_done_before(tiny, tmp_
     source, output = write_lines(tmp_path / "in.txt", SENTENCES), tmp_path / "out.jsonl"
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 1)
 
-    def stop(run, scored, *_):
+    def stop(scored, *_):
         yield from islice(scored, 3)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(runs.Run, "watched", stop)
+        patch.setattr(scoring, "with_progress", stop)
         run("score", source, output, *tiny, "--batch-size", 1, code=130)
     for part in (tmp_path / "out.jsonl.parts").glob("*s.jsonl"):
         part.rename(part.with_name(re.sub(r"-\d+s", "-700s", part.name)))
@@ -359,7 +359,7 @@ def test_tasks_for_prodigy(tiny, tmp_path, make_nlp):
     assert len(set(ranks)) == len(ranks) - 1
     assert len(tasks) == 10  # more than one part
     manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
-    assert manifest["run"]["rows"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
+    assert manifest["run"]["table"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
 
 
 def test_what_changed_is_said(tiny, tmp_path, model_folder):
@@ -370,7 +370,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
         ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is now ['original']"),
         ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is now 8"),
         ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is now 7"),
-        ((*tiny, "--table", "tokens"), "rows: it was 'texts', and is now 'tokens'"),
+        ((*tiny, "--table", "tokens"), "table: it was 'texts', and is now 'tokens'"),
         (("--model", model_folder("roberta")), "model.digest: it was"),
     ]:
         assert message in run("score", source, output, "--resume", *options, fails=True).unwrapped_stderr
@@ -467,7 +467,7 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((source, "out.jsonl", "--prodigy", "--tokens"), "write different rows. Leave out all but one"),
         ((source, "out.csv", "--prodigy"), "the output must end in .jsonl"),
         ((source, "-", "--prodigy"), "the output must end in .jsonl"),
-        ((source, "out.csv", "--rows", "spacy"), "are for rows of words. Add --table words"),
+        ((source, "out.csv", "--word-unit", "spacy"), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--lags", 2), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or give --no-log-frequency"),
         ((source, "out.csv", "--table", "tokens", "--context-column", "c"), "--context-column are for rows of words"),
@@ -595,7 +595,7 @@ def test_a_text_that_is_too_long_is_named_or_skipped_or_allowed(tiny, tmp_path, 
     else:
         table = pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist() if ending == ".parquet" else None
         errors = [(row["text"], row["error"], row["pll_word_l2r"]) for row in table or read_rows(out)]
-    message = "the text has 200 characters, and at most 150 are read. Give --max-length 200"
+    message = "the text has 200 characters, and at most 150 are read"
     failed = [(text, pll) for text, error, pll in errors if error == message]
     assert failed == [(texts[1], "" if ending == ".csv" else None)]
     assert len(errors) > 2 and sum(not error for _, error, _ in errors) == len(errors) - 1

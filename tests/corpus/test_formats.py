@@ -22,12 +22,13 @@ from spacy_pll.corpus.formats import (
     ProdigyTasks,
     SpacyDocs,
     TsvTable,
-    check_fields,
     find_format,
     relative_ranks,
 )
+from spacy_pll.corpus.outputs import check_fields
 from spacy_pll.corpus.readers import FIELDS, READERS
-from spacy_pll.corpus.records import How, InputError
+from spacy_pll.corpus.records import ReadOptions
+from spacy_pll.errors import InputError
 from spacy_pll.tables.rows import ProdigyRows, ScoredText, TextRows, TokenRows
 
 NAMES = Names("pll", ["word_l2r"])
@@ -90,7 +91,7 @@ def test_any_text_in_a_table_is_read_back(table, text, other, name):
     docs = [Doc(vocab, words=[text] * bool(text), spaces=[False] * bool(text)) for text in texts]
     scored = [ScoredText(i, doc, {name: other}, 0) for i, doc in enumerate(docs)]
     data = whole_file(table(rows, [name]), scored)
-    read = READERS[".csv"](io.BytesIO(data), "out", How(delimiter=table.delimiter))
+    read = READERS[".csv"](io.BytesIO(data), "out", ReadOptions(delimiter=table.delimiter))
     assert [(record.text, record.fields[name]) for record in read] == [(text, other) for text in texts]
 
 

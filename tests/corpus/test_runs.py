@@ -13,26 +13,18 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_pll.corpus import runs
+from spacy_pll.corpus import runs, scoring
 from spacy_pll.corpus.formats import JsonLines
-from spacy_pll.corpus.records import InputError
-from spacy_pll.corpus.resumable import ResumeError
-from spacy_pll.corpus.runs import (
-    PACKAGES,
-    InputSummary,
-    Run,
-    make_manifest,
-    score_to_file,
-    score_to_stream,
-    summarize_input,
-)
-from spacy_pll.language_model.checksums import files_digest
+from spacy_pll.corpus.inputs import Input, Mark, Reading
+from spacy_pll.corpus.runs import PACKAGES, Run, make_manifest, score_to_file, score_to_stream
+from spacy_pll.corpus.scoring import Scoring
+from spacy_pll.errors import InputError, ResumeError
 from spacy_pll.pipelines import PipelineSettings, describe_model
 from spacy_pll.tables.words import WordTable
 
 from ..conftest import SENTENCES
 
-SUMMARY = InputSummary(1, ["n"], "abc")
+TOTAL = Mark(1, "abc")
 
 
 class Stopped(Exception):
@@ -44,7 +36,9 @@ def watched_by(monkeypatch):
     """watched_by(function): the scored texts of runs pass it, with their number and that of the texts done before."""
 
     def use(function):
-        monkeypatch.setattr(Run, "watched", lambda _, scored, nlp, work, total, done=0: function(scored, total, done))
+        monkeypatch.setattr(
+            scoring, "with_progress", lambda scored, _, work, ids, total, done, show: function(scored, total, done)
+        )
 
     return use
 
@@ -62,7 +56,7 @@ def source(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ending", "rows"),
+    ("ending", "table"),
     [
         (".jsonl", "texts"),
         (".csv", "tokens"),
@@ -75,7 +69,7 @@ def source(tmp_path):
     ],
 )
 def test_an_interrupted_run_resumes_and_scores_nothing_twice(
-    settings, source, tmp_path, monkeypatch, watched_by, ending, rows
+    settings, source, tmp_path, monkeypatch, watched_by, ending, table
 ):
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 8)
     n_texts = len(SENTENCES) * 4
@@ -89,8 +83,8 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(
             scored.append(text.number)
             yield text
 
-    table = WordTable(lags=1, log_frequency=False)
-    run = Run(source, settings, rows, batch_size=2, table=table)
+    words = WordTable(lags=1, log_frequency=False)
+    run = Run(Input(source), Scoring(settings, 2), table, words)
     watched_by(watch)
     stop_at = None
     score_to_file(run, str(tmp_path / f"whole{ending}"))
@@ -149,7 +143,7 @@ def test_an_input_that_changes_while_it_is_scored_is_noticed(
     lines = [line.replace('"', "'") for line in lines]
     write(lines)
     before = path.read_bytes()
-    run = Run(str(path), settings, batch_size=2)
+    run = Run(Input(str(path)), Scoring(settings, 2))
     score_to_file(run, str(tmp_path / "whole.jsonl"))
     watched_by(changing)
     with pytest.raises(InputError, match="has changed while it was scored: .* Change it back, or") as raised:
@@ -167,7 +161,7 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
     def stop(texts, total, done):
         raise Stopped
 
-    run = Run(source, settings)
+    run = Run(Input(source), Scoring(settings))
     watched_by(stop)
     with pytest.raises(Stopped):
         score_to_file(run, str(tmp_path / "out.jsonl"))
@@ -193,7 +187,7 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
 def test_a_part_ends_with_a_batch_after_so_many_texts_or_pieces_or_seconds(
     settings, source, tmp_path, monkeypatch, limits, ends, ending
 ):
-    score_to_file(Run(source, settings, batch_size=2), str(tmp_path / f"whole{ending}"))
+    score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / f"whole{ending}"))
     for name, value in limits.items():
         monkeypatch.setattr(runs, name, value)
     merge, found = runs.ResumableOutput.merge, []
@@ -203,7 +197,7 @@ def test_a_part_ends_with_a_batch_after_so_many_texts_or_pieces_or_seconds(
         merge(parts, join)
 
     monkeypatch.setattr(runs.ResumableOutput, "merge", noting)
-    score_to_file(Run(source, settings, batch_size=2), str(tmp_path / f"out{ending}"))
+    score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / f"out{ending}"))
     assert found == ends
     assert (tmp_path / f"out{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
 
@@ -218,7 +212,7 @@ def test_a_run_that_stops_ends_its_workers_and_says_what_is_kept(
         yield from islice(texts, 9)
         raise error("it")
 
-    run = Run(source, settings, batch_size=2, n_process=2)
+    run = Run(Input(source), Scoring(settings, 2, 2))
     watched_by(fail)
     with pytest.raises(error) as raised:  # it is kept, and so is all that its frames refer to
         score_to_file(run, str(tmp_path / "out.jsonl"))
@@ -227,7 +221,7 @@ def test_a_run_that_stops_ends_its_workers_and_says_what_is_kept(
     assert raised.value.__notes__ == [note] and str(raised.value) == "it"
     watched_by(lambda scored, total, done: scored)
     score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
-    score_to_file(Run(source, settings, batch_size=2), str(tmp_path / "whole.jsonl"))
+    score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / "whole.jsonl"))
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
@@ -243,7 +237,7 @@ def test_two_processes_do_not_write_one_output(settings, source, tmp_path, watch
         return texts
 
     watched_by(meanwhile)
-    score_to_file(Run(source, settings), str(output))
+    score_to_file(Run(Input(source), Scoring(settings)), str(output))
     assert len(answers) == 3
     for code, error in answers:
         assert code == 1 and f"Another run (process {os.getpid()} on {socket.gethostname()}, since 2" in error
@@ -259,7 +253,7 @@ def test_a_stream_gives_the_lines_of_the_file(settings, source, tmp_path, watche
         calls.append((total, done))
         return texts
 
-    run = Run(source, settings, batch_size=3)
+    run = Run(Input(source), Scoring(settings, 3))
     watched_by(watch)
     score_to_file(run, str(tmp_path / "out.jsonl"))
     assert b"".join(score_to_stream(run)) == (tmp_path / "out.jsonl").read_bytes()
@@ -267,42 +261,48 @@ def test_a_stream_gives_the_lines_of_the_file(settings, source, tmp_path, watche
 
 
 def test_rows_that_do_not_fit_the_output_are_refused_before_anything_is_loaded(tmp_path):
-    run = Run("none.txt", PipelineSettings(model="no-such/model"), rows="tokens")
+    run = Run(Input("none.txt"), Scoring(PipelineSettings(model="no-such/model")), "tokens")
     with pytest.raises(InputError, match="Write the table of texts to it"):
         score_to_file(run, str(tmp_path / "out.spacy"))
     with pytest.raises(InputError, match="Tasks for Prodigy are JSON lines"):
-        list(score_to_stream(Run("none.txt", rows="prodigy")))
+        list(score_to_stream(Run(Input("none.txt"), table="prodigy")))
 
 
 def test_the_summary_of_the_input(tmp_path, make_nlp):
     (tmp_path / "b.jsonl").write_text('{"line": "x", "n": 1}\n{"line": "y", "m": 2}\n')
     (tmp_path / "a.csv").write_text("line,n\nz,1\n")
-    run, nlp = Run(str(tmp_path), column="line"), make_nlp("bert")
-    summary = summarize_input(run, str(tmp_path), nlp, run.make_rows(nlp), JsonLines)
-    assert (summary.texts, summary.fields) == (3, ["file", "n", "m"])
-    assert summary.digest == files_digest([tmp_path / "a.csv", tmp_path / "b.jsonl"])
+    run, nlp = Run(Input(str(tmp_path), column="line")), make_nlp("bert")
+    reading = Reading(run.input, run.make_rows(nlp), JsonLines, nlp)
+    estimate = nlp.get_pipe("pll").predictor.estimate
+    total, marks = reading.read_all(ends=[2])
+    assert (total.texts, reading.other_columns) == (3, ["file", "n", "m"])
+    assert total.work == sum(map(estimate, "zxy"))
+    first, second, third = (record.fingerprint for record in run.input.records(nlp.vocab))
+    assert (marks[0], marks[2].fingerprint, total.fingerprint) == (Mark(), second, third)
+    (tmp_path / "a.csv").write_text("line,n\nz,2\n")
+    assert not {first, second, third} & {record.fingerprint for record in run.input.records(nlp.vocab)}
 
 
 def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     folder = str(model_folder("bert"))
-    run = Run("in.txt", PipelineSettings(folder), batch_size=8, table=WordTable(lags=2))
-    manifest = make_manifest(run, make_nlp("bert"), SUMMARY)
+    run = Run(Input("in.txt"), Scoring(PipelineSettings(folder), 8), words=WordTable(lags=2))
+    manifest = make_manifest(run, make_nlp("bert"), TOTAL, ["n"])
     assert manifest["input"] == {"texts": 1, "fields": ["n"], "digest": "abc"}
-    assert manifest["run"]["batch_size"] == 8 and manifest["run"]["table"]["lags"] == 2
-    assert {"input_path", "n_process", "show_progress"}.isdisjoint(json.loads(json.dumps(manifest["run"])))
+    assert manifest["run"]["batch_size"] == 8 and manifest["run"]["words"]["lags"] == 2
+    assert {"path", "n_process", "show_progress"}.isdisjoint(json.loads(json.dumps(manifest["run"])))
     assert manifest["model"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
     assert manifest["pipeline"]["pll"]["metrics"] == ["word_l2r"]
 
 
 def test_a_run_is_not_resumed_with_another_tokenizer_of_spacy(settings, source, tmp_path):
     output = str(tmp_path / "out.jsonl")
-    score_to_file(Run(str(source), settings), output)
+    score_to_file(Run(Input(source), Scoring(settings)), output)
     with pytest.raises(ResumeError, match="lang: it was 'en', and is now 'de'"):
-        score_to_file(Run(str(source), replace(settings, lang="de")), output, resume=True)
+        score_to_file(Run(Input(source), Scoring(replace(settings, lang="de"))), output, resume=True)
 
 
 def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, tmp_path):
-    run, output = Run(str(source), settings), tmp_path / "out.jsonl"
+    run, output = Run(Input(source), Scoring(settings)), tmp_path / "out.jsonl"
     score_to_file(run, str(output))
     path = output.with_name(f"{output.name}.manifest.json")
     manifest = json.loads(path.read_text())
@@ -316,5 +316,5 @@ def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, 
 
 def test_the_manifest_where_spacy_transformers_is_not_installed(make_nlp, monkeypatch):
     monkeypatch.setattr("spacy_pll.corpus.runs.PACKAGES", ["torch", "no-such-package"])
-    manifest = make_manifest(Run("in.txt"), make_nlp("bert"), SUMMARY)
+    manifest = make_manifest(Run(Input("in.txt")), make_nlp("bert"), TOTAL, ["n"])
     assert manifest["versions"] == {"torch": version("torch"), "no-such-package": None}

@@ -12,8 +12,10 @@ from itertools import count, islice
 import pytest
 
 from spacy_pll import files
-from spacy_pll.corpus import runs
+from spacy_pll.corpus import runs, scoring
+from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, score_to_file
+from spacy_pll.corpus.scoring import Scoring
 from spacy_pll.pipelines import PipelineSettings
 
 from ..conftest import SENTENCES
@@ -96,7 +98,9 @@ def begun(make_nlp, model_folder, monkeypatch, tmp_path):
         folder.mkdir()
         (folder / "in.txt").write_text("".join(f"{sentence}\n" for sentence in SENTENCES[:3]))
         output = folder / "out.jsonl"
-        run = Run(str(folder / "in.txt"), PipelineSettings(model=str(model_folder("bert"))), batch_size=1)
+        run = Run(
+            Input(str(folder / "in.txt")), Scoring(PipelineSettings(model=str(model_folder("bert"))), batch_size=1)
+        )
         score_to_file(run, str(output))
         expected = output.read_bytes()
         if name == "new":
@@ -107,9 +111,9 @@ def begun(make_nlp, model_folder, monkeypatch, tmp_path):
             output.write_bytes(expected[10:])
             return folder, run, {"force": True}, expected
         if name == "other":  # and the last run had other settings
-            score_to_file(replace(run, column="other"), str(output), force=True)
+            score_to_file(replace(run, input=replace(run.input, column="other")), str(output), force=True)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):  # a run that was stopped
-            patch.setattr(Run, "watched", stop_before_the_third)
+            patch.setattr(scoring, "with_progress", stop_before_the_third)
             score_to_file(run, str(output), force=True)
         first, *_ = sorted((folder / "out.jsonl.parts").glob("0*"))
         if name == "gap":  # as other programs may leave it
@@ -119,7 +123,7 @@ def begun(make_nlp, model_folder, monkeypatch, tmp_path):
     return begin
 
 
-def stop_before_the_third(run, scored, *_):
+def stop_before_the_third(scored, *_):
     yield from islice(scored, 2)
     raise KeyboardInterrupt
 

@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_pll.corpus.records import InputError
+from spacy_pll.errors import InputError
 from spacy_pll.evaluation.groups import Pair, levels
 from spacy_pll.evaluation.readers import read_pairs
 

@@ -4,7 +4,7 @@ import math
 import pytest
 
 from spacy_pll import agree, compare_margins, compare_pairs, minimal_pairs, perplexity, score
-from spacy_pll.corpus.runs import Run
+from spacy_pll.corpus.scoring import Scoring
 from spacy_pll.evaluation.scoring import TextSums, score_distinct
 from spacy_pll.settings import BATCH_SIZE
 
@@ -14,15 +14,15 @@ def test_equal_texts_are_scored_once(make_nlp, monkeypatch):
     names = nlp.get_pipe("pll").names
     seen = []
 
-    def progress(docs, predictor, work, total, n_texts, show):
-        seen.append((total, n_texts, show))
+    def progress(docs, predictor, work, total, n_texts):
+        seen.append((total, n_texts))
         return docs
 
     monkeypatch.setattr("spacy_pll.workers.with_progress", progress)
     texts = ["The traveler.", "", "The souvenir.", "The traveler.", ""]
     scores = score_distinct(nlp, names, texts, show_progress=True)
     work = sum(map(nlp.get_pipe("pll").predictor.estimate, dict.fromkeys(texts)))
-    assert seen == [(work, 3, True)] and list(scores) == ["The traveler.", "", "The souvenir."]
+    assert seen == [(work, 3)] and list(scores) == ["The traveler.", "", "The souvenir."]
     doc = nlp("The traveler.")
     assert scores["The traveler."].scores == pytest.approx((doc._.pll_word_l2r, doc._.pll_original))
     assert scores["The traveler."].pieces == doc._.pll_pieces
@@ -49,6 +49,6 @@ def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp)
     assert list(minimal_pairs(nlp, pairs, component="second").scores) == ["original"]
     assert perplexity(nlp, texts, component="second") == perplexity(alone, texts)
     assert compare_margins(nlp, texts, (0,), component="second").comparisons[0].scorers[0].metric == "original"
-    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_distinct, Run]
+    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_distinct, Scoring]
     defaults = {inspect.signature(function).parameters["batch_size"].default for function in functions}
     assert defaults == {BATCH_SIZE}

@@ -1,0 +1,152 @@
+"""What a run reads: the texts, and what is known of all of them before the first is scored."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from ..component import get_scorer
+from ..errors import InputError
+from ..outcomes import ERROR
+from ..tables.rows import ProdigyRows, TextRows, WordRows, check_columns
+from .outputs import Format
+from .readers import read_records
+from .records import STANDARD_STREAM, Record, get_text
+
+
+@dataclass(frozen=True)
+class Input:
+    """Texts with their other columns."""
+
+    path: str  # a file, a folder, or "-" for standard input
+    column: str = "text"
+    file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    header: Sequence[str] | None = None  # the columns of tables that have no header
+    context_column: str | None = None  # with the table of words: each text is read after its context
+
+    def records(self, vocab: Vocab, **options: Any) -> Iterator[Record]:
+        """Read the texts with their contexts and fingerprints. A fingerprint is 16 hexadecimal digits of a SHA-256 over
+        the texts and columns until there, so two readings that give the same texts and columns give the same ones.
+
+        options (Any): The others of `ReadOptions`: `typed`, `found`.
+        RAISES (InputError): A line cannot be read.
+        """
+        total = sha256()
+        options |= {"encoding": self.encoding, "delimiter": self.delimiter, "header": self.header}
+        for record in read_records(self.path, self.column, vocab, self.file_format, **options):
+            # The strings of a doc have no order.
+            text = repr(record.text.to_bytes(exclude=["strings"])) if isinstance(record.text, Doc) else record.text
+            total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))
+            yield record._replace(context=self._context(record), fingerprint=total.copy().hexdigest()[:16])
+
+    def _context(self, record: Record) -> str | None:
+        if self.context_column is None:
+            return None
+        row = {self.column: record.text, **record.fields}
+        # Parquet files give Arrow's scalars.
+        row = {name: value.as_py() if hasattr(value, "as_py") else value for name, value in row.items()}
+        return get_text(row, record.location, self.context_column, "`context_column`")
+
+    @contextmanager
+    def as_file(self) -> Iterator["Input"]:
+        """The same input as a file: standard input is copied, so that it can be read twice."""
+        if self.path != STANDARD_STREAM:
+            yield self
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"standard input{self.file_format or '.txt'}"
+            with open(file, "wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+            yield replace(self, path=str(file))
+
+
+class Mark(NamedTuple):
+    """What is known of the first texts of an input, or of all."""
+
+    texts: int = 0
+    fingerprint: str = ""
+    work: int = 0  # about how many ids are read for them
+
+
+START = Mark()
+
+
+class Reading:
+    """A reading of all of an input that finds what cannot be read, scored or written, and which columns there are.
+
+    rows (TextRows): What will be written, in the output format.
+    skip_errors (bool): Whether texts may be too long.
+    """
+
+    def __init__(
+        self, source: Input, rows: TextRows, output_format: type[Format], nlp: Language, skip_errors: bool = False
+    ):
+        self.source, self.rows, self.output_format, self.nlp = source, rows, output_format, nlp
+        self.skip_errors, self.columns = (
+            skip_errors,
+            output_format.input_columns(source.column, output_format.encode_field),
+        )
+
+    def checked(self) -> Iterator[Record]:
+        """RAISES (InputError): A text cannot be read, or its row not be written, or it is too long."""
+        needs_spans = isinstance(self.rows, WordRows) and self.rows.table.regions and self.nlp.path is None
+        options = {"typed": self.output_format.typed, "found": self.columns.declare}
+        for record in self.source.records(self.nlp.vocab, **options):
+            self.columns.add(record)
+            if isinstance(self.rows, ProdigyRows):
+                self.rows.check(record)
+            if needs_spans and isinstance(record.text, str):
+                raise InputError(
+                    f"{record.location}: `regions` is for .spacy input, or for a saved pipeline that makes spans.",
+                    "Leave it out.",
+                )
+            if not self.skip_errors and (problem := too_long(record.text, self.nlp)):
+                more = f"`max_length={len(record.text)}`"
+                raise InputError(
+                    f"{record.location}: {problem}.", f"Give {more}, or `skip_errors=True` to leave its scores out."
+                )
+            yield record
+
+    def read_all(self, ends: Collection[int] = ()) -> tuple[Mark, Mapping[int, Mark]]:
+        """What is known of all texts, and of so many first texts.
+
+        ends (Collection[int]): These numbers.
+        """
+        estimate, mark, marks = get_scorer(self.nlp).predictor.estimate, START, {0: START}
+        for n, record in enumerate(self.checked(), 1):
+            text = record.text if isinstance(record.text, str) else record.text.text
+            mark = Mark(n, record.fingerprint, mark.work + estimate(text))
+            if n in ends:
+                marks[n] = mark
+        return mark, marks
+
+    @property
+    def other_columns(self) -> list[str]:
+        return [name for name in self.columns.types() if name != self.source.column]
+
+    def make_output(self, path: str) -> Format:
+        """path (str): Of the input, for messages. RAISES (InputError): The scores would overwrite a column."""
+        errors = [ERROR] if self.skip_errors else []
+        columns = self.columns.types()
+        # The text of a task is always called "text".
+        taken = self.other_columns if isinstance(self.rows, ProdigyRows) else [*columns]
+        check_columns(taken, [*self.rows.types, *errors], path, self.rows.names)
+        return self.output_format(self.rows, {**columns, **dict.fromkeys(errors)})
+
+
+def too_long(text: str | Doc, nlp: Language) -> str | None:
+    """What is wrong if a text is longer than the pipeline reads."""
+    if not isinstance(text, str) or len(text) <= nlp.max_length:
+        return None
+    return f"the text has {len(text):,} characters, and at most {nlp.max_length:,} are read"

@@ -1,0 +1,108 @@
+"""What a run scores: records in, scored texts out."""
+
+import warnings
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..component import get_scorer
+from ..errors import InputError
+from ..outcomes import ERROR, TextError, unscored
+from ..pipelines import PipelineSettings, make_pipeline
+from ..progress import with_progress
+from ..settings import BATCH_SIZE
+from ..tables.rows import TEXT_SPAN, ScoredText
+from ..workers import batches_of, score_batches
+from .inputs import START, Mark, too_long
+from .records import Record
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """With which pipeline texts are scored, and what becomes of those that cannot be."""
+
+    pipeline: PipelineSettings = PipelineSettings()
+    batch_size: int = BATCH_SIZE
+    n_process: int = 1
+    max_length: int | None = None  # characters of the longest text; None is what the pipeline has
+    skip_errors: bool = False  # a text that cannot be scored gets a row without scores, and `error` says why
+    show_progress: bool = False
+
+    def make_pipeline(self, **settings: Any) -> Language:
+        """settings (Any): Settings of the component that the rows need."""
+        nlp = make_pipeline(self.pipeline, **settings)
+        nlp.max_length = self.max_length or nlp.max_length
+        return nlp
+
+    def score(
+        self, nlp: Language, records: Iterable[Record], total: Mark = START, done: Mark = START
+    ) -> Generator[ScoredText, None, None]:
+        """Score records in their order, and show the progress, if that is wanted.
+
+        total, done (Mark): What is known of all texts, and of those that are not among the records.
+        RAISES (InputError): A text cannot be scored, and `skip_errors` is not set.
+        RAISES (ChildProcessError): A worker process was killed.
+        """
+        predictor, scored = get_scorer(nlp).predictor, self._score(nlp, records, done.texts)
+        progress = total.work - done.work, total.texts, done.texts, self.show_progress
+        watched = with_progress(scored, predictor, lambda one: predictor.estimate(one.doc.text), *progress)
+        with closing(scored), closing(watched):
+            yield from watched
+
+    def _score(self, nlp: Language, records: Iterable[Record], first: int) -> Generator[ScoredText, None, None]:
+        scorer, failed, number = get_scorer(nlp), 0, first
+        waiting = deque[Record]()  # those that are being scored
+        ends = deque[Record]()  # the last of each batch
+
+        def texts() -> Iterator[str | Doc]:
+            for record in records:
+                waiting.append(record)
+                yield in_context(nlp, record)
+
+        def batches() -> Iterator[list[str | Doc]]:
+            for batch in batches_of(scorer.predictor, texts(), self.batch_size):
+                ends.append(waiting[-1])
+                yield batch
+
+        with closing(score_batches(nlp, batches(), self.n_process)) as outcomes:
+            for number, outcome in enumerate(outcomes, first + 1):
+                record, error = waiting.popleft(), None
+                if isinstance(outcome, TextError):
+                    if not self.skip_errors:
+                        raise InputError(
+                            f"{record.location}: this text cannot be scored. {outcome}.",
+                            "Add `skip_errors=True` to go on.",
+                        )
+                    error = too_long(record.text, nlp) or str(outcome)
+                    outcome, failed = unscored(record.text), failed + 1
+                fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
+                if is_last := record is ends[0]:
+                    ends.popleft()
+                pieces = outcome._.get(scorer.names.pieces) or 0
+                yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, is_last)
+        if failed:
+            warnings.warn(
+                f"{failed:,} of {number - first:,} texts could not be scored. Their rows have no scores. The "
+                f"column {ERROR!r} says why.",
+                stacklevel=2,
+            )
+
+
+def in_context(nlp: Language, record: Record) -> str | Doc:
+    """What the pipeline gets for a record: its text or, after a context, a doc of both."""
+    if record.context is None:
+        return record.text
+    try:
+        docs = [nlp.make_doc(part) if isinstance(part, str) else part for part in (record.context, record.text)]
+    except Exception:  # the pipeline fails in the same way, and its error belongs to this text
+        return f"{record.context} {record.text}"
+    doc = Doc.from_docs(docs, exclude=["user_data"])  # type: ignore[call-arg]  # not in spaCy's stub
+    doc.spans[TEXT_SPAN] = [text_span := doc[len(docs[0]) :]]
+    if text_span and not docs[1].has_annotation("SENT_START"):
+        text_span[0].is_sent_start = None  # spaCy takes the text for a sentence
+    return doc
