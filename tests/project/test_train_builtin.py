@@ -99,6 +99,7 @@ def check_alike(one: Path, other: Path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
+@pytest.mark.filterwarnings("default")  # the compiler of PyTorch warns about what it does itself
 def test_compiled_layers_give_the_same_model(script, monkeypatch, corpus, tmp_path):
     run(script, monkeypatch, corpus, tmp_path / "plain")
     shutil.copytree(tmp_path / "plain" / "tokenizer", tmp_path / "compiled" / "tokenizer")
