@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..arrays import IntArray
-from ..scoring.rows import Batch
+from ..scoring.rows import Batch, padded
 from .checks import check_finite
 from .forward import Forward
 
@@ -164,9 +164,7 @@ def _by_itself(forward: Forward, text: IntArray) -> _Expected:
 def _agree(forward: Forward, rows: list[_Expected], pad_id: int, times: int = 1) -> bool:
     """Whether a pass with these texts gives what is expected, at every second position of each, so many times."""
     lengths = np.array([len(text.ids) for text in rows])
-    ids = np.full((len(rows), max(lengths)), pad_id)
-    for r, text in enumerate(rows):
-        ids[r, : len(text.ids)] = text.ids
+    ids = padded([text.ids for text in rows], pad_id)
     # Backwards: this shows whether a head depends on neighbouring positions.
     position = np.concatenate([np.tile(np.arange(n - 1, -1, -2), times) for n in lengths])
     row = np.repeat(np.arange(len(rows)), (lengths + 1) // 2 * times)

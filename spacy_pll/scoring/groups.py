@@ -49,25 +49,21 @@ class GroupBatch(Batch):
     def can_be_halved(self) -> bool:
         return len(self.ids) > 1 or self.group.shape[1] > self.block
 
-    def _halves_of_row(self) -> tuple["GroupBatch", "GroupBatch"]:
-        """Half of the groups each."""
-        n, slots = int(self.lengths[0]), self.group.shape[1] // self.block // 2 * self.block
-        before = self.position < n + slots
-        first = self._columns(np.arange(n + slots))._targets(before)
-        second = self._columns(np.append(np.arange(n), np.arange(n + slots, self.ids.shape[1])))._targets(~before)
-        return (
-            replace(first, group=self.group[:, :slots]),
-            replace(second, group=self.group[:, slots:], position=second.position - slots),
-        )
+    def _in_first_half(self) -> BoolArray:
+        if len(self.ids) > 1:
+            return super()._in_first_half()
+        before: BoolArray = self.position < self.lengths[0] + self.group.shape[1] // self.block // 2 * self.block
+        return before
 
-    def _columns(self, columns: IntArray) -> "GroupBatch":
-        return replace(self, ids=self.ids[:, columns], true=self.true[:, columns])
-
-    def _rows(self, part: slice) -> "GroupBatch":
-        ids, lengths, true, group = (x[part] for x in (self.ids, self.lengths, self.true, self.group))
-        used = int(np.flatnonzero((group >= 0).any(axis=0))[-1]) + 1  # the longest row may be in the other half
-        group = group[:, : -(-used // self.block) * self.block]
-        return replace(self, ids=ids, lengths=lengths, true=true, group=group)
+    def _part(self, part: BoolArray) -> "GroupBatch":
+        half, rows = super()._part(part), np.unique(self.row[part])
+        block = (half.position - half.lengths[half.row]) // self.block
+        # The slots of these targets: all from the first one on, but for the second half of a single row.
+        begin, end = block.min() * self.block, (block.max() + 1) * self.block
+        columns = np.arange(min(half.lengths.max() + end, self.ids.shape[1]))
+        read = np.ix_(rows, np.delete(columns, self.lengths[0] + np.arange(begin)))
+        position, group = half.position - begin, self.group[rows, begin:end]
+        return replace(half, ids=self.ids[read], true=self.true[read], group=group, position=position)
 
 
 class _Text(NamedTuple):
