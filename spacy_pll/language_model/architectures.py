@@ -3,11 +3,10 @@
 from typing import Any
 
 from spacy.util import SimpleFrozenDict, registry
-from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM, PreTrainedTokenizerBase
+from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM
 
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel, LeadingSpace
-from .checks import check_mask_token
 
 
 class MaskedLanguageModel(TransformerLanguageModel):
@@ -18,10 +17,6 @@ class MaskedLanguageModel(TransformerLanguageModel):
     configs = MODEL_FOR_MASKED_LM_MAPPING
     shift = 0
     example = "bert-base-cased"
-
-    def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
-        check_mask_token(tokenizer, self.example, source)
-        super()._check(config, tokenizer, source)
 
 
 @registry.architectures("spacy-pll.MaskedLM.v1")

@@ -186,7 +186,7 @@ class TransformerLanguageModel:
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
         texts = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT)
         with torch.inference_mode(), loaded.forward.in_float32():
-            pads = rows_share_passes(loaded.log_probs, loaded.forward, texts, loaded.mask_id, rows.pad_id)
+            pads = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
         if pads is None:
             raise PLLError(
                 f"A {kind}, such as {title}, cannot read all masks in one pass, as "
@@ -201,7 +201,7 @@ class TransformerLanguageModel:
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         """RAISES (ValueError): A model with this config and tokenizer is of another kind."""
-        check_kind(config, self.configs, self.kind, self.example, source)
+        check_kind(config, tokenizer, self.configs, self.kind, self.example, source)
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         """What turns text into ids, special tokens included."""

@@ -88,21 +88,19 @@ def check_pieces(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         )
 
 
-def check_kind(config: Any, configs: Mapping[Any, Any], kind: str, example: str, source: str) -> None:
-    """RAISES (ValueError): transformers has no language model of this kind for the configuration."""
+def check_kind(
+    config: Any, tokenizer: PreTrainedTokenizerBase, configs: Mapping[Any, Any], kind: str, example: str, source: str
+) -> None:
+    """RAISES (ValueError): There is no mask token for a masked model, or transformers has no model of this kind."""
+    if kind == "masked" and tokenizer.mask_token_id is None:
+        raise ValueError(
+            f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
+            f"such as {example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
+        )
     if type(config) not in configs:
         raise ValueError(
             f"The model {source!r} is of type {config.model_type!r}, for which transformers has no {kind} "
             f"language model. Choose a checkpoint of one, such as {example!r}."
-        )
-
-
-def check_mask_token(tokenizer: PreTrainedTokenizerBase, example: str, source: str) -> None:
-    """RAISES (ValueError): The tokenizer has no mask token."""
-    if tokenizer.mask_token_id is None:
-        raise ValueError(
-            f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
-            f"such as {example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
         )
 
 

@@ -3,7 +3,7 @@
 import inspect
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -33,15 +33,6 @@ def one_thread_after_fork() -> bool:
     if forked and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
     return forked
-
-
-@contextmanager
-def _without_gradients() -> Iterator[None]:
-    """Inside `torch.inference_mode`, its milder form: what a model keeps from a pass, such as a table of positions, can
-    then be used in training.
-    """
-    with torch.inference_mode(False), torch.no_grad():
-        yield
 
 
 # What layers call the part after the attention, which treats each position by itself.
@@ -85,6 +76,7 @@ class Forward:
         self.narrowing: str | None = None
         self._hooks: list[RemovableHandle] = []
         self._parameters = set(inspect.signature(model.forward).parameters)
+        self.takes_mask = "attention_mask" in self._parameters  # whether it can be told what is padding
         self._position_hooks: list[Removable] | None = None  # None until there is a pass with groups
         self._onednn: OneDNNLinear | None = None
 
@@ -123,11 +115,6 @@ class Forward:
     def device(self) -> torch.device:
         return self.model.device
 
-    @property
-    def takes_mask(self) -> bool:
-        """Whether the model can be told what is padding."""
-        return "attention_mask" in self._parameters
-
     def logits(self, batch: Batch, *others: np.ndarray) -> list[torch.Tensor]:
         """The logits at a batch's positions. float32, shape (positions, vocabulary), on the device.
 
@@ -144,7 +131,7 @@ class Forward:
         ids, lengths, row, position, *rest = self.upload(
             batch.ids, batch.lengths, batch.row, batch.position, *layout, *others
         )
-        with self.at(row, position) if self.narrowing else nullcontext():
+        with self.at(row, position):
             if isinstance(batch, GroupBatch):
                 true, group, *rest = rest
                 content = int(batch.lengths.max())
@@ -196,9 +183,15 @@ class Forward:
             self.model.eval()
         if "use_cache" in self._parameters:
             arguments["use_cache"] = False
-        rounded = self.mixed_precision and self.device.type == "cpu"  # keeps the kernels few that oneDNN compiles
-        mode = _without_gradients() if self.shared else nullcontext()
-        with mode, RoundedLinear() if rounded else nullcontext(), self._arithmetic():
+        with ExitStack() as contexts:
+            if self.shared:
+                # A milder form of the inference mode outside: what the model keeps from a pass, such as a table of
+                # positions, can then be used in training.
+                contexts.enter_context(torch.inference_mode(False))
+                contexts.enter_context(torch.no_grad())
+            if self.mixed_precision and self.device.type == "cpu":
+                contexts.enter_context(RoundedLinear())  # keeps the kernels few that oneDNN compiles
+            contexts.enter_context(self._arithmetic())
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 
