@@ -12,6 +12,7 @@ from typing import Any
 
 import srsly
 import torch
+from spacy.util import SimpleFrozenDict
 from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
@@ -66,7 +67,16 @@ class LoadedModel(Loaded):
 
 
 class TransformerLanguageModel:
-    """A `LanguageModel` of transformers. `loaded` is None until it is first needed. Subclasses say which kind it is."""
+    """A `LanguageModel` of transformers. `loaded` is None until it is first needed. Subclasses say which kind it is.
+
+    name (Optional[str]): A name on the Hugging Face hub, a local folder, or None for the
+        English model that comes with this package.
+    revision (str): Branch, tag or commit on the hub.
+    tokenizer_config (dict): Settings for `AutoTokenizer.from_pretrained`.
+    transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
+    mixed_precision (bool): Run the forward passes under autocast, in bfloat16 (float16 on
+        GPUs without bfloat16). Log-probabilities are computed in float32 all the same.
+    """
 
     kind: str  # what a metric's `model_kind` must be
     auto_class: Any  # the class of transformers that loads it
@@ -77,16 +87,16 @@ class TransformerLanguageModel:
 
     def __init__(
         self,
-        name: str | None,
+        name: str | None = None,
         revision: str = "main",
-        tokenizer_config: Mapping[str, Any] | None = None,
-        transformer_config: Mapping[str, Any] | None = None,
+        tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+        transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
     ):
         self.name = name
         self.revision = revision
-        self.tokenizer_config = dict(tokenizer_config or {})
-        self.transformer_config = dict(transformer_config or {})
+        self.tokenizer_config = dict(tokenizer_config)
+        self.transformer_config = dict(transformer_config)
         self.mixed_precision = mixed_precision
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
@@ -94,9 +104,8 @@ class TransformerLanguageModel:
 
     def describe(self) -> Description:
         title = f"the model {self.name!r}" if self.name else "the built-in model"
-        if self.loaded is None:
-            return Description(title)
-        return Description(title, self.loaded.checkpoint.commit, self.loaded.checkpoint.languages)
+        checkpoint = self.loaded and self.loaded.checkpoint
+        return Description(title, checkpoint.commit, checkpoint.languages) if checkpoint else Description(title)
 
     def check_metrics(self, metrics: Sequence[str]) -> int | None:
         for name in metrics:
