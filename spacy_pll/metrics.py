@@ -213,10 +213,7 @@ def model_kind(metric: Metric) -> str:
 
 
 def masks_within_words(metric: Metric) -> bool | None:
-    """Whether a metric declares that each row masks its target, and otherwise only pieces of the target's word.
-
-    RETURNS (Optional[bool]): None if it does not say.
-    """
+    """Whether a metric declares that its rows mask within words (see above). None if it does not say."""
     within_words: bool | None = getattr(metric, "within_words", None)
     return within_words
 

@@ -17,7 +17,7 @@ from ..scoring.groups import GroupBatch
 from ..scoring.rows import Batch
 from .group_attention import GroupAttention
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
-from .true_positions import Removable, set_hooks, true_positions
+from .true_positions import ReplacedMethod, set_hooks, true_positions
 
 _IMPORTED_IN = os.getpid()
 
@@ -77,7 +77,9 @@ class Forward:
         self._hooks: list[RemovableHandle] = []
         self._parameters = set(inspect.signature(model.forward).parameters)
         self.takes_mask = "attention_mask" in self._parameters  # whether it can be told what is padding
-        self._position_hooks: list[Removable] | None = None  # None until there is a pass with groups
+        self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = (
+            None  # None until there is a pass with groups
+        )
         self._onednn: OneDNNLinear | None = None
 
     def narrow(self, name: str | None) -> None:

@@ -127,7 +127,12 @@ def _cut(span: Span, pieces: Wordpieces, max_length: int, lookahead: int | None)
     size = max_length - len(pieces.prefix) - len(pieces.suffix)
     word = pieces.word
     if np.bincount(word).max() > size:
-        _warn_long_word(span, pieces, size)
+        first_piece = np.searchsorted(word, np.bincount(word).argmax())
+        token = span.doc[int(pieces.token[first_piece])]
+        warn_user(
+            f"The word or unit at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once "
+            f"({size}). It is scored in parts of at most {size} pieces, each as if it were a word."
+        )
         word = split_long_words(word, size)
     bounds = window_bounds(word, size)
     return _Cut(word, bounds, *choose_windows(word, bounds, lookahead))
@@ -201,12 +206,3 @@ def _minimum_by(number: IntArray, value: IntArray) -> IntArray:
     out = np.full(number.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(out, number, value)
     return out
-
-
-def _warn_long_word(span: Span, pieces: Wordpieces, size: int) -> None:
-    unit = np.bincount(pieces.word).argmax()
-    token = span.doc[int(pieces.token[np.searchsorted(pieces.word, unit)])]
-    warn_user(
-        f"The word or unit at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once "
-        f"({size}). It is scored in parts of at most {size} pieces, each as if it were a word."
-    )
