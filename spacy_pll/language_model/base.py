@@ -147,10 +147,7 @@ class TransformerLanguageModel:
         return self.loaded
 
     def _prepare(self, checkpoint: Checkpoint, source: str, shared: bool = False) -> LoadedModel:
-        """Find out what the model allows.
-
-        RAISES (ValueError): The model cannot be used to score text.
-        """
+        """Find out what the model allows. RAISES (ValueError): The model cannot be used to score text."""
         transformer, hf_tokenizer = checkpoint.transformer, checkpoint.tokenizer
         tokenizer = self._backend(hf_tokenizer, source)
         tokenizer.no_truncation()  # it would lose text
@@ -188,10 +185,7 @@ class TransformerLanguageModel:
         )
 
     def _try_groups(self, loaded: LoadedModel) -> PassLimits:
-        """What limits passes with groups.
-
-        RAISES (ValueError): The architecture cannot read them.
-        """
+        """What limits passes with groups. RAISES (ValueError): The architecture cannot read them."""
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
         texts = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT)
         with torch.inference_mode(), loaded.forward.in_float32():

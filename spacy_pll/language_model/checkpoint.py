@@ -176,10 +176,7 @@ def _explained(source: str, no_connection: BaseException | None) -> Iterator[Non
 
 
 def to_device(model: PreTrainedModel, device: torch.device) -> None:
-    """Move a model to a device.
-
-    RAISES (RuntimeError): PyTorch cannot use the device.
-    """
+    """Move a model to a device. RAISES (RuntimeError): PyTorch cannot use the device."""
     try:
         model.to(device)  # type: ignore[arg-type]  # transformers' decorator hides that `to` is a method
     except (RuntimeError, AssertionError) as error:

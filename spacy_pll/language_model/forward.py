@@ -259,10 +259,7 @@ class Forward:
         return output
 
     def layers(self) -> torch.nn.ModuleList:
-        """The longest list of modules in the encoder.
-
-        RAISES (AttributeError): There is none.
-        """
+        """The longest list of modules in the encoder. RAISES (AttributeError): There is none."""
         lists = [module for module in self.model.base_model.modules() if isinstance(module, torch.nn.ModuleList)]
         if not lists:
             raise AttributeError(f"{type(self.model).__name__} has no list of layers")
