@@ -242,10 +242,7 @@ def shows_what_follows(metric_name: str) -> bool:
 
 
 def get_metric(name: str) -> Metric:
-    """The metric registered under a name.
-
-    RAISES (ValueError): No metric has that name; the message lists the names there are.
-    """
+    """The metric registered under a name. RAISES (ValueError): There is none; the message lists the names."""
     if name not in pll_metrics:
         known = ", ".join(sorted(pll_metrics.get_all()))
         raise PLLError(f"Unknown PLL metric {name!r}.", f"Set `metrics` to a list of these: {known}.")

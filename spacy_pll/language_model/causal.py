@@ -149,10 +149,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
 
 
 def pieces_that_begin_a_word(tokenizer: PreTrainedTokenizerBase, n_embeddings: int, source: str) -> np.ndarray:
-    """Which ids begin a word, or end the text. bool, shape (n_embeddings,).
-
-    RAISES (ValueError): The tokenizer does not mark leading spaces.
-    """
+    """Which ids begin a word, or end the text: bool. RAISES (ValueError): The tokenizer marks no leading spaces."""
     marker, pieces = space_marker(tokenizer.backend_tokenizer)
     if marker is None:
         raise ValueError(

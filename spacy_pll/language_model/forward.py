@@ -83,10 +83,7 @@ class Forward:
         self._onednn: OneDNNLinear | None = None
 
     def narrow(self, name: str | None) -> None:
-        """Set what runs at the targets alone: one of `narrowings`; None: nothing.
-
-        RAISES (AttributeError): The model has no such part.
-        """
+        """Set what runs at the targets alone: one of `narrowings`, or nothing. RAISES (AttributeError): It has none."""
         for hook in self._hooks:
             hook.remove()
         self.narrowing, self._hooks = None, []
