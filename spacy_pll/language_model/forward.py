@@ -23,11 +23,8 @@ _IMPORTED_IN = os.getpid()
 
 
 def one_thread_after_fork() -> bool:
-    """In a forked worker of `nlp.pipe(n_process=...)`, keep PyTorch to one thread.
-
-    The threads that the parent's OpenMP counts on do not exist in the child: it would wait for them for ever.
-
-    RETURNS (bool): Whether this process is such a worker.
+    """Whether this is a forked worker of `nlp.pipe(n_process=...)`. There, PyTorch is kept to one thread: those that
+    the parent's OpenMP counts on do not exist in the child, which would wait for them for ever.
     """
     forked = os.getpid() != _IMPORTED_IN
     if forked and torch.get_num_threads() > 1:

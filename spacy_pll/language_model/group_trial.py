@@ -32,10 +32,11 @@ LIMIT = 10**6
 
 
 def rows_share_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int, pad_id: int) -> bool | None:
-    """Try it with groups of one masked piece, with one more on each side, and with groups that are the whole text.
+    """Whether several rows may share a pass with groups; None: the model cannot read such passes.
+
+    It is tried with groups of one masked piece, with one more on each side, and with groups that are the whole text.
 
     texts (TrialTexts): Of `N_LONG` and `N_SHORT` pieces.
-    RETURNS (Optional[bool]): Whether several rows may share a pass; None: the model cannot read such passes.
     """
     margins = 0, 1, len(texts.long)
     try:

@@ -90,12 +90,8 @@ class RowPlan(WeightedSums):
         entries = np.stack([np.concatenate(column) for column in zip(*columns)])
         distinct, self._target_of_entry = np.unique(entries, axis=1, return_inverse=True)
         self._row, self._position, self._target = distinct
+        self.n_targets = len(self._row)  # how many log-probabilities the batches give
         super().__init__(contexts, blocks, n_metrics)
-
-    @property
-    def n_targets(self) -> int:
-        """The number of distinct (row, position, id): how many log-probabilities the batches give."""
-        return len(self._row)
 
     def batches(
         self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True, n_alternatives: int | None = None
