@@ -164,21 +164,14 @@ BUILTIN_METRICS = [name for name, item in list(vars().items()) if hasattr(item, 
 
 def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows:
     """Mask rows of a context from those of a single word, by its number of pieces."""
-    starts, lengths = np.unique(word, return_index=True, return_counts=True)[1:]
-    rows = [MaskRows(np.zeros(0, dtype=np.int64), np.zeros((0, len(word)), dtype=bool), np.zeros(0))]
-    for length in np.unique(lengths).tolist():
-        rows.append(_repeat_at(rows_of(length), starts[lengths == length], len(word)))
-    return MaskRows(*(np.concatenate(column) for column in zip(*rows)))
-
-
-def _repeat_at(rows: MaskRows, starts: IntArray, n: int) -> MaskRows:
-    """The mask rows of a word, for each of the words that begin at `starts` in a context of n pieces."""
-    n_rows, k = rows.masked.shape
-    masked = np.zeros((len(starts), n_rows, n), dtype=bool)
-    columns = starts[:, None, None] + np.arange(k)
-    masked[np.arange(len(starts))[:, None, None], np.arange(n_rows)[:, None], columns] = rows.masked
-    target = starts[:, None] + rows.target
-    return MaskRows(target.ravel(), masked.reshape(target.size, n), np.tile(rows.weight, len(starts)))
+    parts = [MaskRows(np.zeros(0, dtype=np.int64), np.zeros((0, len(word)), dtype=bool), np.zeros(0))]
+    _, starts, lengths = np.unique(word, return_index=True, return_counts=True)
+    for start, length in zip(starts.tolist(), lengths.tolist()):
+        rows = rows_of(length)
+        masked = np.zeros((len(rows.masked), len(word)), dtype=bool)
+        masked[:, start : start + length] = rows.masked
+        parts.append(MaskRows(start + rows.target, masked, rows.weight))
+    return MaskRows(*(np.concatenate(column) for column in zip(*parts)))
 
 
 def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
