@@ -69,8 +69,7 @@ class LoadedModel(Loaded):
 class TransformerLanguageModel:
     """A `LanguageModel` of transformers. `loaded` is None until it is first needed. Subclasses say which kind it is.
 
-    name (Optional[str]): A name on the Hugging Face hub, a local folder, or None for the
-        English model that comes with this package.
+    name (Optional[str]): A name on the Hugging Face hub, a local folder, or None for the built-in English model.
     revision (str): Branch, tag or commit on the hub.
     tokenizer_config (dict): Settings for `AutoTokenizer.from_pretrained`.
     transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
@@ -197,8 +196,9 @@ class TransformerLanguageModel:
                 "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose a "
                 "model of another architecture (docs/models.md).",
             )
-        found = "several texts a pass" if pads else "one text a pass"
-        logger.info("%s reads all masks of a text in one pass, %s.", title, found)
+        logger.info(
+            "%s reads all masks of a text in one pass, %s a pass.", title, "several texts" if pads else "one text"
+        )
         max_tokens = min(limit(MAX_IDS_WITH_GROUPS, loaded.forward.device), rows.max_tokens)
         return rows._replace(max_tokens=max_tokens, pads=pads)
 
