@@ -19,10 +19,10 @@ OWN_CODE = {
 }
 
 
-def check_no_remote_code(**settings: dict[str, Any] | None) -> None:
+def check_no_remote_code(**settings: dict[str, Any]) -> None:
     """RAISES (ValueError): A setting asks to run code that comes with a model."""
     for setting, config in settings.items():
-        if "trust_remote_code" in (config or {}):
+        if "trust_remote_code" in config:
             raise ValueError(
                 f"`trust_remote_code` is set in {setting}. Code that comes with a model is never run here. "
                 "Choose a model whose architecture is part of transformers, and remove the setting."
@@ -118,10 +118,8 @@ def check_trained(report: Mapping[str, Iterable[str]], class_name: str, source: 
 
 
 def embedding_shape(model: PreTrainedModel) -> tuple[int, int]:
-    """How many input embeddings there are, and their width. I-BERT's are in a class of its own.
-
-    RAISES (ValueError): The model has no table of embeddings.
-    """
+    """How many input embeddings there are, and their width. RAISES (ValueError): The model has no table of them."""
+    # Not only in `Embedding`: I-BERT's are in a class of its own.
     weight = getattr(model.get_input_embeddings(), "weight", None)
     if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
         raise ValueError(
