@@ -164,21 +164,14 @@ BUILTIN_METRICS = [name for name, item in list(vars().items()) if hasattr(item, 
 
 def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows:
     """Mask rows of a context from those of a single word, by its number of pieces."""
-    starts, lengths = np.unique(word, return_index=True, return_counts=True)[1:]
-    rows = [MaskRows(np.zeros(0, dtype=np.int64), np.zeros((0, len(word)), dtype=bool), np.zeros(0))]
-    for length in np.unique(lengths).tolist():
-        rows.append(_repeat_at(rows_of(length), starts[lengths == length], len(word)))
-    return MaskRows(*(np.concatenate(column) for column in zip(*rows)))
-
-
-def _repeat_at(rows: MaskRows, starts: IntArray, n: int) -> MaskRows:
-    """The mask rows of a word, for each of the words that begin at `starts` in a context of n pieces."""
-    n_rows, k = rows.masked.shape
-    masked = np.zeros((len(starts), n_rows, n), dtype=bool)
-    columns = starts[:, None, None] + np.arange(k)
-    masked[np.arange(len(starts))[:, None, None], np.arange(n_rows)[:, None], columns] = rows.masked
-    target = starts[:, None] + rows.target
-    return MaskRows(target.ravel(), masked.reshape(target.size, n), np.tile(rows.weight, len(starts)))
+    parts = [MaskRows(np.zeros(0, dtype=np.int64), np.zeros((0, len(word)), dtype=bool), np.zeros(0))]
+    _, starts, lengths = np.unique(word, return_index=True, return_counts=True)
+    for start, length in zip(starts.tolist(), lengths.tolist()):
+        rows = rows_of(length)
+        masked = np.zeros((len(rows.masked), len(word)), dtype=bool)
+        masked[:, start : start + length] = rows.masked
+        parts.append(MaskRows(start + rows.target, masked, rows.weight))
+    return MaskRows(*(np.concatenate(column) for column in zip(*parts)))
 
 
 def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
@@ -213,10 +206,7 @@ def model_kind(metric: Metric) -> str:
 
 
 def masks_within_words(metric: Metric) -> bool | None:
-    """Whether a metric declares that each row masks its target, and otherwise only pieces of the target's word.
-
-    RETURNS (Optional[bool]): None if it does not say.
-    """
+    """Whether a metric declares that its rows mask within words (see above). None if it does not say."""
     within_words: bool | None = getattr(metric, "within_words", None)
     return within_words
 
@@ -245,10 +235,7 @@ def shows_what_follows(metric_name: str) -> bool:
 
 
 def get_metric(name: str) -> Metric:
-    """The metric registered under a name.
-
-    RAISES (ValueError): No metric has that name; the message lists the names there are.
-    """
+    """The metric registered under a name. RAISES (ValueError): There is none; the message lists the names."""
     if name not in pll_metrics:
         known = ", ".join(sorted(pll_metrics.get_all()))
         raise PLLError(f"Unknown PLL metric {name!r}.", f"Set `metrics` to a list of these: {known}.")

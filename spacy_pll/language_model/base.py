@@ -12,6 +12,7 @@ from typing import Any
 
 import srsly
 import torch
+from spacy.util import SimpleFrozenDict
 from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
@@ -66,7 +67,15 @@ class LoadedModel(Loaded):
 
 
 class TransformerLanguageModel:
-    """A `LanguageModel` of transformers. `loaded` is None until it is first needed. Subclasses say which kind it is."""
+    """A `LanguageModel` of transformers. `loaded` is None until it is first needed. Subclasses say which kind it is.
+
+    name (Optional[str]): A name on the Hugging Face hub, a local folder, or None for the built-in English model.
+    revision (str): Branch, tag or commit on the hub.
+    tokenizer_config (dict): Settings for `AutoTokenizer.from_pretrained`.
+    transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
+    mixed_precision (bool): Run the forward passes under autocast, in bfloat16 (float16 on
+        GPUs without bfloat16). Log-probabilities are computed in float32 all the same.
+    """
 
     kind: str  # what a metric's `model_kind` must be
     auto_class: Any  # the class of transformers that loads it
@@ -77,16 +86,16 @@ class TransformerLanguageModel:
 
     def __init__(
         self,
-        name: str | None,
+        name: str | None = None,
         revision: str = "main",
-        tokenizer_config: Mapping[str, Any] | None = None,
-        transformer_config: Mapping[str, Any] | None = None,
+        tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+        transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
     ):
         self.name = name
         self.revision = revision
-        self.tokenizer_config = dict(tokenizer_config or {})
-        self.transformer_config = dict(transformer_config or {})
+        self.tokenizer_config = dict(tokenizer_config)
+        self.transformer_config = dict(transformer_config)
         self.mixed_precision = mixed_precision
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
@@ -94,9 +103,8 @@ class TransformerLanguageModel:
 
     def describe(self) -> Description:
         title = f"the model {self.name!r}" if self.name else "the built-in model"
-        if self.loaded is None:
-            return Description(title)
-        return Description(title, self.loaded.checkpoint.commit, self.loaded.checkpoint.languages)
+        checkpoint = self.loaded and self.loaded.checkpoint
+        return Description(title, checkpoint.commit, checkpoint.languages) if checkpoint else Description(title)
 
     def check_metrics(self, metrics: Sequence[str]) -> int | None:
         for name in metrics:
@@ -138,10 +146,7 @@ class TransformerLanguageModel:
         return self.loaded
 
     def _prepare(self, checkpoint: Checkpoint, source: str, shared: bool = False) -> LoadedModel:
-        """Find out what the model allows.
-
-        RAISES (ValueError): The model cannot be used to score text.
-        """
+        """Find out what the model allows. RAISES (ValueError): The model cannot be used to score text."""
         transformer, hf_tokenizer = checkpoint.transformer, checkpoint.tokenizer
         tokenizer = self._backend(hf_tokenizer, source)
         tokenizer.no_truncation()  # it would lose text
@@ -179,14 +184,11 @@ class TransformerLanguageModel:
         )
 
     def _try_groups(self, loaded: LoadedModel) -> PassLimits:
-        """What limits passes with groups.
-
-        RAISES (ValueError): The architecture cannot read them.
-        """
+        """What limits passes with groups. RAISES (ValueError): The architecture cannot read them."""
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
         texts = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT)
         with torch.inference_mode(), loaded.forward.in_float32():
-            pads = rows_share_passes(loaded.log_probs, loaded.forward, texts, loaded.mask_id, rows.pad_id)
+            pads = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
         if pads is None:
             raise PLLError(
                 f"A {kind}, such as {title}, cannot read all masks in one pass, as "
@@ -194,14 +196,15 @@ class TransformerLanguageModel:
                 "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose a "
                 "model of another architecture (docs/models.md).",
             )
-        found = "several texts a pass" if pads else "one text a pass"
-        logger.info("%s reads all masks of a text in one pass, %s.", title, found)
+        logger.info(
+            "%s reads all masks of a text in one pass, %s a pass.", title, "several texts" if pads else "one text"
+        )
         max_tokens = min(limit(MAX_IDS_WITH_GROUPS, loaded.forward.device), rows.max_tokens)
         return rows._replace(max_tokens=max_tokens, pads=pads)
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         """RAISES (ValueError): A model with this config and tokenizer is of another kind."""
-        check_kind(config, self.configs, self.kind, self.example, source)
+        check_kind(config, tokenizer, self.configs, self.kind, self.example, source)
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         """What turns text into ids, special tokens included."""

@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..arrays import IntArray
-from ..scoring.rows import Batch
+from ..scoring.rows import Batch, padded
 from .checks import check_finite
 from .forward import Forward
 
@@ -77,10 +77,10 @@ def find_capabilities(forward: Forward, texts: TrialTexts, mask_id: int | None, 
             return False
 
     try:
-        long, short = (_by_itself(forward, _with_masks(text, texts, mask_id)) for text in (texts.long, texts.short))
+        long, short = (_by_itself(forward, text, texts, mask_id) for text in (texts.long, texts.short))
         pads = forward.takes_mask and is_exact(None, [long, short])
         # Rows of equal length share passes in any case.
-        beside = short if pads else _by_itself(forward, _with_masks(texts.other, texts, mask_id))
+        beside = short if pads else _by_itself(forward, texts.other, texts, mask_id)
         passes = [[short], [long, beside]]
         same = pads or all(_agree(forward, rows, pad_id) for rows in passes)
     except UNABLE as error:
@@ -141,14 +141,6 @@ def find_direction(forward: Forward, texts: TrialTexts, mask_id: int | None) -> 
     return depend(slice(length - 1, None), slice(length - 1)), follows
 
 
-def _with_masks(text: IntArray, texts: TrialTexts, mask_id: int | None) -> IntArray:
-    """A text with some pieces masked. The first one is not: it may be the only one."""
-    text = text.copy()
-    if mask_id is not None:
-        text[texts.before + 1 : min(texts.before + 3, len(text) - texts.after)] = mask_id
-    return text
-
-
 class _Expected(NamedTuple):
     """What transformers alone gives for a text."""
 
@@ -156,7 +148,11 @@ class _Expected(NamedTuple):
     log_probs: torch.Tensor  # float32, shape (length,): of each id at its position
 
 
-def _by_itself(forward: Forward, text: IntArray) -> _Expected:
+def _by_itself(forward: Forward, text: IntArray, texts: TrialTexts, mask_id: int | None) -> _Expected:
+    """What it gives with some pieces masked. The first one is not: it may be the only one."""
+    text = text.copy()
+    if mask_id is not None:
+        text[texts.before + 1 : min(texts.before + 3, len(text) - texts.after)] = mask_id
     logits = forward.model(input_ids=torch.from_numpy(text[None]).to(forward.device), return_dict=True).logits
     return _Expected(text, _picked(logits[0].float(), text))
 
@@ -164,9 +160,7 @@ def _by_itself(forward: Forward, text: IntArray) -> _Expected:
 def _agree(forward: Forward, rows: list[_Expected], pad_id: int, times: int = 1) -> bool:
     """Whether a pass with these texts gives what is expected, at every second position of each, so many times."""
     lengths = np.array([len(text.ids) for text in rows])
-    ids = np.full((len(rows), max(lengths)), pad_id)
-    for r, text in enumerate(rows):
-        ids[r, : len(text.ids)] = text.ids
+    ids = padded([text.ids for text in rows], pad_id)
     # Backwards: this shows whether a head depends on neighbouring positions.
     position = np.concatenate([np.tile(np.arange(n - 1, -1, -2), times) for n in lengths])
     row = np.repeat(np.arange(len(rows)), (lengths + 1) // 2 * times)

@@ -5,6 +5,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from spacy.util import SimpleFrozenDict
 from tokenizers import Tokenizer
 from tokenizers.processors import Sequence as PostProcessorSequence
 from tokenizers.processors import TemplateProcessing
@@ -24,6 +25,13 @@ class CausalLanguageModel(TransformerLanguageModel):
     """A model that predicts each piece from those before it.
 
     A beginning-of-sequence token is put before the text, so that the first piece is scored too.
+
+    name (str): A name on the Hugging Face hub or a local folder; there is no built-in one.
+    leading_space (str): Which word gets the probability of a leading-space marker ("Ġ", "▁").
+        "word": the word that it begins, so scores are plain sums over the pieces.
+        "previous": the word that it ends (`LeadingSpaceLogProbs` has the equation).
+    RAISES (ValueError): `leading_space` is neither. When the model is loaded: it is
+        "previous" and the tokenizer does not mark leading spaces.
     """
 
     kind = "causal"
@@ -36,8 +44,8 @@ class CausalLanguageModel(TransformerLanguageModel):
         self,
         name: str,
         revision: str = "main",
-        tokenizer_config: Any = None,
-        transformer_config: Any = None,
+        tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+        transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
         leading_space: LeadingSpace = "word",
     ):
@@ -141,10 +149,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
 
 
 def pieces_that_begin_a_word(tokenizer: PreTrainedTokenizerBase, n_embeddings: int, source: str) -> np.ndarray:
-    """Which ids begin a word, or end the text. bool, shape (n_embeddings,).
-
-    RAISES (ValueError): The tokenizer does not mark leading spaces.
-    """
+    """Which ids begin a word, or end the text: bool. RAISES (ValueError): The tokenizer marks no leading spaces."""
     marker, pieces = space_marker(tokenizer.backend_tokenizer)
     if marker is None:
         raise ValueError(

@@ -135,17 +135,15 @@ def _dtype_of(config: Any) -> torch.dtype:
 def _in_dtype(weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
     """Tensors in a dtype, those excepted that it cannot represent exactly. Tensors that are tied stay so."""
     cast: dict[tuple[Any, ...], torch.Tensor] = {}
-
-    def in_dtype(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.dtype != torch.float32:
-            return tensor
-        key = (tensor.data_ptr(), tensor.shape, tensor.stride())
-        if key not in cast:
+    out = {}
+    for name, tensor in weights.items():
+        place = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+        if place not in cast:
             short = tensor.to(dtype)
-            cast[key] = short if torch.equal(short.float(), tensor) else tensor
-        return cast[key]
-
-    return {name: in_dtype(tensor) for name, tensor in weights.items()}
+            is_exact = tensor.dtype == torch.float32 and torch.equal(short.float(), tensor)
+            cast[place] = short if is_exact else tensor
+        out[name] = cast[place]
+    return out
 
 
 @contextmanager
@@ -154,44 +152,31 @@ def _explained(source: str, no_connection: BaseException | None) -> Iterator[Non
     try:
         yield
     except OSError:
-        # Without its cause, which the message sums up: commands of spaCy show the whole traceback.
-        raise OSError(_not_found(source, no_connection)) from None
-    except Exception as error:  # an unknown architecture, one that needs its own code, a damaged file
-        raise ValueError(_unreadable(source, error)) from error
-
-
-def _not_found(source: str, no_connection: BaseException | None) -> str:
-    if constants.HF_HUB_OFFLINE:
-        hub = "HF_HUB_OFFLINE is set"
-    elif no_connection is not None:
-        hub = f"the Hugging Face hub at {constants.ENDPOINT} cannot be reached ({no_connection})"
-    else:
         hub = "the Hugging Face hub has no such model or cannot be reached"
-    return (
-        f"The model {source!r} was not found: no folder of that name holds config.json and tokenizer files, and {hub}. "
-        f"Download it while online (hf download {source}), or give its folder in place of the name. "
-        "Without a name, the built-in English model is used, which needs no download."
-    )
-
-
-def _unreadable(source: str, error: Exception) -> str:
-    if "trust_remote_code" in str(error):
-        advice = "It needs code that comes with it, which is never run here: choose another model."
-    else:
+        if constants.HF_HUB_OFFLINE:
+            hub = "HF_HUB_OFFLINE is set"
+        elif no_connection is not None:
+            hub = f"the Hugging Face hub at {constants.ENDPOINT} cannot be reached ({no_connection})"
+        # Without its cause, which the message sums up: commands of spaCy show the whole traceback.
+        raise OSError(
+            f"The model {source!r} was not found: no folder of that name holds config.json and tokenizer files, and "
+            f"{hub}. Download it while online (hf download {source}), or give its folder in place of the name. "
+            "Without a name, the built-in English model is used, which needs no download."
+        ) from None
+    except Exception as error:  # an unknown architecture, one that needs its own code, a damaged file
         # transformers lists all architectures that it knows, after a first sentence.
         reason = re.split(r"(?<=\.) |, or contain|\n", str(error).strip(), maxsplit=1)[0][:200]
         advice = (
             "Its architecture must be one that this version of transformers knows, and it must have a tokenizer.json. "
             f"With a SentencePiece file instead, it needs: pip install sentencepiece protobuf. ({reason})"
         )
-    return f"The configuration or tokenizer of {source!r} cannot be read. {advice}"
+        if "trust_remote_code" in str(error):
+            advice = "It needs code that comes with it, which is never run here: choose another model."
+        raise ValueError(f"The configuration or tokenizer of {source!r} cannot be read. {advice}") from error
 
 
 def to_device(model: PreTrainedModel, device: torch.device) -> None:
-    """Move a model to a device.
-
-    RAISES (RuntimeError): PyTorch cannot use the device.
-    """
+    """Move a model to a device. RAISES (RuntimeError): PyTorch cannot use the device."""
     try:
         model.to(device)  # type: ignore[arg-type]  # transformers' decorator hides that `to` is a method
     except (RuntimeError, AssertionError) as error:

@@ -19,10 +19,10 @@ OWN_CODE = {
 }
 
 
-def check_no_remote_code(**settings: dict[str, Any] | None) -> None:
+def check_no_remote_code(**settings: dict[str, Any]) -> None:
     """RAISES (ValueError): A setting asks to run code that comes with a model."""
     for setting, config in settings.items():
-        if "trust_remote_code" in (config or {}):
+        if "trust_remote_code" in config:
             raise ValueError(
                 f"`trust_remote_code` is set in {setting}. Code that comes with a model is never run here. "
                 "Choose a model whose architecture is part of transformers, and remove the setting."
@@ -88,21 +88,19 @@ def check_pieces(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         )
 
 
-def check_kind(config: Any, configs: Mapping[Any, Any], kind: str, example: str, source: str) -> None:
-    """RAISES (ValueError): transformers has no language model of this kind for the configuration."""
+def check_kind(
+    config: Any, tokenizer: PreTrainedTokenizerBase, configs: Mapping[Any, Any], kind: str, example: str, source: str
+) -> None:
+    """RAISES (ValueError): There is no mask token for a masked model, or transformers has no model of this kind."""
+    if kind == "masked" and tokenizer.mask_token_id is None:
+        raise ValueError(
+            f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
+            f"such as {example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
+        )
     if type(config) not in configs:
         raise ValueError(
             f"The model {source!r} is of type {config.model_type!r}, for which transformers has no {kind} "
             f"language model. Choose a checkpoint of one, such as {example!r}."
-        )
-
-
-def check_mask_token(tokenizer: PreTrainedTokenizerBase, example: str, source: str) -> None:
-    """RAISES (ValueError): The tokenizer has no mask token."""
-    if tokenizer.mask_token_id is None:
-        raise ValueError(
-            f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
-            f"such as {example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
         )
 
 
@@ -120,10 +118,8 @@ def check_trained(report: Mapping[str, Iterable[str]], class_name: str, source: 
 
 
 def embedding_shape(model: PreTrainedModel) -> tuple[int, int]:
-    """How many input embeddings there are, and their width. I-BERT's are in a class of its own.
-
-    RAISES (ValueError): The model has no table of embeddings.
-    """
+    """How many input embeddings there are, and their width. RAISES (ValueError): The model has no table of them."""
+    # Not only in `Embedding`: I-BERT's are in a class of its own.
     weight = getattr(model.get_input_embeddings(), "weight", None)
     if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
         raise ValueError(

@@ -3,7 +3,7 @@
 import inspect
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -17,31 +17,19 @@ from ..scoring.groups import GroupBatch
 from ..scoring.rows import Batch
 from .group_attention import GroupAttention
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
-from .true_positions import Removable, set_hooks, true_positions
+from .true_positions import ReplacedMethod, set_hooks, true_positions
 
 _IMPORTED_IN = os.getpid()
 
 
 def one_thread_after_fork() -> bool:
-    """In a forked worker of `nlp.pipe(n_process=...)`, keep PyTorch to one thread.
-
-    The threads that the parent's OpenMP counts on do not exist in the child: it would wait for them for ever.
-
-    RETURNS (bool): Whether this process is such a worker.
+    """Whether this is a forked worker of `nlp.pipe(n_process=...)`. There, PyTorch is kept to one thread: those that
+    the parent's OpenMP counts on do not exist in the child, which would wait for them for ever.
     """
     forked = os.getpid() != _IMPORTED_IN
     if forked and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
     return forked
-
-
-@contextmanager
-def _without_gradients() -> Iterator[None]:
-    """Inside `torch.inference_mode`, its milder form: what a model keeps from a pass, such as a table of positions, can
-    then be used in training.
-    """
-    with torch.inference_mode(False), torch.no_grad():
-        yield
 
 
 # What layers call the part after the attention, which treats each position by itself.
@@ -85,14 +73,14 @@ class Forward:
         self.narrowing: str | None = None
         self._hooks: list[RemovableHandle] = []
         self._parameters = set(inspect.signature(model.forward).parameters)
-        self._position_hooks: list[Removable] | None = None  # None until there is a pass with groups
+        self.takes_mask = "attention_mask" in self._parameters  # whether it can be told what is padding
+        self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = (
+            None  # None until there is a pass with groups
+        )
         self._onednn: OneDNNLinear | None = None
 
     def narrow(self, name: str | None) -> None:
-        """Set what runs at the targets alone: one of `narrowings`; None: nothing.
-
-        RAISES (AttributeError): The model has no such part.
-        """
+        """Set what runs at the targets alone: one of `narrowings`, or nothing. RAISES (AttributeError): It has none."""
         for hook in self._hooks:
             hook.remove()
         self.narrowing, self._hooks = None, []
@@ -123,11 +111,6 @@ class Forward:
     def device(self) -> torch.device:
         return self.model.device
 
-    @property
-    def takes_mask(self) -> bool:
-        """Whether the model can be told what is padding."""
-        return "attention_mask" in self._parameters
-
     def logits(self, batch: Batch, *others: np.ndarray) -> list[torch.Tensor]:
         """The logits at a batch's positions. float32, shape (positions, vocabulary), on the device.
 
@@ -144,7 +127,7 @@ class Forward:
         ids, lengths, row, position, *rest = self.upload(
             batch.ids, batch.lengths, batch.row, batch.position, *layout, *others
         )
-        with self.at(row, position) if self.narrowing else nullcontext():
+        with self.at(row, position):
             if isinstance(batch, GroupBatch):
                 true, group, *rest = rest
                 content = int(batch.lengths.max())
@@ -196,9 +179,15 @@ class Forward:
             self.model.eval()
         if "use_cache" in self._parameters:
             arguments["use_cache"] = False
-        rounded = self.mixed_precision and self.device.type == "cpu"  # keeps the kernels few that oneDNN compiles
-        mode = _without_gradients() if self.shared else nullcontext()
-        with mode, RoundedLinear() if rounded else nullcontext(), self._arithmetic():
+        with ExitStack() as contexts:
+            if self.shared:
+                # A milder form of the inference mode outside: what the model keeps from a pass, such as a table of
+                # positions, can then be used in training.
+                contexts.enter_context(torch.inference_mode(False))
+                contexts.enter_context(torch.no_grad())
+            if self.mixed_precision and self.device.type == "cpu":
+                contexts.enter_context(RoundedLinear())  # keeps the kernels few that oneDNN compiles
+            contexts.enter_context(self._arithmetic())
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 
@@ -264,10 +253,7 @@ class Forward:
         return output
 
     def layers(self) -> torch.nn.ModuleList:
-        """The longest list of modules in the encoder.
-
-        RAISES (AttributeError): There is none.
-        """
+        """The longest list of modules in the encoder. RAISES (AttributeError): There is none."""
         lists = [module for module in self.model.base_model.modules() if isinstance(module, torch.nn.ModuleList)]
         if not lists:
             raise AttributeError(f"{type(self.model).__name__} has no list of layers")

@@ -21,7 +21,7 @@ from ..scoring.rows import Batch
 from ..scoring.windows import Context
 from .capabilities import UNABLE, TrialTexts
 from .forward import Forward
-from .log_probs import Tensors
+from .log_probs import TargetLogProbs
 
 # Pieces of the two texts. Local attention reaches less far in most models, so that it is tried, too.
 N_LONG, N_SHORT = 100, 12
@@ -30,20 +30,17 @@ N_GROUPS = 14
 # More ids than the texts have.
 LIMIT = 10**6
 
-LogProbs = Callable[[Any], Tensors]  # of a Batch or GroupBatch
 
+def rows_share_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int, pad_id: int) -> bool | None:
+    """Whether several rows may share a pass with groups; None: the model cannot read such passes.
 
-def rows_share_passes(
-    log_probs: LogProbs, forward: Forward, texts: TrialTexts, mask_id: int, pad_id: int
-) -> bool | None:
-    """Try it with groups of one masked piece, with one more on each side, and with groups that are the whole text.
+    It is tried with groups of one masked piece, with one more on each side, and with groups that are the whole text.
 
     texts (TrialTexts): Of `N_LONG` and `N_SHORT` pieces.
-    RETURNS (Optional[bool]): Whether several rows may share a pass; None: the model cannot read such passes.
     """
     margins = 0, 1, len(texts.long)
     try:
-        long, short = (_Expected(log_probs, forward, ids, texts, mask_id, margins) for ids in (texts.long, texts.short))
+        long, short = (_Expected(log_probs, ids, texts, mask_id, margins) for ids in (texts.long, texts.short))
     except UNABLE:
         return None
 
@@ -64,17 +61,11 @@ class _Expected:
     """A text, and for each margin the log-probabilities of its first and its last piece by the reference."""
 
     def __init__(
-        self,
-        log_probs: LogProbs,
-        forward: Forward,
-        ids: IntArray,
-        texts: TrialTexts,
-        mask_id: int,
-        margins: Sequence[int],
+        self, log_probs: TargetLogProbs, ids: IntArray, texts: TrialTexts, mask_id: int, margins: Sequence[int]
     ):
         self.ids, self.before, self.length = ids, texts.before, len(ids)
         self.n_pieces = self.length - texts.before - texts.after
-        content: list[torch.Tensor] = []
+        forward, content = log_probs.forward, list[torch.Tensor]()
         with _before_layers(forward, lambda call, states: content.append(states)):
             log_probs(_batch(ids[None], np.zeros(1, dtype=int), ids[:1]))
         # One row for each margin and piece.
@@ -125,7 +116,9 @@ def _before_layers(forward: Forward, replace: Callable[[int, torch.Tensor], torc
             hook.remove()
 
 
-def _agree(log_probs: LogProbs, rows: Sequence[_Expected], margin: int, mask_id: int, pad_id: int, pads: bool) -> bool:
+def _agree(
+    log_probs: TargetLogProbs, rows: Sequence[_Expected], margin: int, mask_id: int, pad_id: int, pads: bool
+) -> bool:
     """Whether passes with groups give what is expected."""
     whole = margin >= rows[0].length
     contexts = [row.context(2 if whole else N_GROUPS) for row in rows]

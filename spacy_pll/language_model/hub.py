@@ -30,14 +30,11 @@ def connection_error(source: str, revision: str | None) -> BaseException | None:
     except Exception as error:
         names = [cls.__name__ for cls in type(error).__mro__]
         if NO_CONNECTION.intersection(names) and "Timeout" not in names[0]:
-            return _first_cause(error)
+            first: BaseException = error
+            while cause := first.__cause__ or first.__context__:
+                first = cause
+            return first
     return None
-
-
-def _first_cause(error: BaseException) -> BaseException:
-    while cause := error.__cause__ or error.__context__:
-        error = cause
-    return error
 
 
 def cached_folder(source: str, revision: str | None, cache_dir: str | Path | None) -> Path | None:

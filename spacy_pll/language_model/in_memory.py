@@ -22,15 +22,16 @@ def use_loaded(given: object, causal: bool = False, mixed_precision: bool = Fals
     RAISES (TypeError): There are no such two things.
     RAISES (ValueError): The model cannot be used to score text.
     """
-    if not isinstance(given, tuple | list) or list(map(type_of, given)) != ["model", "tokenizer"]:
+    model, tokenizer = given if isinstance(given, tuple | list) and len(given) == 2 else (None, None)
+    if not isinstance(model, PreTrainedModel) or not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise TypeError(
             "`model` must be the name or folder of a model, a spaCy pipeline, or a model and its tokenizer from "
             f"transformers: (model, tokenizer). It is {given!r:.100}."
         )
-    model, tokenizer = given
     name = model.name_or_path or type(model).__name__  # not None, which is the built-in model
     kinds: list[type[Any]] = [MaskedLanguageModel, CausalLanguageModel]
-    suitable = [kind for kind in (kinds[::-1] if causal else kinds) if has_head(model, kind)]
+    classes = {kind: kind.configs.get(type(model.config), ()) for kind in kinds}  # those with a head for language
+    suitable = [kind for kind in (kinds[::-1] if causal else kinds) if isinstance(model, classes[kind])]
     if not suitable or causal and suitable[0] is not CausalLanguageModel:
         raise ValueError(
             f"The model {name!r} is a {type(model).__name__}, which is no {'left-to-right' if causal else 'masked'} "
@@ -45,15 +46,3 @@ def use_loaded(given: object, causal: bool = False, mixed_precision: bool = Fals
     checkpoint = Checkpoint(transformer, deepcopy(tokenizer), model.dtype, {}, None, frozenset())
     language_model.use(checkpoint, name, is_shared)
     return language_model
-
-
-def type_of(item: object) -> str | None:
-    """ "model", "tokenizer" or None."""
-    kinds = {"model": PreTrainedModel, "tokenizer": PreTrainedTokenizerBase}
-    return next((name for name, kind in kinds.items() if isinstance(item, kind)), None)
-
-
-def has_head(model: PreTrainedModel, kind: type[TransformerLanguageModel]) -> bool:
-    """Whether a model is of the class that transformers has for language models of a kind."""
-    classes = kind.configs.get(type(model.config), ())
-    return isinstance(model, classes)

@@ -50,15 +50,13 @@ def expected_at(
     if n_alternatives is None:
         return ()
     size = CPU_ROWS if logits.device.type == "cpu" else max(1, len(logits))
-    chunks = zip(logits.split(size), log_sum.split(size), target.split(size))
-    return joined([_expected_at(*chunk, n_alternatives) for chunk in chunks])
-
-
-def _expected_at(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int) -> Tensors:
-    rank = 1 + (logits > logits.gather(1, target[:, None])).sum(dim=1)
-    entropy = torch.special.entr((logits - log_sum[:, None]).exp()).sum(dim=1)  # a probability of 0 adds 0
-    best, ids = largest(logits, n_alternatives)
-    return rank, entropy, ids.T, (best - log_sum[:, None]).T
+    parts = []
+    for some, sums, targets in zip(logits.split(size), log_sum.split(size), target.split(size)):
+        rank = 1 + (some > some.gather(1, targets[:, None])).sum(dim=1)
+        entropy = torch.special.entr((some - sums[:, None]).exp()).sum(dim=1)  # a probability of 0 adds 0
+        best, ids = largest(some, n_alternatives)
+        parts.append((rank, entropy, ids.T, (best - sums[:, None]).T))
+    return joined(parts)
 
 
 def largest(logits: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 # int64, shape (rows, width), while a pass with groups runs.
@@ -40,13 +41,7 @@ def position_embeddings(model: PreTrainedModel) -> list[tuple[torch.nn.Module, i
     ]
 
 
-class Removable(Protocol):
-    """A change to a model, such as a hook of PyTorch."""
-
-    def remove(self) -> None: ...
-
-
-class _ReplacedMethod:
+class ReplacedMethod:
     """A method of one module, replaced until all who replaced it with the same function have removed this."""
 
     def __init__(self, module: torch.nn.Module, name: str, function: Any):
@@ -60,9 +55,9 @@ class _ReplacedMethod:
             del self.attributes[self.name], self.attributes[self.users]
 
 
-def set_hooks(model: PreTrainedModel) -> list[Removable]:
+def set_hooks(model: PreTrainedModel) -> list[RemovableHandle | ReplacedMethod]:
     """Let a model read `true_positions` until these hooks are removed."""
-    hooks: list[Removable] = [
+    hooks: list[RemovableHandle | ReplacedMethod] = [
         table.register_forward_pre_hook(partial(_absolute, first)) for table, first in position_embeddings(model)
     ]
     for name, module in model.named_modules():
@@ -72,9 +67,9 @@ def set_hooks(model: PreTrainedModel) -> list[Removable]:
         elif hasattr(module, "_update_cos_sin_tables"):  # ESM before transformers 5
             hooks.append(module.register_forward_hook(_rotary))
         if hasattr(type(module), "get_rel_pos"):  # DeBERTa
-            hooks.append(_ReplacedMethod(module, "get_rel_pos", _relative))
+            hooks.append(ReplacedMethod(module, "get_rel_pos", _relative))
         if hasattr(type(module), "compute_position_bias"):  # MPNet
-            hooks.append(_ReplacedMethod(module, "compute_position_bias", _position_bias))
+            hooks.append(ReplacedMethod(module, "compute_position_bias", _position_bias))
     return hooks
 
 

@@ -49,25 +49,21 @@ class GroupBatch(Batch):
     def can_be_halved(self) -> bool:
         return len(self.ids) > 1 or self.group.shape[1] > self.block
 
-    def _halves_of_row(self) -> tuple["GroupBatch", "GroupBatch"]:
-        """Half of the groups each."""
-        n, slots = int(self.lengths[0]), self.group.shape[1] // self.block // 2 * self.block
-        before = self.position < n + slots
-        first = self._columns(np.arange(n + slots))._targets(before)
-        second = self._columns(np.append(np.arange(n), np.arange(n + slots, self.ids.shape[1])))._targets(~before)
-        return (
-            replace(first, group=self.group[:, :slots]),
-            replace(second, group=self.group[:, slots:], position=second.position - slots),
-        )
+    def _in_first_half(self) -> BoolArray:
+        if len(self.ids) > 1:
+            return super()._in_first_half()
+        before: BoolArray = self.position < self.lengths[0] + self.group.shape[1] // self.block // 2 * self.block
+        return before
 
-    def _columns(self, columns: IntArray) -> "GroupBatch":
-        return replace(self, ids=self.ids[:, columns], true=self.true[:, columns])
-
-    def _rows(self, part: slice) -> "GroupBatch":
-        ids, lengths, true, group = (x[part] for x in (self.ids, self.lengths, self.true, self.group))
-        used = int(np.flatnonzero((group >= 0).any(axis=0))[-1]) + 1  # the longest row may be in the other half
-        group = group[:, : -(-used // self.block) * self.block]
-        return replace(self, ids=ids, lengths=lengths, true=true, group=group)
+    def _part(self, part: BoolArray) -> "GroupBatch":
+        half, rows = super()._part(part), np.unique(self.row[part])
+        block = (half.position - half.lengths[half.row]) // self.block
+        # The slots of these targets: all from the first one on, but for the second half of a single row.
+        begin, end = block.min() * self.block, (block.max() + 1) * self.block
+        columns = np.arange(min(half.lengths.max() + end, self.ids.shape[1]))
+        read = np.ix_(rows, np.delete(columns, self.lengths[0] + np.arange(begin)))
+        position, group = half.position - begin, self.group[rows, begin:end]
+        return replace(half, ids=self.ids[read], true=self.true[read], group=group, position=position)
 
 
 class _Text(NamedTuple):
@@ -87,14 +83,10 @@ class _Row(NamedTuple):
 
     text: int
     groups: slice
-    targets: slice  # among those of the text
+    targets: IntArray  # int, shape (targets,): their indices among those of the text
     start: IntArray  # int, shape (groups,): the first slot of each
     n_slots: int
     length: int  # of content and slots
-
-    @property
-    def n_targets(self) -> int:
-        return int(self.targets.stop - self.targets.start)
 
 
 class GroupPlan(WeightedSums):
@@ -129,11 +121,11 @@ class GroupPlan(WeightedSums):
         rows = [row for t, text in enumerate(self._texts) for row in _rows_of(t, text, block, max_tokens, max_targets)]
         rows.sort(key=lambda row: (-row.length, -row.n_slots))
         first_target = np.cumsum([0] + [len(text.target_group) for text in self._texts])
-        order = [first_target[row.text] + np.arange(row.targets.start, row.targets.stop) for row in rows]
+        order = [first_target[row.text] + row.targets for row in rows]
         self._target_of_entry = np.argsort(np.concatenate(order))[self._number]  # in the order of the batches
         self.n_rows = len(rows)
         lengths = np.array([row.length for row in rows])
-        targets = np.cumsum([0] + [row.n_targets for row in rows])
+        targets = np.cumsum([0] + [len(row.targets) for row in rows])
         for begin, end in divide(lengths, targets, max_tokens if pad else 0, max_targets):
             yield self._batch(rows[begin:end], block, pad_id, n_alternatives)
 
@@ -158,7 +150,7 @@ class GroupPlan(WeightedSums):
             of_target, index = text.target_group[row.targets], text.target_member[row.targets]
             positions.append(n + row.start[of_target - first] + index)
             targets.append(text.ids[text.position[text.first[of_target] + index]])
-        row_of_target = np.repeat(np.arange(len(rows)), [row.n_targets for row in rows])
+        row_of_target = np.repeat(np.arange(len(rows)), [len(row.targets) for row in rows])
         position, target = np.concatenate(positions), np.concatenate(targets)
         return GroupBatch(
             ids, lengths, row_of_target, position, target, n_alternatives, true=true, group=group, block=block
@@ -206,7 +198,7 @@ def _rows_of(t: int, text: _Text, block: int, max_tokens: int, max_targets: int)
     first_target = np.searchsorted(text.target_group, np.arange(len(text.size) + 1)).tolist()
 
     def row(begin: int, end: int, start: list[int], n_slots: int) -> _Row:
-        targets = slice(first_target[begin], first_target[end])
+        targets = np.arange(first_target[begin], first_target[end])
         return _Row(t, slice(begin, end), targets, np.array(start), n_slots, length + n_slots)
 
     begin, following = 0, 0

@@ -74,8 +74,7 @@ def iter_mask_blocks(
             # Slice by slice, so that equal rows of different metrics come close together and run once.
             blocks = (_block_of_slice(c, context, m, metric, part) for part in slices for m, metric in numbered)
         else:
-            parts = (([_block_of_slice(c, context, m, each, s) for s in slices], each) for m, each in numbered)
-            blocks = (_merge(unmerged, context, metric, mask_spacing) for unmerged, metric in parts)
+            blocks = (_merge(c, context, m, metric, slices, mask_spacing) for m, metric in numbered)
         for block in blocks:
             yield from block.split(max_rows)
 
@@ -109,8 +108,9 @@ def _block_of_slice(c: int, context: Context, m: int, metric: Metric, part: slic
     return MaskBlock(c, m, start, masked, row, piece[keep], rows.weight[keep], first[keep])
 
 
-def _merge(blocks: list[MaskBlock], context: Context, metric: Metric, spacing: int) -> MaskBlock:
-    """One block whose masked sets are unions of masked sets of the given blocks."""
+def _merge(c: int, context: Context, m: int, metric: Metric, slices: list[slice], spacing: int) -> MaskBlock:
+    """One block whose masked sets are unions of masked sets of the blocks of some slices."""
+    blocks = [_block_of_slice(c, context, m, metric, part) for part in slices]
     first, last, word = (
         np.concatenate(x) for x in zip(*(extent(block, context, metric, "mask_spacing") for block in blocks))
     )
@@ -125,7 +125,7 @@ def _merge(blocks: list[MaskBlock], context: Context, metric: Metric, spacing: i
         np.concatenate(x)
         for x in zip(*((n + block.row, block.piece, block.weight, block.first) for block, n in zip(blocks, before)))
     )
-    return MaskBlock(blocks[0].context, blocks[0].metric, 0, masked, shared[row], piece, weight, first_row)
+    return MaskBlock(c, m, 0, masked, shared[row], piece, weight, first_row)
 
 
 def extent(block: MaskBlock, context: Context, metric: Metric, setting: str) -> tuple[IntArray, IntArray, IntArray]:

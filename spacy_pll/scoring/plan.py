@@ -34,24 +34,24 @@ def make_plans(
         row of its own, which is the same and cheaper.
     max_ids (int): The most ids in the masked contexts of one plan, before equal contexts are joined.
     """
-    waiting: dict[bool, list[MaskBlock]] = {False: [], True: []}  # whether they are read in groups: blocks
-    cost = {False: 0, True: 0}
+    # By the margin of the groups in which they are read; None: those that are read row by row.
+    waiting: dict[int | None, list[MaskBlock]] = {None: [], mask_margin: []}
+    cost = dict.fromkeys(waiting, 0)
 
-    def plan(grouped: bool) -> RowPlan | GroupPlan:
-        blocks, waiting[grouped], cost[grouped] = waiting[grouped], [], 0
-        if grouped:
-            assert mask_margin is not None
-            return GroupPlan(contexts, blocks, len(metrics), mask_id, mask_margin)
-        return RowPlan(contexts, blocks, len(metrics), mask_id)
+    def plan(margin: int | None) -> RowPlan | GroupPlan:
+        blocks, waiting[margin], cost[margin] = waiting[margin], [], 0
+        if margin is None:
+            return RowPlan(contexts, blocks, len(metrics), mask_id)
+        return GroupPlan(contexts, blocks, len(metrics), mask_id, margin)
 
     for whole in iter_mask_blocks(contexts, metrics, mask_spacing, max_ids):
-        for grouped, block in _by_way(whole, contexts[whole.context], metrics[whole.metric], mask_margin):
+        for margin, block in _by_margin(whole, contexts[whole.context], metrics[whole.metric], mask_margin):
             size = len(block.masked) * len(contexts[block.context])
-            if waiting[grouped] and cost[grouped] + size > max_ids:
-                yield plan(grouped)
-            waiting[grouped].append(block)
-            cost[grouped] += size
-    yield from (plan(grouped) for grouped in waiting if waiting[grouped])
+            if waiting[margin] and cost[margin] + size > max_ids:
+                yield plan(margin)
+            waiting[margin].append(block)
+            cost[margin] += size
+    yield from (plan(margin) for margin in waiting if waiting[margin])
 
 
 def estimate_ids(scored: int, length: int, mask_id: int, spacing: int | None = None, margin: int | None = None) -> int:
@@ -68,15 +68,17 @@ def estimate_ids(scored: int, length: int, mask_id: int, spacing: int | None = N
     return min(scored, 2 * spacing if spacing else scored) * length
 
 
-def _by_way(block: MaskBlock, context: Context, metric: Metric, margin: int | None) -> Iterator[tuple[bool, MaskBlock]]:
-    """A block, in parts: those rows of it that are read as they are (False), and those in groups (True)."""
+def _by_margin(
+    block: MaskBlock, context: Context, metric: Metric, margin: int | None
+) -> Iterator[tuple[int | None, MaskBlock]]:
+    """A block, in parts: those rows of it that are read as they are (None), and those in groups, with their margin."""
     if margin is None:
-        yield False, block
+        yield None, block
         return
     if not masks_within_words(metric):  # it does not say, so its rows are checked
         extent(block, context, metric, "mask_margin")
     near = near_positions(masked_positions(block, context), margin)
     whole: BoolArray = np.asarray(near.all(axis=1))
-    for grouped, rows in ((False, whole), (True, ~whole)):
+    for its_margin, rows in ((None, whole), (margin, ~whole)):
         if rows.any():
-            yield grouped, block.select(rows)
+            yield its_margin, block.select(rows)

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import inf
 from typing import TypeVar
 
@@ -42,23 +43,21 @@ class Batch:
 
     def halves(self: Self) -> tuple[Self, Self]:
         """The same targets, in the same order, in two passes: half the rows each, or the halves of one row."""
-        if len(self.ids) == 1:
-            return self._halves_of_row()
-        middle = len(self.ids) // 2
-        first, second = (self._rows(part) for part in (slice(middle), slice(middle, None)))
-        before = self.row < middle
-        return first._targets(before), replace(second._targets(~before), row=self.row[~before] - middle)
+        before = self._in_first_half()
+        return self._part(before), self._part(~before)
 
-    def _halves_of_row(self: Self) -> tuple[Self, Self]:
-        before = np.arange(len(self.target)) < len(self.target) // 2
-        return self._targets(before), self._targets(~before)
+    def _in_first_half(self) -> BoolArray:
+        """Which targets are in the first half. bool, shape (targets,)."""
+        if len(self.ids) > 1:
+            return self.row < len(self.ids) // 2
+        return np.arange(len(self.target)) < len(self.target) // 2
 
-    def _rows(self: Self, part: slice) -> Self:
-        lengths = self.lengths[part]
-        return replace(self, ids=self.ids[part, : lengths.max()], lengths=lengths)
-
-    def _targets(self: Self, part: BoolArray) -> Self:
-        return replace(self, row=self.row[part], position=self.position[part], target=self.target[part])
+    def _part(self: Self, part: BoolArray) -> Self:
+        """Some of the targets, with the rows that have them."""
+        rows, row = np.unique(self.row[part], return_inverse=True)
+        lengths = self.lengths[rows]
+        ids, position, target = self.ids[rows, : lengths.max()], self.position[part], self.target[part]
+        return replace(self, ids=ids, lengths=lengths, row=row, position=position, target=target)
 
 
 class RowPlan(WeightedSums):
@@ -66,42 +65,33 @@ class RowPlan(WeightedSums):
 
     Two mask rows whose masked ids are equal are one forward row, whichever metric, piece or
     text they come from. For a word of one piece `original`, `word_l2r` and `whole_word` give
-    the same row. The distinct masked contexts are kept grouped by length.
+    the same row.
     """
 
     def __init__(self, contexts: Sequence[Context], blocks: Sequence[MaskBlock], n_metrics: int, mask_id: int):
         """blocks (Sequence[MaskBlock]): What is masked in the contexts; at least one block."""
-        self._inputs: list[IntArray] = []  # int32 arrays (rows, length), one for each length, the longest first
+        self._rows: list[IntArray] = []  # the ids of each row, int32, the longest first
         columns = []  # for each length: the row, position and id of each entry
-        ordered: list[MaskBlock] = []  # the blocks in this order
-        self.n_rows = 0
-        lengths = np.array([len(contexts[block.context]) for block in blocks])
-        for length in sorted(set(lengths.tolist()), reverse=True):
+        blocks = sorted(blocks, key=lambda block: -len(contexts[block.context]))
+        for _, of_length in groupby(blocks, key=lambda block: len(contexts[block.context])):
             masked_ids, records, before = [], [], 0
-            for b in np.flatnonzero(lengths == length).tolist():
-                block = blocks[b]
+            for block in of_length:
                 context = contexts[block.context]
                 masked_ids.append(np.where(masked_positions(block, context), np.int32(mask_id), context.ids))
                 position = block.piece + context.first
                 records.append((block.row + before, position, context.ids[position]))
-                ordered.append(block)
                 before += len(block.masked)
             rows, inverse = distinct_rows(np.concatenate(masked_ids))
             row, *others = (np.concatenate(column) for column in zip(*records))
-            columns.append((inverse[row] + self.n_rows, *others))
-            self._inputs.append(rows)
-            self.n_rows += len(rows)
-        self.n_ids = sum(rows.size for rows in self._inputs)
+            columns.append((inverse[row] + len(self._rows), *others))
+            self._rows.extend(rows)
+        self.n_rows, self.n_ids = len(self._rows), sum(map(len, self._rows))
         # Sorted by forward row, so that the targets of a batch stand together.
         entries = np.stack([np.concatenate(column) for column in zip(*columns)])
         distinct, self._target_of_entry = np.unique(entries, axis=1, return_inverse=True)
         self._row, self._position, self._target = distinct
-        super().__init__(contexts, ordered, n_metrics)
-
-    @property
-    def n_targets(self) -> int:
-        """The number of distinct (row, position, id): how many log-probabilities the batches give."""
-        return len(self._row)
+        self.n_targets = len(self._row)  # how many log-probabilities the batches give
+        super().__init__(contexts, blocks, n_metrics)
 
     def batches(
         self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True, n_alternatives: int | None = None
@@ -112,22 +102,25 @@ class RowPlan(WeightedSums):
             goes alone.
         pad (bool): Whether rows of different lengths may share a pass.
         """
-        lengths = np.repeat([rows.shape[1] for rows in self._inputs], [len(rows) for rows in self._inputs])
+        lengths = np.array([len(ids) for ids in self._rows])
         first_target = np.searchsorted(self._row, np.arange(self.n_rows + 1))
-        starts_of_length = np.cumsum([0] + [len(rows) for rows in self._inputs])
         for begin, end in divide(lengths, first_target, max_tokens, max_targets, pad):
-            ids = np.full((end - begin, lengths[begin]), pad_id, dtype=np.int32)
-            for rows, start in zip(self._inputs, starts_of_length):
-                low, high = max(begin, start), min(end, start + len(rows))
-                if low < high:
-                    ids[low - begin : high - begin, : rows.shape[1]] = rows[low - start : high - start]
+            ids = padded(self._rows[begin:end], pad_id)
             targets = slice(first_target[begin], first_target[end])
             row, position, target = self._row[targets] - begin, self._position[targets], self._target[targets]
             yield Batch(ids, lengths[begin:end], row, position, target, n_alternatives)
 
     def release_inputs(self) -> None:
         """Free the ids once the batches have been read: they are most of a plan's memory, and `scores` needs none."""
-        self._inputs = []
+        self._rows = []
+
+
+def padded(rows: Sequence[IntArray], pad_id: int) -> IntArray:
+    """Rows of ids, with padding behind the shorter ones. int32, shape (rows, longest)."""
+    out = np.full((len(rows), max(map(len, rows))), pad_id, dtype=np.int32)
+    for padded_row, row in zip(out, rows):
+        padded_row[: len(row)] = row
+    return out
 
 
 def divide(

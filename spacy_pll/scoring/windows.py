@@ -72,9 +72,8 @@ def get_contexts(
     cuts = [_cut(span, pieces, max_length, lookahead) for span, pieces in zip(spans, wordpieces)]
     for i, (span, pieces, cut) in enumerate(zip(spans, wordpieces, cuts)):
         margin: IntArray = np.zeros(len(span), dtype=np.int64)  # also of tokens without pieces
-        if cut is not None:
-            token = pieces.token - span.start
-            margin[token] = _minimum_by(token, cut.margin)[token]
+        token = pieces.token - span.start
+        margin[token] = _minimum_by(token, cut.margin)[token]
         mine = group[span.start : span.end]
         holds_group = np.bincount(mine)[mine] == group_sizes[mine]
         margin = np.where(holds_group, _WHOLE_GROUP + _minimum_by(mine, margin)[mine], margin)
@@ -92,8 +91,6 @@ def get_contexts(
             )
     contexts = []
     for i, (pieces, cut) in enumerate(zip(wordpieces, cuts)):
-        if cut is None:
-            continue
         piece_scored = scored[pieces.token] & (owner[pieces.token] == i)
         for w, (start, end) in enumerate(cut.bounds):
             here = piece_scored[start:end] & (cut.window[start:end] == w)
@@ -120,14 +117,19 @@ class _Cut:
     margin: IntArray  # how much context the piece's word has there, as `choose_windows` compares it
 
 
-def _cut(span: Span, pieces: Wordpieces, max_length: int, lookahead: int | None) -> _Cut | None:
-    """The windows of a span; None for a span without pieces."""
+def _cut(span: Span, pieces: Wordpieces, max_length: int, lookahead: int | None) -> _Cut:
+    """The windows of a span."""
     if not len(pieces):
-        return None
+        return _Cut(pieces.word, np.zeros((0, 2), dtype=np.int64), pieces.word, pieces.word)  # none
     size = max_length - len(pieces.prefix) - len(pieces.suffix)
     word = pieces.word
     if np.bincount(word).max() > size:
-        _warn_long_word(span, pieces, size)
+        first_piece = np.searchsorted(word, np.bincount(word).argmax())
+        token = span.doc[int(pieces.token[first_piece])]
+        warn_user(
+            f"The word or unit at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once "
+            f"({size}). It is scored in parts of at most {size} pieces, each as if it were a word."
+        )
         word = split_long_words(word, size)
     bounds = window_bounds(word, size)
     return _Cut(word, bounds, *choose_windows(word, bounds, lookahead))
@@ -198,15 +200,6 @@ def _tokens_together(wordpieces: list[Wordpieces], doc: Doc, units: Sequence[tup
 
 def _minimum_by(number: IntArray, value: IntArray) -> IntArray:
     """The smallest value that goes with each number. Shape (largest number + 1,)."""
-    out = np.full(number.max() + 1, np.iinfo(np.int64).max)
+    out = np.full(number.max(initial=-1) + 1, np.iinfo(np.int64).max)
     np.minimum.at(out, number, value)
     return out
-
-
-def _warn_long_word(span: Span, pieces: Wordpieces, size: int) -> None:
-    unit = np.bincount(pieces.word).argmax()
-    token = span.doc[int(pieces.token[np.searchsorted(pieces.word, unit)])]
-    warn_user(
-        f"The word or unit at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once "
-        f"({size}). It is scored in parts of at most {size} pieces, each as if it were a word."
-    )

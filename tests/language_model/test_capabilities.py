@@ -51,7 +51,7 @@ def share_passes(transformer, tokenizer=WORDPIECE, max_length=128):
     forward, texts = Forward(transformer), make_texts(tokenizer.backend_tokenizer, max_length, N_LONG, N_SHORT)
     with torch.inference_mode():
         log_probs = TargetLogProbs(forward, 0)
-        return rows_share_passes(log_probs, forward, texts, tokenizer.mask_token_id, tokenizer.pad_token_id)
+        return rows_share_passes(log_probs, texts, tokenizer.mask_token_id, tokenizer.pad_token_id)
 
 
 @pytest.mark.parametrize("max_length", [128, 7, 4, 3])
