@@ -59,6 +59,7 @@ ONLY_CHECKED = {
     "tests.project.test_docs": "is what runs these tests",
     "tests.project.test_notebooks": "is a slow test",
     "tests.pictures": "draws pictures that people look at",
+    "pll lm-eval": "needs lm-eval; tests/test_lm_eval.py has a task",
     "pll explore": "shows a page until it is ended; tests/explorer/test_browser.py does so",
     "-m build": "builds a release",
     "twine ": "checks and uploads a release",
@@ -75,6 +76,7 @@ ONLY_CHECKED = {
 PYTHON_ONLY_CHECKED = {
     "eventsadapt.csv": "needs a data set",
     "s3://": "needs a cluster and its storage; tests/test_distributed.py has both on one machine",
+    "lm_eval": "needs lm-eval and a task of the hub",
     "prefer_gpu": "would move the tests that follow to the GPU, where there is one",
 }
 

@@ -13,7 +13,8 @@ from spacy.cli._util import app as spacy_cli
 from typer.core import TyperCommand, TyperGroup
 
 HELP = "Score text with language models: pseudo-log-likelihood (Kauf & Ivanova 2023)."
-# Each command is the function NAME_cli in the module of its name. The text is the first line of its docstring.
+# Each command is the function NAME_cli in the module of its name, both with _ for -. The text is the first line of its
+# docstring.
 COMMANDS = {
     "explore": "Open a local page to try out texts, models and metrics.",
     "show": "Print the tokens of some texts with their wordpieces and scores.",
@@ -24,6 +25,7 @@ COMMANDS = {
     "rescore": "Rerank n-best lists with the PLL.",
     "agree": "Compare the scores of two scorers on the same texts, or choose a margin.",
     "unigrams": "Count the wordpieces of a corpus, for normalised scores.",
+    "lm-eval": "Run lm-evaluation-harness with the model spacy-pll.",
 }
 
 
@@ -53,11 +55,14 @@ class LazyCommands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:
             raise KeyError(name)
-        function = getattr(import_module(f".{name}", __name__), f"{name}_cli")
+        module = name.replace("-", "_")
+        function = getattr(import_module(f".{module}", __name__), f"{module}_cli")
         command = typer.Typer(add_completion=False, rich_markup_mode=None)
         command.command(name, cls=PLLCommand)(function)
         found = typer.main.get_command(command)
         found.no_args_is_help = any(parameter.required for parameter in found.params)
+        if name == "lm-eval":  # all that follows is read by another program
+            found.ignore_unknown_options, found.add_help_option = True, False
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -14,11 +14,12 @@ from thinc.api import get_torch_default_device
 
 from ..analysis.normalised import Normaliser
 from ..component import get_scorer
+from ..contexts import TEXT_SPAN
 from ..errors import InputError
 from ..files import check_target
 from ..language_model.checksums import file_digest
 from ..pipelines import describe_model
-from ..tables.rows import TEXT_SPAN, ProdigyRows, ScoredText, TextRows, TokenRows, WordRows
+from ..tables.rows import ProdigyRows, ScoredText, TextRows, TokenRows, WordRows
 from ..tables.words import WordTable, log_frequencies
 from .formats import find_format
 from .inputs import START, Input, Mark, Reading

@@ -11,12 +11,13 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
+from ..contexts import in_context
 from ..errors import InputError
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
 from ..progress import with_progress
 from ..settings import BATCH_SIZE
-from ..tables.rows import TEXT_SPAN, ScoredText
+from ..tables.rows import ScoredText
 from ..workers import batches_of, score_batches
 from .inputs import START, Mark, too_long
 from .records import Record
@@ -62,7 +63,7 @@ class Scoring:
         def texts() -> Iterator[str | Doc]:
             for record in records:
                 waiting.append(record)
-                yield in_context(nlp, record)
+                yield _readable(nlp, record)
 
         def batches() -> Iterator[list[str | Doc]]:
             for batch in batches_of(scorer.predictor, texts(), self.batch_size):
@@ -93,16 +94,11 @@ class Scoring:
             )
 
 
-def in_context(nlp: Language, record: Record) -> str | Doc:
+def _readable(nlp: Language, record: Record) -> str | Doc:
     """What the pipeline gets for a record: its text or, after a context, a doc of both."""
     if record.context is None:
         return record.text
     try:
-        docs = [nlp.make_doc(part) if isinstance(part, str) else part for part in (record.context, record.text)]
+        return in_context(nlp, record.context, record.text)
     except Exception:  # the pipeline fails in the same way, and its error belongs to this text
         return f"{record.context} {record.text}"
-    doc = Doc.from_docs(docs, exclude=["user_data"])  # type: ignore[call-arg]  # not in spaCy's stub
-    doc.spans[TEXT_SPAN] = [text_span := doc[len(docs[0]) :]]
-    if text_span and not docs[1].has_annotation("SENT_START"):
-        text_span[0].is_sent_start = None  # spaCy takes the text for a sentence
-    return doc

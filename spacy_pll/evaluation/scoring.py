@@ -9,6 +9,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..attributes.names import Names
+from ..component import get_scorer
+from ..contexts import TEXT_SPAN, in_context
+from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
 from ..workers import score_docs
 
@@ -43,12 +46,40 @@ def score_distinct(
         return dict(zip(distinct, (text_score(doc, names) for doc in docs), strict=True))
 
 
+def score_in_contexts(
+    nlp: Language,
+    pairs: Iterable[tuple[str, str]],
+    batch_size: int = BATCH_SIZE,
+    show_progress: bool = False,
+    n_process: int = 1,
+    *,
+    separated: bool = True,
+) -> dict[tuple[str, str], TextSums]:
+    """Score each distinct text after its context: the model reads both, and the text is scored.
+
+    nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
+    pairs (Iterable[Tuple[str, str]]): Contexts and texts.
+    separated (bool): See `in_context`.
+    RETURNS (Dict[Tuple[str, str], TextSums]): By context and text.
+    RAISES (ValueError): A text cannot be scored.
+    """
+    nlp = make_pipeline(nlp, targets=TEXT_SPAN)
+    names, distinct = get_scorer(nlp).names, list(dict.fromkeys(pairs))
+    contexts = [in_context(nlp, *pair, separated=separated) for pair in distinct]
+    with closing(score_docs(nlp, contexts, batch_size, n_process, show_progress)) as docs:
+        return dict(zip(distinct, (_sums(doc, names) for doc in docs), strict=True))
+
+
 def text_score(doc: Doc, names: Names) -> TextSums:
     """The scores of a doc that the pipeline has processed."""
-    scores, pieces = [doc._.get(name) for name in names.metrics.values()], doc._.get(names.pieces)
-    if pieces is None and any(not token.is_space for token in doc):
+    if doc._.get(names.pieces) is None and any(not token.is_space for token in doc):
         raise ValueError(
             f"Nothing was scored in the text {doc.text[:100]!r}. If the pipeline's `pll` component has the setting "
             "`targets`, or leaves out spans of the text, use one that scores whole texts."
         )
-    return TextSums(tuple(scores if pieces else (math.nan,) * len(scores)), pieces or 0)
+    return _sums(doc, names)
+
+
+def _sums(doc: Doc, names: Names) -> TextSums:
+    scores, pieces = [doc._.get(name) for name in names.metrics.values()], doc._.get(names.pieces) or 0
+    return TextSums(tuple(scores) if pieces else (math.nan,) * len(scores), pieces)

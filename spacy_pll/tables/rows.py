@@ -9,6 +9,7 @@ from ..analysis.normalised import NOT_NORMALISED
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import PLLScorer
+from ..contexts import TEXT_SPAN
 from ..errors import InputError
 from .columns import each_token, token_columns, token_values
 from .words import WordTable
@@ -35,7 +36,6 @@ class InputText(Protocol):
     def fields(self) -> dict[str, Any]: ...
 
 
-TEXT_SPAN = "pll_text"  # where the text is in a doc that has its context, too: a key of `doc.spans`
 AnyRows = TypeVar("AnyRows", bound="TextRows")
 
 

@@ -106,8 +106,9 @@ def test_the_example_in_spacy_universe(tmp_path):
 
 def needs_extras(page):
     """Skip a page about an extra that is not installed."""
-    if page.name in ("distributed.md", "python.md"):
-        pytest.importorskip("ray", reason="Ray is not installed: pip install . --group test-all")
+    needed = {"distributed.md": "ray", "python.md": "ray", "lm-eval.md": "lm_eval"}
+    if page.name in needed:
+        pytest.importorskip(needed[page.name], reason="an extra is not installed: pip install . --group test-all")
 
 
 def test_spacy_assemble_takes_the_config_of_the_readme(tmp_path, stand_ins, monkeypatch):

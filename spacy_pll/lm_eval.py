@@ -1,0 +1,149 @@
+"""Masked models in EleutherAI's lm-evaluation-harness, as its model `spacy-pll`. This needs the extra `[lm-eval]`.
+
+A request is a context and a continuation. Both are read as one text, and the log-likelihood of the continuation is the
+sum of the scores of its wordpieces under the metric: see docs/lm-eval.md for what that means for their tasks.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from importlib.metadata import version
+from typing import Any
+
+import torch
+
+from .component import get_scorer
+from .errors import PLLError
+from .evaluation.scoring import score_in_contexts
+from .pipelines import BUILTIN_NAME, SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value
+from .requirements import install_command
+from .settings import BATCH_SIZE
+
+try:
+    from lm_eval.api.instance import Instance
+    from lm_eval.api.model import LM, CacheHook
+    from lm_eval.api.registry import register_model
+except ImportError as error:
+    raise ImportError(
+        f"lm-evaluation-harness cannot be imported ({error}). Install it with: {install_command('lm-eval')}"
+    ) from None
+
+
+# Those that have other names here, or that a request decides, are left out.
+OTHER_SETTINGS = [name for name in SETTINGS if name not in ("model", "metrics", "gpu_id", "targets")]
+
+
+@register_model("spacy-pll")
+class PLL(LM):
+    """A language model of lm-evaluation-harness that scores with a `pll` component.
+
+    pretrained (Optional[str]): Hub name or folder of a language model, or of a spaCy pipeline with a `pll` component.
+        None, or "builtin": the built-in model.
+    metric (Optional[str]): None: word_l2r, or causal for a left-to-right model.
+    batch_size (Union[int, str]): The most texts that are read together. "auto", or 1, which is their default: 256.
+    max_batch_size (Optional[int]): No more than this with "auto".
+    device (Optional[str]): cpu, cuda or cuda:N. Without a GPU it is always the CPU, as with their models.
+    show_progress (bool): Show a progress bar.
+    settings (Any): The other settings of `PipelineSettings` and `ScoringSettings`, such as `mask_margin` or `words`.
+    RAISES (ValueError): There is no such setting, one is not valid, or the model cannot score text.
+    """
+
+    def __init__(
+        self,
+        pretrained: str | None = None,
+        metric: str | None = None,
+        batch_size: int | str = "auto",
+        max_batch_size: int | None = None,
+        device: str | None = None,
+        show_progress: bool = True,
+        **settings: Any,
+    ):
+        super().__init__()
+        model = None if pretrained == BUILTIN_NAME else pretrained
+        for name, value in settings.items():
+            if name not in OTHER_SETTINGS:
+                near = get_close_matches(name, OTHER_SETTINGS, 3, 0.5)
+                raise PLLError(
+                    f"spacy-pll has no model argument {name!r}." + (f" Similar: {', '.join(near)}." if near else ""),
+                    f"It has pretrained, metric, {', '.join(OTHER_SETTINGS)}.",
+                )
+            if isinstance(value, str):
+                settings[name] = parse_value(value, SETTINGS[name])
+        self.settings = PipelineSettings(model, metric, gpu_id=_gpu_id(device), **settings)
+        self.nlp = make_pipeline(self.settings)
+        self.how: dict[str, Any] = {
+            "batch_size": _batch_size(batch_size, max_batch_size),
+            "show_progress": show_progress,
+        }
+
+    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+        """The log-likelihood of each continuation, natural log, and whether a greedy search would find it: a masked
+        model has none, so this is always False.
+
+        RAISES (ValueError): A continuation has no wordpiece of its own.
+        """
+        pairs = [(context, text) if context.strip() else ("", text.lstrip()) for context, text in _arguments(requests)]
+        return [(score, False) for score in self._score(pairs)]
+
+    def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:
+        """The log-likelihood of each text, natural log. RAISES (ValueError): A text has no wordpiece."""
+        return self._score([("", text) for (text,) in _arguments(requests)])
+
+    def generate_until(self, requests: list[Instance]) -> list[str]:
+        """RAISES (NotImplementedError): Always."""
+        tasks = ", ".join(sorted({str(request.task_name) for request in requests}))
+        raise NotImplementedError(
+            f"These tasks need text that the model writes: {tasks}. spacy-pll scores text, and writes none. Choose "
+            "tasks whose output_type is loglikelihood, loglikelihood_rolling or multiple_choice."
+        )
+
+    def get_model_info(self) -> dict[str, Any]:
+        """What the scores depend on, for the file of results."""
+        scorer, settings = get_scorer(self.nlp), self.settings
+        about = {
+            "version": version("spacy-pll"),
+            "model": describe_model(settings.model, scorer.model.describe().commit),
+            "metric": scorer.settings.metrics[0],
+            "spans": settings.spans,
+            "precision": settings.precision,
+        }
+        return {"spacy_pll": {**about, **scorer.settings.record}}
+
+    def set_cache_hook(self, cache_hook: CacheHook) -> None:
+        """Their cache of responses knows the texts alone. RAISES (ValueError): It has those of other settings."""
+        super().set_cache_hook(cache_hook)
+        if cache_hook.dbdict is not None:
+            now = self.get_model_info()
+            if (before := cache_hook.dbdict.setdefault("spacy-pll", now)) != now:
+                raise ValueError(
+                    f"The cache has the scores of other settings: {before}. Now they are: {now}. Give --use_cache "
+                    "another name."
+                )
+
+    def _score(self, pairs: list[tuple[str, str]]) -> list[float]:
+        """The scores of texts after their contexts, which may be empty."""
+        scores = score_in_contexts(self.nlp, pairs, separated=False, **self.how)
+        for context, text in pairs:
+            if not scores[context, text].pieces:
+                where = f" after {context[-100:]!r}" if context else ""
+                raise ValueError(f"{text!r:.100} has no wordpiece of its own{where}, so it has no log-likelihood.")
+        return [scores[pair].scores[0] for pair in pairs]
+
+
+def _arguments(requests: Iterable[Instance]) -> list[tuple[Any, ...]]:
+    return [request.args for request in requests]
+
+
+def _gpu_id(device: str | None) -> int:
+    """The setting `gpu_id`. Their command line always says cuda:0, so a GPU that is not there is no error."""
+    kind, _, number = str(device or "cuda").partition(":")
+    if kind not in ("cpu", "cuda") or not (number or "0").isdecimal():
+        raise PLLError(f"`device` is {device!r}.", "Give cpu, cuda or cuda:N.")
+    return int(number or 0) if kind == "cuda" and torch.cuda.is_available() else -1
+
+
+def _batch_size(batch_size: int | str, at_most: int | None) -> int:
+    if str(batch_size) == "1" or str(batch_size).startswith("auto"):
+        return min(BATCH_SIZE, at_most or BATCH_SIZE)
+    if not str(batch_size).isdecimal():
+        raise PLLError(f"`batch_size` is {batch_size!r}.", "Give a whole number, or auto.")
+    return int(batch_size)

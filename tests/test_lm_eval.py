@@ -1,0 +1,212 @@
+"""lm-evaluation-harness is there with the extra `[lm-eval]` only."""
+
+import json
+import math
+import sys
+
+import pytest
+import spacy
+
+pytest.importorskip("lm_eval")
+
+from lm_eval import simple_evaluate  # noqa: E402
+from lm_eval.api.instance import Instance  # noqa: E402
+from lm_eval.api.model import CachingLM  # noqa: E402
+from lm_eval.api.registry import get_model  # noqa: E402
+from lm_eval.tasks import TaskManager  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402
+
+from spacy_pll import minimal_pairs  # noqa: E402
+from spacy_pll.cli import app  # noqa: E402
+from spacy_pll.errors import PLLError  # noqa: E402
+from spacy_pll.lm_eval import PLL  # noqa: E402
+
+from . import reference  # noqa: E402
+from .conftest import PARAGRAPH, SENTENCES  # noqa: E402
+
+# The harness builds upon packages that warn, each version of something else.
+pytestmark = pytest.mark.filterwarnings("default")
+
+ITEMS = [
+    {"context": "The traveler lost", "choices": ["the souvenir.", "the carnivore, who is young.", "it."], "right": 0},
+    {"context": "Dr. Smith's co-workers paid", "choices": ["$3.50", "souvenirs"], "right": 1},
+    {"context": "", "choices": ["The hooligans travel.", "The hooligans travels."], "right": 0},
+]
+
+
+def request(*args, kind="loglikelihood"):
+    return Instance(kind, {}, args, 0, ("task", 0, 1))
+
+
+@pytest.fixture
+def make_lm(model_folder):
+    def make(architecture="bert", **settings):
+        return PLL(str(model_folder(architecture)), show_progress=False, **settings)
+
+    return make
+
+
+def by_brute_force(folder, metric, context, text):
+    """The sum over the pieces that begin after the context, each masked in a pass of its own."""
+    transformer, tokenizer = reference.load_model(folder)
+    whole = context + text if context else text.lstrip()
+    ids, kept, word, _ = reference.read(spacy.blank("en")(whole), tokenizer, "spacy")
+    offsets = tokenizer.backend_tokenizer.encode(whole).offsets
+    total = 0.0
+    for target in range(len(kept)):
+        if offsets[kept[target]][0] >= len(context):
+            masked = {kept[i] for i in range(len(kept)) if reference.is_masked(metric, i, target, word)}
+            total += reference.log_probabilities(transformer, tokenizer, ids, masked)[kept[target]]
+    return total
+
+
+@pytest.mark.parametrize("metric", ["word_l2r", "original", "sentence_l2r"])
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+def test_a_continuation_is_scored_given_its_context(make_lm, model_folder, architecture, metric):
+    requests = [(item["context"], f" {choice}") for item in ITEMS for choice in item["choices"]]
+    found = make_lm(architecture, metric=metric).loglikelihood([request(*one) for one in [*requests, *requests[:2]]])
+    expected = [by_brute_force(model_folder(architecture), metric, *one) for one in requests]
+    assert [score for score, _ in found] == pytest.approx([*expected, *expected[:2]], abs=1e-4)
+    assert not any(greedy for _, greedy in found)
+
+
+def write_task(folder, name, items, **task):
+    """A task of the harness in a folder: its items, and the file that describes it."""
+    data = folder / f"{name}.jsonl"
+    data.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf8")
+    source = {"dataset_path": "json", "dataset_kwargs": {"data_files": str(data)}, "test_split": "train"}
+    (folder / f"{name}.yaml").write_text(json.dumps({"task": name, **source, **task}))
+
+
+def write_choices(folder, items):
+    write_task(
+        folder,
+        "choices",
+        items,
+        output_type="multiple_choice",
+        doc_to_text="{{context}}",
+        doc_to_choice="{{choices}}",
+        doc_to_target="{{right}}",
+        metric_list=[{"metric": "acc"}, {"metric": "acc_norm"}],
+    )
+
+
+def evaluate(lm, folder, name):
+    tasks = TaskManager(include_path=str(folder), include_defaults=False)
+    return simple_evaluate(lm, tasks=[name], task_manager=tasks, bootstrap_iters=0)
+
+
+def test_a_task_with_choices_has_the_accuracy_of_a_brute_force(make_lm, model_folder, tmp_path):
+    write_choices(tmp_path, ITEMS)
+    results = evaluate(make_lm(), tmp_path, "choices")
+    right, right_by_length = 0, 0
+    for item in ITEMS:
+        scores = [by_brute_force(model_folder(), "word_l2r", item["context"], f" {one}") for one in item["choices"]]
+        means = [score / len(choice) for score, choice in zip(scores, item["choices"])]
+        right += scores.index(max(scores)) == item["right"]
+        right_by_length += means.index(max(means)) == item["right"]
+    assert results["results"]["choices"]["acc,none"] == pytest.approx(right / 3)
+    assert results["results"]["choices"]["acc_norm,none"] == pytest.approx(right_by_length / 3)
+    assert {item["doc_id"]: item["acc"] for item in results["samples"]["choices"]}.keys() == {0, 1, 2}
+
+
+def test_pairs_of_sentences_are_decided_as_by_minimal_pairs(make_lm, tmp_path):
+    """Item for item. Of a tie, the harness takes the first, which is right here, and `minimal_pairs` half."""
+    pairs = [(one, two) for one in SENTENCES for two in SENTENCES if one < two] + [(SENTENCES[0], SENTENCES[0])]
+    items = [{"context": "", "choices": list(pair), "right": 0} for pair in pairs]
+    write_choices(tmp_path, items)
+    lm = make_lm(metric="whole_word")
+    samples = evaluate(lm, tmp_path, "choices")["samples"]["choices"]
+    scores = minimal_pairs(lm.nlp, pairs).scores["whole_word"]
+    found = {item["doc_id"]: item["acc"] for item in samples}
+    assert found == {i: float(good >= bad) for i, (good, bad) in enumerate(zip(scores.good, scores.bad))}
+    assert 0 < sum(found.values()) < len(pairs)
+
+
+def test_a_text_of_a_rolling_task_is_scored_whole(make_lm, tmp_path):
+    lm = make_lm(mask_margin=0)
+    texts = [*SENTENCES, PARAGRAPH * 8]  # the last is longer than the model
+    expected = [doc._.pll for doc in lm.nlp.pipe(texts)]
+    found = lm.loglikelihood_rolling([request(text, kind="loglikelihood_rolling") for text in texts])
+    assert found == pytest.approx(expected)
+    write_task(
+        tmp_path,
+        "corpus",
+        [{"text": text} for text in texts],
+        output_type="loglikelihood_rolling",
+        doc_to_text="",
+        doc_to_target="{{text}}",
+        metric_list=[{"metric": "word_perplexity"}],
+    )
+    results = evaluate(lm, tmp_path, "corpus")
+    words = sum(len(text.split()) for text in texts)
+    assert results["results"]["corpus"]["word_perplexity,none"] == pytest.approx(math.exp(-sum(expected) / words))
+
+
+def test_a_context_may_be_longer_than_the_model(make_lm):
+    lm = make_lm()
+    ((score, _),) = lm.loglikelihood([request(PARAGRAPH * 6, f" {SENTENCES[0]}")])
+    ((near, _),) = lm.loglikelihood([request(PARAGRAPH, f" {SENTENCES[0]}")])
+    ((alone, _),) = lm.loglikelihood([request(" ", f" {SENTENCES[0]}")])
+    assert alone == pytest.approx(lm.nlp(SENTENCES[0])._.pll)
+    assert math.isfinite(score) and score == pytest.approx(near, abs=5) and score != pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    "context, text, message",
+    [("The traveler", "", "'' has no wordpiece of its own after 'The traveler'"), ("", " ", "'' has no wordpiece")],
+)
+def test_a_continuation_without_a_piece_is_an_error(make_lm, context, text, message):
+    with pytest.raises(ValueError, match=message):
+        make_lm().loglikelihood([request(context, text)])
+
+
+def test_tasks_that_need_text_are_refused(make_lm):
+    with pytest.raises(NotImplementedError, match="These tasks need text that the model writes: task"):
+        make_lm().generate_until([request("The", {}, kind="generate_until")])
+
+
+@pytest.mark.parametrize(
+    "settings, error, message",
+    [
+        ({"margin": 0}, PLLError, "no model argument 'margin'. Similar: mask_margin. It has pretrained, metric, "),
+        ({"model": "bert"}, PLLError, "no model argument 'model'"),
+        ({"mask_margin": "wide"}, ValueError, "must be a whole number"),
+        ({"metric": "word"}, ValueError, "word_l2r"),
+        ({"device": "tpu"}, PLLError, "`device` is 'tpu'"),
+        ({"batch_size": "many"}, PLLError, "`batch_size` is 'many'"),
+    ],
+)
+def test_what_is_not_a_setting(make_lm, settings, error, message):
+    with pytest.raises(error, match=message):
+        make_lm(**settings)
+
+
+def test_settings_come_as_text(model_folder):
+    """As the command line of the harness hands them on, which always names a GPU and a batch of 1."""
+    arguments = f"pretrained={model_folder()},metric=original,mask_margin=0,words=whitespace,keep_pieces=true"
+    more = {"batch_size": 1, "max_batch_size": None, "device": "cuda:0"}
+    lm = get_model("spacy-pll").create_from_arg_string(arguments, more)
+    info = lm.get_model_info()["spacy_pll"]
+    assert info["metric"] == "original" and info["mask_margin"] == 0 and info["words"] == "whitespace"
+    assert info["model"]["folder"] == str(model_folder()) and lm.how["batch_size"] == 256
+    assert PLL(str(model_folder()), batch_size="auto:4", max_batch_size=8).how["batch_size"] == 8
+    assert PLL(str(model_folder()), batch_size="16").how["batch_size"] == 16
+
+
+def test_a_cache_of_other_settings_is_refused(make_lm, tmp_path):
+    cache, requests = str(tmp_path / "cache.db"), [request("", SENTENCES[0])]
+    first = CachingLM(make_lm(), cache).loglikelihood(requests)
+    assert CachingLM(make_lm(), cache).loglikelihood(requests) == first
+    with pytest.raises(ValueError, match="The cache has the scores of other settings.*word_l2r.*original"):
+        CachingLM(make_lm(metric="original"), cache)
+
+
+def test_the_command_hands_on_all_that_follows(model_folder, tmp_path, monkeypatch):
+    write_choices(tmp_path, ITEMS)
+    monkeypatch.setattr(sys, "argv", ["pll"])
+    command = f"lm-eval --model spacy-pll --model_args pretrained={model_folder()},mask_margin=0 --include_path"
+    found = CliRunner().invoke(app, [*command.split(), str(tmp_path), "--tasks", "choices", "--limit", "2"])
+    assert found.exit_code == 0, found.output
+    assert "|choices|" in found.output.replace(" ", "") and "acc_norm" in found.output
+    assert "--model_args" in CliRunner().invoke(app, ["lm-eval", "run", "--help"]).output
