@@ -98,7 +98,7 @@ def report(
     unit (str): What the items are called: "pairs".
     """
     results = found.accuracies(by or None)
-    say(accuracy_table(results, unit))
+    say(accuracy_table(results, unit) + ties_line(results, about["ties"], unit))
     rows = [{unit if name == "pairs" else name: value for name, value in one._asdict().items()} for one in results]
     if len(found.scores) > 1:
         say(difference_table(results))
@@ -152,8 +152,14 @@ def accuracy_table(results: list[Accuracy], unit: str) -> str:
             rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
         title = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
         rows.append((title, own[0].pairs, *(percent(one.estimate) for one in own)))
-    ties = ", ".join(f"{one.ties} under {one.scorer}" for one in overall)
-    return text_table(rows) + f"Ties, counted as half: {ties}.\n"
+    return text_table(rows)
+
+
+def ties_line(results: list[Accuracy], ties: str, unit: str) -> str:
+    """How many ties there are under each scorer, and what they count."""
+    counted = "with the first option as chosen" if ties == "first" else "as half" if unit == "pairs" else "as a share"
+    found = (f"{one.ties} under {one.scorer}" for one in results if one.level == OVERALL and not one.group)
+    return f"Ties, counted {counted}: {', '.join(found)}.\n"
 
 
 def difference_table(results: list[Accuracy]) -> str:

@@ -66,8 +66,8 @@ def choices_cli(
 ) -> None:
     """Measure the accuracy on choices, with or without a context.
 
-    An option is a text after a context. Only the text is scored. The accuracy is the share of choices in which the right
-    option has the highest score.
+    An option is a text after a context. Only the text is scored. The accuracy is the share of choices in which the
+    right option has the highest score.
 
     PATH is your own table, or a file as it is published: BLiMP and its supplement, EWoK, COMPS, entity tracking; or a
     folder of such files. With several metrics or scorers, each is compared with the first one on the same choices.

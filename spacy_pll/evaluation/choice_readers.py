@@ -6,7 +6,7 @@ from typing import Any, Literal
 from ..corpus.records import get_text
 from ..errors import InputError
 from .choices import Choice, Option, check_choice
-from .groups import FILE, PARADIGM
+from .groups import PARADIGM
 from .readers import rows_of
 
 Reading = Literal["texts", "contexts"]
@@ -39,12 +39,12 @@ def read_choices(
     """
     found = list[Choice]()
     made: Iterable[Choice]
-    for _, place, row, of_file in rows_of(path, header, "choices"):
+    for file, place, row, of_file in rows_of(path, header, "choices"):
         published = [read for columns, read in PUBLISHED.items() if columns <= row.keys()]
         if context or options or label or not published:
             made = [_own(row, place, context or ["context"] * ("context" in row), options or ["options"], label)]
         else:
-            made = published[0](row, place, of_file.get(FILE, ""), reading)
+            made = published[0](row, place, file.stem, reading)
         for choice in made:
             check_choice(choice, place)
             found.append(choice._replace(fields={**of_file, **choice.fields}))
@@ -65,6 +65,8 @@ def _own(row: dict[str, Any], place: str, context: Sequence[str], options: Seque
             f"{place}: there is no column {name!r}. The columns are: {', '.join(map(repr, row))}.",
             "Name the column that says which option is right with `label`.",
         )
+    if len(contexts) < 2 and len(texts) < 2:
+        raise InputError(f"{place}: a choice needs two options or more. It has {len(texts)}.")
     several, columns = (contexts, context) if len(contexts) > 1 else (texts, options)
     made = [Option(text, before) for before in contexts or [""] for text in texts]
     fields = {column: value for column, value in row.items() if column not in {*context, *options, name}}
@@ -100,14 +102,15 @@ def _blimp(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iter
 
 def _comps(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
     good, bad, text, others = _split(row, place, "prefix_acceptable", "prefix_unacceptable", "property_phrase")
-    yield Choice([Option(text, good), Option(text, bad)], 0, others)
+    fields = {PARADIGM: file.removeprefix("comps_").replace("-", "_"), **others}
+    yield Choice([Option(text, good), Option(text, bad)], 0, fields)
 
 
 def _entities(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
     texts, numops = row["options"], row["numops"]
     context, others = _split({k: v for k, v in row.items() if k != "options"}, place, "input_prefix")
     options = [Option(text, context) for text in _texts({"options": texts}, place, ["options"], None)]
-    yield Choice(options, 0, {PARADIGM: f"{file}_{numops}_ops".lstrip("_"), **others})
+    yield Choice(options, 0, {PARADIGM: f"{file}_{numops}_ops", **others})
 
 
 def _ewok(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
