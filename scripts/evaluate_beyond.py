@@ -28,7 +28,7 @@ from spacy.tokens import Doc
 
 from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.accuracies import outcomes
-from spacy_pll.evaluation.groups import Pair, sample_pairs
+from spacy_pll.evaluation.groups import Pair, sample_items
 from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
 from spacy_pll.evaluation.readers import read_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
@@ -46,7 +46,7 @@ CONTEXT = CONTEXTS["my word"]
 
 def read_pairs_sample(args: argparse.Namespace) -> tuple[list[Pair], list[str]]:
     """A sample of BLiMP, the same each time: its pairs, and their sentences, each good one before its bad one."""
-    pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
+    pairs = sample_items(read_pairs(str(args.blimp)), args.pairs)
     return pairs, [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
 
 

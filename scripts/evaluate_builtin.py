@@ -21,7 +21,7 @@ from training_data import is_held_out, read_lines
 
 from spacy_pll.evaluation.accuracies import OVERALL
 from spacy_pll.evaluation.agreement import LevelAgreement
-from spacy_pll.evaluation.groups import PHENOMENON, Pair, sample_pairs
+from spacy_pll.evaluation.groups import PHENOMENON, Pair, sample_items
 from spacy_pll.evaluation.margins import compare_margins
 from spacy_pll.evaluation.minimal_pairs import minimal_pairs
 from spacy_pll.evaluation.perplexity import perplexity
@@ -112,7 +112,7 @@ def main():
     elif args.log:
         tables["learning curve"] = learning_curve(args.log)
         print_table("Learning curve (15 % of the pieces masked; nats per piece)", tables["learning curve"])
-    pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
+    pairs = sample_items(read_pairs(str(args.blimp)), args.pairs)
     blimp = blimp_accuracies(args.model, pairs)
     tables["blimp"] = blimp_table(blimp)
     print_table(f"BLiMP, {len(pairs)} pairs, accuracy in percent", tables["blimp"])

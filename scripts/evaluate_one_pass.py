@@ -45,7 +45,7 @@ from spacy.tokens import Doc
 from training_data import is_held_out, read_lines
 
 from spacy_pll.component import get_scorer
-from spacy_pll.evaluation.groups import sample_pairs
+from spacy_pll.evaluation.groups import sample_items
 from spacy_pll.evaluation.intervals import paired_difference
 from spacy_pll.evaluation.readers import read_pairs
 from spacy_pll.pipelines import make_pipeline
@@ -114,7 +114,7 @@ def results_table(nlps: dict[str, Language], folder: Path, n_pairs: int, n_items
 
     n_items (int): The most sentences and the most words for the findings.
     """
-    pairs = sample_pairs(read_pairs(str(folder / BLIMP_PATH)), n_pairs)
+    pairs = sample_items(read_pairs(str(folder / BLIMP_PATH)), n_pairs)
     pair_sentences = [sentence for pair in pairs for sentence in pair[:2]]
     items = eventsadapt_items(folder / EVENTSADAPT_PATH)
     sentences = list(items)

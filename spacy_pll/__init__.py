@@ -10,6 +10,8 @@ from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
 from .evaluation.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference, agree
+from .evaluation.choice_readers import read_choices
+from .evaluation.choices import Choice, ChoiceScores, Option, choices
 from .evaluation.groups import Group, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
 from .evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs
@@ -29,6 +31,8 @@ __version__ = version("spacy-pll")  # setup.cfg has it
 __all__ = [
     "Accuracy",
     "Agreement",
+    "Choice",
+    "ChoiceScores",
     "Comparison",
     "Continuation",
     "Decile",
@@ -37,6 +41,7 @@ __all__ = [
     "LevelAgreement",
     "MarginAgreement",
     "MaskRows",
+    "Option",
     "PLLScorer",
     "Pair",
     "PairScores",
@@ -53,6 +58,7 @@ __all__ = [
     "Unigrams",
     "WordTable",
     "agree",
+    "choices",
     "compare",
     "compare_margins",
     "compare_pairs",
@@ -64,6 +70,7 @@ __all__ = [
     "normalise",
     "perplexity",
     "pmi",
+    "read_choices",
     "read_pairs",
     "register_metric",
     "rescore",

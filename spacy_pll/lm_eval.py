@@ -4,7 +4,6 @@ A request is a context and a continuation. Both are read as one text, and the lo
 sum of the scores of its wordpieces under the metric: see docs/lm-eval.md for what that means for their tasks.
 """
 
-from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.metadata import version
 from typing import Any
@@ -81,12 +80,11 @@ class PLL(LM):
 
         RAISES (ValueError): A continuation has no wordpiece of its own.
         """
-        pairs = [(context, text) if context.strip() else ("", text.lstrip()) for context, text in _arguments(requests)]
-        return [(score, False) for score in self._score(pairs)]
+        return [(score, False) for score in self._score([request.args for request in requests])]
 
     def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:
         """The log-likelihood of each text, natural log. RAISES (ValueError): A text has no wordpiece."""
-        return self._score([("", text) for (text,) in _arguments(requests)])
+        return self._score([("", text) for (text,) in (request.args for request in requests)])
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
         """RAISES (NotImplementedError): Always."""
@@ -121,16 +119,12 @@ class PLL(LM):
 
     def _score(self, pairs: list[tuple[str, str]]) -> list[float]:
         """The scores of texts after their contexts, which may be empty."""
-        scores = score_in_contexts(self.nlp, pairs, separated=False, **self.how)
+        scores = score_in_contexts(self.nlp, pairs, **self.how)
         for context, text in pairs:
             if not scores[context, text].pieces:
                 where = f" after {context[-100:]!r}" if context else ""
                 raise ValueError(f"{text!r:.100} has no wordpiece of its own{where}, so it has no log-likelihood.")
         return [scores[pair].scores[0] for pair in pairs]
-
-
-def _arguments(requests: Iterable[Instance]) -> list[tuple[Any, ...]]:
-    return [request.args for request in requests]
 
 
 def _gpu_id(device: str | None) -> int:

@@ -154,7 +154,7 @@ def test_a_context_may_be_longer_than_the_model(make_lm):
 
 @pytest.mark.parametrize(
     "context, text, message",
-    [("The traveler", "", "'' has no wordpiece of its own after 'The traveler'"), ("", " ", "'' has no wordpiece")],
+    [("The traveler", "", "'' has no wordpiece of its own after 'The traveler'"), ("", " ", "' ' has no wordpiece")],
 )
 def test_a_continuation_without_a_piece_is_an_error(make_lm, context, text, message):
     with pytest.raises(ValueError, match=message):

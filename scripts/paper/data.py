@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from spacy_pll.errors import InputError
-from spacy_pll.evaluation.groups import PHENOMENON, Pair, sample_pairs
+from spacy_pll.evaluation.groups import PHENOMENON, Pair, sample_items
 from spacy_pll.evaluation.readers import read_pairs
 
 from .published_texts import (
@@ -99,7 +99,7 @@ def read_blimp(folder: Path, per_paradigm: int) -> list[Pair]:
             )
     return [
         pair._replace(fields={**pair.fields, PHENOMENON: PHENOMENA[pair.phenomenon]})
-        for pair in sample_pairs(pairs, per_paradigm)
+        for pair in sample_items(pairs, per_paradigm)
     ]
 
 

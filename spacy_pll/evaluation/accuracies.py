@@ -1,26 +1,26 @@
-"""Accuracies on minimal pairs, with their intervals."""
+"""Accuracies on minimal pairs and other choices, with their intervals."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray
-from .groups import Pair, levels
+from ..arrays import FloatArray, IntArray
+from .groups import Item, levels
 from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
 
 OVERALL, MACRO = "overall", "macro"
 
 
 class Accuracy(NamedTuple):
-    """How often the better sentence has the higher score, in a group of pairs."""
+    """How often the better sentence, or the right option, has the highest score, in a group of items."""
 
     scorer: str  # the metric, or the scorer if there are several
     level: str  # "overall", "macro" (the mean over the groups of `name`), or the columns that the group is made by
     name: str  # of the group: the values in these columns, as text
-    pairs: int
+    pairs: int  # or other items
     ties: int
-    accuracy: float  # 0 to 1; a tie counts as half
+    accuracy: float  # 0 to 1; a tie of two counts as half
     low: float  # 95 % interval
     high: float
     # How much more often it is right than the first scorer, on the same pairs; None for the first, and for "macro".
@@ -45,32 +45,51 @@ class Accuracy(NamedTuple):
         return Estimate(self.difference, self.difference_low, self.difference_high)
 
 
-def outcomes(good: Sequence[float] | FloatArray, bad: Sequence[float] | FloatArray) -> FloatArray:
-    """1 where the good sentence scores higher, 0 where the bad one does, 0.5 on a tie. float64, shape (pairs,)."""
-    a, b = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
-    if np.isnan(a).any() or np.isnan(b).any():
-        raise ValueError("A score is not a number (NaN), so its pair has no outcome. Score the sentences again.")
-    return (a > b) + 0.5 * (a == b)
+Ties = Literal["share", "first"]
+
+
+def outcomes_of(scores: FloatArray, right: Sequence[int] | IntArray, ties: Ties = "share") -> FloatArray:
+    """1 for each item whose right option has the highest score, and 0 where it has not. float64, shape (items,).
+
+    scores (float array, shape (items, options)): Minus infinity where an item has fewer options than others.
+    right (Sequence[int]): The number of the right option of each item.
+    ties (Literal["share", "first"]): What a tie of the right option with others counts: one share of it, so a half with
+        one other; or 1 if the right option comes first, and otherwise 0.
+    """
+    if np.isnan(scores).any():
+        raise ValueError("A score is not a number (NaN), so its item has no outcome. Score the texts again.")
+    best = scores == scores.max(axis=1, keepdims=True)
+    if ties == "first":
+        return (scores.argmax(axis=1) == right).astype(np.float64)
+    return best[np.arange(len(best)), right] / best.sum(axis=1)
+
+
+def outcomes(
+    good: Sequence[float] | FloatArray, bad: Sequence[float] | FloatArray, *, ties: Ties = "share"
+) -> FloatArray:
+    """The same for pairs: 1 where the good sentence scores higher, 0 where the bad one does, 0.5 on a tie."""
+    both = np.stack((np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)), axis=1)
+    return outcomes_of(both, np.zeros(len(both), dtype=np.int64), ties)
 
 
 def accuracies(
-    pairs: Sequence[Pair],
+    items: Sequence[Item],
     outcomes: FloatArray,
     by: Sequence[str] | None = None,
     scorer: str = "",
     base: FloatArray | None = None,
 ) -> list[Accuracy]:
-    """The accuracy of all pairs, and of each group.
+    """The accuracy of all items, and of each group.
 
-    pairs (Sequence[Pair]): At least one.
-    outcomes (float array, shape (pairs,)): 1, 0.5 or 0.
+    items (Sequence[Item]): At least one.
+    outcomes (float array, shape (items,)): From 0 to 1.
     by (Optional[Sequence[str]]): See `levels`.
     base (Optional[float array]): The outcomes under the scorer to compare with.
-    RETURNS (list[Accuracy]): First "overall", the mean over pairs. Then "macro", the mean over the smallest groups, but
+    RETURNS (list[Accuracy]): First "overall", the mean over items. Then "macro", the mean over the smallest groups, but
         only where they differ in size: otherwise both are equal. Then the groups of each level, sorted by name.
     """
     results = []
-    for columns, groups in levels(pairs, by).items():
+    for columns, groups in levels(items, by).items():
         level = " x ".join(columns) or OVERALL
         for name, values, members in groups:
             won = outcomes[members]
@@ -84,7 +103,7 @@ def accuracies(
 
 
 def _ties(outcomes: FloatArray) -> int:
-    return int((outcomes == 0.5).sum())
+    return int(((outcomes > 0) & (outcomes < 1)).sum())
 
 
 def _gain(change: FloatArray) -> tuple[Any, ...]:

@@ -1,14 +1,24 @@
-"""Minimal pairs, and the groups that they are divided into."""
+"""Minimal pairs, and the groups that they and other items are divided into."""
 
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import InputError
 
 # BLiMP's columns of groups and of smaller groups; and the field that pairs from a folder have.
 PHENOMENON, PARADIGM, FILE = "linguistics_term", "UID", "file"
+
+
+class Item(Protocol):
+    """What an accuracy is a mean over."""
+
+    @property
+    def fields(self) -> Mapping[str, Any]: ...  # columns: ids and conditions
+
+
+AnyItem = TypeVar("AnyItem", bound=Item)
 
 
 class Pair(NamedTuple):
@@ -30,50 +40,51 @@ class Pair(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Pairs that have the same values in some columns."""
+    """Items that have the same values in some columns."""
 
     name: str  # the values as text, which no other group of these columns has
     values: tuple[Any, ...]
-    members: list[int]  # the numbers of the pairs, from 0
+    members: list[int]  # the numbers of the items, from 0
 
 
-def default_columns(pairs: Sequence[Pair]) -> list[str]:
-    """BLiMP's columns of phenomena and paradigms as far as all pairs have them; without paradigms, the files."""
-    if not pairs:
+def default_columns(items: Sequence[Item]) -> list[str]:
+    """BLiMP's columns of phenomena and paradigms as far as all items have them; without paradigms, the files."""
+    if not items:
         raise ValueError("There is no pair, so there is no accuracy.")
-    shared = set.intersection(*(set(pair.fields) for pair in pairs))
+    shared = set.intersection(*(set(item.fields) for item in items))
     smaller = PARADIGM if PARADIGM in shared else FILE
     return [column for column in (PHENOMENON, smaller) if column in shared]
 
 
-def levels(pairs: Sequence[Pair], by: Sequence[str] | None = None) -> dict[tuple[str, ...], list[Group]]:
-    """The groups that the pairs are divided into.
+def levels(items: Sequence[Item], by: Sequence[str] | None = None) -> dict[tuple[str, ...], list[Group]]:
+    """The groups that pairs or other items are divided into.
 
     by (Optional[Sequence[str]]): Columns: the values of each make groups, and so do all of them crossed, unless the
         groups of one lie in those of the others. None is `default_columns`.
-    RETURNS (dict[tuple[str, ...], list[Group]]): By columns, sorted by name. First, by none, all pairs as one group.
-    RAISES (InputError): A pair has no such column.
+    RETURNS (dict[tuple[str, ...], list[Group]]): By columns, sorted by name. First, by none, all items as one group.
+    RAISES (InputError): An item has no such column.
     """
     if isinstance(by, str):
         raise ValueError(f"`by` must be a list of columns, such as {[by]}. It is {by!r}.")
-    columns = list(by) if by is not None else default_columns(pairs)
-    for number, pair in enumerate(pairs, 1):
+    columns = list(by) if by is not None else default_columns(items)
+    for number, item in enumerate(items, 1):
         for column in columns:
-            if column not in pair.fields:
-                names = ", ".join(map(repr, pair.fields)) or "none"
-                raise InputError(f"Pair {number} has no column {column!r}. Its columns are: {names}.")
-    by_columns: dict[tuple[str, ...], list[Group]] = {(): [Group("", (), list(range(len(pairs))))]}
+            if column not in item.fields:
+                names = ", ".join(map(repr, item.fields)) or "none"
+                kind = type(item).__name__
+                raise InputError(f"{kind} {number} has no column {column!r}. Its columns are: {names}.")
+    by_columns: dict[tuple[str, ...], list[Group]] = {(): [Group("", (), list(range(len(items))))]}
     for chosen in [*((column,) for column in columns), *([tuple(columns)] if len(columns) > 1 else [])]:
-        groups = _groups(pairs, chosen)
+        groups = _groups(items, chosen)
         if len(chosen) == 1 or len(groups) > max(map(len, by_columns.values())):
             by_columns[chosen] = groups
     return by_columns
 
 
-def _groups(pairs: Sequence[Pair], columns: tuple[str, ...]) -> list[Group]:
+def _groups(items: Sequence[Item], columns: tuple[str, ...]) -> list[Group]:
     groups: dict[str, Group] = {}
-    for i, pair in enumerate(pairs):
-        values = tuple(pair.fields[column] for column in columns)
+    for i, item in enumerate(items):
+        values = tuple(item.fields[column] for column in columns)
         # A value may be a list. And 1 is not True here.
         name = " x ".join(map(str, values))
         groups.setdefault(repr(values), Group(name, values, [])).members.append(i)
@@ -84,16 +95,16 @@ def _groups(pairs: Sequence[Pair], columns: tuple[str, ...]) -> list[Group]:
     return sorted(distinct, key=lambda group: group.name)
 
 
-def smallest_groups(pairs: Sequence[Pair], by: Sequence[str] | None = None) -> dict[str, list[Pair]]:
-    """The pairs of each of the smallest groups (see `levels`), in the order in which they come."""
-    groups = sorted(list(levels(pairs, by).values())[-1], key=lambda group: group.members)
-    return {group.name: [pairs[i] for i in group.members] for group in groups}
+def smallest_groups(items: Sequence[AnyItem], by: Sequence[str] | None = None) -> dict[str, list[AnyItem]]:
+    """The items of each of the smallest groups (see `levels`), in the order in which they come."""
+    groups = sorted(list(levels(items, by).values())[-1], key=lambda group: group.members)
+    return {group.name: [items[i] for i in group.members] for group in groups}
 
 
-def sample_pairs(pairs: Sequence[Pair], n: int, by: Sequence[str] | None = None) -> list[Pair]:
-    """A random sample of at most `n` pairs of each of the smallest groups, in BLiMP of each paradigm.
+def sample_items(items: Sequence[AnyItem], n: int, by: Sequence[str] | None = None) -> list[AnyItem]:
+    """A random sample of at most `n` items of each of the smallest groups, in BLiMP of each paradigm.
 
     The seed is the group's name, so the sample is the same each time.
     """
-    groups = smallest_groups(pairs, by).items()
-    return [pair for name, group in groups for pair in random.Random(name).sample(group, min(n, len(group)))]
+    groups = smallest_groups(items, by).items()
+    return [item for name, group in groups for item in random.Random(name).sample(group, min(n, len(group)))]

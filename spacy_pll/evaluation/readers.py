@@ -1,7 +1,7 @@
 """The files of evaluations: minimal pairs, and n-best lists."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,24 +40,36 @@ def read_pairs(
     RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
     RAISES (InputError): A pair cannot be read; the message gives the line.
     """
-    if not Path(path).exists():
-        raise InputError(f"There is no file or folder {path!r}. Give a file of minimal pairs, or a folder of them.")
-    files = list_files(path, ENDINGS)
-    if format_of(files[0]) not in ENDINGS:
-        raise InputError(f"{path!r} is no file that ends in {', '.join(ENDINGS)}, and no folder that holds one.")
     pairs, sides = [], ((good, GOOD), (bad, BAD))
-    for file in files:
-        name = file.relative_to(path).as_posix()
-        of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
+    for file, place, row, of_file in rows_of(path, header, "minimal pairs"):
         table = header is None and format_of(file) in (".csv", ".tsv")
         hint = ", or, if the file has no header, name its columns with `header`" if table else ""
-        for place, row in read_rows(file, header):
-            names = [one or next((name for name in usual if name in row), usual[0]) for one, usual in sides]
-            both = [_sentence(row, place, name, setting + hint) for name, setting in zip(names, ("`good`", "`bad`"))]
-            pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
+        names = [one or next((name for name in usual if name in row), usual[0]) for one, usual in sides]
+        both = [_sentence(row, place, name, setting + hint) for name, setting in zip(names, ("`good`", "`bad`"))]
+        pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
     if not pairs:
         raise InputError(f"There is no pair in {path!r}.")
     return pairs
+
+
+def rows_of(
+    path: str, header: Sequence[str] | None, what: str
+) -> Iterator[tuple[Path, str, dict[str, Any], dict[str, str]]]:
+    """The rows of a file, or of the files of a folder in the order of their names.
+
+    what (str): What the file is of, for messages.
+    YIELDS: The file, the location of the row, its columns, and, in a folder, the field `file`.
+    """
+    if not Path(path).exists():
+        raise InputError(f"There is no file or folder {path!r}. Give a file of {what}, or a folder of them.")
+    files = list_files(path, ENDINGS)
+    if format_of(files[0]) not in ENDINGS:
+        raise InputError(f"{path!r} is no file that ends in {', '.join(ENDINGS)}, and no folder that holds one.")
+    for file in files:
+        name = file.relative_to(path).as_posix()
+        of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
+        for place, row in read_rows(file, header):
+            yield file, place, row, of_file
 
 
 def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str:

@@ -52,20 +52,20 @@ def score_in_contexts(
     batch_size: int = BATCH_SIZE,
     show_progress: bool = False,
     n_process: int = 1,
-    *,
-    separated: bool = True,
+    component: str | None = None,
 ) -> dict[tuple[str, str], TextSums]:
-    """Score each distinct text after its context: the model reads both, and the text is scored.
+    """Score each distinct text after its context: the model reads both as one text, and the second part is scored.
 
     nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
-    pairs (Iterable[Tuple[str, str]]): Contexts and texts.
-    separated (bool): See `in_context`.
+    pairs (Iterable[Tuple[str, str]]): Contexts and texts. White space between the two belongs to either of them. Before
+        a text without a context it is dropped.
     RETURNS (Dict[Tuple[str, str], TextSums]): By context and text.
     RAISES (ValueError): A text cannot be scored.
     """
-    nlp = make_pipeline(nlp, targets=TEXT_SPAN)
+    nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN)
     names, distinct = get_scorer(nlp).names, list(dict.fromkeys(pairs))
-    contexts = [in_context(nlp, *pair, separated=separated) for pair in distinct]
+    parts = ((context, text) if context.strip() else ("", text.lstrip()) for context, text in distinct)
+    contexts = [in_context(nlp, *both, separated=False) for both in parts]
     with closing(score_docs(nlp, contexts, batch_size, n_process, show_progress)) as docs:
         return dict(zip(distinct, (_sums(doc, names) for doc in docs), strict=True))
 

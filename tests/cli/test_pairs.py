@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from spacy_pll.evaluation.groups import sample_pairs
+from spacy_pll.evaluation.groups import sample_items
 from spacy_pll.evaluation.readers import read_pairs
 
 from ..conftest import data_folder
@@ -296,4 +296,4 @@ def test_all_of_blimp_is_read():
     pairs = read_pairs(str(data_folder("data/blimp")))
     assert len(pairs) == 67_000
     assert len({pair.paradigm for pair in pairs}) == 67 and len({pair.phenomenon for pair in pairs}) == 13
-    assert sample_pairs(pairs, 100) == sample_pairs(pairs, 100)
+    assert sample_items(pairs, 100) == sample_items(pairs, 100)

@@ -3,17 +3,17 @@ import random
 import numpy as np
 
 from spacy_pll.evaluation.accuracies import accuracies
-from spacy_pll.evaluation.groups import Pair, levels, sample_pairs
+from spacy_pll.evaluation.groups import Pair, levels, sample_items
 
 
 def test_a_sample_is_the_paradigms_own():
     pairs = [Pair(f"{name} {i}", "", {"UID": name}) for i in range(20) for name in ("x", "y")]
-    drawn = sample_pairs(pairs, 5)
+    drawn = sample_items(pairs, 5)
     assert [pair.paradigm for pair in drawn] == ["x"] * 5 + ["y"] * 5
     assert drawn[:5] == random.Random("x").sample([pair for pair in pairs if pair.paradigm == "x"], 5)
     # What else is in the file does not change it.
-    assert drawn[5:] == sample_pairs([pair for pair in pairs if pair.paradigm == "y"], 5)
-    assert sorted(pair.good for pair in sample_pairs(pairs, 100)) == sorted(pair.good for pair in pairs)
+    assert drawn[5:] == sample_items([pair for pair in pairs if pair.paradigm == "y"], 5)
+    assert sorted(pair.good for pair in sample_items(pairs, 100)) == sorted(pair.good for pair in pairs)
 
 
 def test_conditions_are_crossed_unless_one_lies_in_the_other():
@@ -49,4 +49,4 @@ def test_groups_have_the_same_values_not_the_same_text():
     assert [(one.level, one.name, tuple(one.group.values())) for one in found] == [
         ("p x q", group.name, group.values) for group in groups
     ]
-    assert len(sample_pairs(pairs, 1, ["p", "q"])) == 9
+    assert len(sample_items(pairs, 1, ["p", "q"])) == 9

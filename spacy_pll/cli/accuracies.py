@@ -1,0 +1,176 @@
+"""What `pll pairs` and `pll choices` have in common: several scorers, and what is printed and written."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from spacy.language import Language
+
+from ..component import get_scorer
+from ..corpus.formats import write_table
+from ..evaluation.accuracies import OVERALL, Accuracy
+from ..evaluation.choices import Scored
+from ..evaluation.intervals import Estimate
+from ..files import check_output, write_json
+from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
+from ..visualize.text import Table, text_table
+from .options import PICTURES, one_of, several
+from .terminal import draw, save, say
+
+Scorers = Annotated[
+    list[str],
+    typer.Option(
+        "--scorer",
+        help="In place of --model and its settings, and once for each of several scorers to compare: a model, with "
+        "settings after commas, as for `pll agree`, such as builtin,mask_margin=0. NAME= before it names the "
+        "scorer in the results: margin0=builtin,mask_margin=0.",
+    ),
+]
+By = Annotated[
+    list[str],
+    several(
+        "Columns to group by, separated by commas: conditions. The groups of several are crossed, too. [default: "
+        "linguistics_term and UID, or the file, as far as they are there]"
+    ),
+]
+PerPiece = Annotated[
+    bool, typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums.")
+]
+TiesOption = Annotated[
+    str,
+    typer.Option(
+        "--ties",
+        help="What a tie counts: a share (a half, if two options are equal), or as right where the first of the equal "
+        "options is right.",
+        **one_of("share", "first"),
+    ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(min=1, help="Use at most this many of each of the smallest groups, the same in each run."),
+]
+Results = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json or FILE.csv.")
+]
+
+
+def check_outputs(output: Path | None, items: Path | None, plot: Path | None, force: bool, path: str) -> None:
+    """RAISES (ValueError): A file cannot be written."""
+    check_output(output, (".json", ".csv"), force, path)
+    check_output(items, (".csv", ".tsv", ".parquet"), force, path)
+    check_output(plot, PICTURES, force, path)
+
+
+def load_scorers(scorers: list[str], settings: PipelineSettings) -> dict[str, tuple[PipelineSettings, Language]]:
+    """The pipelines to compare, by name, or the one that the other options describe.
+
+    RAISES (ValueError): Both are given, or two have one name.
+    """
+    common: dict[str, Any] = {name: getattr(settings, name) for name in ("lang", "gpu_id", "threads")}
+    if scorers and settings != PipelineSettings(**common):
+        raise ValueError(
+            "--scorer takes the place of --model and its settings. Write them after commas: "
+            "--scorer MODEL,words=tokenizer."
+        )
+    used = named_settings(scorers, **common) or {settings.model or BUILTIN_NAME: settings}
+    return {name: (one, make_pipeline(one)) for name, one in used.items()}
+
+
+def to_compare(loaded: dict[str, tuple[PipelineSettings, Language]]) -> Language | dict[str, Language]:
+    """One pipeline, whose metrics are compared, or several by name."""
+    nlps = {name: nlp for name, (_, nlp) in loaded.items()}
+    return nlps if len(nlps) > 1 else next(iter(nlps.values()))
+
+
+def report(
+    found: Scored,
+    by: list[str],
+    loaded: dict[str, tuple[PipelineSettings, Language]],
+    about: dict[str, Any],
+    output: Path | None,
+    items: Path | None,
+    plot: Path | None,
+    unit: str,
+) -> None:
+    """Print the accuracies, and write what is asked for.
+
+    about (Dict[str, Any]): What was read, for the file of results.
+    unit (str): What the items are called: "pairs".
+    """
+    results = found.accuracies(by or None)
+    say(accuracy_table(results, unit) + ties_line(results, about["ties"], unit))
+    rows = [{unit if name == "pairs" else name: value for name, value in one._asdict().items()} for one in results]
+    if len(found.scores) > 1:
+        say(difference_table(results))
+    else:
+        rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    first, *others = (scorer_record(name, used, nlp) for name, (used, nlp) in loaded.items())
+    settings = {"path": about.pop("path"), **first, "compared": others, "by": by, **about}
+    if output and output.suffix == ".csv":
+        rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
+        save(output, write_table, rows)
+    else:
+        save(output, write_json, {"settings": settings, "results": rows})
+    save(items, write_table, list(found.rows()))
+    save(plot, draw, found.plot, by or None)
+
+
+def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:
+    """The settings of each scorer by its name: what stands before `=`, as in small=builtin, or else the whole text.
+
+    RAISES (ValueError): Two scorers have the same name.
+    """
+    found: dict[str, PipelineSettings] = {}
+    for text in scorers:
+        name, _, spec = text.partition("=")
+        if not name.isidentifier() or not spec:
+            name = spec = text
+        if name in found:
+            raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
+        found[name] = parse_settings(spec, **common)
+    return found
+
+
+def scorer_record(name: str, given: PipelineSettings, nlp: Language) -> dict[str, Any]:
+    """What a scorer is, for the file of results."""
+    settings = get_scorer(nlp).settings
+    about = {"scorer": name, "model": given.model or BUILTIN_NAME, "metrics": list(settings.metrics)}
+    return {**about, "spans": given.spans, "precision": given.precision, **settings.record}
+
+
+def accuracy_table(results: list[Accuracy], unit: str) -> str:
+    """Accuracies in percent with their intervals, for all items and for each group; a column for each scorer."""
+    scorers = list(dict.fromkeys(one.scorer for one in results))
+    rows: Table = [("accuracy in % (95 % interval)", unit, *scorers)]
+    last: tuple[str, ...] = ()
+    # The results of a scorer are those of the same groups, in the same order.
+    overall, *others = zip(*([one for one in results if one.scorer == scorer] for scorer in scorers))
+    for own in (overall, *others):
+        level, name, columns = own[0].level, own[0].name, tuple(own[0].group)
+        if columns != last and columns:
+            last = columns
+            rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
+        title = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
+        rows.append((title, own[0].pairs, *(percent(one.estimate) for one in own)))
+    return text_table(rows)
+
+
+def ties_line(results: list[Accuracy], ties: str, unit: str) -> str:
+    """How many ties there are under each scorer, and what they count."""
+    counted = "with the first option as chosen" if ties == "first" else "as half" if unit == "pairs" else "as a share"
+    found = (f"{one.ties} under {one.scorer}" for one in results if one.level == OVERALL and not one.group)
+    return f"Ties, counted {counted}: {', '.join(found)}.\n"
+
+
+def difference_table(results: list[Accuracy]) -> str:
+    """What the other scorers gain against the first one, on all items."""
+    first, *others = (one for one in results if one.level == OVERALL and not one.group)
+    rows = [(one.scorer, percent(one.gain, "+"), one.better, one.worse, f"{one.p:.2g}") for one in others if one.gain]
+    header = (f"minus {first.scorer}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")
+    return text_table([header, *rows])
+
+
+def percent(shares: Estimate, sign: str = "") -> str:
+    """A share in percent with its interval."""
+    shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares if share is not None)
+    return f"{shown} ({(' to ' if sign else '-').join(ends)})"

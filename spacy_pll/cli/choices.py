@@ -1,0 +1,93 @@
+"""`pll choices PATH`: the accuracy on choices of several options, with or without a context."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..evaluation.choice_readers import read_choices
+from ..evaluation.choices import choices
+from ..evaluation.groups import sample_items
+from ..files import check_output, write_json
+from ..pipelines import PipelineSettings
+from ..settings import BATCH_SIZE
+from . import accuracies
+from . import options as common
+from .options import OF_TOKENS, one_of, pipeline_options, several
+from .terminal import save, shows_progress
+
+
+@pipeline_options(without=(*OF_TOKENS, "targets"))
+def choices_cli(
+    path: Annotated[
+        str, typer.Argument(help="A file of choices (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")
+    ],
+    settings: PipelineSettings,
+    scorers: accuracies.Scorers = [],  # noqa: B006
+    context: Annotated[
+        list[str],
+        several("Column of the context, or of a list; or the columns of several. [default: context, if it is there]"),
+    ] = [],  # noqa: B006
+    options: Annotated[
+        list[str],
+        several("Columns of the texts to choose from, or one column of a list. [default: options]"),
+    ] = [],  # noqa: B006
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that says which option is right: its text, its column, or its number from 0. [default: label]"
+        ),
+    ] = None,
+    reading: Annotated[
+        str,
+        typer.Option(
+            help="How EWoK is read: two texts after the first context, or each text in two contexts.",
+            **one_of("texts", "contexts"),
+        ),
+    ] = "texts",
+    header: common.Header = [],  # noqa: B006
+    by: accuracies.By = [],  # noqa: B006
+    per_piece: accuracies.PerPiece = False,
+    ties: accuracies.TiesOption = "share",
+    sample: accuracies.Sample = None,
+    output: accuracies.Results = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(help="Also write a table with one row per option to FILE.csv, FILE.tsv or FILE.parquet."),
+    ] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(help="Also write the chosen texts to FILE.json, as the BabyLM evaluation pipeline does."),
+    ] = None,
+    plot: common.Plot = None,
+    force: common.Force = False,
+    batch_size: common.BatchSize = BATCH_SIZE,
+    n_process: common.Processes = 1,
+) -> None:
+    """Measure the accuracy on choices, with or without a context.
+
+    An option is a text after a context. Only the text is scored. The accuracy is the share of choices in which the
+    right option has the highest score.
+
+    PATH is your own table, or a file as it is published: BLiMP and its supplement, EWoK, COMPS, entity tracking; or a
+    folder of such files. With several metrics or scorers, each is compared with the first one on the same choices.
+    """
+    accuracies.check_outputs(output, items, plot, force, path)
+    check_output(predictions, (".json",), force, path)
+    read = read_choices(path, context, options, label, reading=reading, header=header or None)  # type: ignore[arg-type]
+    if sample:
+        read = sample_items(read, sample, by or None)
+    loaded = accuracies.load_scorers(scorers, settings)
+    found = choices(
+        accuracies.to_compare(loaded),
+        read,
+        per_piece=per_piece,
+        ties=ties,  # type: ignore[arg-type]  # one of the two, which the option checks
+        batch_size=batch_size,
+        n_process=n_process,
+        show_progress=shows_progress(),
+    )
+    about = {"path": path, "reading": reading, "per_piece": per_piece, "ties": ties, "sample": sample}
+    accuracies.report(found, by, loaded, about, output, items, plot, "choices")
+    if predictions:
+        save(predictions, write_json, found.predictions(next(iter(found.scores)), by or None))

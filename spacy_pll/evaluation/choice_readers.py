@@ -1,0 +1,138 @@
+"""The files of choices: own tables, and those of BLiMP, EWoK, COMPS and entity tracking as they are published."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from ..corpus.records import get_text
+from ..errors import InputError
+from .choices import Choice, Option, check_choice
+from .groups import PARADIGM
+from .readers import rows_of
+
+Reading = Literal["texts", "contexts"]
+
+
+def read_choices(
+    path: str,
+    context: Sequence[str] = (),
+    options: Sequence[str] = (),
+    label: str | None = None,
+    *,
+    reading: Reading = "texts",
+    header: Sequence[str] | None = None,
+) -> list[Choice]:
+    """Read choices from a file, or from the files of a folder in the order of their names.
+
+    If you name no column, those that are there say how a row is read: those of BLiMP, EWoK (Ivanova et al. 2024), COMPS
+    (Misra et al. 2023) and entity tracking (Kim & Schuster 2023), or else `context`, `options` and `label`.
+
+    context (Sequence[str]): The columns of the contexts, or one column of a list. Empty: `context`, if there is one.
+    options (Sequence[str]): The columns of the texts, or one column of a list. A single text is an option in each of
+        several contexts.
+    label (Optional[str]): The column that says which option is right: its text, its column, or its number from 0. None:
+        `label`.
+    reading (Literal["texts", "contexts"]): Whether a row of EWoK is two texts after the first context, or each of its
+        texts in two contexts.
+    header (Optional[Sequence[str]]): The names of the columns of .csv and .tsv files that have no header.
+    RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
+    RAISES (InputError): A row cannot be read; the message gives the line.
+    """
+    found = list[Choice]()
+    made: Iterable[Choice]
+    for file, place, row, of_file in rows_of(path, header, "choices"):
+        published = [read for columns, read in PUBLISHED.items() if columns <= row.keys()]
+        if context or options or label or not published:
+            made = [_own(row, place, context or ["context"] * ("context" in row), options or ["options"], label)]
+        else:
+            made = published[0](row, place, file.stem, reading)
+        for choice in made:
+            check_choice(choice, place)
+            found.append(choice._replace(fields={**of_file, **choice.fields}))
+    if not found:
+        raise InputError(f"There is no choice in {path!r}.")
+    return found
+
+
+def _own(row: dict[str, Any], place: str, context: Sequence[str], options: Sequence[str], label: str | None) -> Choice:
+    contexts, texts = _texts(row, place, context, "`context`"), _texts(row, place, options, "`options`")
+    if len(contexts) > 1 and len(texts) > 1:
+        raise InputError(
+            f"{place}: {len(contexts)} contexts and {len(texts)} options. One of the two must be a single text."
+        )
+    name = label or "label"
+    if name not in row:
+        raise InputError(
+            f"{place}: there is no column {name!r}. The columns are: {', '.join(map(repr, row))}.",
+            "Name the column that says which option is right with `label`.",
+        )
+    if len(contexts) < 2 and len(texts) < 2:
+        raise InputError(f"{place}: a choice needs two options or more. It has {len(texts)}.")
+    several, columns = (contexts, context) if len(contexts) > 1 else (texts, options)
+    made = [Option(text, before) for before in contexts or [""] for text in texts]
+    fields = {column: value for column, value in row.items() if column not in {*context, *options, name}}
+    return Choice(made, _right(row[name], several, columns, place, name), fields)
+
+
+def _texts(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:
+    """The texts of several columns, or of a list in one column."""
+    if len(columns) == 1 and isinstance(values := row.get(columns[0]), list):
+        return [get_text({columns[0]: value}, place, columns[0], setting) for value in values]
+    return [get_text(row, place, column, setting) for column in columns]
+
+
+def _right(label: Any, texts: Sequence[str], columns: Sequence[str], place: str, name: str) -> int:
+    """The number of the right option."""
+    for names in (texts, columns):
+        if label in names and len(names) == len(texts):
+            return list(names).index(label)
+    if isinstance(label, str) and label.strip().isdecimal():
+        label = int(label)
+    if type(label) is int and 0 <= label < len(texts):
+        return label
+    raise InputError(
+        f"{place}: {name!r} is {label!r:.100}, which is none of the options: {', '.join(map(repr, texts)):.200}.",
+        f"Give the text of the right one, or its number from 0 to {len(texts) - 1}.",
+    )
+
+
+def _blimp(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+    good, bad, others = _split(row, place, "sentence_good", "sentence_bad")
+    yield Choice([Option(good), Option(bad)], 0, others)
+
+
+def _comps(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+    good, bad, text, others = _split(row, place, "prefix_acceptable", "prefix_unacceptable", "property_phrase")
+    fields = {PARADIGM: file.removeprefix("comps_").replace("-", "_"), **others}
+    yield Choice([Option(text, good), Option(text, bad)], 0, fields)
+
+
+def _entities(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+    texts, numops = row["options"], row["numops"]
+    context, others = _split({k: v for k, v in row.items() if k != "options"}, place, "input_prefix")
+    options = [Option(text, context) for text in _texts({"options": texts}, place, ["options"], None)]
+    yield Choice(options, 0, {PARADIGM: f"{file}_{numops}_ops", **others})
+
+
+def _ewok(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+    *contexts, one, two, others = _split(row, place, "Context1", "Context2", "Target1", "Target2")
+    fields = {PARADIGM: row.get("Domain", ""), **others}
+    if reading == "texts":
+        yield Choice([Option(one, contexts[0]), Option(two, contexts[0])], 0, fields)
+    else:
+        for right, text in enumerate((one, two)):
+            yield Choice([Option(text, context) for context in contexts], right, fields)
+
+
+def _split(row: dict[str, Any], place: str, *columns: str) -> list[Any]:
+    """The texts of these columns, and last the other columns."""
+    texts: list[Any] = [get_text(row, place, column, None) for column in columns]
+    return [*texts, {name: value for name, value in row.items() if name not in columns}]
+
+
+# How a row with these columns is read. The first option is right, or, in a second choice of a row, the second.
+PUBLISHED: dict[frozenset[str], Callable[[dict[str, Any], str, str, Reading], Iterator[Choice]]] = {
+    frozenset(("sentence_good", "sentence_bad")): _blimp,
+    frozenset(("Context1", "Context2", "Target1", "Target2")): _ewok,
+    frozenset(("prefix_acceptable", "prefix_unacceptable", "property_phrase")): _comps,
+    frozenset(("input_prefix", "options", "numops")): _entities,
+}

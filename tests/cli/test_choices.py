@@ -1,0 +1,61 @@
+import csv
+import json
+
+import pytest
+
+from .conftest import run
+
+ROWS = [
+    {"context": "The traveler", "options": ["lost it.", "souvenir it."], "label": 0, "kind": "verb"},
+    {"context": "The hooligans", "options": ["travel.", "travels.", "young."], "label": "travel.", "kind": "number"},
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "choices.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return file
+
+
+def test_what_is_printed_and_written(path, tmp_path, model_folder):
+    files = {name: tmp_path / f"out.{name}" for name in ("json", "csv", "png")}
+    predictions = tmp_path / "predictions.json"
+    options = ("-o", files["json"], "--items", files["csv"], "--plot", files["png"], "--predictions", predictions)
+    metrics = ("--metrics", "word_l2r,original", "--by", "kind")
+    result = run("choices", path, "--model", model_folder("bert"), *metrics, *options)
+    assert "choices" in result.stdout.splitlines()[1] and "minus word_l2r" in result.stdout
+    written = json.loads(files["json"].read_text())
+    assert written["settings"]["ties"] == "share" and written["settings"]["metrics"] == ["word_l2r", "original"]
+    overall = written["results"][0]
+    assert (overall["scorer"], overall["level"], overall["choices"]) == ("word_l2r", "overall", 2)
+    with files["csv"].open() as file:
+        table = list(csv.DictReader(file))
+    assert [(row["choice"], row["text"], row["right"]) for row in table[:2]] == [
+        ("1", "lost it.", "true"),
+        ("1", "souvenir it.", "false"),
+    ]
+    right = sum(row["right"] == row["pll_word_l2r_chosen"] == "true" for row in table)
+    assert overall["accuracy"] == right / 2
+    chosen = {row["kind"]: f" {row['text']}" for row in table if row["pll_word_l2r_chosen"] == "true"}
+    found = json.loads(predictions.read_text())
+    assert {kind: group["predictions"] for kind, group in found.items()} == {
+        kind: [{"id": f"{kind}_0", "pred": text}] for kind, text in chosen.items()
+    }
+    assert files["png"].stat().st_size > 1000
+
+
+def test_scorers_and_columns_with_other_names(tmp_path, model_folder):
+    (tmp_path / "a.csv").write_text("before,one,two,right\nThe traveler,lost it.,souvenir it.,two\n")
+    columns = ("--context", "before", "--options", "one,two", "--label", "right", "--ties", "first")
+    folder = model_folder("bert")
+    scorers = ("--scorer", f"exact={folder}", "--scorer", f"fast={folder},mask_margin=0")
+    result = run("choices", tmp_path / "a.csv", *columns, *scorers)
+    assert "exact" in result.stdout and "fast" in result.stdout
+    assert "--label" in run("choices", tmp_path / "a.csv", "--options", "one,two", fails=True).unwrapped_stderr
+
+
+def test_a_sample(path, tmp_path, model_folder):
+    out = tmp_path / "out.json"
+    run("choices", path, "--model", model_folder("bert"), "--sample", "1", "--by", "kind", "-o", out)
+    assert json.loads(out.read_text())["results"][0]["choices"] == 2

@@ -1,0 +1,113 @@
+import json
+
+import pytest
+
+from spacy_pll.errors import InputError
+from spacy_pll.evaluation.choice_readers import read_choices
+from spacy_pll.evaluation.choices import Choice, Option
+
+
+def write(path, *rows):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
+    return str(path)
+
+
+TEXTS = [Option("are here.", "The keys"), Option("is here.", "The keys")]
+
+
+@pytest.mark.parametrize("label", ["are here.", 0, "0"])
+def test_lines_with_lists(tmp_path, label):
+    row = {"context": "The keys", "options": ["are here.", "is here."], "label": label, "id": 7}
+    assert read_choices(write(tmp_path / "a.jsonl", row)) == [Choice(TEXTS, 0, {"id": 7})]
+
+
+@pytest.mark.parametrize("label", ["one", "are here.", "0"])
+def test_a_table_with_a_column_for_each_option(tmp_path, label):
+    (tmp_path / "a.csv").write_text(f"before,one,two,right,kind\nThe keys,are here.,is here.,{label},x\n")
+    found = read_choices(str(tmp_path / "a.csv"), ["before"], ["one", "two"], "right")
+    assert found == [Choice(TEXTS, 0, {"kind": "x"})]
+    (tmp_path / "b.csv").write_text(f"The keys,are here.,is here.,{label},x\n")
+    columns = ["before", "one", "two", "right", "kind"]
+    assert read_choices(str(tmp_path / "b.csv"), ["before"], ["one", "two"], "right", header=columns) == found
+
+
+def test_one_text_in_several_contexts(tmp_path):
+    options = [Option("flies.", "A robin"), Option("flies.", "A dog")]
+    row = {"context": ["A robin", "A dog"], "options": "flies.", "label": "A dog"}
+    assert read_choices(write(tmp_path / "a.jsonl", row)) == [Choice(options, 1)]
+    row = {"bird": "A robin", "mammal": "A dog", "text": "flies.", "label": "mammal"}
+    assert read_choices(write(tmp_path / "b.jsonl", row), ["bird", "mammal"], ["text"]) == [Choice(options, 1)]
+
+
+def test_without_a_context(tmp_path):
+    row = {"options": ["A cat sleeps.", "A cat sleep."], "label": 0}
+    assert read_choices(write(tmp_path / "a.jsonl", row)) == [Choice([Option(text) for text in row["options"]], 0)]
+
+
+def test_published_files_are_known_by_their_columns(tmp_path):
+    blimp = {"sentence_good": "Cats sleep.", "sentence_bad": "Cats sleeps.", "UID": "agreement"}
+    write(tmp_path / "blimp" / "x.jsonl", blimp)
+    write(tmp_path / "blimp" / "hypernym.jsonl", {k: v for k, v in blimp.items() if k != "UID"})
+    options = [Option("Cats sleep."), Option("Cats sleeps.")]
+    assert read_choices(str(tmp_path / "blimp")) == [
+        Choice(options, 0, {"file": "hypernym"}),
+        Choice(options, 0, {"file": "x", "UID": "agreement"}),
+    ]
+    comps = {"prefix_acceptable": "A robin", "prefix_unacceptable": "A dog", "property_phrase": "flies.", "id": 3}
+    path = write(tmp_path / "comps" / "comps_wugs_dist-before.jsonl", comps)
+    options = [Option("flies.", "A robin"), Option("flies.", "A dog")]
+    assert read_choices(path) == [Choice(options, 0, {"UID": "wugs_dist_before", "id": 3})]
+    entities = {"input_prefix": "Box 0 has a key. Box 0 has", "options": [" a key.", " nothing."], "numops": 2}
+    path = write(tmp_path / "boxes" / "regular.jsonl", entities)
+    options = [Option(text, entities["input_prefix"]) for text in entities["options"]]
+    assert read_choices(path) == [Choice(options, 0, {"UID": "regular_2_ops", "numops": 2})]
+
+
+def test_both_readings_of_ewok(tmp_path):
+    row = {"Domain": "social", "Context1": "A.", "Context2": "B.", "Target1": "a.", "Target2": "b.", "ContextDiff": "x"}
+    path, fields = write(tmp_path / "ewok.jsonl", row), {"UID": "social", "Domain": "social", "ContextDiff": "x"}
+    assert read_choices(path) == [Choice([Option("a.", "A."), Option("b.", "A.")], 0, fields)]
+    assert read_choices(path, reading="contexts") == [
+        Choice([Option("a.", "A."), Option("a.", "B.")], 0, fields),
+        Choice([Option("b.", "A."), Option("b.", "B.")], 1, fields),
+    ]
+
+
+def test_named_columns_take_the_place_of_published_ones(tmp_path):
+    row = {"sentence_good": "Cats sleep.", "sentence_bad": "Cats sleeps.", "label": 1}
+    (found,) = read_choices(write(tmp_path / "a.jsonl", row), (), ["sentence_bad", "sentence_good"])
+    assert found.right == 1 and found.options[1].text == "Cats sleep."
+
+
+ROW = {"context": "The", "options": ["a", "b"], "label": 0}
+
+
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        ({**ROW, "options": ["a"]}, "line 1: a choice needs two options or more. It has 1"),
+        ({**ROW, "options": []}, "a choice needs two options or more. It has 0"),
+        ({**ROW, "options": ["a", " "]}, "line 1: an option is empty"),
+        ({**ROW, "options": ["a", "a"]}, "line 1: two options are equal"),
+        ({**ROW, "options": ["a", 3]}, "line 1: 'options' must be text. It is 3"),
+        ({**ROW, "label": "c"}, "line 1: 'label' is 'c', which is none of the options: 'a', 'b'. Give the text"),
+        ({**ROW, "label": 2}, "'label' is 2, which is none of the options"),
+        ({**ROW, "label": -1}, "'label' is -1"),
+        ({**ROW, "label": True}, "'label' is True"),
+        ({**ROW, "label": None}, "'label' is None"),
+        ({"context": "The", "options": ["a", "b"]}, "line 1: there is no column 'label'.*`label`"),
+        ({"context": "The", "label": 0}, "line 1: there is no column 'options'.*`options`"),
+        ({**ROW, "context": ["A", "B"]}, "line 1: 2 contexts and 2 options. One of the two must be a single text"),
+    ],
+)
+def test_rows_that_are_no_choice(tmp_path, row, message):
+    with pytest.raises(InputError, match=message):
+        read_choices(write(tmp_path / "a.jsonl", row))
+
+
+def test_files_that_are_not_there_or_empty(tmp_path):
+    with pytest.raises(InputError, match="There is no file or folder .* Give a file of choices"):
+        read_choices(str(tmp_path / "none"))
+    with pytest.raises(InputError, match="There is no choice in"):
+        read_choices(write(tmp_path / "a.jsonl"))

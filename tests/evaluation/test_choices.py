@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_pll import minimal_pairs
+from spacy_pll.errors import InputError
+from spacy_pll.evaluation.accuracies import outcomes_of
+from spacy_pll.evaluation.choices import Choice, ChoiceScores, Option, choices
+
+from .. import reference
+from ..conftest import SENTENCES
+
+IN_CONTEXT = [
+    Choice([Option(text, "The traveler lost") for text in ("the souvenir.", "a carnivore, who is young.", "it.")], 1),
+    Choice([Option("travels with co-workers.", before) for before in ("Dr. Smith", "The hooligans", "")], 0),
+    Choice([Option("$3.50 for it.", "The hooligans paid "), Option(" $3.50 for it.", "Smith paid")], 1, {"id": "x"}),
+]
+
+
+def by_brute_force(transformer, tokenizer, metric, option):
+    """The score of the pieces that begin after the context, or in the space before it, each masked in its own pass."""
+    context = option.context if not option.context or option.context.endswith(" ") else f"{option.context} "
+    whole = context + option.text.lstrip()
+    ids, kept, word, _ = reference.read(spacy.blank("en")(whole), tokenizer, "spacy")
+    offsets = tokenizer.backend_tokenizer.encode(whole).offsets
+    targets = [i for i in range(len(kept)) if offsets[kept[i]][0] >= len(context.rstrip())]
+    total = 0.0
+    for target in targets:
+        masked = {kept[i] for i in range(len(kept)) if reference.is_masked(metric, i, target, word)}
+        total += reference.log_probabilities(transformer, tokenizer, ids, masked)[kept[target]]
+    return total, len(targets)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+def test_options_are_scored_in_their_contexts(make_nlp, model_folder, architecture):
+    model = reference.load_model(model_folder(architecture))
+    found = choices(make_nlp(architecture, metrics=["word_l2r", "original"]), IN_CONTEXT)
+    for metric in ("word_l2r", "original"):
+        for choice, scores, pieces in zip(IN_CONTEXT, found.scores[metric], found.pieces[metric]):
+            expected = [by_brute_force(*model, metric, option) for option in choice.options]
+            assert scores == pytest.approx([score for score, _ in expected], abs=1e-4)
+            assert pieces == [count for _, count in expected]
+        best = [max(range(len(one)), key=one.__getitem__) for one in found.scores[metric]]
+        assert found.chosen(metric).tolist() == best
+        assert found.outcomes[metric].tolist() == [float(k == c.right) for k, c in zip(best, IN_CONTEXT)]
+
+
+def test_minimal_pairs_are_choices_of_two_without_a_context(make_nlp):
+    nlp = make_nlp("bert")
+    pairs = [(one, two) for one in SENTENCES for two in SENTENCES if one != two]
+    found = choices(nlp, [Choice([Option(one), Option(two)], 0) for one, two in pairs])
+    expected = minimal_pairs(nlp, pairs)
+    assert found.outcomes["word_l2r"].tolist() == expected.outcomes["word_l2r"].tolist()
+    assert [scores for scores, _ in found.scores["word_l2r"]] == expected.scores["word_l2r"].good.tolist()
+    means = choices(nlp, found.choices, per_piece=True), minimal_pairs(nlp, pairs, per_piece=True)
+    assert means[0].outcomes["word_l2r"].tolist() == means[1].outcomes["word_l2r"].tolist()
+    assert [one[:8] for one in found.accuracies()] == [one[:8] for one in expected.accuracies()]
+
+
+THREE = [
+    Choice([Option(text) for text in "abc"], right, {"kind": kind}) for right, kind in ((1, "x"), (0, "y"), (2, "x"))
+]
+SCORES = {"m": [[-3.0, -1.0, -1.0], [-2.0, -2.0, -2.0], [-1.0, -2.0, -3.0]]}
+COUNTS = {"m": [[1, 1, 2], [1, 2, 2], [1, 1, 9]]}
+
+
+def test_ties_and_means():
+    found = ChoiceScores(THREE, SCORES, COUNTS)
+    assert found.outcomes["m"] == pytest.approx([1 / 2, 1 / 3, 0])
+    assert ChoiceScores(THREE, SCORES, COUNTS, ties="first").outcomes["m"].tolist() == [1, 1, 0]
+    assert ChoiceScores(THREE, SCORES, COUNTS, per_piece=True).outcomes["m"].tolist() == [0, 0, 1]
+    overall, *_ = found.accuracies()
+    assert (overall.pairs, overall.ties) == (3, 2) and overall.accuracy == pytest.approx(5 / 18)
+    assert minimal_pairs.__kwdefaults__["ties"] == choices.__kwdefaults__["ties"] == "share"
+
+
+def test_a_row_for_each_option():
+    frame = ChoiceScores(THREE, SCORES, COUNTS, columns={"m": "pll_m"}).to_dataframe()
+    assert list(frame)[:6] == ["choice", "option", "right", "context", "text", "kind"]
+    assert frame["choice"].tolist() == [1] * 3 + [2] * 3 + [3] * 3 and frame["text"].tolist() == [*"abc"] * 3
+    assert frame["right"].tolist() == [False, True, False, True, False, False, False, False, True]
+    assert frame["pll_m"].tolist() == sum(SCORES["m"], []) and frame["pll_m_pieces"].tolist() == sum(COUNTS["m"], [])
+    assert frame["pll_m_chosen"].tolist() == [False, True, False, True, False, False, True, False, False]
+    with pytest.raises(ValueError, match="The choices have a column 'text'"):
+        list(ChoiceScores([THREE[0]._replace(fields={"text": 1})], SCORES, COUNTS).rows())
+
+
+def test_predictions_are_the_chosen_texts_by_group():
+    found = ChoiceScores(THREE, SCORES, COUNTS).predictions("m", ["kind"])
+    assert list(found) == ["x", "y"]
+    assert found["x"] == {"predictions": [{"id": "x_0", "pred": "b"}, {"id": "x_1", "pred": "a"}]}
+    options = [Option("is red.", before) for before in ("A rose", "The sky ")], [Option(text, "It is") for text in "ab"]
+    scored = ChoiceScores([Choice(one) for one in options], {"m": [[-2, -1], [-2, -1]]}, {"m": [[2, 2], [1, 1]]})
+    assert [one["pred"] for one in scored.predictions("m")[""]["predictions"]] == ["The sky is red.", " b"]
+
+
+@given(st.lists(st.lists(st.sampled_from([-1.0, -2.0, -3.5]), min_size=2, max_size=5), min_size=1, max_size=8))
+def test_the_options_of_a_choice_share_one_outcome(scores):
+    """Whichever is the right one, the outcomes of a choice sum to 1; with `ties="first"` they do as well."""
+    table = np.full((len(scores), max(map(len, scores))), -np.inf)
+    for row, one in zip(table, scores):
+        row[: len(one)] = one
+    for ties in ("share", "first"):
+        total = sum(outcomes_of(table, [min(k, len(one) - 1) for one in scores], ties) * (
+            np.array([k < len(one) for one in scores])) for k in range(table.shape[1]))  # fmt: skip
+        assert total == pytest.approx(np.ones(len(scores)))
+
+
+@pytest.mark.parametrize(
+    "items, message",
+    [
+        ([], "There is no choice"),
+        ([("a", "b")], r"Choice 1 must be a `Choice` of `Option`s. It is \('a', 'b'\)"),
+        ([Choice(["a", "b"])], "Choice 1 must be a `Choice` of `Option`s"),
+        ([THREE[0], Choice([Option("a")])], "Choice 2: a choice needs two options or more. It has 1"),
+        ([Choice([])], "It has 0"),
+        ([THREE[0]._replace(right=3)], "the right option has the number 3, and there are 0 to 2"),
+        ([THREE[0]._replace(right="b")], "the right option has the number 'b'"),
+        ([Choice([Option(" ", "The"), Option("b", "The")])], "an option is empty"),
+        ([Choice([Option("a"), Option("a")])], "two options are equal"),
+        ([Choice([Option("\u200b", "A cat"), Option("b", "A cat")])], "has no wordpiece of its own after 'A cat'"),
+        ([Choice([Option("\u200b"), Option("b")])], r"The sentence '\\u200b' has no wordpiece"),
+    ],
+)
+def test_choices_that_are_none(make_nlp, items, message):
+    with pytest.raises(ValueError, match=message):
+        choices(make_nlp("bert"), items)
+
+
+def test_a_column_of_groups_that_is_not_there(make_nlp):
+    with pytest.raises(InputError, match="Choice 1 has no column 'domain'. Its columns are: 'kind'"):
+        ChoiceScores(THREE, SCORES, COUNTS).accuracies(["domain"])
