@@ -45,12 +45,15 @@ class MaskRows(NamedTuple):
     """The masked contexts whose log-probabilities make up the scores of a context's pieces.
 
     The score of piece t is the sum, over the rows r with `target[r] == t`, of
-    `weight[r]` times the log-probability of piece t with `masked[r]` masked.
+    `weight[r]` times the log-probability of piece t with `masked[r]` masked, and without `removed[r]`.
+
+    With `removed`, `masked` may have columns behind the last piece. Each is a mask that the row gets there.
     """
 
     target: IntArray  # int, shape (rows,): the piece that is scored
-    masked: BoolArray  # bool, shape (rows, pieces)
+    masked: BoolArray  # bool, shape (rows, pieces or more)
     weight: FloatArray  # float, shape (rows,)
+    removed: BoolArray | None = None  # bool, shape (rows, pieces): what the row does not have at all. None: nothing
 
 
 Metric = Callable[[IntArray], MaskRows]
@@ -101,6 +104,23 @@ def whole_word(word: IntArray) -> MaskRows:
 def sentence_l2r(word: IntArray) -> MaskRows:
     """Mask the target and everything after it: `i >= t` (K&I equation 4)."""
     return one_row_per_piece(np.triu(np.ones((len(word), len(word)), dtype=bool)))
+
+
+# How many masks `left_context` reads the target in front of.
+LEFT_CONTEXT_MASKS = 3
+
+
+@register_metric("left_context", within_words=False)
+def left_context(word: IntArray) -> MaskRows:
+    """Put three masks in the place of the target and all that follows: `i < t`, and the target is at the first mask.
+
+    Under `sentence_l2r` there are as many masks as pieces, which tells the length of the text. With a fixed number, a
+    masked model predicts as it does when it generates text (Samuel 2024, "BERTs are Generative In-Context Learners").
+    BabyLM's reading task does the same.
+    """
+    n, k = len(word), LEFT_CONTEXT_MASKS
+    ahead = np.arange(n + (k - 1 if n else 0)) - np.arange(n)[:, None]  # how far behind the target each column is
+    return MaskRows(np.arange(n), (0 <= ahead) & (ahead < k), np.ones(n), ahead[:, :n] >= k)
 
 
 @register_metric("causal", within_words=False, model_kind="causal")
@@ -171,20 +191,27 @@ def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows
         masked = np.zeros((len(rows.masked), len(word)), dtype=bool)
         masked[:, start : start + length] = rows.masked
         parts.append(MaskRows(start + rows.target, masked, rows.weight))
-    return MaskRows(*(np.concatenate(column) for column in zip(*parts)))
+    return MaskRows(*(np.concatenate(column) for column in zip(*(part[:3] for part in parts))))
 
 
 def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
     """RAISES (ValueError): These are no mask rows for a context of n pieces. The message names the metric."""
-    target, masked, weight = rows
-    returned = [f"{np.asarray(x).dtype}{np.shape(x)}" for x in rows]
-    shapes = np.shape(target) == np.shape(weight) == (len(masked),) and np.shape(masked) == (len(masked), n)
-    kinds = "".join(np.asarray(x).dtype.kind for x in rows)
-    if not shapes or kinds not in ("ibf", "ubf"):
+    target, masked, weight, *_ = rows
+    removed = np.zeros((len(masked), n), dtype=bool) if rows.removed is None else rows.removed
+    arrays = target, masked, weight, removed
+    more = 0 if rows.removed is None or np.ndim(masked) < 2 else max(0, np.shape(masked)[1] - n)
+    shapes = np.shape(target) == np.shape(weight) == (len(masked),) and np.shape(masked) == (len(masked), n + more)
+    shapes = shapes and np.shape(removed) == (len(masked), n)
+    kinds = "".join(np.asarray(x).dtype.kind for x in arrays)
+    if not shapes or kinds not in ("ibfb", "ubfb"):
+        returned = [f"{np.asarray(x).dtype}{np.shape(x)}" for x in arrays]
         raise ValueError(
-            f"The metric {name!r} must return the int array `target` (rows,), the bool array `masked` (rows, {n}) and "
-            f"the float array `weight` (rows,). They are {', '.join(returned)}."
+            f"The metric {name!r} must return the int array `target` (rows,), the bool array `masked` (rows, {n}), the "
+            f"float array `weight` (rows,), and None or the bool array `removed` (rows, {n}). They are "
+            f"{', '.join(returned)}."
         )
+    if (removed & masked[:, :n]).any() or removed[np.arange(len(target)), np.clip(target, 0, n - 1)].any():
+        raise ValueError(f"The metric {name!r} has a row that masks a piece, or scores it, and removes it as well.")
     outside = target[(target < 0) | (target >= n)]
     if len(outside):
         raise ValueError(f"The metric {name!r} has a row for piece {outside[0]} of a context of {n}. Count from 0.")
@@ -222,16 +249,27 @@ def check_within_words(metric_name: str, setting: str) -> None:
         )
 
 
+_TRIED = np.arange(60) // 3  # the words on which a metric is tried
+
+
+def n_added_masks(metric_name: str) -> int:
+    """How many masks the rows have at most behind the last piece. The metric is tried on words."""
+    return int(get_metric(metric_name)(_TRIED).masked.shape[1]) - len(_TRIED)
+
+
 def shows_what_follows(metric_name: str) -> bool:
     """Whether the model sees any of the pieces that follow a piece while it is scored. The metric is tried on words."""
     metric = get_metric(metric_name)
     if model_kind(metric) == "causal":
         return False
-    word = np.arange(60) // 3
+    word = _TRIED
     rows = metric(word)
     check_mask_rows(rows, len(word), metric_name)
     follows: BoolArray = np.arange(len(word)) > rows.target[:, None]
-    return not rows.masked[follows].all()
+    hidden: BoolArray = rows.masked[:, : len(word)]
+    if rows.removed is not None:
+        hidden = hidden | rows.removed
+    return not hidden[follows].all()
 
 
 def get_metric(name: str) -> Metric:

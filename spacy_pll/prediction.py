@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 from .arrays import BoolArray, FloatArray, IntArray
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
-from .metrics import get_metric
+from .metrics import get_metric, n_added_masks
 from .scoring.groups import GroupPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
@@ -108,6 +108,7 @@ class Predictor:
     @model.setter
     def model(self, model: LanguageModel) -> None:
         self._model, self._lookahead = model, model.check_metrics(self.settings.metrics)
+        self._added = max(map(n_added_masks, self.settings.metrics))  # masks for which a window leaves room
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
@@ -167,7 +168,9 @@ class Predictor:
             wanted = None
             if targets is not None:
                 wanted = np.isin(np.arange(len(doc)), [i for span in targets for i in range(span.start, span.end)])
-            contexts, scored = get_contexts(spans, wordpieces, wanted, loaded.max_length, self._lookahead, units)
+            contexts, scored = get_contexts(
+                spans, wordpieces, wanted, loaded.max_length - self._added, self._lookahead, units
+            )
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
             tokenized.append(TokenizedDoc(doc, wordpieces, scored, contexts))

@@ -97,10 +97,13 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
     for context, scores in zip(contexts, np.split(total, np.cumsum(lengths), axis=1)[:-1], strict=True):
         for name, metric, values in zip(names, metrics, scores):
             expected = np.zeros(len(context.word))
-            for target, masked, weight in zip(*metric(context.word)):
-                ids = context.ids.copy()
-                ids[context.first : context.first + len(context.word)][masked] = MASK
-                position = target + context.first
+            rows, n = metric(context.word), len(context.word)
+            removed = np.zeros((len(rows.masked), n), dtype=bool) if rows.removed is None else rows.removed
+            before, pieces, behind = np.split(context.ids, [context.first, context.first + n])
+            for target, masked, weight, gone in zip(*rows[:3], removed):
+                kept = np.where(masked[:n], MASK, pieces)[~gone]
+                ids = np.concatenate([before, kept, np.full(masked[n:].sum(), MASK), behind]).astype(context.ids.dtype)
+                position = context.first + int((~gone[:target]).sum())
                 if context.scored[target]:
-                    expected[target] += weight * fake_model(ids, position, context.ids[position])
+                    expected[target] += weight * fake_model(ids, position, pieces[target])
             np.testing.assert_allclose(values, expected, rtol=1e-6, atol=1e-9, err_msg=name)

@@ -117,9 +117,9 @@ def score_cli(
         typer.Option(
             **one_of("texts", "tokens", "words"),
             help="What has a row of its own. With tokens, `surprisal` is minus the score under the primary metric, in "
-            "nats. Except under sentence_l2r and causal, the model has seen the text on both sides. `words` is for "
-            "studies of reading: also place, length, and log frequency (natural logarithm, from wordfreq: it needs the "
-            "extra `[reading]`).",
+            "nats. Except under sentence_l2r, left_context and causal, the model has seen the text on both sides. "
+            "`words` is for studies of reading: also place, length, and log frequency (natural logarithm, from "
+            "wordfreq: it needs the extra `[reading]`).",
         ),
     ] = "texts",
     words_table: WordTable,

@@ -66,8 +66,8 @@ def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> Pipel
         pipeline.list_metrics(),
         pipeline.metrics,
         key=f"metrics of {settings.model}",
-        help="The first one is the primary metric: what the model expected is shown for it. Except under sentence_l2r "
-        "and causal, the model sees the text on both sides of a word.",
+        help="The first one is the primary metric: what the model expected is shown for it. Except under sentence_l2r, "
+        "left_context and causal, the model sees the text on both sides of a word.",
     )
     words = st.selectbox(
         "Words",

@@ -35,11 +35,16 @@ class MaskBlock(NamedTuple):
     piece: IntArray  # int, shape (targets,): the context's piece that is the target
     weight: FloatArray  # float, shape (targets,)
     first: BoolArray  # bool, shape (targets,): whether this is the first mask row that the metric has for the piece
+    # What the rows do not have at all: bool, the shape of `masked`, which then begins with the context's first piece,
+    # and may have columns behind its last one (`MaskRows`). None: the rows have all pieces, and nothing else.
+    removed: BoolArray | None = None
 
     def split(self, max_rows: int) -> Iterator["MaskBlock"]:
-        """The same in blocks of at most `max_rows` rows."""
-        rows = np.arange(len(self.masked)) // max_rows
-        return (self.select(rows == part) for part in np.unique(rows))
+        """The same in blocks of at most `max_rows` rows, all of one length."""
+        part = np.arange(len(self.masked)) // max_rows
+        if self.removed is not None:
+            part += len(part) * self.removed.sum(axis=1)
+        return (self.select(part == one) for one in np.unique(part))
 
     def select(self, rows: BoolArray) -> "MaskBlock":
         """The same with some of the rows. bool, shape (rows,)."""
@@ -52,6 +57,7 @@ class MaskBlock(NamedTuple):
             piece=self.piece[mine],
             weight=self.weight[mine],
             first=self.first[mine],
+            removed=self.removed if self.removed is None else self.removed[rows],
         )
 
 
@@ -99,13 +105,30 @@ def _block_of_slice(c: int, context: Context, m: int, metric: Metric, part: slic
     # A metric that masks within words needs no more than these words.
     start, seen = (part.start, part) if masks_within_words(metric) else (0, slice(None))
     rows = metric(context.word[seen])
-    check_mask_rows(rows, len(context.word[seen]), getattr(metric, "__name__", repr(metric)))
+    check_mask_rows(rows, len(context.word[seen]), _name(metric))
     piece = rows.target + start
     keep = context.scored[piece] & (part.start <= piece) & (piece < part.stop)
-    masked, row = distinct_rows(rows.masked[keep])
     first = np.zeros(len(piece), dtype=bool)
     first[np.unique(piece, return_index=True)[1]] = True
-    return MaskBlock(c, m, start, masked, row, piece[keep], rows.weight[keep], first[keep])
+    masked, removed = rows.masked[keep], None
+    n, columns = len(context.word), masked.shape[1]
+    if rows.removed is None:
+        masked, row = distinct_rows(masked)
+    else:
+        if masks_within_words(metric):
+            raise ValueError(
+                f"The metric {_name(metric)!r} says that it masks within words, and its rows have other lengths than "
+                "their contexts. Set its attribute `within_words` to False."
+            )
+        removed = ~masked  # behind the last piece, there is a mask or nothing
+        removed[:, :n] = rows.removed[keep]
+        both, row = distinct_rows(np.concatenate([masked, removed], axis=1))
+        masked, removed = both[:, :columns], both[:, columns:]
+    return MaskBlock(c, m, start, masked, row, piece[keep], rows.weight[keep], first[keep], removed)
+
+
+def _name(metric: Metric) -> str:
+    return getattr(metric, "__name__", repr(metric))
 
 
 def _merge(c: int, context: Context, m: int, metric: Metric, slices: list[slice], spacing: int) -> MaskBlock:
@@ -131,20 +154,20 @@ def _merge(c: int, context: Context, m: int, metric: Metric, slices: list[slice]
 def extent(block: MaskBlock, context: Context, metric: Metric, setting: str) -> tuple[IntArray, IntArray, IntArray]:
     """The first and the last masked piece of each row, and the word that holds them.
 
-    RAISES (ValueError): A row masks pieces of several words, or does not mask its target: such rows cannot share a
-        forward pass, as a setting asks.
+    RAISES (ValueError): A row masks pieces of several words, or does not mask its target, or removes pieces: such rows
+        cannot share a forward pass, as a setting asks.
     """
-    first = block.start + block.masked.argmax(axis=1)
-    last = block.start + block.masked.shape[1] - 1 - block.masked[:, ::-1].argmax(axis=1)
-    word = context.word[first]
-    target_is_masked = block.masked[block.row, block.piece - block.start].all()
-    if not target_is_masked or (word != context.word[last]).any():
-        raise PLLError(
-            f"The metric {getattr(metric, '__name__', metric)!r} does not mask each scored piece together with pieces "
-            f"of its own word alone, so its forward passes cannot be shared.",
-            f"Leave out `{setting}`.",
-        )
-    return first, last, word
+    if block.removed is None:
+        first = block.start + block.masked.argmax(axis=1)
+        last = block.start + block.masked.shape[1] - 1 - block.masked[:, ::-1].argmax(axis=1)
+        word = context.word[first]
+        if block.masked[block.row, block.piece - block.start].all() and (word == context.word[last]).all():
+            return first, last, word
+    raise PLLError(
+        f"The metric {_name(metric)!r} does not mask each scored piece together with pieces of its own word alone, so "
+        "its forward passes cannot be shared.",
+        f"Leave out `{setting}`.",
+    )
 
 
 def share_passes(first: IntArray, last: IntArray, word_end: IntArray, spacing: int) -> IntArray:
@@ -173,6 +196,34 @@ def share_passes(first: IntArray, last: IntArray, word_end: IntArray, spacing: i
             passes[row] = len(heap)
             heapq.heappush(heap, (end, len(heap)))
     return passes
+
+
+def read_rows(block: MaskBlock, context: Context, mask_id: int) -> tuple[IntArray, IntArray]:
+    """What the model reads in each row of a block, and where each target stands there.
+
+    RETURNS: The ids, int32, shape (rows, length), and the positions, int, shape (targets,).
+    """
+    position = block.piece + context.first
+    if block.removed is None:
+        return np.where(masked_positions(block, context), np.int32(mask_id), context.ids), position
+    n, added = len(block.masked), added_masks(block, context)
+    end = context.first + len(context.word)
+    ids = np.concatenate([context.ids[:end], np.full(added, mask_id, dtype=np.int32), context.ids[end:]])
+    masked, kept = np.zeros((n, len(ids)), dtype=bool), np.ones((n, len(ids)), dtype=bool)
+    masked[:, context.first : end + added], kept[:, context.first : end + added] = block.masked, ~block.removed
+    rows = np.where(masked, np.int32(mask_id), ids)[kept].reshape(n, -1)
+    return rows, (np.cumsum(kept, axis=1) - 1)[block.row, position]
+
+
+def row_length(block: MaskBlock, context: Context) -> int:
+    """How many ids each row of a block has."""
+    removed = 0 if block.removed is None else int(block.removed[0].sum()) - added_masks(block, context)
+    return len(context) - removed
+
+
+def added_masks(block: MaskBlock, context: Context) -> int:
+    """How many columns of a block that removes pieces are behind the last piece. Such a block is of a whole context."""
+    return int(block.masked.shape[1]) - len(context.word)
 
 
 def masked_positions(block: MaskBlock, context: Context) -> BoolArray:

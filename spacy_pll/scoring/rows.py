@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..arrays import BoolArray, IntArray
-from .masks import MaskBlock, distinct_rows, masked_positions
+from .masks import MaskBlock, distinct_rows, read_rows, row_length
 from .scores import WeightedSums
 from .windows import Context
 
@@ -72,14 +72,18 @@ class RowPlan(WeightedSums):
         """blocks (Sequence[MaskBlock]): What is masked in the contexts; at least one block."""
         self._rows: list[IntArray] = []  # the ids of each row, int32, the longest first
         columns = []  # for each length: the row, position and id of each entry
-        blocks = sorted(blocks, key=lambda block: -len(contexts[block.context]))
-        for _, of_length in groupby(blocks, key=lambda block: len(contexts[block.context])):
+
+        def length(block: MaskBlock) -> int:
+            return row_length(block, contexts[block.context])
+
+        blocks = sorted(blocks, key=length, reverse=True)
+        for _, of_length in groupby(blocks, key=length):
             masked_ids, records, before = [], [], 0
             for block in of_length:
                 context = contexts[block.context]
-                masked_ids.append(np.where(masked_positions(block, context), np.int32(mask_id), context.ids))
-                position = block.piece + context.first
-                records.append((block.row + before, position, context.ids[position]))
+                ids, position = read_rows(block, context, mask_id)
+                masked_ids.append(ids)
+                records.append((block.row + before, position, context.ids[block.piece + context.first]))
                 before += len(block.masked)
             rows, inverse = distinct_rows(np.concatenate(masked_ids))
             row, *others = (np.concatenate(column) for column in zip(*records))
