@@ -257,6 +257,13 @@ def n_added_masks(metric_name: str) -> int:
     return int(get_metric(metric_name)(_TRIED).masked.shape[1]) - len(_TRIED)
 
 
+def looks_at_words(metric_name: str) -> bool:
+    """Whether it matters to a metric which pieces are one word. The metric is tried."""
+    metric = get_metric(metric_name)
+    one, several = metric(np.zeros(4, dtype=np.int64)), metric(np.arange(4))
+    return one.masked.shape != several.masked.shape or bool((one.masked != several.masked).any())
+
+
 def shows_what_follows(metric_name: str) -> bool:
     """Whether the model sees any of the pieces that follow a piece while it is scored. The metric is tried on words."""
     metric = get_metric(metric_name)

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 from .arrays import BoolArray, FloatArray, IntArray
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
-from .metrics import get_metric, n_added_masks
+from .metrics import get_metric, looks_at_words, n_added_masks
 from .scoring.groups import GroupPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
@@ -21,6 +21,9 @@ from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
 from .settings import ScoringSettings
 from .user_warnings import warn_user
+
+# Pieces of the longest word that is taken for one.
+LONGEST_WORD = 30
 
 
 @dataclass
@@ -176,6 +179,7 @@ class Predictor:
             tokenized.append(TokenizedDoc(doc, wordpieces, scored, contexts))
         self._warn_of_language(docs)
         self._warn_of_unknown(tokenized, loaded.unknown_id)
+        self._warn_of_long_words(tokenized)
         return tokenized
 
     def submit(self, docs: list[TokenizedDoc]) -> PendingBatch:
@@ -248,6 +252,17 @@ class Predictor:
                 f"{doc.text[pieces.start[first] : pieces.end[first]][:50]!r}. Their scores say nothing about the text. "
                 "Give a `model` that was trained on text like this.",
             )
+
+    def _warn_of_long_words(self, pending: list[TokenizedDoc]) -> None:
+        """Warn where a text is one long word, as a protein is: the model would see less of it with each piece."""
+        for pieces in (pieces for doc in pending for pieces in doc.wordpieces):
+            if len(pieces) > LONGEST_WORD and pieces.word[0] == pieces.word[-1] and "words" not in self.warned:
+                if metrics := [name for name in self.settings.metrics if looks_at_words(name)]:
+                    self._warn_once(
+                        "words",
+                        f"A text of {len(pieces)} wordpieces is one word, so under {metrics[0]} much of it is masked "
+                        "while one of them is scored. If it has no words, as a protein, set `words` to 'piece'.",
+                    )
 
     def _warn_once(self, kind: str, message: str) -> None:
         if kind not in self.warned:

@@ -26,8 +26,8 @@ class ScoringSettings:
 
     metrics (Sequence[str]): Names of metrics, such as word_l2r and original. The first is the primary one. A
         left-to-right model has only causal, which is then the default.
-    words (str): What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space
-        separates.
+    words (str): What counts as a word: spaCy's tokens, the words of the model's tokenizer, what white space separates,
+        or each wordpiece (for texts without words, such as proteins).
     targets (Optional[str]): A key of `doc.spans`: only the tokens in those spans are scored. The rest of the text is
         context. None: all tokens.
     units (Optional[str]): A key of `doc.spans`: each of those spans is read as one word. Spans that overlap are one.

@@ -80,6 +80,8 @@ def word_of_pieces(doc, encoding, words):
                 number += 1
             out.append(number)
         return out
+    if words == "piece":
+        return list(range(len(kept)))
     if words == "spacy":
         return units(doc, offsets, [list(range(t.idx, t.idx + len(t))) for t in doc])
     runs, before = [], " "

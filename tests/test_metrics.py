@@ -18,6 +18,7 @@ from spacy_pll.metrics import (
     any_order,
     check_within_words,
     get_metric,
+    looks_at_words,
     one_row_per_piece,
     shows_what_follows,
 )
@@ -128,6 +129,11 @@ def test_which_metrics_show_what_follows(add_metric):
 @pytest.mark.parametrize("name", [*METRICS, "word_r2l", "word_any_order", "left_context"])
 def test_no_pieces(name):
     assert get_metric(name)(np.zeros(0, dtype=int)).masked.shape == (0, 0)
+
+
+def test_which_metrics_look_at_words():
+    looking = {name for name in registry.pll_metrics.get_all() if looks_at_words(name)}
+    assert looking == {"word_l2r", "word_r2l", "whole_word", "word_any_order"}
 
 
 def test_unknown_metric_lists_the_known_ones():

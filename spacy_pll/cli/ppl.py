@@ -21,6 +21,7 @@ UNITS = {
     "spacy": "spaCy's tokens",
     "tokenizer": "the tokenizer's own pre-tokens",
     "whitespace": "separated by white space",
+    "piece": "wordpieces",
 }
 
 

@@ -17,7 +17,7 @@ from ..arrays import BoolArray, IntArray
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-Words = Literal["spacy", "tokenizer", "whitespace"]
+Words = Literal["spacy", "tokenizer", "whitespace", "piece"]
 WORDS: tuple[str, ...] = get_args(Words)
 
 # Whether str.isspace() accepts a code point. All that it accepts lie below U+3001, which stands for the rest.
@@ -50,7 +50,7 @@ def get_wordpieces(
     or to the last token if there is no next one.
 
     words (str): What counts as a word: "spacy" (spaCy's tokens; tokens that share a piece
-        are one word), "tokenizer" (the tokenizer's pre-tokens) or "whitespace".
+        are one word), "tokenizer" (the tokenizer's pre-tokens), "whitespace", or "piece" (each piece is a word).
     units (Sequence[tuple[int, int]]): What `merge_spans` returns: the words that these tokens of the doc reach into
         are one word.
     RAISES (ValueError): The tokenizer puts special tokens between the pieces.
@@ -76,6 +76,8 @@ def get_wordpieces(
     token = segment_of(anchor, token_starts)
     if words == "tokenizer":
         word = pretoken_units(encoding.word_ids[first:last])
+    elif words == "piece":
+        word = np.arange(len(token))
     elif words == "whitespace":
         word = joined_units(start, end, anchor, white_space_runs(text))
     else:

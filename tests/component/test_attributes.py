@@ -101,3 +101,21 @@ def test_spans_of_sentences_and_strides(make_nlp):
 def test_a_doc_that_is_scored_again_keeps_nothing_of_before(make_nlp):
     doc = make_nlp(keep_pieces=True)(SENTENCES[0])
     assert make_nlp("roberta")(doc)._.pll_data is None
+
+
+@pytest.mark.filterwarnings("default:A text of .* wordpieces is one word")
+def test_each_piece_may_be_a_word(make_nlp):
+    """Then all metrics that mask within words are equal."""
+    nlp = make_nlp(metrics=["word_l2r", "whole_word", "original"], words="piece", keep_pieces=True)
+    scores = nlp(SENTENCES[0])._.pll_data["scores"]
+    assert scores["word_l2r"] == scores["whole_word"] == scores["original"]
+    assert scores["original"] != make_nlp(keep_pieces=True)(SENTENCES[0])._.pll_data["scores"]["word_l2r"]
+
+
+def test_a_text_that_is_one_long_word_is_warned_of(make_nlp):
+    text = "souvenir" * 12
+    with pytest.warns(UserWarning, match="wordpieces is one word, so under word_l2r .* set `words` to 'piece'"):
+        make_nlp(metrics=["original", "word_l2r"])(text)
+    make_nlp(metrics=["original"])(text)
+    make_nlp(words="piece")(text)
+    make_nlp()("souvenir " * 12)

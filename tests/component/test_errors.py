@@ -38,7 +38,7 @@ def test_bad_settings(make_nlp, setting, value, message):
 def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp):
     with pytest.raises(ValueError, match="(?s)words.*(is not|permitted).*'spacy', 'tokenizer', 'whitespace'"):
         make_nlp(words="letters")
-    with pytest.raises(ValueError, match="`words` must be spacy or tokenizer or whitespace. It is 'letters'"):
+    with pytest.raises(ValueError, match="`words` must be spacy or tokenizer or whitespace or piece. It is 'letters'"):
         ScoringSettings(words="letters")
     with pytest.raises(ValueError, match="wordz"):
         make_nlp(wordz="spacy")
