@@ -75,6 +75,7 @@ ONLY_CHECKED = {
 # The same for blocks of Python.
 PYTHON_ONLY_CHECKED = {
     "eventsadapt.csv": "needs a data set",
+    "facebook/esm2": "needs a model of the hub",
     "s3://": "needs a cluster and its storage; tests/test_distributed.py has both on one machine",
     "lm_eval": "needs lm-eval and a task of the hub",
     "prefer_gpu": "would move the tests that follow to the GPU, where there is one",

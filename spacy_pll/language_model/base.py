@@ -21,6 +21,7 @@ from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.rows import Batch
 from . import BUILTIN
+from .backends import backend_of
 from .capabilities import find_capabilities, find_direction, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embedding_shape
@@ -208,7 +209,7 @@ class TransformerLanguageModel:
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         """What turns text into ids, special tokens included."""
-        return tokenizer.backend_tokenizer
+        return backend_of(tokenizer, source)
 
     def _log_probs(
         self, forward: Forward, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str

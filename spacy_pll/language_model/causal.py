@@ -13,6 +13,7 @@ from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreT
 
 from ..scoring.piece_texts import DECODERS, space_marker
 from ..scoring.rows import Batch
+from .backends import backend_of
 from .base import TransformerLanguageModel
 from .checks import embedding_shape
 from .forward import Forward
@@ -56,7 +57,7 @@ class CausalLanguageModel(TransformerLanguageModel):
         self.lookahead = 1 if leading_space == "previous" else 0  # whether a space follows
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
-        backend = tokenizer.backend_tokenizer
+        backend = backend_of(tokenizer, source)
         if backend.encode("a").special_tokens_mask[:1] == [1]:
             return backend
         if tokenizer.bos_token is None:

@@ -26,7 +26,8 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
-from .checks import check_fast, check_own_code, check_pieces, check_trained, check_vocabulary
+from .backends import backend_of
+from .checks import check_own_code, check_pieces, check_trained, check_vocabulary
 from .hub import cached_folder, card_languages, connection_error
 from .true_positions import position_embeddings
 
@@ -73,7 +74,7 @@ def read_checkpoint(
         with _explained(source, no_connection):
             config = AutoConfig.from_pretrained(source, **{**hub_settings, **transformer_config})
             tokenizer = AutoTokenizer.from_pretrained(source, **{**hub_settings, **tokenizer_config})
-        check_fast(tokenizer, source)
+        backend_of(tokenizer, source)
         check_pieces(tokenizer, source)
         check(config, tokenizer, source)
         dtype = _dtype_of(config)

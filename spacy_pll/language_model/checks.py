@@ -68,15 +68,6 @@ def _texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else [text for _, text in _entries(value) if isinstance(text, str)]
 
 
-def check_fast(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
-    """RAISES (ValueError): The tokenizer gives no character offsets."""
-    if not tokenizer.is_fast:
-        raise ValueError(
-            f"The tokenizer of {source!r} ({type(tokenizer).__name__}) has no fast version, so it does not give the "
-            "position of a piece in the text. Choose a model with a tokenizer.json."
-        )
-
-
 def check_pieces(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
     """RAISES (ValueError): There are special tokens alone: transformers 5 makes a tokenizer up for want of files."""
     if len(tokenizer) <= len({*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()}):

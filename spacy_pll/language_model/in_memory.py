@@ -7,10 +7,11 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .architectures import MaskedLanguageModel
+from .backends import backend_of
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
 from .checkpoint import Checkpoint
-from .checks import check_fast, check_vocabulary
+from .checks import check_vocabulary
 
 
 def use_loaded(given: object, causal: bool = False, mixed_precision: bool = False) -> TransformerLanguageModel:
@@ -38,7 +39,7 @@ def use_loaded(given: object, causal: bool = False, mixed_precision: bool = Fals
             f"language model that transformers knows. Load it with {kinds[causal].auto_class.__name__}."
         )
     language_model: TransformerLanguageModel = suitable[0](name, mixed_precision=mixed_precision)
-    check_fast(tokenizer, name)
+    backend_of(tokenizer, name)
     language_model._check(model.config, tokenizer, name)
     check_vocabulary(tokenizer, model, name)
     is_shared = model.dtype == torch.float32

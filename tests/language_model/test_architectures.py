@@ -1,5 +1,7 @@
+import itertools
 import json
 import logging
+import random
 import shutil
 from pathlib import Path
 
@@ -12,12 +14,13 @@ from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_b
 from spacy.util import registry
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
+from spacy_pll.language_model.backends import backend_of
 from spacy_pll.language_model.causal import CausalLanguageModel
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.scoring.rows import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
-from ..reference import load_model, score
+from ..reference import load_model, log_probabilities, score
 from ..test_metrics import METRICS
 
 nlp = spacy.blank("en")
@@ -396,15 +399,51 @@ AMINO_ACIDS = list("LAGVSERTIDPKQNFYMHWC")
 PROTEIN = "MKTAYIAKQRQISFVKSHFSRQ"
 
 
-def test_the_published_tokenizer_of_esm_2_has_no_offsets(tmp_path):
-    """So docs/models.md says that ESM-2 and ESM-1v cannot be read."""
-    vocabulary = ["<cls>", "<pad>", "<eos>", "<unk>", *AMINO_ACIDS, *"XBUZO.-", "<null_1>", "<mask>"]
-    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary))
-    tokenizer = hf.EsmTokenizer(str(tmp_path / "vocab.txt"))
-    build_transformer("esm", tokenizer).save_pretrained(tmp_path)
+ESM_2 = ["<cls>", "<pad>", "<eos>", "<unk>", *AMINO_ACIDS, *"XBUZO.-", "<null_1>", "<mask>"]
+NUCLEOTIDES = ["<unk>", "<pad>", "<mask>", "<cls>", *map("".join, itertools.product("ACGT", repeat=3)), *"ACGTN"]
+
+
+def esm_tokenizer(folder, vocabulary, **settings):
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    return hf.EsmTokenizer(str(folder / "vocab.txt"), **settings)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "settings"), [(ESM_2, {}), (NUCLEOTIDES, {"eos_token": None})], ids=["ESM-2", "nucleotides"]
+)
+def test_the_tokenizer_of_esm_gets_places(tmp_path, vocabulary, settings):
+    """ESM-2's own vocabulary; and pieces of several letters without a token at the end."""
+    tokenizer = esm_tokenizer(tmp_path, vocabulary, **settings)
+    backend = backend_of(tokenizer, "esm")
+    draw = random.Random(0)
+    parts = [*vocabulary, *AMINO_ACIDS, *"acgt", " ", "\n", "\u00a0", "é", "犬", "<nul", "<MASK>", "J", "[", "\\"]
+    for _ in range(300):
+        text = "".join(draw.choices(parts, k=draw.randint(0, 20)))
+        encoding = backend.encode(text)
+        assert encoding.ids == tokenizer(text)["input_ids"], text
+        n_special = 2 - ("eos_token" in settings)
+        assert sum(encoding.special_tokens_mask) == n_special and encoding.special_tokens_mask[0] == 1
+        offsets = encoding.offsets[1:][: len(encoding.ids) - n_special]
+        assert "".join(text[start:end] for start, end in offsets) == "".join(text.split())
+
+
+@pytest.mark.parametrize("metric", ["original", "word_l2r"])
+def test_esm_2_with_its_own_tokenizer(tmp_path, metric):
+    tokenizer = esm_tokenizer(tmp_path, ESM_2)
+    transformer = build_transformer("esm", tokenizer, token_dropout=True)
+    transformer.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="EsmTokenizer. has no fast version, so it does not give the position"):
-        load(tmp_path)
+    config = {"model": {"name": str(tmp_path)}, "metrics": [metric], "words": "piece", "keep_pieces": True}
+    pipeline = spacy.blank("xx")
+    pipeline.add_pipe("pll", config={**config, "alternatives": 3})
+    pipeline.to_disk(tmp_path / "saved")
+    for nlp in (pipeline, spacy.load(tmp_path / "saved")):
+        doc = nlp(PROTEIN)
+        ids = tokenizer(PROTEIN)["input_ids"]
+        expected = [log_probabilities(transformer, tokenizer, ids, {i})[i] for i in range(1, len(ids) - 1)]
+        np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5)
+        assert doc._.pll == pytest.approx(sum(expected), abs=1e-4) and doc._.pll_data["pieces"] == list(PROTEIN)
+        assert all(alternative[0] in ESM_2 for alternative in doc[0]._.pll_alternatives)
 
 
 def test_esm_c_with_its_own_tokenizer(tmp_path):

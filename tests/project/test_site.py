@@ -101,7 +101,7 @@ def test_the_options_of_all_commands(pages):
     assert re.findall(r"^### `pll ([\w-]+)`$", text, re.MULTILINE) == list(commands)
     rows = re.findall(r"^\| `(.+?)` \| .+ \|$", text, re.MULTILINE)
     assert len(rows) == sum(len(command.params) + command.add_help_option for command in commands.values())
-    assert "--words [spacy|tokenizer|whitespace]" in rows and "INPUT <str>" in rows
+    assert "--words [spacy|tokenizer|whitespace|piece]" in rows and "INPUT <str>" in rows
 
 
 DOCSTRING = """Score texts.
