@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 import spacy
 import torch
 from spacy.language import Language
-from spacy.util import get_package_version, is_package, load_config
+from spacy.util import get_package_version, import_file, is_package, load_config
 from thinc.api import Config, ConfigValidationError
 
 from .component import PLLScorer, get_scorer
@@ -56,6 +56,8 @@ class PipelineSettings:
     threads (Optional[int]): How many threads PyTorch uses on a CPU. Give 1 on a machine that others use, too, and as
         many as its share of the CPU in a container. None: what PyTorch chooses.
     attr (Optional[str]): What the names of the attributes and of the columns of scores begin with. None: pll.
+    code (Optional[str]): A Python file that is imported first. It may register the classes of a model, or a metric
+        (docs/other-models.md). None: nothing.
     scoring (Mapping[str, Any]): Those of the `ScoringSettings` that are given, which can also be given one by one.
     RAISES (ValueError): A setting has a value that is not allowed.
     RAISES (TypeError): There is no such setting.
@@ -70,6 +72,7 @@ class PipelineSettings:
     gpu_id: int = -1
     threads: int | None = at_least(1)
     attr: str | None = None
+    code: str | None = None
     scoring: Mapping[str, Any] = field(default_factory=dict)
 
     def __init__(
@@ -133,6 +136,8 @@ def make_pipeline(
     start = model if isinstance(model, PipelineSettings) else PipelineSettings(model)
     chosen = start.changed(metrics=metrics, **settings)
     setup_gpu(chosen.gpu_id)
+    if chosen.code:
+        import_code(chosen.code)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     if isinstance(chosen.model, Language):
@@ -241,6 +246,16 @@ def parse_value(text: str, type_: Any) -> Any:
         except ValueError:
             raise ValueError("It must be a whole number.") from None
     return text == "true" if type_ is bool else text.split("+") if "Sequence" in str(type_) else text
+
+
+def import_code(path: str) -> None:
+    """Import a Python file. RAISES (ValueError): There is none, or it fails; the message says why."""
+    if not Path(path).is_file():
+        raise PLLError(f"There is no file {path!r}.", "Set `code` to a Python file.")
+    try:
+        import_file("python_code", path)
+    except Exception as error:
+        raise PLLError(f"{path} cannot be imported: {type(error).__name__}: {error}.", "Correct it.") from error
 
 
 def setup_gpu(gpu_id: int) -> None:

@@ -18,7 +18,7 @@ def test_each_setting_is_described_and_is_an_argument_of_the_component():
     assert list(describe_settings(ScoringSettings)) == NAMES
     parameters = inspect.signature(make_pll).parameters
     assert list(parameters)[-len(NAMES) :] == NAMES == list(DEFAULT_CONFIG)[-len(NAMES) :]
-    assert parameters["words"].annotation == Literal["spacy", "tokenizer", "whitespace"]
+    assert parameters["words"].annotation == Literal["spacy", "tokenizer", "whitespace", "piece"]
 
 
 def test_a_single_metric_is_a_list_of_one():
@@ -33,7 +33,7 @@ def test_a_single_metric_is_a_list_of_one():
         ({"mask_spacing": True}, "`mask_spacing` must be 1 or more. It is True."),
         ({"max_batch_tokens": 0}, "`max_batch_tokens` must be 1 or more. It is 0."),
         ({"alternatives": None}, "`alternatives` must be 0 or more. It is None."),
-        ({"words": None}, "`words` must be spacy or tokenizer or whitespace. It is None."),
+        ({"words": None}, "`words` must be spacy or tokenizer or whitespace or piece. It is None."),
     ],
 )
 def test_values_that_are_not_allowed(setting, message):

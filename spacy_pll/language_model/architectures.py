@@ -1,6 +1,8 @@
 """The registered architectures: what the `model` block of a pipeline's config names."""
 
-from spacy.util import registry
+from typing import Any
+
+from spacy.util import SimpleFrozenDict, registry
 from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM
 
 from .base import TransformerLanguageModel
@@ -8,13 +10,31 @@ from .causal import CausalLanguageModel
 
 
 class MaskedLanguageModel(TransformerLanguageModel):
-    """A model that predicts a masked piece from both sides."""
+    """A model that predicts a masked piece from both sides.
+
+    shift (int): How many positions before a masked piece the model predicts it: 1 for masked next-token prediction
+        (GPT-BERT: Charpentier & Samuel 2024; LLM2Vec: BehnamGhader et al. 2024). Otherwise 0.
+    RAISES (ValueError): `shift` is neither.
+    """
 
     kind = "masked"
     auto_class = AutoModelForMaskedLM
     configs = MODEL_FOR_MASKED_LM_MAPPING
-    shift = 0
     example = "bert-base-cased"
+
+    def __init__(
+        self,
+        name: str | None = None,
+        revision: str = "main",
+        tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+        transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+        mixed_precision: bool = False,
+        shift: int = 0,
+    ):
+        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision)
+        if shift not in (0, 1):
+            raise ValueError(f"`shift` must be 0, or 1 for masked next-token prediction. It is {shift!r}.")
+        self.shift = shift
 
 
 # Under the names of the entry points.

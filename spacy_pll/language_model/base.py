@@ -157,12 +157,18 @@ class TransformerLanguageModel:
         pad_id = hf_tokenizer.pad_token_id if hf_tokenizer.pad_token_id is not None else 0
         forward = Forward(transformer, shared)
         log_probs = self._log_probs(forward, hf_tokenizer, tokenizer, source)
-        mask_id = hf_tokenizer.mask_token_id if self.shift == 0 else None  # left to right, nothing is masked
+        masked = self.kind == "masked"
+        mask_id = hf_tokenizer.mask_token_id if masked else None  # left to right, nothing is masked
         texts = make_texts(tokenizer, max_length)
         with torch.inference_mode():
             pads = find_capabilities(forward, texts, mask_id, pad_id, source)
             sees = find_direction(forward, texts, mask_id)
-        check_direction(*sees, self.shift == 0, self.example, source)
+        check_direction(*sees, masked, self.example, source)
+        if masked and self.shift > texts.before:
+            raise ValueError(
+                f"The tokenizer of {source!r} puts no special token before a text, so with `shift` nothing predicts "
+                "its first piece. Leave out `shift`, or choose another model."
+            )
         n_embeddings, _ = embedding_shape(transformer)
         if self.mixed_precision:
             warn_if_emulated(transformer.device)

@@ -172,7 +172,10 @@ def _explained(source: str, no_connection: BaseException | None) -> Iterator[Non
             f"With a SentencePiece file instead, it needs: pip install sentencepiece protobuf. ({reason})"
         )
         if "trust_remote_code" in str(error):
-            advice = "It needs code that comes with it, which is never run here: choose another model."
+            advice = (
+                "It needs code that comes with it, which is not run here unasked. If you trust that code, give a "
+                "Python file that registers its classes as `code` (docs/other-models.md), or choose another model."
+            )
         raise ValueError(f"The configuration or tokenizer of {source!r} cannot be read. {advice}") from error
 
 

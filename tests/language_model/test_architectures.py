@@ -285,7 +285,7 @@ def test_code_that_comes_with_a_model_is_refused(tmp_path):
     config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.C", "AutoModelForMaskedLM": "evil.M"}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     get_tokenizer("wordpiece").save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="cannot be read.*never run"):
+    with pytest.raises(ValueError, match="cannot be read.*not run here unasked"):
         load(tmp_path)
     assert not marker.exists()
 
