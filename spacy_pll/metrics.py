@@ -150,6 +150,22 @@ def word_any_order(word: IntArray) -> MaskRows:
 @lru_cache(maxsize=64)
 def any_order(k: int) -> MaskRows:
     """The mask rows of `word_any_order` for one word of k pieces."""
+    return orders_of(k)
+
+
+@register_metric("sentence_any_order", within_words=False)
+def sentence_any_order(word: IntArray) -> MaskRows:
+    """Reveal the pieces of the whole context in several orders, and average: `word_any_order` with one word.
+
+    Each order is a chain of conditionals, so exp of its sum is a probability, and the mean of the sums is at most the
+    logarithm of the mean probability (Jensen): a lower bound on the log-probability of the text under a mixture of the
+    orders (Uria et al. 2014, Hoogeboom et al. 2022).
+    """
+    return orders_of(len(word))
+
+
+def orders_of(k: int) -> MaskRows:
+    """The mask rows that reveal k pieces in all orders, or, if these are many, in some."""
     if k <= MAX_EXACT:
         return all_orders(k)
     # RandomState's stream is the one that numpy promises never to change.

@@ -46,6 +46,7 @@ class PipelineSettings:
         the built-in English model.
     component (Optional[str]): The name of the `pll` component to use, if the pipeline has several. The others are left
         out.
+    revision (Optional[str]): Branch, tag or commit of the language model on the Hugging Face hub. None: main.
     causal (bool): The model is a left-to-right one, for the metric causal. Only needed if there are masked models of
         its type, too.
     spans (Optional[str]): What the model reads as one context: whole texts, sentences, or windows of 128 tokens that
@@ -65,6 +66,7 @@ class PipelineSettings:
 
     model: Any = None
     component: str | None = None
+    revision: str | None = None
     causal: bool = False
     spans: Literal["doc", "sents", "strided"] | None = None
     lang: str = "en"
@@ -143,10 +145,11 @@ def make_pipeline(
     if isinstance(chosen.model, Language):
         nlp = _vary(chosen)
     elif isinstance(chosen.model, str) and (config := pipeline_config(chosen.model)):
-        if chosen.causal:
-            raise PLLError(
-                f"{chosen.model!r} is a spaCy pipeline, whose config names its model.", "Leave out `causal`."
-            )
+        for name in ("causal", "revision"):
+            if getattr(chosen, name):
+                raise PLLError(
+                    f"{chosen.model!r} is a spaCy pipeline, whose config names its model.", f"Leave out `{name}`."
+                )
         nlp = _load_saved(chosen, config)
     elif chosen.component:
         raise PLLError(
@@ -172,6 +175,12 @@ def _make_new(settings: PipelineSettings) -> Language:
     if settings.spans == "sents":
         nlp.add_pipe("sentencizer")
     loaded, name, causal = None, settings.model, False
+    if settings.revision and (not isinstance(name, str) or Path(name).is_dir()):
+        raise PLLError(
+            f"`revision` is {settings.revision!r}, and {name or BUILTIN_NAME!r:.100} is no model on the Hugging Face "
+            "hub.",
+            "Leave out `revision`.",
+        )
     if isinstance(name, str | None):
         causal = is_causal(settings)
     else:
@@ -182,6 +191,7 @@ def _make_new(settings: PipelineSettings) -> Language:
     model = {
         "@architectures": "spacy-pll.CausalLM.v1" if causal else "spacy-pll.MaskedLM.v1",
         "name": name,
+        **({"revision": settings.revision} if settings.revision else {}),
         "mixed_precision": settings.precision == "bfloat16",
     }
     config = _component_config(settings)
@@ -205,7 +215,7 @@ def is_causal(settings: PipelineSettings) -> bool:
         return False
     from .language_model.checkpoint import is_left_to_right  # imports torch
 
-    return settings.causal or is_left_to_right(settings.model)
+    return settings.causal or is_left_to_right(settings.model, settings.revision)
 
 
 def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:

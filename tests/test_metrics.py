@@ -98,7 +98,7 @@ def test_a_words_any_order_rows_do_not_depend_on_where_it_stands():
     assert (later.masked[mine][:, 3:11] == alone.masked).all() and (later.target[mine] - 3 == alone.target).all()
 
 
-@pytest.mark.parametrize("name", ["sentence_l2r", "left_context", "causal"])
+@pytest.mark.parametrize("name", ["sentence_l2r", "left_context", "sentence_any_order", "causal"])
 def test_metrics_that_cannot_share_passes_say_so(name):
     with pytest.raises(
         ValueError, match=f"{name}' does not mask within words.*Leave out `mask_spacing`.*word_any_order"
@@ -126,7 +126,7 @@ def test_which_metrics_show_what_follows(add_metric):
     assert {name for name in shown if not shown[name]} == {"sentence_l2r", "left_context", "causal", "all"}
 
 
-@pytest.mark.parametrize("name", [*METRICS, "word_r2l", "word_any_order", "left_context"])
+@pytest.mark.parametrize("name", [*METRICS, "word_r2l", "word_any_order", "left_context", "sentence_any_order"])
 def test_no_pieces(name):
     assert get_metric(name)(np.zeros(0, dtype=int)).masked.shape == (0, 0)
 
@@ -148,7 +148,7 @@ def test_registry_holds_the_four_of_the_paper():
 def test_the_module_registers_its_metrics_itself():
     """Without the entry points, too, which an installed package has and a folder on the path does not."""
     registered = {key[-1] for key in catalogue.REGISTRY if key[:2] == ("spacy", "pll_metrics")}
-    expected = {*METRICS, "word_r2l", "left_context", "causal", "word_any_order"}
+    expected = {*METRICS, "word_r2l", "left_context", "causal", "word_any_order", "sentence_any_order"}
     assert expected <= registered and expected == set(BUILTIN_METRICS)
 
 

@@ -95,11 +95,12 @@ def read_checkpoint(
     return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit, languages)
 
 
-def is_left_to_right(source: str) -> bool:
+def is_left_to_right(source: str, revision: str | None = None) -> bool:
     """Whether transformers has a left-to-right language model for a checkpoint, and no masked one."""
-    offline = connection_error(source, None) is not None
+    settings: dict[str, Any] = {"revision": revision or "main", "trust_remote_code": False}
+    offline = connection_error(source, revision) is not None
     try:
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=offline)
+        config = AutoConfig.from_pretrained(source, local_files_only=offline, **settings)
     except Exception:  # loading the model will say why
         return False
     return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING

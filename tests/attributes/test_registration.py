@@ -92,7 +92,7 @@ print("transformers" in sys.modules)
 
 @pytest.mark.parametrize(
     ("taken", "expected"),
-    [("", "-5.75 -5.75 None\n15"), ("pll_whole_word", "-5.75 - None\nTrue"), ("pll", "- - -\nTrue")],
+    [("", "-5.75 -5.75 None\n16"), ("pll_whole_word", "-5.75 - None\nTrue"), ("pll", "- - -\nTrue")],
 )
 def test_a_fresh_process_reads_the_scores_and_leaves_attributes_of_others_alone(tmp_path, taken, expected):
     DocBin(docs=[scored(Names("pll", ["whole_word"]))], store_user_data=True).to_disk(tmp_path / "scores.spacy")

@@ -1,5 +1,7 @@
 """The attributes that a doc has after the component: of which metrics, words, targets and spans."""
 
+import warnings
+
 import numpy as np
 import pytest
 import spacy
@@ -103,7 +105,6 @@ def test_a_doc_that_is_scored_again_keeps_nothing_of_before(make_nlp):
     assert make_nlp("roberta")(doc)._.pll_data is None
 
 
-@pytest.mark.filterwarnings("default:A text of .* wordpieces is one word")
 def test_each_piece_may_be_a_word(make_nlp):
     """Then all metrics that mask within words are equal."""
     nlp = make_nlp(metrics=["word_l2r", "whole_word", "original"], words="piece", keep_pieces=True)
@@ -116,6 +117,8 @@ def test_a_text_that_is_one_long_word_is_warned_of(make_nlp):
     text = "souvenir" * 12
     with pytest.warns(UserWarning, match="wordpieces is one word, so under word_l2r .* set `words` to 'piece'"):
         make_nlp(metrics=["original", "word_l2r"])(text)
-    make_nlp(metrics=["original"])(text)
-    make_nlp(words="piece")(text)
-    make_nlp()("souvenir " * 12)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "A text of")
+        make_nlp(metrics=["original"])(text)
+        make_nlp(words="piece")(text)
+        make_nlp()("souvenir " * 12)

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 import pytest
 from huggingface_hub.utils import get_session
 
+from spacy_pll import make_pipeline
+from spacy_pll.errors import PLLError
 from spacy_pll.language_model import hub
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 
@@ -152,3 +154,30 @@ def test_a_hub_name_without_a_network(model_folder, make_nlp, tmp_path):
     assert score == pytest.approx(make_nlp("bert")("The traveler lost the souvenir.")._.pll) and found == commit
     assert refused and "etrying" not in out.stderr
     assert callable(get_session().head)  # the method that is asked, in each version of huggingface_hub
+
+
+REVISIONS = """
+from spacy_pll import make_pipeline
+for revision in (None, "chck_1M"):
+    print(make_pipeline("team/baby", revision=revision)("The traveler lost the souvenir.")._.pll)
+"""
+
+
+def test_a_revision_is_chosen_by_its_name(model_folder, tmp_path):
+    """Two states of a model in a cache, as the checkpoints of a training are published."""
+    folder = tmp_path / "models--team--baby"
+    (folder / "refs").mkdir(parents=True)
+    for name, commit, architecture in (("main", "a" * 40, "bert"), ("chck_1M", "b" * 40, "electra")):
+        shutil.copytree(model_folder(architecture), folder / "snapshots" / commit)
+        (folder / "refs" / name).write_text(commit)
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    found = subprocess.run([sys.executable, "-c", REVISIONS], capture_output=True, text=True, env=environment)
+    expected = [make_pipeline(str(model_folder(name))) for name in ("bert", "electra")]
+    expected = [nlp("The traveler lost the souvenir.")._.pll for nlp in expected]
+    assert list(map(float, found.stdout.split())) == pytest.approx(expected, abs=1e-4), found.stderr
+
+
+@pytest.mark.parametrize("model", [None, "bert"])
+def test_a_revision_of_what_is_not_on_the_hub(model_folder, model):
+    with pytest.raises(PLLError, match="is no model on the Hugging Face hub. Leave out `revision`"):
+        make_pipeline(model and str(model_folder(model)), revision="chck_1M")

@@ -1,6 +1,7 @@
 """`mask_spacing`, `word_any_order` and `word_r2l` from text to scores, against the plainest implementation."""
 
 import random
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -39,6 +40,30 @@ def test_word_r2l_and_any_order_are_those_of_brute_force(make_nlp, architecture,
             values, tokens = reference.score_any_order(doc, *parts(nlp), words)
             np.testing.assert_allclose(scores(doc, "pll_word_any_order"), by_token(doc, values, tokens), atol=1e-5)
     assert min(longest) <= MAX_EXACT
+
+
+@pytest.mark.parametrize("architecture, tokenizer", MODELS)
+def test_sentence_any_order_takes_all_orders_of_a_short_text(make_nlp, architecture, tokenizer):
+    """The mean over all orders of the chain of conditionals; and of a longer text, `word_any_order` with one word."""
+    nlp = make_nlp(architecture, tokenizer, metrics=["sentence_any_order"])
+    transformer, its_tokenizer = parts(nlp)
+    for text in ("the lost a.", "the a.", "a a", "a"):
+        ids, kept, *_ = reference.read(nlp.make_doc(text), its_tokenizer, "spacy")
+        if len(kept) <= MAX_EXACT:
+            break
+    assert 2 <= len(kept) <= MAX_EXACT
+    sums = []
+    for order in permutations(kept):
+        sums.append(0.0)
+        for n, position in enumerate(order):
+            log_probs = reference.log_probabilities(transformer, its_tokenizer, ids, frozenset(order[n:]))
+            sums[-1] += log_probs[position]
+    assert nlp(text)._.pll == pytest.approx(np.mean(sums), abs=1e-4)
+    assert nlp(text)._.pll <= np.log(np.mean(np.exp(sums))) + 1e-4  # a lower bound, by Jensen's inequality
+    as_one = make_nlp(architecture, tokenizer, metrics=["word_any_order"], units="all", attr="as_one")
+    doc = as_one.make_doc(SENTENCES[0])
+    doc.spans["all"] = [doc[:]]
+    assert nlp(SENTENCES[0])._.pll == pytest.approx(as_one(doc)._.as_one, abs=1e-4)
 
 
 @pytest.mark.parametrize("spacing", [1, 3, 8])
