@@ -11,7 +11,8 @@ from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
 from .evaluation.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference, agree
 from .evaluation.choice_readers import read_choices
-from .evaluation.choices import Choice, ChoiceScores, Option, choices
+from .evaluation.choices import Choice, ChoiceScores, choices
+from .evaluation.decisions import Option
 from .evaluation.groups import Group, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
 from .evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs

@@ -9,7 +9,7 @@ from spacy.language import Language
 from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..evaluation.accuracies import OVERALL, Accuracy
-from ..evaluation.choices import Scored
+from ..evaluation.decisions import Decided
 from ..evaluation.intervals import Estimate
 from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
@@ -83,7 +83,7 @@ def to_compare(loaded: dict[str, tuple[PipelineSettings, Language]]) -> Language
 
 
 def report(
-    found: Scored,
+    found: Decided,
     by: list[str],
     loaded: dict[str, tuple[PipelineSettings, Language]],
     about: dict[str, Any],
@@ -105,7 +105,7 @@ def report(
     else:
         rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
     first, *others = (scorer_record(name, used, nlp) for name, (used, nlp) in loaded.items())
-    settings = {"path": about.pop("path"), **first, "compared": others, "by": by, **about}
+    settings = {**first, "compared": others, "by": by, **about}
     if output and output.suffix == ".csv":
         rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
         save(output, write_table, rows)
@@ -135,7 +135,7 @@ def scorer_record(name: str, given: PipelineSettings, nlp: Language) -> dict[str
     """What a scorer is, for the file of results."""
     settings = get_scorer(nlp).settings
     about = {"scorer": name, "model": given.model or BUILTIN_NAME, "metrics": list(settings.metrics)}
-    return {**about, "spans": given.spans, "precision": given.precision, **settings.record}
+    return {**about, "revision": given.revision, "spans": given.spans, "precision": given.precision, **settings.record}
 
 
 def accuracy_table(results: list[Accuracy], unit: str) -> str:

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 from ..corpus.records import get_text
 from ..errors import InputError
-from .choices import Choice, Option, check_choice
+from .choices import Choice, check_choice
+from .decisions import Option
 from .groups import PARADIGM
 from .readers import rows_of
 

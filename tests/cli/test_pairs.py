@@ -64,8 +64,14 @@ def test_a_folder_in_blimps_form(blimp, tmp_path, model_folder, make_nlp):
     assert [float(row["accuracy"]) for row in table] == [row["accuracy"] for row in rows.values()]
     assert "Ties, counted as half: 1 under word_l2r, 1 under original." in result.stdout
     assert "mean over UID" in result.stdout and "50.0 (" in result.stdout
+    options = ("--model", model_folder("bert"), "--ties", "first", "-o", tmp_path / "f.json")
+    first = run("pairs", blimp, *options)
+    rows = results(tmp_path / "f.json")
+    one = rows["word_l2r", "UID", "one"]
+    assert (one["pairs"], one["ties"], one["accuracy"]) == (3, 1, pytest.approx(2 / 3))
+    assert "Ties, counted with the first option as chosen: 1 under word_l2r" in first.stdout
     settings = json.loads((tmp_path / "out" / "it.json").read_text())["settings"]
-    assert settings["path"] == str(blimp) and settings["words"] == "spacy"
+    assert settings["path"] == str(blimp) and settings["words"] == "spacy" and settings["revision"] is None
     assert settings["metrics"] == ["word_l2r", "original"] and settings["model"] == str(model_folder("bert"))
 
 

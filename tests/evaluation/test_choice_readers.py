@@ -4,7 +4,8 @@ import pytest
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.choice_readers import read_choices
-from spacy_pll.evaluation.choices import Choice, Option
+from spacy_pll.evaluation.choices import Choice
+from spacy_pll.evaluation.decisions import Option
 
 
 def write(path, *rows):
@@ -89,7 +90,6 @@ ROW = {"context": "The", "options": ["a", "b"], "label": 0}
         ({**ROW, "options": ["a"]}, "line 1: a choice needs two options or more. It has 1"),
         ({**ROW, "options": []}, "a choice needs two options or more. It has 0"),
         ({**ROW, "options": ["a", " "]}, "line 1: an option is empty"),
-        ({**ROW, "options": ["a", "a"]}, "line 1: two options are equal"),
         ({**ROW, "options": ["a", 3]}, "line 1: 'options' must be text. It is 3"),
         ({**ROW, "label": "c"}, "line 1: 'label' is 'c', which is none of the options: 'a', 'b'. Give the text"),
         ({**ROW, "label": 2}, "'label' is 2, which is none of the options"),
