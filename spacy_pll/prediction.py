@@ -164,7 +164,7 @@ class Predictor:
         units_of: Sequence[list[Span] | None],
     ) -> list[TokenizedDoc]:
         """The same, with each doc read in the given spans. Of its tokens those in the targets are scored, or all."""
-        loaded, tokenized = self.prepare(), []
+        loaded, tokenized, in_words = self.prepare(), [], list[Wordpieces]()
         for doc, spans, targets, named in zip(docs, spans_of, targets_of, units_of, strict=True):
             units = merge_spans(named or [])
             wordpieces = [get_wordpieces(span, loaded.tokenizer, self.settings.words, units) for span in spans]
@@ -177,9 +177,10 @@ class Predictor:
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
             tokenized.append(TokenizedDoc(doc, wordpieces, scored, contexts))
+            in_words += wordpieces if not units else []
         self._warn_of_language(docs)
         self._warn_of_unknown(tokenized, loaded.unknown_id)
-        self._warn_of_long_words(tokenized)
+        self._warn_of_long_words(in_words)
         return tokenized
 
     def submit(self, docs: list[TokenizedDoc]) -> PendingBatch:
@@ -253,9 +254,9 @@ class Predictor:
                 "Give a `model` that was trained on text like this.",
             )
 
-    def _warn_of_long_words(self, pending: list[TokenizedDoc]) -> None:
-        """Warn where a text is one long word, as a protein is: the model would see less of it with each piece."""
-        for pieces in (pieces for doc in pending for pieces in doc.wordpieces):
+    def _warn_of_long_words(self, wordpieces: list[Wordpieces]) -> None:
+        """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it."""
+        for pieces in wordpieces:
             if len(pieces) > LONGEST_WORD and pieces.word[0] == pieces.word[-1] and "words" not in self.warned:
                 if metrics := [name for name in self.settings.metrics if looks_at_words(name)]:
                     self._warn_once(
