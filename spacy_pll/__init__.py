@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from . import visualize
+from .analysis.any_order import Bound, log_probability_bounds
 from .analysis.comparison import Comparison, Segment, compare, compare_pairs
 from .analysis.continuations import Continuation, score_continuations
 from .analysis.normalised import normalise, pmi
@@ -32,6 +33,7 @@ __version__ = version("spacy-pll")  # setup.cfg has it
 __all__ = [
     "Accuracy",
     "Agreement",
+    "Bound",
     "Choice",
     "ChoiceScores",
     "Comparison",
@@ -66,6 +68,7 @@ __all__ = [
     "get_scorer",
     "levels",
     "load_unigrams",
+    "log_probability_bounds",
     "make_pipeline",
     "minimal_pairs",
     "normalise",

@@ -169,10 +169,14 @@ def orders_of(k: int) -> MaskRows:
     """The mask rows that reveal k pieces in all orders, or, if these are many, in some."""
     if k <= MAX_EXACT:
         return all_orders(k)
-    # RandomState's stream is the one that numpy promises never to change.
-    draw = np.random.RandomState(k)
-    rank = np.array([draw.permutation(k) for _ in range(ORDER_PAIRS)])
+    rank = draw_orders(k, ORDER_PAIRS)
     return some_orders(np.concatenate([rank, -rank]))
+
+
+def draw_orders(k: int, n: int, seed: int = 0) -> IntArray:
+    """Random orders of k pieces, the same each time: for each the place of each piece. Shape (n, k)."""
+    draw = np.random.RandomState(k + (seed << 20))  # whose stream is the one that numpy promises never to change
+    return np.array([draw.permutation(k) for _ in range(n)])
 
 
 def all_orders(k: int) -> MaskRows:
@@ -269,14 +273,13 @@ def check_within_words(metric_name: str, setting: str) -> None:
 _TRIED = np.arange(60) // 3  # the words on which a metric is tried
 
 
-def n_added_masks(metric_name: str) -> int:
+def n_added_masks(metric: Metric) -> int:
     """How many masks a row may have behind the last piece. The metric is tried on words."""
-    return int(get_metric(metric_name)(_TRIED).masked.shape[1]) - len(_TRIED)
+    return int(metric(_TRIED).masked.shape[1]) - len(_TRIED)
 
 
-def looks_at_words(metric_name: str) -> bool:
+def looks_at_words(metric: Metric) -> bool:
     """Whether it matters to a metric which pieces are one word. The metric is tried."""
-    metric = get_metric(metric_name)
     one, several = metric(np.zeros(4, dtype=np.int64)), metric(np.arange(4))
     return one.masked.shape != several.masked.shape or bool((one.masked != several.masked).any())
 
