@@ -1,7 +1,8 @@
 """What `pll pairs` and `pll choices` have in common: several scorers, and what is printed and written."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from spacy.language import Language
@@ -11,11 +12,14 @@ from ..corpus.formats import write_table
 from ..evaluation.accuracies import OVERALL, Accuracy
 from ..evaluation.decisions import Decided
 from ..evaluation.intervals import Estimate
+from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
 from ..visualize.text import Table, text_table
 from .options import PICTURES, one_of, several
 from .terminal import draw, save, say
+
+Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
 
 Scorers = Annotated[
     list[str],
@@ -104,15 +108,25 @@ def report(
         say(difference_table(results))
     else:
         rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    first, *others = (scorer_record(name, used, nlp) for name, (used, nlp) in loaded.items())
-    settings = {**first, "compared": others, "by": by, **about}
+    write_results(rows, by, loaded, about, output)
+    save(items, write_table, list(found.rows()))
+    save(plot, draw, found.plot, by or None)
+
+
+def write_results(
+    rows: list[dict[str, Any]],
+    by: list[str],
+    loaded: dict[str, tuple[PipelineSettings, Language]],
+    about: dict[str, Any],
+    output: Path | None,
+) -> None:
+    """Write the results of groups, and what the scorers are."""
     if output and output.suffix == ".csv":
         rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
         save(output, write_table, rows)
-    else:
-        save(output, write_json, {"settings": settings, "results": rows})
-    save(items, write_table, list(found.rows()))
-    save(plot, draw, found.plot, by or None)
+        return
+    first, *others = (scorer_record(name, used, nlp) for name, (used, nlp) in loaded.items())
+    save(output, write_json, {"settings": {**first, "compared": others, "by": by, **about}, "results": rows})
 
 
 def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:
@@ -140,8 +154,17 @@ def scorer_record(name: str, given: PipelineSettings, nlp: Language) -> dict[str
 
 def accuracy_table(results: list[Accuracy], unit: str) -> str:
     """Accuracies in percent with their intervals, for all items and for each group; a column for each scorer."""
+    return group_table(
+        "accuracy in % (95 % interval)", unit, results, lambda one: one.pairs, lambda one: percent(one.estimate)
+    )
+
+
+def group_table(
+    title: str, unit: str, results: Sequence[Result], count: Callable[[Result], int], show: Callable[[Result], str]
+) -> str:
+    """Results of all items and of each group; a column for each scorer."""
     scorers = list(dict.fromkeys(one.scorer for one in results))
-    rows: Table = [("accuracy in % (95 % interval)", unit, *scorers)]
+    rows: Table = [(title, unit, *scorers)]
     last: tuple[str, ...] = ()
     # The results of a scorer are those of the same groups, in the same order.
     overall, *others = zip(*([one for one in results if one.scorer == scorer] for scorer in scorers))
@@ -150,8 +173,8 @@ def accuracy_table(results: list[Accuracy], unit: str) -> str:
         if columns != last and columns:
             last = columns
             rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
-        title = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
-        rows.append((title, own[0].pairs, *(percent(one.estimate) for one in own)))
+        label = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
+        rows.append((label, count(own[0]), *map(show, own)))
     return text_table(rows)
 
 
