@@ -34,6 +34,7 @@ def choices_cli(
     ],
     settings: PipelineSettings,
     scorers: accuracies.Scorers = [],  # noqa: B006
+    revisions: accuracies.Revisions = [],  # noqa: B006
     context: Annotated[
         list[str],
         several("Column of the context, or of a list; or the columns of several. [default: context, if it is there]"),
@@ -91,9 +92,9 @@ def choices_cli(
         raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
     if sample:
         read = sample_items(read, sample, by or None)
-    loaded = accuracies.load_scorers(scorers, settings)
+    loaded = accuracies.load_scorers(scorers, revisions, settings)
     found = choices(
-        accuracies.to_compare(loaded),
+        loaded.compared,
         read,
         per_piece=per_piece,
         ties=ties,  # type: ignore[arg-type]  # one of the two, which the option checks
@@ -108,6 +109,6 @@ def choices_cli(
         accuracies.write_results([one._asdict() for one in correlations], by, loaded, about, output)
         save(items, write_table, list(found.rows()))
     else:
-        accuracies.report(found, by, loaded, about, output, items, plot, "choices")
+        accuracies.report(found, by, loaded, about, output, items, plot, "choices", bool(revisions))
     if predictions:
         save(predictions, write_json, found.predictions(next(iter(found.scores)), by or None))

@@ -9,15 +9,20 @@ from spacy.language import Language
 from ..arrays import FloatArray
 from ..component import get_scorer
 from ..errors import InputError
+from ..metrics import pll_metrics
 from ..tables.dataframe import import_pandas
 from .accuracies import OVERALL, Accuracy, Ties, accuracies
 from .groups import Item, levels
-from .plots import plot_accuracies
+from .intervals import Estimate
+from .plots import plot_accuracies, plot_curves
 from .scoring import score_distinct, score_in_contexts
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+MOST_CURVES = 10
 
 
 class Option(NamedTuple):
@@ -86,14 +91,39 @@ class Decided(ABC):
 
         RAISES (ImportError): matplotlib is not installed.
         """
-        groups = levels(self.items, by)
-        *_, last = groups
-        columns = last if len(last) > 1 else list(groups)[min(1, len(groups) - 1)]
+        columns = _drawn_columns(self.items, by)
         drawn = [one for one in self.accuracies(by) if tuple(one.group) == columns]
-        names = [group.name or OVERALL for group in groups[columns]]
+        names = [one.name or OVERALL for one in drawn if one.scorer == drawn[0].scorer]
         return plot_accuracies(
             names, {name: [one.estimate for one in drawn if one.scorer == name] for name in self.scores}
         )
+
+    def plot_curves(self, by: Sequence[str] | None = None) -> "Figure":
+        """Draw the accuracies over the scorers, as over the checkpoints of a training: of all items, and of the groups
+        that `plot` draws, if they are not more than ten. Several metrics have a curve each.
+
+        RAISES (ImportError): matplotlib is not installed.
+        """
+        columns, found = _drawn_columns(self.items, by), self.accuracies(by)
+        groups = {one.name for one in found if tuple(one.group) == columns and one.group}
+        if len(groups) > MOST_CURVES:
+            groups = set()
+        curves: dict[str, dict[str, Estimate]] = {}
+        for one in found:
+            if one.level == OVERALL and not one.group or tuple(one.group) == columns and one.name in groups:
+                scorer, _, metric = one.scorer.rpartition(" ")
+                if metric not in pll_metrics or not scorer:
+                    scorer, metric = one.scorer, ""
+                curve = " ".join(filter(None, (one.name or OVERALL, metric)))
+                curves.setdefault(curve, {})[scorer] = one.estimate
+        return plot_curves(curves)
+
+
+def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns whose groups are drawn."""
+    groups = levels(items, by)
+    *_, last = groups
+    return last if len(last) > 1 else list(groups)[min(1, len(groups) - 1)]
 
 
 def score_options(
