@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from . import visualize
+from .analysis.any_order import Bound, log_probability_bounds
 from .analysis.comparison import Comparison, Segment, compare, compare_pairs
 from .analysis.continuations import Continuation, score_continuations
 from .analysis.normalised import normalise, pmi
@@ -11,7 +12,8 @@ from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
 from .evaluation.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference, agree
 from .evaluation.choice_readers import read_choices
-from .evaluation.choices import Choice, ChoiceScores, Option, choices
+from .evaluation.choices import Choice, ChoiceScores, choices
+from .evaluation.decisions import Option
 from .evaluation.groups import Group, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
 from .evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs
@@ -31,6 +33,7 @@ __version__ = version("spacy-pll")  # setup.cfg has it
 __all__ = [
     "Accuracy",
     "Agreement",
+    "Bound",
     "Choice",
     "ChoiceScores",
     "Comparison",
@@ -65,6 +68,7 @@ __all__ = [
     "get_scorer",
     "levels",
     "load_unigrams",
+    "log_probability_bounds",
     "make_pipeline",
     "minimal_pairs",
     "normalise",

@@ -47,7 +47,8 @@ class MaskRows(NamedTuple):
     The score of piece t is the sum, over the rows r with `target[r] == t`, of
     `weight[r]` times the log-probability of piece t with `masked[r]` masked, and without `removed[r]`.
 
-    With `removed`, `masked` may have columns behind the last piece. Each is a mask that the row gets there.
+    If there is `removed`, `masked` may have more columns than there are pieces. Where such a column is True, the row
+    has one more mask behind the last piece.
     """
 
     target: IntArray  # int, shape (rows,): the piece that is scored
@@ -106,7 +107,7 @@ def sentence_l2r(word: IntArray) -> MaskRows:
     return one_row_per_piece(np.triu(np.ones((len(word), len(word)), dtype=bool)))
 
 
-# How many masks `left_context` reads the target in front of.
+# How many masks stand for the target and what follows it under `left_context`.
 LEFT_CONTEXT_MASKS = 3
 
 
@@ -168,10 +169,14 @@ def orders_of(k: int) -> MaskRows:
     """The mask rows that reveal k pieces in all orders, or, if these are many, in some."""
     if k <= MAX_EXACT:
         return all_orders(k)
-    # RandomState's stream is the one that numpy promises never to change.
-    draw = np.random.RandomState(k)
-    rank = np.array([draw.permutation(k) for _ in range(ORDER_PAIRS)])
+    rank = draw_orders(k, ORDER_PAIRS)
     return some_orders(np.concatenate([rank, -rank]))
+
+
+def draw_orders(k: int, n: int, seed: int = 0) -> IntArray:
+    """Random orders of k pieces, the same each time: for each the place of each piece. Shape (n, k)."""
+    draw = np.random.RandomState(k + (seed << 20))  # whose stream is the one that numpy promises never to change
+    return np.array([draw.permutation(k) for _ in range(n)])
 
 
 def all_orders(k: int) -> MaskRows:
@@ -268,14 +273,13 @@ def check_within_words(metric_name: str, setting: str) -> None:
 _TRIED = np.arange(60) // 3  # the words on which a metric is tried
 
 
-def n_added_masks(metric_name: str) -> int:
-    """How many masks the rows have at most behind the last piece. The metric is tried on words."""
-    return int(get_metric(metric_name)(_TRIED).masked.shape[1]) - len(_TRIED)
+def n_added_masks(metric: Metric) -> int:
+    """How many masks a row may have behind the last piece. The metric is tried on words."""
+    return int(metric(_TRIED).masked.shape[1]) - len(_TRIED)
 
 
-def looks_at_words(metric_name: str) -> bool:
+def looks_at_words(metric: Metric) -> bool:
     """Whether it matters to a metric which pieces are one word. The metric is tried."""
-    metric = get_metric(metric_name)
     one, several = metric(np.zeros(4, dtype=np.int64)), metric(np.arange(4))
     return one.masked.shape != several.masked.shape or bool((one.masked != several.masked).any())
 
@@ -285,11 +289,10 @@ def shows_what_follows(metric_name: str) -> bool:
     metric = get_metric(metric_name)
     if model_kind(metric) == "causal":
         return False
-    word = _TRIED
-    rows = metric(word)
-    check_mask_rows(rows, len(word), metric_name)
-    follows: BoolArray = np.arange(len(word)) > rows.target[:, None]
-    hidden: BoolArray = rows.masked[:, : len(word)]
+    rows, n = metric(_TRIED), len(_TRIED)
+    check_mask_rows(rows, n, metric_name)
+    follows: BoolArray = np.arange(n) > rows.target[:, None]
+    hidden: BoolArray = rows.masked[:, :n]
     if rows.removed is not None:
         hidden = hidden | rows.removed
     return not hidden[follows].all()

@@ -97,6 +97,8 @@ class PipelineSettings:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         check_values(self)
+        if self.code:  # first, because it may have metrics
+            import_code(self.code)
         ScoringSettings(**self.scoring)
 
     def changed(self, **changes: Any) -> "PipelineSettings":
@@ -138,8 +140,6 @@ def make_pipeline(
     start = model if isinstance(model, PipelineSettings) else PipelineSettings(model)
     chosen = start.changed(metrics=metrics, **settings)
     setup_gpu(chosen.gpu_id)
-    if chosen.code:
-        import_code(chosen.code)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     if isinstance(chosen.model, Language):
@@ -335,7 +335,7 @@ def _explained(error: ConfigValidationError) -> str:
 def _vary(settings: PipelineSettings) -> Language:
     """A pipeline with one `pll` component of another pipeline, changed, and its other components. They are shared."""
     nlp, scorer = settings.model, get_scorer(settings.model, settings.component)
-    allowed = {name: getattr(settings, name) for name in ("component", "attr", "threads", "scoring")}
+    allowed = {name: getattr(settings, name) for name in ("component", "attr", "threads", "code", "scoring")}
     given = PipelineSettings(nlp, **allowed)
     for name, value in vars(settings).items():
         if value != getattr(given, name):

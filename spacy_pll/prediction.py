@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 from .arrays import BoolArray, FloatArray, IntArray
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
-from .metrics import get_metric, looks_at_words, n_added_masks
+from .metrics import Metric, get_metric, looks_at_words, n_added_masks
 from .scoring.groups import GroupPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
@@ -91,15 +91,21 @@ class PendingBatch:
 class Predictor:
     """Scores docs without changing them. Its settings may be replaced at any time, but for the metrics.
 
+    variants (Sequence[Metric]): Functions in the place of the metric that the settings name, such as other draws.
     RAISES (ValueError): The model cannot compute the metrics.
     """
 
     def __init__(
-        self, model: LanguageModel, get_spans: Callable[[list[Doc]], list[list[Span]]], settings: ScoringSettings
+        self,
+        model: LanguageModel,
+        get_spans: Callable[[list[Doc]], list[list[Span]]],
+        settings: ScoringSettings,
+        variants: Sequence[Metric] = (),
     ):
         if not isinstance(model, LanguageModel):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.get_spans, self.settings = get_spans, settings
+        self.metrics = list(variants) or [get_metric(name) for name in settings.metrics]
         self.counts = WorkDone()  # since it was made, or since this was set
         self.warned: set[str] = set()  # what has been warned of
         self.model = model
@@ -111,7 +117,7 @@ class Predictor:
     @model.setter
     def model(self, model: LanguageModel) -> None:
         self._model, self._lookahead = model, model.check_metrics(self.settings.metrics)
-        self._added = max(map(n_added_masks, self.settings.metrics))  # masks for which a window leaves room
+        self._added = max(map(n_added_masks, self.metrics))  # masks for which a window leaves room
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
@@ -164,7 +170,7 @@ class Predictor:
         units_of: Sequence[list[Span] | None],
     ) -> list[TokenizedDoc]:
         """The same, with each doc read in the given spans. Of its tokens those in the targets are scored, or all."""
-        loaded, tokenized = self.prepare(), []
+        loaded, tokenized, in_words = self.prepare(), [], list[Wordpieces]()
         for doc, spans, targets, named in zip(docs, spans_of, targets_of, units_of, strict=True):
             units = merge_spans(named or [])
             wordpieces = [get_wordpieces(span, loaded.tokenizer, self.settings.words, units) for span in spans]
@@ -177,9 +183,10 @@ class Predictor:
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
             tokenized.append(TokenizedDoc(doc, wordpieces, scored, contexts))
+            in_words += wordpieces if not units else []
         self._warn_of_language(docs)
         self._warn_of_unknown(tokenized, loaded.unknown_id)
-        self._warn_of_long_words(tokenized)
+        self._warn_of_long_words(in_words)
         return tokenized
 
     def submit(self, docs: list[TokenizedDoc]) -> PendingBatch:
@@ -189,7 +196,7 @@ class Predictor:
     def gather(self, pending: PendingBatch) -> list[DocScores]:
         """Wait for the log-probabilities, and sum them up by token."""
         ends = np.cumsum([0, *(len(context.word) for doc in pending.docs for context in doc.contexts)])
-        scores, expected, texts = np.zeros((len(self.settings.metrics), ends[-1])), None, None
+        scores, expected, texts = np.zeros((len(self.metrics), ends[-1])), None, None
         if self.settings.n_alternatives is not None:
             expected = Distributions.empty(self.settings.n_alternatives, ends[-1])
             texts = PieceTexts(self.model.load().tokenizer)
@@ -253,11 +260,11 @@ class Predictor:
                 "Give a `model` that was trained on text like this.",
             )
 
-    def _warn_of_long_words(self, pending: list[TokenizedDoc]) -> None:
-        """Warn where a text is one long word, as a protein is: the model would see less of it with each piece."""
-        for pieces in (pieces for doc in pending for pieces in doc.wordpieces):
+    def _warn_of_long_words(self, wordpieces: list[Wordpieces]) -> None:
+        """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it."""
+        for pieces in wordpieces:
             if len(pieces) > LONGEST_WORD and pieces.word[0] == pieces.word[-1] and "words" not in self.warned:
-                if metrics := [name for name in self.settings.metrics if looks_at_words(name)]:
+                if metrics := [name for name, rows in zip(self.settings.metrics, self.metrics) if looks_at_words(rows)]:
                     self._warn_once(
                         "words",
                         f"A text of {len(pieces)} wordpieces is one word, so under {metrics[0]} much of it is masked "
@@ -272,9 +279,8 @@ class Predictor:
     def _run(self, contexts: list[Context], loaded: Loaded) -> list[tuple[RowPlan | GroupPlan, PendingPredictions]]:
         """Submit the forward passes for some contexts."""
         settings = self.settings
-        metrics = [get_metric(name) for name in settings.metrics]
         passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]] = []
-        for plan in make_plans(contexts, metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin):
+        for plan in make_plans(contexts, self.metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin):
             limits = loaded.limits(plan)
             limits = limits._replace(max_tokens=settings.max_batch_tokens or limits.max_tokens)
             batches = plan.batches(*limits, settings.n_alternatives)

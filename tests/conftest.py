@@ -1,6 +1,7 @@
 """Tiny models made from configuration, with the tiny tokenizers in tests/tokenizers: no test needs a network."""
 
 import os
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -231,6 +232,19 @@ def make_nlp(model_folder):
         return nlp
 
     return make
+
+
+@pytest.fixture
+def hub_cache(model_folder, tmp_path):
+    """The environment of a process that finds two states of the model team/baby in its cache, as the checkpoints of a
+    training are published: main is a BERT, chck_1M an ELECTRA.
+    """
+    folder = tmp_path / "hub" / "models--team--baby"
+    (folder / "refs").mkdir(parents=True)
+    for name, commit, architecture in (("main", "a" * 40, "bert"), ("chck_1M", "b" * 40, "electra")):
+        shutil.copytree(model_folder(architecture), folder / "snapshots" / commit)
+        (folder / "refs" / name).write_text(commit)
+    return {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
 
 
 def scores(doc, name="pll"):

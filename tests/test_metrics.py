@@ -132,7 +132,7 @@ def test_no_pieces(name):
 
 
 def test_which_metrics_look_at_words():
-    looking = {name for name in registry.pll_metrics.get_all() if looks_at_words(name)}
+    looking = {name for name in registry.pll_metrics.get_all() if looks_at_words(registry.pll_metrics.get(name))}
     assert looking == {"word_l2r", "word_r2l", "whole_word", "word_any_order"}
 
 

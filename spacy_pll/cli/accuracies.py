@@ -1,7 +1,8 @@
 """What `pll pairs` and `pll choices` have in common: several scorers, and what is printed and written."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from spacy.language import Language
@@ -9,13 +10,16 @@ from spacy.language import Language
 from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..evaluation.accuracies import OVERALL, Accuracy
-from ..evaluation.choices import Scored
+from ..evaluation.decisions import Decided
 from ..evaluation.intervals import Estimate
+from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
 from ..visualize.text import Table, text_table
 from .options import PICTURES, one_of, several
 from .terminal import draw, save, say
+
+Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
 
 Scorers = Annotated[
     list[str],
@@ -24,6 +28,13 @@ Scorers = Annotated[
         help="In place of --model and its settings, and once for each of several scorers to compare: a model, with "
         "settings after commas, as for `pll agree`, such as builtin,mask_margin=0. NAME= before it names the "
         "scorer in the results: margin0=builtin,mask_margin=0.",
+    ),
+]
+Revisions = Annotated[
+    list[str],
+    several(
+        "In place of --revision: those of several checkpoints of the model, to compare them in this order. --plot then "
+        "draws curves."
     ),
 ]
 By = Annotated[
@@ -61,40 +72,68 @@ def check_outputs(output: Path | None, items: Path | None, plot: Path | None, fo
     check_output(plot, PICTURES, force, path)
 
 
-def load_scorers(scorers: list[str], settings: PipelineSettings) -> dict[str, tuple[PipelineSettings, Language]]:
-    """The pipelines to compare, by name, or the one that the other options describe.
+class LoadedScorers(Mapping[str, Language]):
+    """The pipelines to compare, by name. Each is loaded when it is taken, and only the last one is kept in memory."""
 
-    RAISES (ValueError): Both are given, or two have one name.
+    def __init__(self, settings: dict[str, PipelineSettings]):
+        self.settings = settings
+        self._kept: tuple[str, Language] | None = None
+        # All are loaded once before anything is scored, so that an error in the last one costs no time.
+        self.records = [scorer_record(name, given, self[name]) for name, given in settings.items()]
+
+    def __getitem__(self, name: str) -> Language:
+        if self._kept is None or self._kept[0] != name:
+            self._kept = None
+            self._kept = name, make_pipeline(self.settings[name])
+        return self._kept[1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.settings)
+
+    def __len__(self) -> int:
+        return len(self.settings)
+
+    @property
+    def compared(self) -> Language | Mapping[str, Language]:
+        """One pipeline, whose metrics are compared, or several by name."""
+        return self if len(self) > 1 else next(iter(self.values()))
+
+
+def load_scorers(scorers: list[str], revisions: list[str], settings: PipelineSettings) -> LoadedScorers:
+    """The pipelines to compare, or the one that the other options describe.
+
+    RAISES (ValueError): Several of these are given, or two have one name.
     """
     common: dict[str, Any] = {name: getattr(settings, name) for name in ("lang", "gpu_id", "threads")}
-    if scorers and settings != PipelineSettings(**common):
+    if scorers and (revisions or settings != PipelineSettings(**common)):
         raise ValueError(
             "--scorer takes the place of --model and its settings. Write them after commas: "
             "--scorer MODEL,words=tokenizer."
         )
-    used = named_settings(scorers, **common) or {settings.model or BUILTIN_NAME: settings}
-    return {name: (one, make_pipeline(one)) for name, one in used.items()}
-
-
-def to_compare(loaded: dict[str, tuple[PipelineSettings, Language]]) -> Language | dict[str, Language]:
-    """One pipeline, whose metrics are compared, or several by name."""
-    nlps = {name: nlp for name, (_, nlp) in loaded.items()}
-    return nlps if len(nlps) > 1 else next(iter(nlps.values()))
+    if revisions and settings.revision:
+        raise ValueError("Give either --revision or --revisions.")
+    if len(set(revisions)) < len(revisions):
+        raise ValueError(f"--revisions has one of these twice: {','.join(revisions)}.")
+    checkpoints = {revision: settings.changed(revision=revision) for revision in revisions}
+    used = named_settings(scorers, **common) or checkpoints or {settings.model or BUILTIN_NAME: settings}
+    return LoadedScorers(used)
 
 
 def report(
-    found: Scored,
+    found: Decided,
     by: list[str],
-    loaded: dict[str, tuple[PipelineSettings, Language]],
+    loaded: LoadedScorers,
     about: dict[str, Any],
     output: Path | None,
     items: Path | None,
     plot: Path | None,
     unit: str,
+    curve: bool,
 ) -> None:
     """Print the accuracies, and write what is asked for.
 
     about (Dict[str, Any]): What was read, for the file of results.
+    curve (bool): Whether the scorers are checkpoints of one model.
     unit (str): What the items are called: "pairs".
     """
     results = found.accuracies(by or None)
@@ -104,15 +143,25 @@ def report(
         say(difference_table(results))
     else:
         rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    first, *others = (scorer_record(name, used, nlp) for name, (used, nlp) in loaded.items())
-    settings = {"path": about.pop("path"), **first, "compared": others, "by": by, **about}
+    write_results(rows, by, loaded, about, output)
+    save(items, write_table, list(found.rows()))
+    save(plot, draw, found.plot_curves if curve else found.plot, by or None)
+
+
+def write_results(
+    rows: list[dict[str, Any]],
+    by: list[str],
+    loaded: LoadedScorers,
+    about: dict[str, Any],
+    output: Path | None,
+) -> None:
+    """Write the results of groups, and what the scorers are."""
     if output and output.suffix == ".csv":
         rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
         save(output, write_table, rows)
-    else:
-        save(output, write_json, {"settings": settings, "results": rows})
-    save(items, write_table, list(found.rows()))
-    save(plot, draw, found.plot, by or None)
+        return
+    first, *others = loaded.records
+    save(output, write_json, {"settings": {**first, "compared": others, "by": by, **about}, "results": rows})
 
 
 def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:
@@ -135,13 +184,22 @@ def scorer_record(name: str, given: PipelineSettings, nlp: Language) -> dict[str
     """What a scorer is, for the file of results."""
     settings = get_scorer(nlp).settings
     about = {"scorer": name, "model": given.model or BUILTIN_NAME, "metrics": list(settings.metrics)}
-    return {**about, "spans": given.spans, "precision": given.precision, **settings.record}
+    return {**about, "revision": given.revision, "spans": given.spans, "precision": given.precision, **settings.record}
 
 
 def accuracy_table(results: list[Accuracy], unit: str) -> str:
     """Accuracies in percent with their intervals, for all items and for each group; a column for each scorer."""
+    return group_table(
+        "accuracy in % (95 % interval)", unit, results, lambda one: one.pairs, lambda one: percent(one.estimate)
+    )
+
+
+def group_table(
+    title: str, unit: str, results: Sequence[Result], count: Callable[[Result], int], show: Callable[[Result], str]
+) -> str:
+    """Results of all items and of each group; a column for each scorer."""
     scorers = list(dict.fromkeys(one.scorer for one in results))
-    rows: Table = [("accuracy in % (95 % interval)", unit, *scorers)]
+    rows: Table = [(title, unit, *scorers)]
     last: tuple[str, ...] = ()
     # The results of a scorer are those of the same groups, in the same order.
     overall, *others = zip(*([one for one in results if one.scorer == scorer] for scorer in scorers))
@@ -150,8 +208,8 @@ def accuracy_table(results: list[Accuracy], unit: str) -> str:
         if columns != last and columns:
             last = columns
             rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
-        title = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
-        rows.append((title, own[0].pairs, *(percent(one.estimate) for one in own)))
+        label = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
+        rows.append((label, count(own[0]), *map(show, own)))
     return text_table(rows)
 
 

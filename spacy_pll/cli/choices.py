@@ -5,16 +5,26 @@ from typing import Annotated
 
 import typer
 
+from ..corpus.formats import write_table
+from ..errors import InputError
 from ..evaluation.choice_readers import read_choices
 from ..evaluation.choices import choices
 from ..evaluation.groups import sample_items
+from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from . import accuracies
 from . import options as common
 from .options import OF_TOKENS, one_of, pipeline_options, several
-from .terminal import save, shows_progress
+from .terminal import save, say, shows_progress
+
+TITLE = "Spearman's rho (95 % interval)"
+
+
+def show(one: Correlation) -> str:
+    """A correlation with its interval."""
+    return "-" if one.rho is None else f"{one.rho:.3f} ({one.low:.3f} to {one.high:.3f})"
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
@@ -24,6 +34,7 @@ def choices_cli(
     ],
     settings: PipelineSettings,
     scorers: accuracies.Scorers = [],  # noqa: B006
+    revisions: accuracies.Revisions = [],  # noqa: B006
     context: Annotated[
         list[str],
         several("Column of the context, or of a list; or the columns of several. [default: context, if it is there]"),
@@ -69,17 +80,21 @@ def choices_cli(
     An option is a text after a context. Only the text is scored. The accuracy is the share of choices in which the
     right option has the highest score.
 
-    PATH is your own table, or a file as it is published: BLiMP and its supplement, EWoK, COMPS, entity tracking; or a
-    folder of such files. With several metrics or scorers, each is compared with the first one on the same choices.
+    PATH is your own table, or a file as it is published: BLiMP and its supplement, EWoK, COMPS, entity tracking, WUG;
+    or a folder of such files. With several metrics or scorers, each is compared with the first one on the same choices.
+
+    In WUG no option is right. There the result is Spearman's correlation with the preferences of people.
     """
     accuracies.check_outputs(output, items, plot, force, path)
     check_output(predictions, (".json",), force, path)
     read = read_choices(path, context, options, label, reading=reading, header=header or None)  # type: ignore[arg-type]
+    if plot and read[0].preference is not None:
+        raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
     if sample:
         read = sample_items(read, sample, by or None)
-    loaded = accuracies.load_scorers(scorers, settings)
+    loaded = accuracies.load_scorers(scorers, revisions, settings)
     found = choices(
-        accuracies.to_compare(loaded),
+        loaded.compared,
         read,
         per_piece=per_piece,
         ties=ties,  # type: ignore[arg-type]  # one of the two, which the option checks
@@ -88,6 +103,12 @@ def choices_cli(
         show_progress=shows_progress(),
     )
     about = {"path": path, "reading": reading, "per_piece": per_piece, "ties": ties, "sample": sample}
-    accuracies.report(found, by, loaded, about, output, items, plot, "choices")
+    if found.has_preferences:
+        correlations = found.correlations(by or None)
+        say(accuracies.group_table(TITLE, "choices", correlations, lambda one: one.choices, show))
+        accuracies.write_results([one._asdict() for one in correlations], by, loaded, about, output)
+        save(items, write_table, list(found.rows()))
+    else:
+        accuracies.report(found, by, loaded, about, output, items, plot, "choices", bool(revisions))
     if predictions:
         save(predictions, write_json, found.predictions(next(iter(found.scores)), by or None))

@@ -22,6 +22,7 @@ def pairs_cli(
     ],
     settings: PipelineSettings,
     scorers: accuracies.Scorers = [],  # noqa: B006
+    revisions: accuracies.Revisions = [],  # noqa: B006
     good: Annotated[
         str | None,
         typer.Option(help=f"Column of the sentence that should score higher. [default: {' or '.join(GOOD)}]"),
@@ -58,9 +59,9 @@ def pairs_cli(
     pairs = read_pairs(path, good, bad, header or None)
     if sample:
         pairs = sample_items(pairs, sample, by or None)
-    loaded = accuracies.load_scorers(scorers, settings)
+    loaded = accuracies.load_scorers(scorers, revisions, settings)
     found = minimal_pairs(
-        accuracies.to_compare(loaded),
+        loaded.compared,
         pairs,
         per_piece=per_piece,
         ties=ties,  # type: ignore[arg-type]  # one of the two, which the option checks
@@ -69,4 +70,4 @@ def pairs_cli(
         show_progress=shows_progress(),
     )
     about = {"path": path, "per_piece": per_piece, "ties": ties, "sample": sample}
-    accuracies.report(found, by, loaded, about, output, items, plot, "pairs")
+    accuracies.report(found, by, loaded, about, output, items, plot, "pairs", bool(revisions))

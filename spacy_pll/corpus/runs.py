@@ -139,6 +139,7 @@ def make_manifest(run: Run, nlp: Language, total: Mark, fields: list[str]) -> di
         "input": {"texts": total.texts, "fields": fields, "digest": total.fingerprint},
         "run": {name: value for name, value in settings.items() if name not in NOT_IN_MANIFEST},
         "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
+        "code": run.scoring.pipeline.code and file_digest(Path(run.scoring.pipeline.code)),
         "model": describe_model(run.scoring.pipeline.model, scorer.model.describe().commit),
         "lang": nlp.lang,
         "pipeline": nlp.config["components"],

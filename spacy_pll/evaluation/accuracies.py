@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from .groups import Item, levels
 from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
 
@@ -78,6 +78,7 @@ def accuracies(
     by: Sequence[str] | None = None,
     scorer: str = "",
     base: FloatArray | None = None,
+    tied: BoolArray | None = None,
 ) -> list[Accuracy]:
     """The accuracy of all items, and of each group.
 
@@ -85,25 +86,23 @@ def accuracies(
     outcomes (float array, shape (items,)): From 0 to 1.
     by (Optional[Sequence[str]]): See `levels`.
     base (Optional[float array]): The outcomes under the scorer to compare with.
+    tied (Optional[bool array]): Which items are ties. None: those whose outcome is between 0 and 1.
     RETURNS (list[Accuracy]): First "overall", the mean over items. Then "macro", the mean over the smallest groups, but
         only where they differ in size: otherwise both are equal. Then the groups of each level, sorted by name.
     """
+    tied = (outcomes > 0) & (outcomes < 1) if tied is None else tied
     results = []
     for columns, groups in levels(items, by).items():
         level = " x ".join(columns) or OVERALL
         for name, values, members in groups:
             won = outcomes[members]
             gain = () if base is None else _gain(won - base[members])
-            one = Accuracy(scorer, level, name, len(won), _ties(won), *proportion(won), *gain)
+            one = Accuracy(scorer, level, name, len(won), int(tied[members].sum()), *proportion(won), *gain)
             results.append(one._replace(group=dict(zip(columns, values))))
     if len({len(group.members) for group in groups}) > 1:
         mean = mean_proportion([outcomes[group.members] for group in groups])
-        results.insert(1, Accuracy(scorer, MACRO, level, len(outcomes), _ties(outcomes), *mean))
+        results.insert(1, Accuracy(scorer, MACRO, level, len(outcomes), int(tied.sum()), *mean))
     return results
-
-
-def _ties(outcomes: FloatArray) -> int:
-    return int(((outcomes > 0) & (outcomes < 1)).sum())
 
 
 def _gain(change: FloatArray) -> tuple[Any, ...]:

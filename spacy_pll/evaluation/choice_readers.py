@@ -1,11 +1,12 @@
-"""The files of choices: own tables, and those of BLiMP, EWoK, COMPS and entity tracking as they are published."""
+"""The files of choices: own tables, and those of BLiMP, EWoK, COMPS, entity tracking and WUG as they are published."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from ..corpus.records import get_text
 from ..errors import InputError
-from .choices import Choice, Option, check_choice
+from .choices import Choice, check_choice
+from .decisions import Option
 from .groups import PARADIGM
 from .readers import rows_of
 
@@ -24,7 +25,8 @@ def read_choices(
     """Read choices from a file, or from the files of a folder in the order of their names.
 
     If you name no column, those that are there say how a row is read: those of BLiMP, EWoK (Ivanova et al. 2024), COMPS
-    (Misra et al. 2023) and entity tracking (Kim & Schuster 2023), or else `context`, `options` and `label`.
+    (Misra et al. 2023), entity tracking (Kim & Schuster 2023) and BabyLM's WUG, whose `ratio` is a preference of
+    people, or else `context`, `options` and `label`.
 
     context (Sequence[str]): The columns of the contexts, or one column of a list. Empty: `context`, if there is one.
     options (Sequence[str]): The columns of the texts, or one column of a list. A single text is an option in each of
@@ -123,6 +125,18 @@ def _ewok(row: dict[str, Any], place: str, file: str, reading: Reading) -> Itera
             yield Choice([Option(text, context) for context in contexts], right, fields)
 
 
+def _wug(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+    texts, ratio = row["sentences"], row["ratio"]
+    options = texts.split("\t") if isinstance(texts, str) else _texts(row, place, ["sentences"], None)
+    try:
+        preference = float(ratio)
+    except (TypeError, ValueError):
+        raise InputError(f"{place}: 'ratio' must be a number. It is {ratio!r:.100}.") from None
+    fields = {name: value for name, value in row.items() if name != "sentences"}
+    uid = file.removesuffix("_nominalization").removesuffix("_tense")
+    yield Choice([Option(text) for text in options], 0, {PARADIGM: uid, **fields}, preference)
+
+
 def _split(row: dict[str, Any], place: str, *columns: str) -> list[Any]:
     """The texts of these columns, and last the other columns."""
     texts: list[Any] = [get_text(row, place, column, None) for column in columns]
@@ -135,4 +149,5 @@ PUBLISHED: dict[frozenset[str], Callable[[dict[str, Any], str, str, Reading], It
     frozenset(("Context1", "Context2", "Target1", "Target2")): _ewok,
     frozenset(("prefix_acceptable", "prefix_unacceptable", "property_phrase")): _comps,
     frozenset(("input_prefix", "options", "numops")): _entities,
+    frozenset(("sentences", "ratio")): _wug,
 }

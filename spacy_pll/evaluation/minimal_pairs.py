@@ -11,10 +11,9 @@ from spacy.language import Language
 from ..arrays import FloatArray, IntArray
 from ..settings import BATCH_SIZE
 from .accuracies import Ties, outcomes
-from .choices import Option, Scored, score_options
+from .decisions import Decided, Option, OptionScores, score_options
 from .groups import Pair
 from .readers import BAD, GOOD
-from .scoring import TextSums
 
 
 class SentenceScores(NamedTuple):
@@ -27,7 +26,7 @@ class SentenceScores(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PairScores(Scored):
+class PairScores(Decided):
     """Minimal pairs with their scores."""
 
     pairs: Sequence[Pair]
@@ -40,15 +39,14 @@ class PairScores(Scored):
     def items(self) -> Sequence[Pair]:
         return self.pairs
 
-    @property
-    def outcomes(self) -> dict[str, FloatArray]:
-        """1 for each pair whose good sentence scores higher, 0 where the bad one does; on a tie 0.5, or 1 if `ties` is
-        "first".
+    def decide(self, ties: Ties) -> dict[str, FloatArray]:
+        """By scorer, 1 for each pair whose good sentence scores higher, 0 where the bad one does; on a tie 0.5, or 1 if
+        the first is taken.
         """
         return {
-            scorer: outcomes(good / good_pieces, bad / bad_pieces, ties=self.ties)
+            scorer: outcomes(good / good_pieces, bad / bad_pieces, ties=ties)
             if self.per_piece
-            else outcomes(good, bad, ties=self.ties)
+            else outcomes(good, bad, ties=ties)
             for scorer, (good, bad, good_pieces, bad_pieces) in self.scores.items()
         }
 
@@ -117,8 +115,5 @@ def _checked(pairs: Iterable[Pair | Sequence[str]]) -> list[Pair]:
     return items
 
 
-def _sentence_scores(scored: Sequence[Sequence[TextSums]]) -> SentenceScores:
-    """From the scores of both sentences of each pair."""
-    scores = np.array([[one.scores[0] for one in both] for both in scored], dtype=np.float64)
-    pieces = np.array([[one.pieces for one in both] for both in scored])
-    return SentenceScores(scores[:, 0], scores[:, 1], pieces[:, 0], pieces[:, 1])
+def _sentence_scores(of_pairs: OptionScores) -> SentenceScores:
+    return SentenceScores(*np.array(of_pairs.scores, dtype=np.float64).T, *np.array(of_pairs.pieces).T)

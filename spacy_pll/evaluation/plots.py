@@ -42,6 +42,28 @@ def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence["Estimat
     return figure
 
 
+def plot_curves(curves: Mapping[str, Mapping[str, "Estimate"]]) -> "Figure":
+    """Draw accuracies over scorers that have an order, with their intervals.
+
+    curves (Mapping[str, Mapping[str, Estimate]]): By group, the accuracy under each scorer. All have the same scorers.
+    RAISES (ImportError): matplotlib is not installed.
+    """
+    names = list(next(iter(curves.values())))
+    figure = new_figure(min(max(5.0, 2.0 + 0.35 * len(names)), 14), 4.0)
+    axes = figure.subplots()
+    for i, (group, of_scorers) in enumerate(curves.items()):
+        (colour, marker), style = LINES[i % len(LINES)], "-" if i < len(LINES) else "--"
+        mid, low, high = ([100 * value for value in column] for column in zip(*of_scorers.values()))
+        axes.plot(range(len(names)), mid, color=colour, marker=marker, linestyle=style, markersize=4, label=group)
+        axes.fill_between(range(len(names)), low, high, color=colour, alpha=0.1, linewidth=0)
+    axes.axhline(50, color="0.6", linewidth=0.8, linestyle=":")
+    labels = [visible_text(name) for name in names]
+    axes.set_xticks(range(len(names)), labels, parse_math=False, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_ylabel("accuracy in % (95 % interval)")
+    add_frame(axes, "y")
+    return figure
+
+
 def plot_agreements(histograms: Sequence["Histogram"]) -> "Figure":
     """Draw how many things have which two scores: one picture per histogram.
 

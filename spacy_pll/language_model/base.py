@@ -83,7 +83,7 @@ class TransformerLanguageModel:
     configs: Mapping[Any, Any]  # the configurations for which there is such a class
     shift: int  # how many positions before a piece the model predicts it
     example: str  # a well-known model of this kind, for messages
-    lookahead = 0  # what `serve` returns, if no metric shows the model what follows
+    lookahead = 0  # what `check_metrics` returns if no metric shows the model what follows
 
     def __init__(
         self,

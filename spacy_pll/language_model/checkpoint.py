@@ -74,7 +74,7 @@ def read_checkpoint(
         with _explained(source, no_connection):
             config = AutoConfig.from_pretrained(source, **{**hub_settings, **transformer_config})
             tokenizer = AutoTokenizer.from_pretrained(source, **{**hub_settings, **tokenizer_config})
-        backend_of(tokenizer, source)
+        backend_of(tokenizer, source)  # an error comes before the weights are read
         check_pieces(tokenizer, source)
         check(config, tokenizer, source)
         dtype = _dtype_of(config)

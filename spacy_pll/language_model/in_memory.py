@@ -7,7 +7,6 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .architectures import MaskedLanguageModel
-from .backends import backend_of
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
 from .checkpoint import Checkpoint
@@ -39,7 +38,6 @@ def use_loaded(given: object, causal: bool = False, mixed_precision: bool = Fals
             f"language model that transformers knows. Load it with {kinds[causal].auto_class.__name__}."
         )
     language_model: TransformerLanguageModel = suitable[0](name, mixed_precision=mixed_precision)
-    backend_of(tokenizer, name)
     language_model._check(model.config, tokenizer, name)
     check_vocabulary(tokenizer, model, name)
     is_shared = model.dtype == torch.float32

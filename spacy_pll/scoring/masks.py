@@ -42,7 +42,7 @@ class MaskBlock(NamedTuple):
     def split(self, max_rows: int) -> Iterator["MaskBlock"]:
         """The same in blocks of at most `max_rows` rows, all of one length."""
         part = np.arange(len(self.masked)) // max_rows
-        if self.removed is not None:
+        if self.removed is not None:  # rows that lack more pieces are shorter
             part += len(part) * self.removed.sum(axis=1)
         return (self.select(part == one) for one in np.unique(part))
 

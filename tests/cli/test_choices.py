@@ -55,6 +55,24 @@ def test_scorers_and_columns_with_other_names(tmp_path, model_folder):
     assert "--label" in run("choices", tmp_path / "a.csv", "--options", "one,two", fails=True).unwrapped_stderr
 
 
+def test_preferences_of_people(tmp_path, model_folder):
+    rows = [{"sentences": f"a {one}\ta {two}", "ratio": n} for n, (one, two) in enumerate(zip("abcde", "vwxyz"))]
+    file, out = tmp_path / "wug_past_tense.jsonl", tmp_path / "p.json"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ("--model", model_folder("bert"), "--metrics", "original,word_l2r", "--predictions", out)
+    result = run("choices", file, *options, "-o", tmp_path / "r.json", "--items", tmp_path / "i.csv")
+    title, _, overall, *_ = result.stdout.strip().splitlines()
+    assert title.split() == "Spearman's rho (95 % interval) choices original word_l2r".split()
+    first, *others = json.loads((tmp_path / "r.json").read_text())["results"]
+    assert overall.split()[:3] == ["overall", "5", f"{first['rho']:.3f}"] and len(others) == 3
+    (predictions,) = json.loads(out.read_text()).values()
+    items = list(csv.DictReader((tmp_path / "i.csv").open()))
+    assert [one["prob"] for one in predictions["predictions"]] == [
+        pytest.approx(float(row["pll_original_probability"])) for row in items[::2]
+    ]
+    assert "and these choices have none" in run("choices", file, "--plot", tmp_path / "a.png", fails=True).stderr
+
+
 def test_a_sample(path, tmp_path, model_folder):
     out = tmp_path / "out.json"
     run("choices", path, "--model", model_folder("bert"), "--sample", "1", "--by", "kind", "-o", out)

@@ -1,12 +1,18 @@
 import csv
+import gc
 import gzip
 import json
+import subprocess
+import sys
+import weakref
 
 import pyarrow.parquet as pq
 import pytest
 
+from spacy_pll.cli.accuracies import load_scorers
 from spacy_pll.evaluation.groups import sample_items
 from spacy_pll.evaluation.readers import read_pairs
+from spacy_pll.pipelines import PipelineSettings
 
 from ..conftest import data_folder
 from .conftest import run
@@ -64,8 +70,14 @@ def test_a_folder_in_blimps_form(blimp, tmp_path, model_folder, make_nlp):
     assert [float(row["accuracy"]) for row in table] == [row["accuracy"] for row in rows.values()]
     assert "Ties, counted as half: 1 under word_l2r, 1 under original." in result.stdout
     assert "mean over UID" in result.stdout and "50.0 (" in result.stdout
+    options = ("--model", model_folder("bert"), "--ties", "first", "-o", tmp_path / "f.json")
+    first = run("pairs", blimp, *options)
+    rows = results(tmp_path / "f.json")
+    one = rows["word_l2r", "UID", "one"]
+    assert (one["pairs"], one["ties"], one["accuracy"]) == (3, 1, pytest.approx(2 / 3))
+    assert "Ties, counted with the first option as chosen: 1 under word_l2r" in first.stdout
     settings = json.loads((tmp_path / "out" / "it.json").read_text())["settings"]
-    assert settings["path"] == str(blimp) and settings["words"] == "spacy"
+    assert settings["path"] == str(blimp) and settings["words"] == "spacy" and settings["revision"] is None
     assert settings["metrics"] == ["word_l2r", "original"] and settings["model"] == str(model_folder("bert"))
 
 
@@ -297,3 +309,42 @@ def test_all_of_blimp_is_read():
     assert len(pairs) == 67_000
     assert len({pair.paradigm for pair in pairs}) == 67 and len({pair.phenomenon for pair in pairs}) == 13
     assert sample_items(pairs, 100) == sample_items(pairs, 100)
+
+
+def test_checkpoints_of_a_model(blimp, tmp_path, model_folder, hub_cache):
+    options = ("--model", "team/baby", "--revisions", "chck_1M,main", "-o", tmp_path / "r.json", "--plot")
+    command = [sys.executable, "-m", "spacy", "pll", "pairs", blimp, *options, tmp_path / "curve.svg"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=hub_cache)
+    assert "chck_1M" in done.stdout and "minus chck_1M" in done.stdout, done.stderr
+    settings = json.loads((tmp_path / "r.json").read_text())["settings"]
+    assert [one["revision"] for one in (settings, *settings["compared"])] == ["chck_1M", "main"]
+    for revision, architecture in (("chck_1M", "electra"), ("main", "bert")):
+        run("pairs", blimp, "--model", model_folder(architecture), "-o", tmp_path / "one.json", "--force")
+        for (_, *group), row in results(tmp_path / "one.json").items():
+            assert results(tmp_path / "r.json")[(revision, *group)]["accuracy"] == row["accuracy"]
+    assert (tmp_path / "curve.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ("--revisions a,b --scorer builtin", "--scorer takes the place of --model and its settings"),
+        ("--revisions a,b --revision main", "Give either --revision or --revisions."),
+        ("--revisions a,b,a", "--revisions has one of these twice: a,b,a."),
+        ("--revisions a,b", "is no model on the Hugging Face hub. Leave out --revision"),
+    ],
+)
+def test_revisions_that_cannot_be_compared(blimp, options, message):
+    assert message in run("pairs", blimp, *options.split(), fails=True).unwrapped_stderr
+
+
+def test_only_one_of_the_compared_models_is_in_memory(model_folder):
+    folders = {name: str(model_folder(name)) for name in ("bert", "electra", "roberta")}
+    scorers = load_scorers([f"{name}={folder}" for name, folder in folders.items()], [], PipelineSettings())
+    loaded = []
+    for name, nlp in scorers.compared.items():
+        assert scorers[name] is nlp and nlp.get_pipe("pll").model.name == folders[name]
+        loaded.append(weakref.ref(nlp.get_pipe("pll").model))
+    del nlp
+    gc.collect()
+    assert [model() is None for model in loaded] == [True, True, False] and len(scorers.records) == 3

@@ -122,3 +122,7 @@ def test_a_text_that_is_one_long_word_is_warned_of(make_nlp):
         make_nlp(metrics=["original"])(text)
         make_nlp(words="piece")(text)
         make_nlp()("souvenir " * 12)
+        unit = make_nlp(units="all")
+        doc = unit.make_doc("souvenir " * 12)
+        doc.spans["all"] = [doc[:]]
+        unit(doc)

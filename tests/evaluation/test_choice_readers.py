@@ -4,7 +4,8 @@ import pytest
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.choice_readers import read_choices
-from spacy_pll.evaluation.choices import Choice, Option
+from spacy_pll.evaluation.choices import Choice
+from spacy_pll.evaluation.decisions import Option
 
 
 def write(path, *rows):
@@ -64,6 +65,14 @@ def test_published_files_are_known_by_their_columns(tmp_path):
     assert read_choices(path) == [Choice(options, 0, {"UID": "regular_2_ops", "numops": 2})]
 
 
+@pytest.mark.parametrize("name, uid", [("wug_adj_nominalization", "wug_adj"), ("wug_past_tense", "wug_past")])
+def test_preferences_of_people(tmp_path, name, uid):
+    options = [Option("the wuggity"), Option("the wugginess")]
+    for sentences in ("the wuggity\tthe wugginess", ["the wuggity", "the wugginess"]):
+        path = write(tmp_path / f"{name}.jsonl", {"sentences": sentences, "ratio": "0.25"})
+        assert read_choices(path) == [Choice(options, 0, {"UID": uid, "ratio": "0.25"}, 0.25)]
+
+
 def test_both_readings_of_ewok(tmp_path):
     row = {"Domain": "social", "Context1": "A.", "Context2": "B.", "Target1": "a.", "Target2": "b.", "ContextDiff": "x"}
     path, fields = write(tmp_path / "ewok.jsonl", row), {"UID": "social", "Domain": "social", "ContextDiff": "x"}
@@ -89,9 +98,11 @@ ROW = {"context": "The", "options": ["a", "b"], "label": 0}
         ({**ROW, "options": ["a"]}, "line 1: a choice needs two options or more. It has 1"),
         ({**ROW, "options": []}, "a choice needs two options or more. It has 0"),
         ({**ROW, "options": ["a", " "]}, "line 1: an option is empty"),
-        ({**ROW, "options": ["a", "a"]}, "line 1: two options are equal"),
         ({**ROW, "options": ["a", 3]}, "line 1: 'options' must be text. It is 3"),
         ({**ROW, "label": "c"}, "line 1: 'label' is 'c', which is none of the options: 'a', 'b'. Give the text"),
+        ({"sentences": "a\tb", "ratio": "often"}, "line 1: 'ratio' must be a number. It is 'often'"),
+        ({"sentences": "a b", "ratio": 1}, "line 1: a choice needs two options or more. It has 1"),
+        ({"sentences": "a\tb\tc", "ratio": 1}, "line 1: the preference for the first of two .* there are 3 options"),
         ({**ROW, "label": 2}, "'label' is 2, which is none of the options"),
         ({**ROW, "label": -1}, "'label' is -1"),
         ({**ROW, "label": True}, "'label' is True"),

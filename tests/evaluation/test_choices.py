@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from spacy_pll import minimal_pairs
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.accuracies import outcomes_of
-from spacy_pll.evaluation.choices import Choice, ChoiceScores, Option, choices
+from spacy_pll.evaluation.choices import Choice, ChoiceScores, choices
+from spacy_pll.evaluation.decisions import Option
 
 from .. import reference
 from ..conftest import SENTENCES
@@ -69,11 +70,19 @@ COUNTS = {"m": [[1, 1, 2], [1, 2, 2], [1, 1, 9]]}
 def test_ties_and_means():
     found = ChoiceScores(THREE, SCORES, COUNTS)
     assert found.outcomes["m"] == pytest.approx([1 / 2, 1 / 3, 0])
-    assert ChoiceScores(THREE, SCORES, COUNTS, ties="first").outcomes["m"].tolist() == [1, 1, 0]
+    first = ChoiceScores(THREE, SCORES, COUNTS, ties="first")
+    assert first.outcomes["m"].tolist() == [1, 1, 0] and first.accuracies()[0].accuracy == pytest.approx(2 / 3)
+    assert [one.ties for one in first.accuracies(["kind"])] == [one.ties for one in found.accuracies(["kind"])]
     assert ChoiceScores(THREE, SCORES, COUNTS, per_piece=True).outcomes["m"].tolist() == [0, 0, 1]
     overall, *_ = found.accuracies()
     assert (overall.pairs, overall.ties) == (3, 2) and overall.accuracy == pytest.approx(5 / 18)
     assert minimal_pairs.__kwdefaults__["ties"] == choices.__kwdefaults__["ties"] == "share"
+
+
+def test_equal_options_are_a_tie(make_nlp):
+    same = Choice([Option("sleeps.", "A cat"), Option("sleeps.", "A cat")])
+    found = choices(make_nlp("bert"), [same])
+    assert found.outcomes["word_l2r"].tolist() == [0.5] and found.accuracies()[0].ties == 1
 
 
 def test_a_row_for_each_option():
@@ -119,7 +128,6 @@ def test_the_options_of_a_choice_share_one_outcome(scores):
         ([THREE[0]._replace(right=3)], "the right option has the number 3, and there are 0 to 2"),
         ([THREE[0]._replace(right="b")], "the right option has the number 'b'"),
         ([Choice([Option(" ", "The"), Option("b", "The")])], "an option is empty"),
-        ([Choice([Option("a"), Option("a")])], "two options are equal"),
         ([Choice([Option("\u200b", "A cat"), Option("b", "A cat")])], "has no wordpiece of its own after 'A cat'"),
         ([Choice([Option("\u200b"), Option("b")])], r"The sentence '\\u200b' has no wordpiece"),
     ],

@@ -60,6 +60,23 @@ def test_columns_that_are_called_as_the_levels_are():
         assert [one.name for one in scored.accuracies([column]) if one.group] == ["x", "y"] * 2
 
 
+def test_curves_over_checkpoints():
+    pairs = [Pair("a", "b", {"kind": kind}) for kind in "xxy"]
+    sides = SentenceScores(*(np.array(column) for column in ([2, 1, 2], [1, 2, 1], [1, 1, 1], [1, 1, 1])))
+    scorers = {f"{name} {metric}": sides for name in ("my 1M", "my 2M") for metric in ("original", "word_l2r")}
+    axes = PairScores(pairs, scorers).plot_curves(["kind"]).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["my 1M", "my 2M"]
+    curves = {line.get_label(): list(line.get_ydata()) for line in axes.lines[:-1]}
+    assert curves["x original"] == [50, 50] and curves["overall word_l2r"] == pytest.approx([200 / 3] * 2)
+    assert len(curves) == 6
+    axes = PairScores(pairs, {"my 1M": sides, "my 2M": sides}).plot_curves([]).axes[0]
+    assert [line.get_label() for line in axes.lines[:-1]] == ["overall"] and len(axes.get_xticklabels()) == 2
+    many = [Pair("a", "b", {"kind": str(i)}) for i in range(3)] + [Pair("a", "b", {"kind": "z"})] * 9
+    many = [pair._replace(fields={"kind": str(i)}) for i, pair in enumerate(many)]
+    sides = SentenceScores(*(np.arange(12.0) for _ in range(4)))
+    assert len(PairScores(many, {"a": sides}).plot_curves(["kind"]).axes[0].lines) == 2
+
+
 def test_pairs_of_texts_are_scored(make_nlp):
     nlp = make_nlp("bert", metrics=["word_l2r", "original"])
     found = minimal_pairs(nlp, [("The traveler.", "The souvenir."), ("The traveler.", "The cats sleep.")])

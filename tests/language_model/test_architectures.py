@@ -13,6 +13,7 @@ import transformers as hf
 from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from spacy.util import registry
 
+from spacy_pll.errors import PLLError
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.backends import backend_of
 from spacy_pll.language_model.causal import CausalLanguageModel
@@ -444,6 +445,10 @@ def test_esm_2_with_its_own_tokenizer(tmp_path, metric):
         np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5)
         assert doc._.pll == pytest.approx(sum(expected), abs=1e-4) and doc._.pll_data["pieces"] == list(PROTEIN)
         assert all(alternative[0] in ESM_2 for alternative in doc[0]._.pll_alternatives)
+    # All masks of a text would be in one row, of which the share of masks is another.
+    pipeline.add_pipe("pll", name="near", config={**config, "attr": "near", "mask_margin": 1})
+    with pytest.raises(PLLError, match="cannot read all masks in one pass"):
+        pipeline(PROTEIN)
 
 
 def test_esm_c_with_its_own_tokenizer(tmp_path):

@@ -163,15 +163,8 @@ for revision in (None, "chck_1M"):
 """
 
 
-def test_a_revision_is_chosen_by_its_name(model_folder, tmp_path):
-    """Two states of a model in a cache, as the checkpoints of a training are published."""
-    folder = tmp_path / "models--team--baby"
-    (folder / "refs").mkdir(parents=True)
-    for name, commit, architecture in (("main", "a" * 40, "bert"), ("chck_1M", "b" * 40, "electra")):
-        shutil.copytree(model_folder(architecture), folder / "snapshots" / commit)
-        (folder / "refs" / name).write_text(commit)
-    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    found = subprocess.run([sys.executable, "-c", REVISIONS], capture_output=True, text=True, env=environment)
+def test_a_revision_is_chosen_by_its_name(model_folder, hub_cache):
+    found = subprocess.run([sys.executable, "-c", REVISIONS], capture_output=True, text=True, env=hub_cache)
     expected = [make_pipeline(str(model_folder(name))) for name in ("bert", "electra")]
     expected = [nlp("The traveler lost the souvenir.")._.pll for nlp in expected]
     assert list(map(float, found.stdout.split())) == pytest.approx(expected, abs=1e-4), found.stderr

@@ -58,6 +58,8 @@ def test_calls_of_the_package_have_arguments_that_it_takes(path):
     source = path.read_text(encoding="utf8")
     if "spacy_pll.distributed" in source:
         pytest.importorskip("ray", reason="needs Ray: pip install '.[ray]'")
+    if "spacy_pll.lm_eval" in source:
+        pytest.importorskip("lm_eval", reason="needs lm-evaluation-harness: pip install '.[lm-eval]'")
     assert wrong_calls(source) == []
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spacy_pll.errors import PLLError
-from spacy_pll.metrics import LEFT_CONTEXT_MASKS, MaskRows, check_mask_rows, n_added_masks
+from spacy_pll.metrics import LEFT_CONTEXT_MASKS, MaskRows, check_mask_rows, left_context, n_added_masks, sentence_l2r
 from spacy_pll.pipelines import make_pipeline
 
 from .. import reference
@@ -49,7 +49,7 @@ def test_windows_leave_room_for_the_masks(make_nlp, language_model):
     nlp = make_nlp("bert", metrics=["left_context"], keep_pieces=True)
     text = PARAGRAPH * 4
     assert len(nlp(text)._.pll_data["ids"]) > 140 and np.isfinite(nlp(text)._.pll)
-    assert n_added_masks("left_context") == LEFT_CONTEXT_MASKS - 1 and n_added_masks("sentence_l2r") == 0
+    assert n_added_masks(left_context) == LEFT_CONTEXT_MASKS - 1 and n_added_masks(sentence_l2r) == 0
     full = language_model("bert").load().max_length
     assert max(
         len(c) for doc in nlp.get_pipe("pll").predictor.tokenize([nlp.make_doc(text)]) for c in doc.contexts

@@ -7,7 +7,10 @@ import sys
 import pytest
 import torch
 
-from spacy_pll import make_pipeline
+from spacy_pll import PipelineSettings, make_pipeline
+from spacy_pll.corpus.inputs import START, Input
+from spacy_pll.corpus.runs import Run, make_manifest
+from spacy_pll.corpus.scoring import Scoring
 from spacy_pll.errors import PLLError
 
 from .. import reference
@@ -58,6 +61,39 @@ def test_from_a_file_to_scores(folder):
                 with torch.inference_mode():
                     expected += reference.predict(transformer, row)[position, ids[position]].item()
             assert doc._.get(f"pll_{metric}") == pytest.approx(expected, abs=1e-3)
+
+
+def test_what_the_page_says_of_the_class(folder):
+    model, code = str(folder / "model"), str(folder / "own_bert.py")
+    nlp = make_pipeline(model, code=code)
+    assert nlp.get_pipe("pll").model.loaded.forward.narrowing == "before_head"
+    with pytest.raises(PLLError, match="A OwnBert, .* cannot read all masks in one pass"):
+        make_pipeline(model, mask_margin=1, code=code)
+
+
+def test_a_file_may_be_imported_again_and_may_have_a_metric(folder):
+    """As where two scorers name it. And a pipeline that is loaded already gets the metric."""
+    code = folder / "own_metric.py"
+    code.write_text(
+        "import numpy as np\nfrom spacy_pll import MaskRows, register_metric\n"
+        "@register_metric('own_metric', within_words=True)\n"
+        "def own_metric(word):\n"
+        "    return MaskRows(np.arange(len(word)), np.eye(len(word), dtype=bool), np.ones(len(word)))\n"
+    )
+    first = make_pipeline(None, ["own_metric"], code=str(code))
+    again = make_pipeline(make_pipeline(None), ["own_metric", "original"], code=str(code))
+    assert again(SENTENCES[0])._.pll == first(SENTENCES[0])._.pll == again(SENTENCES[0])._.pll_original
+
+
+def test_a_run_depends_on_the_file(folder):
+    code, texts = folder / "own_bert.py", folder / "texts.txt"
+    texts.write_text("\n".join(SENTENCES))
+    pipeline = PipelineSettings(str(folder / "model"), code=str(code))
+    run = Run(Input(str(texts)), Scoring(pipeline))
+    manifests = [make_manifest(run, run.make_pipeline(), START, [])["code"]]
+    code.write_text(CODE + "\n# changed\n")
+    manifests.append(make_manifest(run, run.make_pipeline(), START, [])["code"])
+    assert None not in manifests and manifests[0] != manifests[1]
 
 
 def test_commands_take_the_file(folder):

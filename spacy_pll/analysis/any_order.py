@@ -1,0 +1,102 @@
+"""A lower bound on the log-probability of a text under a masked model, with the error of the draw of orders.
+
+A masked model gives no probability of a text. But if its pieces are revealed one after the other in some order, the
+chain rule gives one: the product of the probabilities of each piece after those that were revealed before. If the order
+is drawn at random, the text has the mean of these probabilities, and the logarithm of a mean is at least the mean of
+the logarithms (Jensen). That mean is estimated here: it is the likelihood bound of any-order models (Uria et al. 2014;
+ARDM, Hoogeboom et al. 2022) and of masked diffusion (Sahoo et al. 2024).
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import minibatch
+
+from ..arrays import IntArray
+from ..component import get_scorer
+from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, all_orders, draw_orders, some_orders
+from ..prediction import Predictor
+from ..settings import BATCH_SIZE
+
+
+class Bound(NamedTuple):
+    """A lower bound on the log-probability of a text, as estimated from some orders."""
+
+    score: float  # natural log: the mean over the orders
+    standard_error: float  # of that mean, by the draw of the orders; 0 if all orders were taken
+
+
+def log_probability_bounds(
+    nlp: Language,
+    texts: Iterable[str | Doc],
+    *,
+    n_pairs: int = ORDER_PAIRS,
+    seed: int = 0,
+    unit: Literal["piece", "word"] = "piece",
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
+) -> list[Bound | None]:
+    """Estimate a lower bound on the log-probability of each text under a masked model, and the error of the estimate.
+
+    The bound holds for the model that draws an order and reveals the text in it. It is loose for models that were
+    seldom trained with most of a text masked. Up to 6 pieces, or words, all orders are taken. What the pipeline reads
+    as one context (see `spans`, and windows of long texts) has a bound of its own, and these are added up. With the
+    default arguments, the scores are those of the metric `sentence_any_order`.
+
+    nlp (Language): A pipeline with a `pll` component and a masked model.
+    texts (Iterable[Union[str, Doc]]): Texts, or docs, which are not changed if they are scored already.
+    n_pairs (int): How many random orders to take, each with its reverse. At least 2.
+    seed (int): Another one draws other orders, from 0 to 4095. The orders of a text depend on its length and on this.
+    unit (Literal["piece", "word"]): What is revealed at once: a piece, or a word (see the setting `words`) whose pieces
+        come from left to right.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
+    batch_size (int): Number of texts per batch.
+    RETURNS (List[Optional[Bound]]): One per text; None where nothing is scored.
+    RAISES (ValueError): An argument is not valid, or the model is not a masked one.
+    """
+    if n_pairs < 2 or not 0 <= seed < 4096 or unit not in ("piece", "word"):
+        raise ValueError(
+            "`n_pairs` must be at least 2, `seed` a number from 0 to 4095, and `unit` 'piece' or 'word'. They are "
+            f"{n_pairs!r}, {seed!r} and {unit!r}."
+        )
+    scorer = get_scorer(nlp, component)
+    settings = replace(
+        scorer.settings, metrics=("sentence_any_order",), mask_spacing=None, mask_margin=None, alternatives=0,
+        distribution=False, keep_pieces=False
+    )  # fmt: skip
+    draws = [partial(pair_of_orders, number=i, seed=seed, unit=unit) for i in range(n_pairs)]
+    predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, draws)
+    with nlp.select_pipes(disable=[name for name, pipe in nlp.pipeline if pipe is scorer]):
+        bounds = list[Bound | None]()
+        for docs in minibatch(nlp.pipe(texts, batch_size=batch_size), batch_size):
+            for batch in predictor.batches(predictor.tokenize(docs)):
+                for doc in predictor.gather(predictor.submit(batch)):
+                    sums = doc.scores.sum(axis=1)
+                    error = float(sums.std(ddof=1)) / len(sums) ** 0.5
+                    bounds.append(Bound(float(sums.mean()), error) if doc.pieces.any() else None)
+    return bounds
+
+
+def pair_of_orders(word: IntArray, *, number: int, seed: int, unit: str) -> MaskRows:
+    """Reveal a context in one random order and in its reverse, or, if there are few, in all orders."""
+    units = np.unique(word, return_inverse=True)[1] if unit == "word" else np.arange(len(word))
+    k = len(np.unique(units))
+    if k <= MAX_EXACT:
+        return of_pieces(all_orders(k), units)
+    rank = draw_orders(k, number + 1, seed)[-1:]
+    return of_pieces(some_orders(np.concatenate([rank, -rank])), units)
+
+
+def of_pieces(rows: MaskRows, units: IntArray) -> MaskRows:
+    """From rows that reveal units to rows that reveal the pieces of each unit from left to right.
+
+    units (int array, shape (pieces,)): The unit of each piece, from 0.
+    """
+    row, target = np.nonzero(units == rows.target[:, None])
+    revealed = (units == units[target][:, None]) & (np.arange(len(units)) < target[:, None])
+    return MaskRows(target, rows.masked[row][:, units] & ~revealed, rows.weight[row])

@@ -1,0 +1,66 @@
+"""Graded choices: how a model's preferences between two texts correlate with those of people."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import FloatArray
+from .accuracies import OVERALL
+from .groups import Item, levels
+from .intervals import Estimate, Z
+
+
+class Correlation(NamedTuple):
+    """Spearman's rank correlation of the preferences of a model and of people, in a group of choices."""
+
+    scorer: str  # the metric, or the scorer if there are several
+    level: str  # "overall", or the columns that the group is made by
+    name: str  # of the group: the values in these columns, as text
+    choices: int
+    rho: float | None  # None where one of the two does not vary
+    low: float | None  # 95 % interval
+    high: float | None
+    group: Mapping[str, Any] = {}  # its value in each of these columns
+
+
+def correlations(
+    items: Sequence[Item],
+    of_model: FloatArray,
+    of_people: FloatArray,
+    by: Sequence[str] | None = None,
+    scorer: str = "",
+) -> list[Correlation]:
+    """The correlation over all items, and over each group.
+
+    of_model, of_people (float array, shape (items,)): How much the first option is preferred. Only the order counts.
+    by (Optional[Sequence[str]]): See `levels`.
+    """
+    found = []
+    for columns, groups in levels(items, by).items():
+        for name, values, members in groups:
+            rho = spearman(of_model[members], of_people[members])
+            one = Correlation(scorer, " x ".join(columns) or OVERALL, name, len(members), *(rho or (None, None, None)))
+            found.append(one._replace(group=dict(zip(columns, values))))
+    return found
+
+
+def spearman(x: FloatArray, y: FloatArray) -> Estimate | None:
+    """Spearman's rho with the interval of Bonett & Wright (2000, Psychometrika 65: 23-28), which takes at least 4 pairs
+    of values: with fewer it is -1 to 1. None where a variable does not vary.
+    """
+    if min(len(np.unique(x)), len(np.unique(y))) < 2:
+        return None
+    rho = float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
+    if len(x) < 4 or abs(rho) > 1 - 1e-12:
+        return Estimate(rho, *((-1.0, 1.0) if len(x) < 4 else (rho, rho)))
+    half = Z * math.sqrt((1 + rho**2 / 2) / (len(x) - 3))
+    return Estimate(rho, math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """The place of each value in their order; equal ones share the mean of their places."""
+    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[number]

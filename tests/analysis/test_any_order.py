@@ -1,0 +1,102 @@
+"""`log_probability_bounds`, against the plainest implementation."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+import spacy
+
+from spacy_pll import log_probability_bounds
+from spacy_pll.errors import PLLError
+from spacy_pll.metrics import MAX_EXACT, all_orders, any_order, draw_orders
+
+from .. import reference
+from ..conftest import SENTENCES
+from .test_continuations import causal_folder
+
+TEXT = "The carnivore lost the souvenir."  # 6 words, of which two are of several pieces
+
+
+def chain(nlp, doc, order):
+    """The log-probability of a text whose pieces are revealed in this order of their numbers."""
+    transformer, tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)
+    ids, kept, *_ = reference.read(doc, tokenizer, "spacy")
+    total = 0.0
+    for n, piece in enumerate(order):
+        hidden = frozenset(kept[i] for i in order[n:])
+        total += reference.log_probabilities(transformer, tokenizer, ids, hidden)[kept[piece]]
+    return total
+
+
+def pieces_by_word(nlp, doc):
+    _, tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)
+    word = reference.read(doc, tokenizer, "spacy")[2]
+    return [[i for i, of_piece in enumerate(word) if of_piece == one] for one in dict.fromkeys(word)]
+
+
+def test_all_orders_of_the_words_of_a_short_text(make_nlp):
+    nlp = make_nlp("bert")
+    doc = nlp.make_doc(TEXT)
+    words = pieces_by_word(nlp, doc)
+    assert len(words) == MAX_EXACT and max(map(len, words)) > 1
+    sums = [chain(nlp, doc, sum(order, start=[])) for order in permutations(words)]
+    (bound,) = log_probability_bounds(nlp, [TEXT], unit="word")
+    assert bound.score == pytest.approx(np.mean(sums), abs=1e-4) and bound.standard_error == pytest.approx(0, abs=1e-9)
+    assert bound.score <= np.log(np.mean(np.exp(sums)))
+
+
+@pytest.mark.parametrize("unit", ["piece", "word"])
+@pytest.mark.parametrize("architecture, tokenizer", [("bert", "wordpiece"), ("roberta", "byte-level")])
+def test_random_orders_and_the_error_of_their_mean(make_nlp, architecture, tokenizer, unit):
+    nlp = make_nlp(architecture, tokenizer)
+    doc = nlp.make_doc(SENTENCES[1])
+    words = pieces_by_word(nlp, doc)
+    units = words if unit == "word" else [[i] for word in words for i in word]
+    assert len(units) > MAX_EXACT
+    pairs = []
+    for rank in draw_orders(len(units), 3, seed=5):
+        order = [units[i] for i in np.argsort(rank)]
+        pairs.append(np.mean([chain(nlp, doc, sum(one, start=[])) for one in (order, order[::-1])]))
+    (bound,) = log_probability_bounds(nlp, [SENTENCES[1]], n_pairs=3, seed=5, unit=unit)
+    assert bound.score == pytest.approx(np.mean(pairs), abs=1e-4)
+    assert bound.standard_error == pytest.approx(np.std(pairs, ddof=1) / 3**0.5, abs=1e-4) and bound.standard_error > 0
+
+
+def test_by_default_it_is_the_metric(make_nlp):
+    nlp = make_nlp("bert", metrics=["sentence_any_order"], keep_pieces=True)
+    texts = [*SENTENCES, "", " "]
+    bounds = log_probability_bounds(nlp, texts, batch_size=2)
+    assert [bound and pytest.approx(bound.score, abs=1e-4) for bound in bounds] == [
+        doc._.pll for doc in nlp.pipe(texts)
+    ]
+    assert bounds[-1] is bounds[-2] is None and None not in bounds[: len(SENTENCES)]
+    docs = [make_nlp("bert", metrics=["original"])(text) for text in SENTENCES]
+    before = [doc._.pll for doc in docs]
+    assert log_probability_bounds(nlp, docs) == bounds[: len(SENTENCES)] and [doc._.pll for doc in docs] == before
+    assert log_probability_bounds(nlp, texts[:1], seed=1) != bounds[:1]
+
+
+def test_each_sentence_has_a_bound_of_its_own(make_nlp):
+    text, nlp = " ".join(SENTENCES[:2]), spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp = make_nlp("bert", nlp=nlp, get_spans={"@span_getters": "spacy-pll.sent_spans.v1"})
+    whole, *parts = log_probability_bounds(nlp, [text, *(sent.text for sent in nlp(text).sents)])
+    assert len(parts) > 1 and whole.score == pytest.approx(sum(part.score for part in parts), abs=1e-4)
+
+
+def test_orders_do_not_change_between_versions():
+    assert draw_orders(7, 2).tolist() == [[2, 5, 0, 6, 3, 1, 4], [4, 5, 3, 2, 1, 0, 6]]
+    assert draw_orders(7, 1, seed=4095).tolist() != draw_orders(7, 1).tolist()
+    np.testing.assert_array_equal(any_order(MAX_EXACT).masked, all_orders(MAX_EXACT).masked)
+
+
+@pytest.mark.parametrize("arguments", [{"n_pairs": 1}, {"seed": -1}, {"seed": 4096}, {"unit": "words"}])
+def test_bad_arguments(make_nlp, arguments):
+    with pytest.raises(ValueError, match=f"They are .*{next(iter(arguments.values()))}"):
+        log_probability_bounds(make_nlp("bert"), ["A text"], **arguments)
+
+
+def test_a_left_to_right_model_is_refused(make_nlp, model_folder):
+    model = {"@architectures": "spacy-pll.CausalLM.v1", "name": causal_folder(model_folder)}
+    with pytest.raises(PLLError, match="'sentence_any_order' needs a masked language model"):
+        log_probability_bounds(make_nlp(metrics=["causal"], model=model), ["A text"])

@@ -1,0 +1,96 @@
+"""Choices in which no option is right: their correlation with the preferences of people."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_pll.errors import InputError
+from spacy_pll.evaluation.choices import Choice, ChoiceScores, choices
+from spacy_pll.evaluation.decisions import Option
+from spacy_pll.evaluation.preferences import spearman
+
+from .. import reference
+
+TEXTS = [
+    ("The souvenir", "A carnivore"),
+    ("I can't travel.", "I travel."),
+    ("Young co-workers", "Old ones"),
+    ("a", "b"),
+]
+GRADED = [
+    Choice([Option(one), Option(two)], 0, {"kind": kind}, ratio)
+    for (one, two), kind, ratio in zip(TEXTS, "xxyy", (0.9, 0.2, 0.5, 0.4))
+]
+
+
+def plainly(x, y):
+    """Spearman's rho: Pearson's r of the ranks."""
+    ranks = [[sum(b < a for b in values) + sum(b == a for b in values) / 2 for a in values] for values in (x, y)]
+    a, b = (np.array(one) - np.mean(one) for one in ranks)
+    return sum(a * b) / math.sqrt(sum(a * a) * sum(b * b))
+
+
+numbers = st.lists(st.tuples(st.integers(0, 5), st.floats(-5, 5)), min_size=2, max_size=30)
+
+
+@given(numbers)
+def test_rho_and_its_interval(pairs):
+    x, y = np.array(pairs, dtype=float).T
+    found = spearman(x, y)
+    if len(set(x)) < 2 or len(set(y)) < 2:
+        assert found is None
+        return
+    assert found.value == pytest.approx(plainly(x, y), abs=1e-9)
+    assert -1 - 1e-9 <= found.low <= found.value <= found.high <= 1 + 1e-9
+    assert spearman(-x, y).value == pytest.approx(-found.value) and spearman(np.exp(x), y) == pytest.approx(found)
+
+
+def test_the_interval_of_a_known_case():
+    """r = .5 and n = 28: atanh(.5) and 1.96 sqrt(1.125 / 25)."""
+    found = next(
+        one
+        for seed in range(20_000)
+        if abs((one := spearman(np.arange(28.0), np.random.default_rng(seed).normal(size=28))).value - 0.5) < 1e-3
+    )
+    assert (found.low, found.high) == pytest.approx((0.133, 0.747), abs=4e-3)
+
+
+def test_the_share_of_the_first_option_is_compared_with_that_of_people(make_nlp):
+    nlp = make_nlp("bert", metrics=["original", "word_l2r"])
+    found = choices(nlp, GRADED)
+    parts = reference.load_model(nlp.get_pipe("pll").model.name)
+    shares = []
+    for texts in TEXTS:
+        one, two = (sum(reference.score(nlp.make_doc(text), *parts, "original", "spacy")[0]) for text in texts)
+        shares.append(1 / (1 + math.exp(two - one)))
+    assert found.probabilities("original")[:, 0] == pytest.approx(shares, abs=1e-5)
+    first, *_ = found.correlations()
+    assert (first.scorer, first.level, first.choices) == ("original", "overall", 4)
+    assert first.rho == pytest.approx(plainly(shares, [0.9, 0.2, 0.5, 0.4]))
+    by_kind = [one for one in found.correlations(["kind"]) if one.level == "kind" and one.scorer == "word_l2r"]
+    assert [(one.name, one.choices, round(abs(one.rho), 9)) for one in by_kind] == [("x", 2, 1), ("y", 2, 1)]
+    predicted = found.predictions("original", ["kind"])["y"]["predictions"][0]
+    assert predicted["prob"] == pytest.approx(shares[2]) and predicted["id"] == "y_0" and predicted["pred"] in TEXTS[2]
+    rows = list(found.rows())
+    assert {row["right"] for row in rows} == {None} and rows[2]["pll_original_probability"] == pytest.approx(shares[1])
+
+
+def test_what_has_no_accuracy_or_no_correlation(make_nlp):
+    scores = {"m": [[1, 2]]}
+    with pytest.raises(ValueError, match="no right option, so there is no accuracy. Use `correlations`"):
+        ChoiceScores(GRADED[:1], scores, scores).accuracies()
+    with pytest.raises(ValueError, match="no preferences of people. Use `accuracies`"):
+        ChoiceScores([Choice(GRADED[0].options)], scores, scores).correlations()
+    with pytest.raises(InputError, match="Score them one after the other"):
+        choices(make_nlp("bert"), [GRADED[0], Choice(GRADED[1].options)])
+    for wrong in (
+        GRADED[0]._replace(preference=math.nan),
+        GRADED[0]._replace(options=[*GRADED[0].options, Option("c")]),
+    ):
+        with pytest.raises(InputError, match="Choice 1: the preference for the first of two options must be a finite"):
+            choices(make_nlp("bert"), [wrong])
+    (same,) = ChoiceScores(GRADED[:1], scores, scores).correlations([])
+    assert same.rho is None
