@@ -105,10 +105,15 @@ class Predictor:
         if not isinstance(model, LanguageModel):
             raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
         self.get_spans, self.settings = get_spans, settings
-        self.metrics = list(variants) or [get_metric(name) for name in settings.metrics]
+        self._variants = list(variants)
         self.counts = WorkDone()  # since it was made, or since this was set
         self.warned: set[str] = set()  # what has been warned of
         self.model = model
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """Looked up when they are used: a pickled predictor has their names, and one registered anew is the new one."""
+        return self._variants or [get_metric(name) for name in self.settings.metrics]
 
     @property
     def model(self) -> LanguageModel:

@@ -121,8 +121,8 @@ def test_a_text_that_is_one_long_word_is_warned_of(make_nlp):
         warnings.filterwarnings("error", "A text of")
         make_nlp(metrics=["original"])(text)
         make_nlp(words="piece")(text)
-        make_nlp()("souvenir " * 12)
+        make_nlp()("souvenir " * 40)
         unit = make_nlp(units="all")
-        doc = unit.make_doc("souvenir " * 12)
+        doc = unit.make_doc("souvenir " * 40)
         doc.spans["all"] = [doc[:]]
         unit(doc)

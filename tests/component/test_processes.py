@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from spacy_pll.language_model.forward import Forward
+from spacy_pll.metrics import original
 from spacy_pll.scoring.rows import Batch
 
 from ..conftest import SENTENCES, scores
@@ -42,8 +43,10 @@ def test_two_processes(make_nlp):
         assert doc._.pll_original is not None
 
 
-def test_a_scorer_can_be_sent_to_a_spawned_worker(make_nlp):
-    nlp = make_nlp("bert")
+@pytest.mark.parametrize("metric", ["word_l2r", "of_a_notebook"])
+def test_a_scorer_can_be_sent_to_a_spawned_worker(make_nlp, add_metric, metric):
+    add_metric("of_a_notebook", lambda word: original(word))  # which cannot be pickled itself
+    nlp = make_nlp("bert", metrics=[metric])
     expected = scores(nlp(SENTENCES[0]))
     other = pickle.loads(pickle.dumps(nlp.get_pipe("pll")))
     assert (scores(other(nlp.make_doc(SENTENCES[0]))) == expected).all()
