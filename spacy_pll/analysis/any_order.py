@@ -18,7 +18,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from ..arrays import IntArray
-from ..component import get_scorer
+from ..component import PLLScorer, get_scorer
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, all_orders, draw_orders, some_orders
 from ..prediction import Predictor
 from ..settings import BATCH_SIZE
@@ -48,12 +48,12 @@ def log_probability_bounds(
     as one context (see `spans`, and windows of long texts) has a bound of its own, and these are added up. With the
     default arguments, the scores are those of the metric `sentence_any_order`.
 
-    nlp (Language): A pipeline with a `pll` component and a masked model.
-    texts (Iterable[Union[str, Doc]]): Texts, or docs, which are not changed if they are scored already.
+    nlp (Language): A pipeline with a `pll` component and a masked model. The setting `targets` has no effect here.
+    texts (Iterable[Union[str, Doc]]): Texts, or docs, which keep the scores that they have.
     n_pairs (int): How many random orders to take, each with its reverse. At least 2.
     seed (int): Another one draws other orders, from 0 to 4095. The orders of a text depend on its length and on this.
-    unit (Literal["piece", "word"]): What is revealed at once: a piece, or a word (see the setting `words`) whose pieces
-        come from left to right.
+    unit (Literal["piece", "word"]): What the orders are orders of. The pieces of a word (see the setting `words`) come
+        from left to right.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Number of texts per batch.
     RETURNS (List[Optional[Bound]]): One per text; None where nothing is scored.
@@ -66,12 +66,12 @@ def log_probability_bounds(
         )
     scorer = get_scorer(nlp, component)
     settings = replace(
-        scorer.settings, metrics=("sentence_any_order",), mask_spacing=None, mask_margin=None, alternatives=0,
-        distribution=False, keep_pieces=False
+        scorer.settings, metrics=("sentence_any_order",), targets=None, mask_spacing=None, mask_margin=None,
+        alternatives=0, distribution=False, keep_pieces=False
     )  # fmt: skip
     draws = [partial(pair_of_orders, number=i, seed=seed, unit=unit) for i in range(n_pairs)]
     predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, draws)
-    with nlp.select_pipes(disable=[name for name, pipe in nlp.pipeline if pipe is scorer]):
+    with nlp.select_pipes(disable=[name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]):
         bounds = list[Bound | None]()
         for docs in minibatch(nlp.pipe(texts, batch_size=batch_size), batch_size):
             for batch in predictor.batches(predictor.tokenize(docs)):

@@ -84,6 +84,14 @@ def test_each_sentence_has_a_bound_of_its_own(make_nlp):
     assert len(parts) > 1 and whole.score == pytest.approx(sum(part.score for part in parts), abs=1e-4)
 
 
+def test_other_settings_have_no_effect_and_no_component_scores(make_nlp):
+    nlp = make_nlp("bert", targets="some", mask_margin=1, alternatives=2)
+    make_nlp("bert", nlp=nlp, name="another", attr="another")
+    doc = nlp.make_doc(SENTENCES[1])
+    assert log_probability_bounds(nlp, [doc]) == log_probability_bounds(make_nlp("bert"), [SENTENCES[1]])
+    assert doc._.pll is doc._.another is None and nlp.pipe_names == ["pll", "another"]
+
+
 def test_orders_do_not_change_between_versions():
     assert draw_orders(7, 2).tolist() == [[2, 5, 0, 6, 3, 1, 4], [4, 5, 3, 2, 1, 0, 6]]
     assert draw_orders(7, 1, seed=4095).tolist() != draw_orders(7, 1).tolist()
