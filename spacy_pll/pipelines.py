@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
@@ -259,13 +260,21 @@ def parse_value(text: str, type_: Any) -> Any:
 
 
 def import_code(path: str) -> None:
-    """Import a Python file. RAISES (ValueError): There is none, or it fails; the message says why."""
+    """Import a Python file, once for each state of it.
+
+    RAISES (ValueError): There is none, or it fails; the message says why.
+    """
     if not Path(path).is_file():
         raise PLLError(f"There is no file {path!r}.", "Set `code` to a Python file.")
     try:
-        import_file("python_code", path)
+        _import_once(str(Path(path).resolve()), os.stat(path).st_mtime_ns)
     except Exception as error:
         raise PLLError(f"{path} cannot be imported: {type(error).__name__}: {error}.", "Correct it.") from error
+
+
+@cache
+def _import_once(path: str, changed: int) -> None:
+    import_file("python_code", path)
 
 
 def setup_gpu(gpu_id: int) -> None:

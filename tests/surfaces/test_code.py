@@ -1,9 +1,11 @@
 """A model whose class is in no package: a Python file registers it, and settings name the file (`code`)."""
 
 import json
+import os
 import subprocess
 import sys
 
+import catalogue
 import pytest
 import torch
 
@@ -71,18 +73,28 @@ def test_what_the_page_says_of_the_class(folder):
         make_pipeline(model, mask_margin=1, code=code)
 
 
-def test_a_file_may_be_imported_again_and_may_have_a_metric(folder):
-    """As where two scorers name it. And a pipeline that is loaded already gets the metric."""
+def test_a_file_with_a_metric_is_imported_once_for_each_state_of_it(folder, monkeypatch):
+    """Also where two scorers name it. A pipeline that is loaded already can have the metric."""
+    monkeypatch.setattr(catalogue, "REGISTRY", catalogue.REGISTRY.copy())  # other tests list the metrics
     code = folder / "own_metric.py"
-    code.write_text(
+    text = (
+        f"open({str(folder / 'runs')!r}, 'a').write('x')\n"
         "import numpy as np\nfrom spacy_pll import MaskRows, register_metric\n"
         "@register_metric('own_metric', within_words=True)\n"
         "def own_metric(word):\n"
         "    return MaskRows(np.arange(len(word)), np.eye(len(word), dtype=bool), np.ones(len(word)))\n"
     )
+    code.write_text(text)
     first = make_pipeline(None, ["own_metric"], code=str(code))
     again = make_pipeline(make_pipeline(None), ["own_metric", "original"], code=str(code))
     assert again(SENTENCES[0])._.pll == first(SENTENCES[0])._.pll == again(SENTENCES[0])._.pll_original
+    assert (folder / "runs").read_text() == "x"
+    code.write_text(text.replace("np.eye", "~np.eye"))
+    os.utime(code, (1, 1))  # another time than that of the first state
+    make_pipeline(None, code=str(code))
+    assert (folder / "runs").read_text() == "xx"
+    # The pipelines that are there take the metric that has the name now.
+    assert first(SENTENCES[0])._.pll != again(SENTENCES[0])._.pll_original
 
 
 def test_a_run_depends_on_the_file(folder):
