@@ -47,16 +47,18 @@ def correlations(
 
 
 def spearman(x: FloatArray, y: FloatArray) -> Estimate | None:
-    """Spearman's rho with the interval of Bonett & Wright (2000, Psychometrika 65: 23-28), which takes at least 4 pairs
-    of values: with fewer it is -1 to 1. None where a variable does not vary.
+    """Spearman's rho with the interval of Bonett & Wright (2000, Psychometrika 65: 23-28); with fewer than 4 pairs of
+    values, it is -1 to 1. So that an interval has a width even if rho is 1 or -1, rho is taken to be half a step less
+    extreme there: a step is what two neighbours in the wrong order change. None where a variable does not vary.
     """
     if min(len(np.unique(x)), len(np.unique(y))) < 2:
         return None
-    rho = float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
-    if len(x) < 4 or abs(rho) > 1 - 1e-12:
-        return Estimate(rho, *((-1.0, 1.0) if len(x) < 4 else (rho, rho)))
-    half = Z * math.sqrt((1 + rho**2 / 2) / (len(x) - 3))
-    return Estimate(rho, math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
+    rho, n = float(np.corrcoef(_ranks(x), _ranks(y))[0, 1]), len(x)
+    if n < 4:
+        return Estimate(rho, -1.0, 1.0)
+    most, half = 1 - 6 / (n**3 - n), Z * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    centre = math.atanh(min(most, max(-most, rho)))
+    return Estimate(rho, min(rho, math.tanh(centre - half)), max(rho, math.tanh(centre + half)))
 
 
 def _ranks(values: FloatArray) -> FloatArray:

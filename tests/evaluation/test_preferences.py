@@ -48,14 +48,21 @@ def test_rho_and_its_interval(pairs):
     assert spearman(-x, y).value == pytest.approx(-found.value) and spearman(np.exp(x), y) == pytest.approx(found)
 
 
-def test_the_interval_of_a_known_case():
-    """r = .5 and n = 28: atanh(.5) and 1.96 sqrt(1.125 / 25)."""
-    found = next(
-        one
-        for seed in range(20_000)
-        if abs((one := spearman(np.arange(28.0), np.random.default_rng(seed).normal(size=28))).value - 0.5) < 1e-3
-    )
-    assert (found.low, found.high) == pytest.approx((0.133, 0.747), abs=4e-3)
+def test_the_interval_has_the_true_correlation_in_95_of_100_samples():
+    """Of normal variables with r = .6, whose rho is 6 / pi asin(.3)."""
+    draw, true = np.random.default_rng(0), 6 / math.pi * math.asin(0.3)
+    within = []
+    for _ in range(2000):
+        x, noise = draw.normal(size=(2, 40))
+        found = spearman(x, 0.6 * x + 0.8 * noise)
+        within.append(found.low <= true <= found.high)
+    assert 0.935 < np.mean(within) < 0.965
+
+
+def test_a_perfect_correlation_of_few_choices_is_not_certain():
+    few, many = (spearman(np.arange(n), -np.arange(n)) for n in (5, 500))
+    assert (few.value, many.value, few.low) == pytest.approx((-1, -1, -1))
+    assert -0.9 < few.high < 0 and -1 < many.high < -0.999
 
 
 def test_the_share_of_the_first_option_is_compared_with_that_of_people(make_nlp):
