@@ -17,7 +17,7 @@ from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
 from ..visualize.text import Table, text_table
 from .options import PICTURES, one_of, several
-from .terminal import draw, save, say
+from .terminal import save, say
 
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
 
@@ -126,14 +126,11 @@ def report(
     about: dict[str, Any],
     output: Path | None,
     items: Path | None,
-    plot: Path | None,
     unit: str,
-    curve: bool,
 ) -> None:
     """Print the accuracies, and write what is asked for.
 
     about (Dict[str, Any]): What was read, for the file of results.
-    curve (bool): Whether the scorers are checkpoints of one model.
     unit (str): What the items are called: "pairs".
     """
     results = found.accuracies(by or None)
@@ -145,7 +142,6 @@ def report(
         rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
     write_results(rows, by, loaded, about, output)
     save(items, write_table, list(found.rows()))
-    save(plot, draw, found.plot_curves if curve else found.plot, by or None)
 
 
 def write_results(

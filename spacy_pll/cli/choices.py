@@ -17,7 +17,7 @@ from ..settings import BATCH_SIZE
 from . import accuracies
 from . import options as common
 from .options import OF_TOKENS, one_of, pipeline_options, several
-from .terminal import save, say, shows_progress
+from .terminal import draw, save, say, shows_progress
 
 TITLE = "Spearman's rho (95 % interval)"
 
@@ -109,6 +109,7 @@ def choices_cli(
         accuracies.write_results([one._asdict() for one in correlations], by, loaded, about, output)
         save(items, write_table, list(found.rows()))
     else:
-        accuracies.report(found, by, loaded, about, output, items, plot, "choices", bool(revisions))
+        accuracies.report(found, by, loaded, about, output, items, "choices")
+        save(plot, draw, found.plot_curves if revisions else found.plot, by or None)
     if predictions:
         save(predictions, write_json, found.predictions(next(iter(found.scores)), by or None))

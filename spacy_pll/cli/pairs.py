@@ -12,7 +12,7 @@ from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from . import accuracies, options
 from .options import OF_TOKENS, pipeline_options
-from .terminal import shows_progress
+from .terminal import draw, save, shows_progress
 
 
 @pipeline_options(without=OF_TOKENS)
@@ -70,4 +70,5 @@ def pairs_cli(
         show_progress=shows_progress(),
     )
     about = {"path": path, "per_piece": per_piece, "ties": ties, "sample": sample}
-    accuracies.report(found, by, loaded, about, output, items, plot, "pairs", bool(revisions))
+    accuracies.report(found, by, loaded, about, output, items, "pairs")
+    save(plot, draw, found.plot_curves if revisions else found.plot, by or None)

@@ -111,7 +111,7 @@ class Decided(ABC):
         curves: dict[str, dict[str, Estimate]] = {}
         for one in found:
             if one.level == OVERALL and not one.group or tuple(one.group) == columns and one.name in groups:
-                scorer, _, metric = one.scorer.rpartition(" ")
+                scorer, _, metric = one.scorer.rpartition(" ")  # as `score_options` names several metrics
                 if metric not in pll_metrics or not scorer:
                     scorer, metric = one.scorer, ""
                 curve = " ".join(filter(None, (one.name or OVERALL, metric)))
