@@ -7,14 +7,18 @@ BLIMP_FOLDER holds BLiMP's data files. `spacy project run train-causal` trains t
 """
 
 import argparse
+from dataclasses import replace
+from functools import partial
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 from markdown_tables import print_table
 
-from spacy_pll import log_probability_bounds, make_pipeline, minimal_pairs, read_pairs, register_metric
+from spacy_pll import get_scorer, log_probability_bounds, make_pipeline, minimal_pairs, read_pairs, register_metric
 from spacy_pll.evaluation.groups import sample_items
-from spacy_pll.metrics import MAX_EXACT, MaskRows, draw_orders, some_orders
+from spacy_pll.metrics import MaskRows, draw_orders, some_orders
+from spacy_pll.prediction import Predictor
 
 PARADIGMS = ["adjunct_island", "passive_1", "wh_island"]
 N_DRAWS = 8
@@ -65,6 +69,27 @@ def against_all(texts: list[str]) -> list[dict]:
     return table
 
 
+def one_order(word: np.ndarray, *, order: tuple[int, ...]) -> MaskRows:
+    """Reveal the pieces in this order. (A metric is also tried on a context of another length.)"""
+    rank = np.argsort(order) if len(word) == len(order) else np.arange(len(word))
+    return some_orders(rank[None])
+
+
+def under_the_mixture(nlp, texts: list[str], n_pieces: int) -> dict:
+    """The bound by all orders, and the log-probability that it bounds: of the mean of the orders' probabilities."""
+    scorer = get_scorer(nlp)
+    settings = replace(scorer.settings, metrics=("sentence_any_order",))
+    orders = [partial(one_order, order=order) for order in permutations(range(n_pieces))]
+    predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, orders)
+    sums = np.array([doc.scores.sum(axis=1) for doc in predictor.predict(list(map(nlp.make_doc, texts)))])
+    highest = sums.max(axis=1)
+    exact = highest + np.log(np.exp(sums - highest[:, None]).mean(axis=1))
+    gap = exact - sums.mean(axis=1)
+    means = {"bound by all orders": sums.mean(), "log-probability": exact.mean(), "difference": gap.mean()}
+    row = {name: f"{mean:.2f}" for name, mean in means.items()}
+    return {"sentences": len(texts), **row, "largest difference": f"{gap.max():.2f}"}
+
+
 def beside_others(nlp, pairs: list, twin: str | None) -> list[dict]:
     """Accuracy and mean score on minimal pairs, and Pearson's r with the left-to-right model."""
     texts = [text for pair in pairs for text in (pair.good, pair.bad)]
@@ -72,8 +97,7 @@ def beside_others(nlp, pairs: list, twin: str | None) -> list[dict]:
     for unit in ("piece", "word"):
         bounds = log_probability_bounds(nlp, texts, unit=unit)
         by_name[f"bound, by {unit}"] = np.array([bound.score for bound in bounds if bound])
-    several = {"": make_pipeline(nlp, METRICS)}
-    for name, of_pairs in minimal_pairs(several[""], pairs).scores.items():
+    for name, of_pairs in minimal_pairs(make_pipeline(nlp, METRICS), pairs).scores.items():
         by_name[name] = np.stack([of_pairs.good, of_pairs.bad], axis=1).ravel()
     if twin:
         (of_pairs,) = minimal_pairs(make_pipeline(twin), pairs).scores.values()
@@ -99,8 +123,11 @@ def main():
     print_table("by the number of orders", by_number(nlp, [pair.good for pair in some]))
     pairs = read_pairs(str(args.blimp))
     docs = nlp.pipe(dict.fromkeys(pair.good for pair in sample_items(pairs, 20)))
-    short = [doc.text for doc in docs if doc._.pll_pieces in (MAX_EXACT - 1, MAX_EXACT)]
+    pieces = {doc.text: doc._.pll_pieces for doc in docs}
+    short = [text for text, n in pieces.items() if n in (5, 6)]
     print_table(f"{len(short)} sentences of 5 or 6 wordpieces, random orders and all", against_all(short))
+    five = [text for text in short if pieces[text] == 5]
+    print_table("of 5 wordpieces: the bound, and what it bounds", [under_the_mixture(nlp, five, 5)])
     pairs = sample_items(pairs, 10)
     print_table(f"{len(pairs)} pairs of BLiMP", beside_others(nlp, pairs, args.twin))
 
