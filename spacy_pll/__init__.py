@@ -18,8 +18,9 @@ from .evaluation.groups import Group, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
 from .evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs
 from .evaluation.perplexity import Perplexity, perplexity
-from .evaluation.readers import read_pairs
+from .evaluation.readers import read_fasta, read_pairs, read_variants
 from .evaluation.rescoring import rescore
+from .evaluation.variants import Variant, VariantScores, variants
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
 from .settings import ScoringSettings
@@ -59,6 +60,8 @@ __all__ = [
     "TokenDifference",
     "TokenScore",
     "Unigrams",
+    "Variant",
+    "VariantScores",
     "WordTable",
     "agree",
     "choices",
@@ -75,12 +78,15 @@ __all__ = [
     "perplexity",
     "pmi",
     "read_choices",
+    "read_fasta",
     "read_pairs",
+    "read_variants",
     "register_metric",
     "rescore",
     "score",
     "score_continuations",
     "score_docs",
     "to_dataframe",
+    "variants",
     "visualize",
 ]

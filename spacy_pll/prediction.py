@@ -141,6 +141,12 @@ class Predictor:
         tokenized = self._tokenize_spans(docs, [[doc[:]] for doc in docs], [[span] for span in spans], units)
         return self.gather(self.submit(tokenized))
 
+    def predict_contexts(self, contexts: Sequence[Context]) -> tuple[FloatArray, Distributions | None]:
+        """The scores of the contexts' pieces, one context after the other, and what the model expected there. Both are
+        0 at pieces that are not scored. float64, shape (metrics, pieces).
+        """
+        return self._wait(self._run(contexts, self.prepare()), sum(len(context.word) for context in contexts))
+
     def tokenize(self, docs: list[Doc]) -> list[TokenizedDoc]:
         """What is read for each doc."""
         targets, units = ([self._named_spans(doc, name) for doc in docs] for name in ("targets", "units"))
@@ -201,15 +207,8 @@ class Predictor:
     def gather(self, pending: PendingBatch) -> list[DocScores]:
         """Wait for the log-probabilities, and sum them up by token."""
         ends = np.cumsum([0, *(len(context.word) for doc in pending.docs for context in doc.contexts)])
-        scores, expected, texts = np.zeros((len(self.metrics), ends[-1])), None, None
-        if self.settings.n_alternatives is not None:
-            expected = Distributions.empty(self.settings.n_alternatives, ends[-1])
-            texts = PieceTexts(self.model.load().tokenizer)
-        for plan, answers in pending.passes:
-            answer = answers.result()
-            scores += plan.scores(answer.log_probs)  # each target is in one plan
-            if expected and answer.distributions:
-                plan.fill_distributions(expected, answer.distributions)
+        scores, expected = self._wait(pending.passes, int(ends[-1]))
+        texts = PieceTexts(self.model.load().tokenizer) if expected else None
         begin = iter(ends.tolist())
         return [self._collect(doc, scored_pieces(doc, begin, scores, expected), texts) for doc in pending.docs]
 
@@ -281,7 +280,7 @@ class Predictor:
             self.warned.add(kind)
             warn_user(message)
 
-    def _run(self, contexts: list[Context], loaded: Loaded) -> list[tuple[RowPlan | GroupPlan, PendingPredictions]]:
+    def _run(self, contexts: Sequence[Context], loaded: Loaded) -> list[tuple[RowPlan | GroupPlan, PendingPredictions]]:
         """Submit the forward passes for some contexts."""
         settings = self.settings
         passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]] = []
@@ -292,6 +291,19 @@ class Predictor:
             passes.append((plan, self.model.submit(map(self.counts.add, batches))))
             plan.release_inputs()
         return passes
+
+    def _wait(
+        self, passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]], n_pieces: int
+    ) -> tuple[FloatArray, Distributions | None]:
+        """The scores of the pieces of all contexts, and what was expected there, once the forward passes are done."""
+        scores, n = np.zeros((len(self.metrics), n_pieces)), self.settings.n_alternatives
+        expected = None if n is None else Distributions.empty(n, n_pieces)
+        for plan, answers in passes:
+            answer = answers.result()
+            scores += plan.scores(answer.log_probs)  # each target is in one plan
+            if expected and answer.distributions:
+                plan.fill_distributions(expected, answer.distributions)
+        return scores, expected
 
     def _collect(self, pending: TokenizedDoc, pieces: ScoredPieces, texts: PieceTexts | None) -> DocScores:
         """Sum the scores of a doc's pieces by token. The texts are shared by the docs: each takes time to make."""

@@ -53,6 +53,7 @@ ONLY_CHECKED = {
     "pll agree": "prints how long it took",
     "pairs events.csv": "takes a minute; tests/cli/test_pairs.py does so for seconds",
     "--revisions ": "needs a hub; tests/cli/test_pairs.py has a cache",
+    "pll variants": "needs a model of proteins; tests/cli/test_variants.py has a tiny one",
     "--model bert-tuned": "needs a model that was tuned",
     "pll unigrams": "needs a corpus; tests/cli/test_unigrams.py has one",
     "--unigrams unigrams.json": "needs what that command writes",

@@ -25,6 +25,7 @@ COMMANDS = {
     "ppl": "Measure the pseudo-perplexity of a corpus.",
     "rescore": "Rerank n-best lists with the PLL.",
     "agree": "Compare the scores of two scorers on the same texts, or choose a margin.",
+    "variants": "Score the variants of a protein.",
     "unigrams": "Count the wordpieces of a corpus, for normalised scores.",
     "lm-eval": "Run lm-evaluation-harness with the model spacy-pll.",
 }

@@ -1,4 +1,4 @@
-"""The files of evaluations: minimal pairs, and n-best lists."""
+"""The files of evaluations: minimal pairs, n-best lists, and variants of a protein."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from ..corpus.records import PARQUET, get_text
 from ..errors import InputError
 from ..tables.rows import check_columns
 from .groups import FILE, Pair
+from .variants import Variant
 
 ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
 # What the columns of the two sentences are called where nothing else is said, in BLiMP's files and in others.
@@ -70,6 +71,51 @@ def rows_of(
         of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
         for place, row in read_rows(file, header):
             yield file, place, row, of_file
+
+
+def read_variants(path: str, column: str = "mutant", header: Sequence[str] | None = None) -> list[Variant]:
+    """Read variants of a protein from a table.
+
+    column (str): Their substitutions, such as "A24G" or "A24G:K30R".
+    header (Optional[Sequence[str]]): The names of the columns of .csv and .tsv files that have no header.
+    RAISES (InputError): A row cannot be read; the message gives the line.
+    """
+    found = list[Variant]()
+    for _, place, row, of_file in rows_of(path, header, "variants"):
+        mutant = get_text(row, place, column)
+        found.append(Variant(mutant, {**of_file, **{k: v for k, v in row.items() if k != column}}, place))
+    if not found:
+        raise InputError(f"There is no variant in {path!r}.")
+    return found
+
+
+def read_fasta(path: str) -> str:
+    """Read the only sequence of a FASTA file.
+
+    RAISES (InputError): There is none, or several, or there is something else in it than capital letters; the message
+        gives the line.
+    """
+    if not Path(path).is_file():
+        raise InputError(f"There is no file {path!r}. Give a FASTA file with one sequence.")
+    parts, name = list[str](), None
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
+        line = line.rstrip()
+        if line.startswith(">"):
+            if name is not None:
+                raise InputError(f"{path}, line {number}: a second sequence, {line!r:.60}.", "Give a file with one.")
+            name = line
+        elif line and name is None:
+            raise InputError(f"{path}, line {number}: a FASTA file begins with '>' and a name. It is {line!r:.60}.")
+        elif wrong := next((letter for letter in line if not "A" <= letter <= "Z"), None):
+            advice = "Write capital letters alone, without white space, gaps or a stop."
+            raise InputError(f"{path}, line {number}: {wrong!r} is no residue.", advice)
+        else:
+            parts.append(line)
+    if not any(parts):
+        raise InputError(
+            f"There is no sequence in {path!r}.", "A FASTA file has '>' and a name, and lines of residues."
+        )
+    return "".join(parts)
 
 
 def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str:

@@ -181,6 +181,7 @@ class TransformerLanguageModel:
             tokenizer=tokenizer,
             max_length=max_length,
             mask_id=-1 if mask_id is None else mask_id,
+            n_ids=n_embeddings,
             unknown_id=hf_tokenizer.unk_token_id,
             rows=PassLimits(max_tokens, max_targets, pad_id, pads),
             ids_at_once=ids_at_once(transformer, max_tokens),

@@ -44,6 +44,7 @@ class Loaded:
     tokenizer: "Tokenizer"  # the backend of a fast tokenizer: truncation and padding off, special tokens added
     max_length: int  # the most ids in one context, special tokens included
     mask_id: int
+    n_ids: int  # how many ids the model knows, at least
     unknown_id: int | None  # the id for text that the tokenizer does not know; None if it knows everything
     rows: PassLimits
     groups: PassLimits | None = None  # the same of passes with groups, once the model was tried with them

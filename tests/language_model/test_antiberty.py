@@ -81,3 +81,33 @@ def test_one_pass_is_close_and_with_the_widest_margin_exact(converted):
     assert np.corrcoef(exact, one_pass)[0, 1] >= 0.98  # 0.991 here
     whole = score(converted, TEXTS[:1], mask_margin=1000)[0]
     np.testing.assert_allclose(whole, exact[: len(whole)], atol=1e-5)
+
+
+def test_variants_are_those_of_plain_forward_passes(converted):
+    """200 of all single substitutions, and pairs of them that are masked together."""
+    import transformers
+
+    from spacy_pll import make_pipeline, variants
+
+    sequence = "".join(TEXTS[0].split())
+    model = transformers.AutoModelForMaskedLM.from_pretrained(converted).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(converted)
+    ids = tokenizer(TEXTS[0])["input_ids"]
+    pieces = tokenizer.get_vocab()
+
+    def expected(mutant):
+        sites = [int(part[1:-1]) for part in mutant.split(":")]  # 0 is [CLS]
+        row = torch.tensor([[tokenizer.mask_token_id if i in sites else one for i, one in enumerate(ids)]])
+        with torch.no_grad():
+            log_probs = model(row).logits[0].log_softmax(-1)
+        parts = zip(sites, mutant.split(":"))
+        return sum((log_probs[i, pieces[part[-1]]] - log_probs[i, pieces[part[0]]]).item() for i, part in parts)
+
+    nlp = make_pipeline(str(converted))
+    found = variants(nlp, sequence)
+    assert len(found.variants) == 19 * len(sequence)
+    scores = {variant.mutant: score for variant, score in zip(found.variants, found.scores.tolist())}
+    some = list(scores)[:: len(scores) // 200][:200]
+    np.testing.assert_allclose([scores[one] for one in some], [expected(one) for one in some], atol=1e-4)
+    pairs = [f"{one}:{other}" for one, other in zip(some[:50:5], some[100:150:5])]
+    np.testing.assert_allclose(variants(nlp, sequence, pairs).scores, [expected(one) for one in pairs], atol=1e-4)

@@ -21,6 +21,7 @@ from spacy_pll.language_model.forward import Forward
 from spacy_pll.scoring.rows import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
+from ..proteins import ESM_2, PROTEIN, esm_tokenizer
 from ..reference import load_model, log_probabilities, score
 from ..test_metrics import METRICS
 
@@ -396,17 +397,7 @@ def test_the_head_of_debertas_authors(architecture, tmp_path):
     assert spacy.load(tmp_path / "saved")(SENTENCES[0])._.pll == doc._.pll
 
 
-AMINO_ACIDS = list("LAGVSERTIDPKQNFYMHWC")
-PROTEIN = "MKTAYIAKQRQISFVKSHFSRQ"
-
-
-ESM_2 = ["<cls>", "<pad>", "<eos>", "<unk>", *AMINO_ACIDS, *"XBUZO.-", "<null_1>", "<mask>"]
 NUCLEOTIDES = ["<unk>", "<pad>", "<mask>", "<cls>", *map("".join, itertools.product("ACGT", repeat=3)), *"ACGTN"]
-
-
-def esm_tokenizer(folder, vocabulary, **settings):
-    (folder / "vocab.txt").write_text("\n".join(vocabulary))
-    return hf.EsmTokenizer(str(folder / "vocab.txt"), **settings)
 
 
 @pytest.mark.parametrize(
@@ -417,7 +408,7 @@ def test_the_tokenizer_of_esm_gets_places(tmp_path, vocabulary, settings):
     tokenizer = esm_tokenizer(tmp_path, vocabulary, **settings)
     backend = backend_of(tokenizer, "esm")
     draw = random.Random(0)
-    parts = [*vocabulary, *AMINO_ACIDS, *"acgt", " ", "\n", "\u00a0", "é", "犬", "<nul", "<MASK>", "J", "[", "\\"]
+    parts = [*vocabulary, *ESM_2, *"acgt", " ", "\n", "\u00a0", "é", "犬", "<nul", "<MASK>", "J", "[", "\\"]
     for _ in range(300):
         text = "".join(draw.choices(parts, k=draw.randint(0, 20)))
         encoding = backend.encode(text)

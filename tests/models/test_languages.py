@@ -104,7 +104,12 @@ class Recorder(LanguageModel):
     def __init__(self, tokenizer, max_length):
         rows = PassLimits(max_tokens=100_000, max_targets=100_000, pad_id=0, pads=True)
         self.loaded = Loaded(
-            tokenizer=tokenizer.backend_tokenizer, max_length=max_length, mask_id=-1, unknown_id=None, rows=rows
+            tokenizer=tokenizer.backend_tokenizer,
+            max_length=max_length,
+            mask_id=-1,
+            unknown_id=None,
+            rows=rows,
+            n_ids=0,
         )
 
     def load(self, groups=False):

@@ -1,0 +1,249 @@
+import random
+
+import numpy as np
+import pytest
+import spacy
+
+from spacy_pll import Variant, make_pipeline, read_fasta, read_variants, variants
+from spacy_pll.errors import InputError, PLLError
+from spacy_pll.evaluation.variants import AMINO_ACIDS
+
+from ..proteins import PROTEIN, save_protein_model
+from ..reference import predict
+
+MUTANTS = ["M1A", "K2R:Q22A", "T3W:A4G:Y5F", "R21K", "A7A"]
+METHODS = ["masked-marginals", "wt-marginals", "pseudo-ppl"]
+
+
+@pytest.fixture(scope="module")
+def protein_models(tmp_path_factory):
+    folders = {kind: tmp_path_factory.mktemp(kind) for kind in ("esm", "bert")}
+    return {kind: (folder, *save_protein_model(folder, kind)) for kind, folder in folders.items()}
+
+
+class BruteForce:
+    """One forward pass for each question, with the tokenizer of transformers."""
+
+    def __init__(self, model, sequence, size=None):
+        _, self.transformer, self.tokenizer = model
+        self.sequence, self.size = sequence, size or len(sequence)
+
+    def read(self, letters):
+        spaced = " ".join(letters) if self.tokenizer.is_fast else letters
+        return self.tokenizer(spaced)["input_ids"]
+
+    def log_probs(self, letters, site, masked):
+        """By residue, at a site, in the window around it."""
+        start = min(max(0, site - self.size // 2), max(0, len(letters) - self.size))
+        ids = self.read(letters[start : start + self.size])
+        for other in masked:
+            if 0 <= other - start < self.size:
+                ids[1 + other - start] = self.tokenizer.mask_token_id
+        row = predict(self.transformer, tuple(ids))[1 + site - start]
+        return {letter: row[self.read(letter)[1]].item() for letter in AMINO_ACIDS}
+
+    def score(self, mutant, method, one_by_one=False):
+        parts = [(part[0], int(part[1:-1]) - 1, part[-1]) for part in mutant.split(":")]
+        sites = [site for _, site, _ in parts]
+        if method == "pseudo-ppl":
+            variant = list(self.sequence)
+            for _, site, residue in parts:
+                variant[site] = residue
+            return self.sum("".join(variant)) - self.sum(self.sequence)
+        total = 0.0
+        for wild_type, site, residue in parts:
+            masked = [] if method == "wt-marginals" else [site] if one_by_one else sites
+            row = self.log_probs(self.sequence, site, masked)
+            total += row[residue] - row[wild_type]
+        return total
+
+    def sum(self, letters):
+        return sum(self.log_probs(letters, i, [i])[letter] for i, letter in enumerate(letters))
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["esm", "bert"])
+def test_scores_are_those_of_a_brute_force(protein_models, kind, method, one_by_one):
+    nlp = make_pipeline(str(protein_models[kind][0]))
+    found = variants(nlp, PROTEIN, MUTANTS, method=method, one_by_one=one_by_one)
+    slow = BruteForce(protein_models[kind], PROTEIN)
+    expected = [slow.score(mutant, method, one_by_one) for mutant in MUTANTS]
+    np.testing.assert_allclose(found.scores, expected, atol=1e-4)
+    assert found.scores[-1] == 0 and np.abs(found.scores[:-1]).min() > 0.01
+
+
+def test_sites_that_are_masked_together_and_one_by_one_differ(protein_models):
+    nlp = make_pipeline(str(protein_models["esm"][0]))
+    together, apart = (variants(nlp, PROTEIN, MUTANTS, one_by_one=one).scores for one in (False, True))
+    several = [":" in mutant for mutant in MUTANTS]
+    assert (np.abs(together - apart) > 1e-3).tolist() == several
+
+
+@pytest.mark.parametrize("method", ["masked-marginals", "wt-marginals"])
+def test_a_long_protein_is_read_around_each_site(tmp_path, method):
+    """Also where the sites of a variant are further apart than the model reads, or than a metric gets at once."""
+    model = (tmp_path, *save_protein_model(tmp_path, "bert", positions=14))
+    draw = random.Random(1)
+    sequence = "".join(draw.choices(AMINO_ACIDS, k=30))
+    mutants = [f"{sequence[i]}{i + 1}{draw.choice(AMINO_ACIDS)}" for i in (0, 1, 9, 15, 24, 29)]
+    mutants += [":".join(mutants[:3]), ":".join((mutants[0], mutants[-1])), ":".join(mutants)]
+    found = variants(make_pipeline(str(tmp_path)), sequence, mutants, method=method)
+    slow = BruteForce(model, sequence, size=12)
+    np.testing.assert_allclose(found.scores, [slow.score(one, method) for one in mutants], atol=1e-4)
+
+
+def test_sites_far_apart_are_masked_together(tmp_path):
+    """Metrics are given at most 256 pieces of a context."""
+    model = (tmp_path, *save_protein_model(tmp_path, "bert", positions=400))
+    sequence = PROTEIN * 15
+    mutants = ["M1A:Q330A", "K2A:M45A:M309A"]
+    found = variants(make_pipeline(str(tmp_path)), sequence, mutants)
+    slow = BruteForce(model, sequence)
+    np.testing.assert_allclose(found.scores, [slow.score(one, "masked-marginals") for one in mutants], atol=1e-4)
+
+
+def test_all_single_substitutions(protein_models, monkeypatch):
+    """In whatever batches they are read."""
+    nlp = make_pipeline(str(protein_models["bert"][0]))
+    found = variants(nlp, PROTEIN, offset=-3)
+    rows = list(found.rows())
+    assert len(rows) == 19 * len(PROTEIN)
+    assert rows[0] == {"mutant": "M-3G", "position": -3, "wild_type": "M", "residue": "G",
+                       "masked_marginals": found.scores[0]}  # fmt: skip
+    names = [row["mutant"] for row in rows]
+    assert (variants(nlp, PROTEIN, names, offset=-3).scores == found.scores).all()
+    matrix = found.matrix()
+    assert matrix.shape == (20, len(PROTEIN)) and np.isnan(matrix).sum() == len(PROTEIN)
+    assert matrix[AMINO_ACIDS.index("W"), 2] == found.scores[names.index("T-1W")]
+    monkeypatch.setattr("spacy_pll.evaluation.variants.MAX_LOG_PROBS", 1)
+    several = ["M1A:K2R", "T3W:A4G", *MUTANTS]
+    one_at_a_time = variants(nlp, PROTEIN, several).scores
+    monkeypatch.undo()
+    np.testing.assert_allclose(variants(nlp, PROTEIN, several).scores, one_at_a_time, atol=1e-5)
+
+
+def test_the_settings_of_the_pipeline(protein_models):
+    """A margin is taken over. What texts are scored with is not."""
+    folder = str(protein_models["bert"][0])
+    exact, near = (variants(make_pipeline(folder, mask_margin=one), PROTEIN, MUTANTS).scores for one in (None, 0))
+    whole = variants(make_pipeline(folder, mask_margin=100), PROTEIN, MUTANTS).scores
+    np.testing.assert_allclose(whole, exact, atol=1e-5)
+    assert np.abs(near - exact).max() > 1e-3
+    others = make_pipeline(folder, ["whole_word"], words="whitespace", mask_spacing=2, targets="none")
+    assert (variants(others, PROTEIN, MUTANTS).scores == exact).all()
+
+
+def test_the_picture(protein_models):
+    nlp = make_pipeline(str(protein_models["bert"][0]))
+    figure = variants(nlp, PROTEIN, offset=10).plot()
+    (image,) = figure.axes[0].images
+    assert image.get_array().shape == (20, len(PROTEIN)) and image.get_extent()[:2] == [9.5, 31.5]
+    (dots,) = figure.axes[0].lines
+    assert [AMINO_ACIDS[int(y)] for y in dots.get_ydata()] == list(PROTEIN)
+    with pytest.raises(ValueError, match="The picture shows single substitutions"):
+        variants(nlp, PROTEIN, ["M1A:K2R"]).plot()
+
+
+def test_the_correlation_with_what_was_measured(protein_models):
+    nlp = make_pipeline(str(protein_models["bert"][0]))
+    scores = variants(nlp, PROTEIN, MUTANTS).scores
+    items = [Variant(name, {"dms": score**3}) for name, score in zip(MUTANTS, scores.tolist())]
+    assert variants(nlp, PROTEIN, items).correlation("dms").value == pytest.approx(1)
+    left_out = [*items, Variant("M1C", {"dms": None}), Variant("M1D", {"dms": ""})]
+    assert variants(nlp, PROTEIN, left_out).correlation("dms").value == pytest.approx(1)
+    with pytest.raises(InputError, match="Variant 1: there is no column 'x'. The other columns are: 'dms'"):
+        variants(nlp, PROTEIN, items).correlation("x")
+    with pytest.raises(InputError, match="line 6: 'dms' must be a number. It is 'high'"):
+        variants(nlp, PROTEIN, [*items, Variant("M1C", {"dms": "high"}, "line 6")]).correlation("dms")
+    with pytest.raises(ValueError, match="have a column 'wt_marginals', as their scores do. Rename it"):
+        list(variants(nlp, PROTEIN, [Variant("M1C", {"wt_marginals": 1})], method="wt-marginals").rows())
+
+
+@pytest.mark.parametrize(
+    ("mutant", "message"),
+    [
+        ("M1", "Variant 2: 'M1' is no substitution. Write the residue of the sequence, its number"),
+        ("M1A K2R", "is no substitution"),
+        ("", "Variant 2: '' is no substitution"),
+        ("A24G", "'A24G' is outside of the sequence, whose residues have the numbers 1 to 22"),
+        ("M0A", "is outside of the sequence"),
+        ("K1A", "'K1A' does not fit the sequence, which has 'M' as residue 1"),
+        ("M1A:M1G", "'M1A:M1G' has two substitutions of residue 1"),
+        ("M1J", "Variant 2, 'M1J': the model does not know 'J' as a residue. Leave it out"),
+        ("M1a", "the model does not know 'a' as a residue. Write 'A'"),
+    ],
+)
+def test_variants_that_cannot_be_scored(protein_models, mutant, message):
+    with pytest.raises(InputError, match=message):
+        variants(make_pipeline(str(protein_models["esm"][0])), PROTEIN, ["M1A", mutant])
+
+
+@pytest.mark.parametrize(
+    ("sequence", "message"),
+    [
+        ("", "must be letters alone. It is empty"),
+        ("MKT AY", "must be letters alone. It has ' '"),
+        ("MKTJAY", "Letter 4 of the sequence: the model does not know 'J'"),
+        ("MKtAY", "Letter 3 of the sequence: the model does not know 't' as a residue. Write 'T'"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["esm", "bert"])
+def test_sequences_that_cannot_be_read(protein_models, kind, sequence, message):
+    with pytest.raises(InputError, match=message):
+        variants(make_pipeline(str(protein_models[kind][0])), sequence)
+
+
+def test_models_that_cannot_score_variants(make_nlp, protein_models):
+    with pytest.raises(PLLError, match="does not make a wordpiece of each residue. Give a model of proteins"):
+        variants(make_nlp("roberta"), "thetraveler")
+    (protein_models["bert"][0] / "README.md").write_text("---\nlanguage: en\n---\n")
+    with pytest.warns(UserWarning, match="names languages, such as en.* mean nothing"):
+        variants(make_pipeline(str(protein_models["bert"][0]), lang="xx"), PROTEIN, ["M1A"])
+    (protein_models["bert"][0] / "README.md").unlink()
+    with pytest.raises(PLLError, match="The tokenizer of the built-in model does not make a wordpiece of each"):
+        variants(make_pipeline(), PROTEIN)
+    nlp = spacy.blank("en")
+    with pytest.raises(ValueError, match="pll"):
+        variants(nlp, PROTEIN)
+    nlp = make_pipeline(str(protein_models["esm"][0]))
+    with pytest.raises(PLLError, match="`method` must be masked-marginals, wt-marginals or pseudo-ppl. It is 'x'"):
+        variants(nlp, PROTEIN, method="x")
+    with pytest.raises(InputError, match="There is no variant"):
+        variants(nlp, PROTEIN, [])
+
+
+def test_files_of_sequences(tmp_path):
+    path = tmp_path / "protein.fasta"
+
+    def read(text):
+        path.write_bytes(text.encode())
+        return read_fasta(str(path))
+
+    assert read(">sp|P1 a protein\r\nMKT\r\nAY \r\n\r\n") == read("\ufeff>x\nMKTAY") == "MKTAY"
+    for text, message in [
+        ("", "There is no sequence in"),
+        (">x\n", "There is no sequence in"),
+        ("MKT\n", "line 1: a FASTA file begins with '>' and a name. It is 'MKT'"),
+        (">x\nMKT\n>y\nMK\n", "line 3: a second sequence, '>y'"),
+        (">x\nMKT\nMK T\n", "line 3: ' ' is no residue"),
+        (">x\nMkT\n", "line 2: 'k' is no residue. Write capital letters alone"),
+        (">x\nMK-T*\n", "line 2: '-' is no residue"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            read(text)
+    with pytest.raises(InputError, match="There is no file 'none.fasta'"):
+        read_fasta("none.fasta")
+
+
+def test_files_of_variants(tmp_path):
+    path = tmp_path / "variants.csv"
+    path.write_text("variant,DMS_score\nM1A,1.5\nK2R:Q22A,\n")
+    found = read_variants(str(path), "variant")
+    assert [one.mutant for one in found] == ["M1A", "K2R:Q22A"] and found[0].place.endswith("variants.csv, line 2")
+    assert dict(found[0].fields) == {"DMS_score": "1.5"}
+    with pytest.raises(InputError, match=r"variants.csv, line 2: there is no column 'mutant'"):
+        read_variants(str(path))
+    path.write_text("mutant\n")
+    with pytest.raises(InputError, match="There is no variant in"):
+        read_variants(str(path))
