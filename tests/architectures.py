@@ -31,9 +31,9 @@ TEXTS = [SENTENCES[1], "I a.", SENTENCES[0]]
 METRICS = ("word_l2r", "original", "whole_word")
 ATTENTIONS = ("eager", "sdpa")
 WINDOWS = (128, 16)  # ids; the longest text has 40 to 60
-# Of the tiny tokenizers, the kind. And what published checkpoints have in its place, where that cannot be read.
+# Of the tiny tokenizers, the kind. And what published checkpoints have in its place.
 KINDS = {"wordpiece": "WordPiece", "byte-level": "byte-level BPE", "unigram": "unigram"}
-PUBLISHED = {"esm": "`EsmTokenizer`, which was tried, too", "xlm": "`XLMTokenizer`, which is refused"}
+PUBLISHED = {"esm": "EsmTokenizer", "flaubert": "FlaubertTokenizer", "xlm": "XLMTokenizer"}
 
 
 def contexts_of(model):
@@ -96,7 +96,7 @@ def describe(architecture: str, folder: Path) -> dict[str, str]:
     tokenizer.save_pretrained(folder)
     kind = KINDS[tokenizer_name]
     if architecture in PUBLISHED:
-        kind += f"; published checkpoints have {PUBLISHED[architecture]}"
+        kind += f"; published checkpoints have `{PUBLISHED[architecture]}`, which was tried, too"
     local = ", local attention" if architecture == "modernbert-local" else ""
     row = {"class": f"`{class_name}`{local}", "tokenizer in the tests": kind}
     worst, shared = {}, set()

@@ -123,6 +123,7 @@ ARCHITECTURES = {
     "convbert": ("ConvBertForMaskedLM", "ConvBertConfig", {**SMALL, "embedding_size": 32}, "wordpiece"),
     "roformer": ("RoFormerForMaskedLM", "RoFormerConfig", {**SMALL, "embedding_size": 32}, "wordpiece"),
     "xlm": ("XLMWithLMHeadModel", "XLMConfig", dict(emb_dim=32, n_layers=2, n_heads=2), "wordpiece"),
+    "flaubert": ("FlaubertWithLMHeadModel", "FlaubertConfig", dict(emb_dim=32, n_layers=2, n_heads=2), "wordpiece"),
     "fnet": ("FNetForMaskedLM", "FNetConfig",
              dict(hidden_size=32, num_hidden_layers=2, intermediate_size=48), "unigram"),
     "ibert": ("IBertForMaskedLM", "IBertConfig", SMALL, "byte-level"),
@@ -172,7 +173,7 @@ def build_transformer(architecture, tokenizer, positions=140, **more):
     ids.update(bos_token_id=tokenizer.cls_token_id, eos_token_id=tokenizer.sep_token_id)
     if architecture.startswith("modernbert"):
         ids.update(cls_token_id=tokenizer.cls_token_id, sep_token_id=tokenizer.sep_token_id)
-    if architecture == "xlm":
+    if architecture in ("xlm", "flaubert"):
         ids.update(pad_index=tokenizer.pad_token_id, mask_index=tokenizer.mask_token_id)
     options = {"max_position_embeddings": positions, "vocab_size": len(tokenizer), **ids, **options, **more}
     torch.manual_seed(0)

@@ -80,7 +80,7 @@ class CausalLanguageModel(TransformerLanguageModel):
         if self.leading_space == "word":
             return super()._log_probs(forward, hf_tokenizer, tokenizer, source)
         n_embeddings, _ = embedding_shape(forward.model)
-        begins_word = pieces_that_begin_a_word(hf_tokenizer, n_embeddings, source)
+        begins_word = pieces_that_begin_a_word(hf_tokenizer, tokenizer, n_embeddings, source)
         special = np.array(tokenizer.encode("a").special_tokens_mask)
         return LeadingSpaceLogProbs(forward, begins_word, int(np.argmin(special)), int(np.argmin(special[::-1])))
 
@@ -149,9 +149,11 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         return plain - given + received, *expected
 
 
-def pieces_that_begin_a_word(tokenizer: PreTrainedTokenizerBase, n_embeddings: int, source: str) -> np.ndarray:
+def pieces_that_begin_a_word(
+    tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, n_embeddings: int, source: str
+) -> np.ndarray:
     """Which ids begin a word, or end the text: bool. RAISES (ValueError): The tokenizer marks no leading spaces."""
-    marker, pieces = space_marker(tokenizer.backend_tokenizer)
+    marker, pieces = space_marker(backend)
     if marker is None:
         raise ValueError(
             f"The tokenizer of {source!r} marks no leading spaces ({' or '.join(map(repr, DECODERS))}): it cuts "

@@ -82,11 +82,18 @@ def check_pieces(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
 def check_kind(
     config: Any, tokenizer: PreTrainedTokenizerBase, configs: Mapping[Any, Any], kind: str, example: str, source: str
 ) -> None:
-    """RAISES (ValueError): There is no mask token for a masked model, or transformers has no model of this kind."""
+    """RAISES (ValueError): There is no mask token for a masked model, transformers has no model of this kind, or the
+    model reads more than the text.
+    """
     if kind == "masked" and tokenizer.mask_token_id is None:
         raise ValueError(
             f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
             f"such as {example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
+        )
+    if getattr(config, "use_lang_emb", False) and getattr(config, "n_langs", 1) > 1:  # XLM
+        raise ValueError(
+            f"The model {source!r} reads the language of a text beside the text, which is not done here, so its scores "
+            "would be wrong. Choose a model that needs no language, such as FacebookAI/xlm-mlm-100-1280."
         )
     if type(config) not in configs:
         raise ValueError(

@@ -337,17 +337,6 @@ def test_weights_that_are_not_finite(tmp_path):
         load(tmp_path)
 
 
-def test_a_tokenizer_without_a_fast_version(tmp_path):
-    """It has no offsets, so a piece could not be given to a token: an error, not a guess."""
-    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]))
-    build_transformer("bert", get_tokenizer("wordpiece")).save_pretrained(tmp_path)
-    hf.BertJapaneseTokenizer(
-        str(tmp_path / "vocab.txt"), word_tokenizer_type="basic", subword_tokenizer_type="character"
-    ).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="BertJapaneseTokenizer. has no fast version.*Choose.*tokenizer.json"):
-        load(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("architecture", "tokenizer", "files"),
     [

@@ -23,7 +23,18 @@ TEXTS = [*SENTENCES, "I a.", "", "The souvenir travels."]
 
 def narrowing_of(architecture):
     # ALBERT's layers are one and the same, those of the others have other parts: the head alone.
-    if architecture in ("albert", "bart", "fnet", "ibert", "longformer", "luke", "mobilebert", "xlm", "xmod"):
+    if architecture in (
+        "albert",
+        "bart",
+        "flaubert",
+        "fnet",
+        "ibert",
+        "longformer",
+        "luke",
+        "mobilebert",
+        "xlm",
+        "xmod",
+    ):
         return "before_head"
     # There the residual sum stands outside the attention.
     outside = ("distilbert", "esmc", "eurobert", "gte", "jina", "modernbert", "nomic")

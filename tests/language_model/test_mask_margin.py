@@ -17,7 +17,7 @@ from ..conftest import ALL_ARCHITECTURES, ARCHITECTURES, PARAGRAPH, SENTENCES, g
 UNABLE = {"bart", "convbert", "fnet", "longformer", "mobilebert"}
 # transformers computes their attention in one way only.
 EAGER_ONLY = {"big-bird", "deberta", "deberta-v2", "ibert", "luke", "megatron-bert", "mpnet", "rembert", "roformer",
-              "xlm"}  # fmt: skip
+              "xlm", "flaubert"}  # fmt: skip
 # These take one list of positions for all rows, so each row is a pass.
 ONE_ROW = {"deberta-v2", "roformer"}
 
