@@ -23,8 +23,13 @@ def without_form(character: str) -> str:
 
 def without_marks(character: str) -> str:
     """The same without accents, and without what has no shape."""
-    form = without_form(character.translate(TYPEWRITTEN))
-    return "".join(one for one in form if unicodedata.category(one)[0] not in "MCZ" and one != "\ufffd")
+    character = character.translate(TYPEWRITTEN)
+    form = "".join(filter(has_shape, without_form(character)))
+    return form or "".join(filter(has_shape, character))  # an accent by itself, such as ¨, is a space with a mark
+
+
+def has_shape(character: str) -> bool:
+    return unicodedata.category(character)[0] not in "MCZ" and character != "\ufffd"
 
 
 def align(text: str, pieces: Sequence[str]) -> list[Place]:

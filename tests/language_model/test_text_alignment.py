@@ -66,7 +66,8 @@ def test_whatever_is_removed_the_places_are_right(text, draw, form):
         if form in ("NFC", ""):
             new = unicodedata.normalize("NFC", character) if form else character
         elif form == "bare":
-            new = "".join(c for c in unicodedata.normalize("NFD", character.lower()) if unicodedata.category(c) != "Mn")
+            bare = unicodedata.normalize("NFD", character.lower())
+            new = "".join(c for c in bare if unicodedata.category(c)[0] not in "MC" and c != "\ufffd")
         else:
             new = character.lower() if form == "lower" else unicodedata.normalize(form, character)
         rewritten += new
