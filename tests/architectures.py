@@ -16,6 +16,7 @@ import numpy as np
 import spacy
 import transformers
 
+from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.groups import GroupPlan
 from spacy_pll.scoring.masks import iter_mask_blocks
@@ -33,6 +34,13 @@ ATTENTIONS = ("eager", "sdpa")
 WINDOWS = (128, 16)  # ids; the longest text has 40 to 60
 # Of the tiny tokenizers, the kind. And what published checkpoints have in its place.
 KINDS = {"wordpiece": "WordPiece", "byte-level": "byte-level BPE", "unigram": "unigram"}
+# What runs at the masked pieces alone, by the name of the narrowing.
+ALONE = {
+    "after_last_attention": "last layer, head",
+    "around_last_feed_forward": "last feed-forward part, head",
+    "before_head": "head",
+    None: "nothing",
+}
 PUBLISHED = {"esm": "EsmTokenizer", "flaubert": "FlaubertTokenizer", "xlm": "XLMTokenizer"}
 
 
@@ -98,7 +106,13 @@ def describe(architecture: str, folder: Path) -> dict[str, str]:
     if architecture in PUBLISHED:
         kind += f"; published checkpoints have `{PUBLISHED[architecture]}`, which was tried, too"
     local = ", local attention" if architecture == "modernbert-local" else ""
-    row = {"class": f"`{class_name}`{local}", "tokenizer in the tests": kind}
+    loaded = MaskedLanguageModel(str(folder)).load()
+    row = {
+        "class": f"`{class_name}`{local}",
+        "tokenizer in the tests": kind,
+        "different lengths": "one pass" if loaded.rows.pads else "passes of their own",
+        "at masked pieces alone": ALONE[loaded.forward.narrowing],
+    }
     worst, shared = {}, set()
     for attention, window in itertools.product(ATTENTIONS, WINDOWS):
         try:

@@ -12,8 +12,9 @@ from .causal import CausalLanguageModel
 class MaskedLanguageModel(TransformerLanguageModel):
     """A model that predicts a masked piece from both sides.
 
-    shift (int): How many positions before a masked piece the model predicts it: 1 for masked next-token prediction
-        (GPT-BERT: Charpentier & Samuel 2024; LLM2Vec: BehnamGhader et al. 2024). Otherwise 0.
+    shift (Optional[int]): How many positions before a masked piece the model predicts it: 1 for masked next-token
+        prediction (GPT-BERT: Charpentier & Samuel 2024; LLM2Vec: BehnamGhader et al. 2024), otherwise 0. None: this is
+        tried when the model is loaded.
     RAISES (ValueError): `shift` is neither.
     """
 
@@ -29,10 +30,10 @@ class MaskedLanguageModel(TransformerLanguageModel):
         tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
-        shift: int = 0,
+        shift: int | None = None,
     ):
         super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision)
-        if shift not in (0, 1):
+        if shift not in (None, 0, 1):
             raise ValueError(f"`shift` must be 0, or 1 for masked next-token prediction. It is {shift!r}.")
         self.shift = shift
 

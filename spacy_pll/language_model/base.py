@@ -22,7 +22,7 @@ from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.rows import Batch
 from . import BUILTIN
 from .backends import backend_of
-from .capabilities import find_capabilities, find_direction, make_texts
+from .capabilities import find_capabilities, find_direction, find_shift, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embedding_shape
 from .checksums import check_checksums, write_checksums
@@ -81,7 +81,7 @@ class TransformerLanguageModel:
     kind: str  # what a metric's `model_kind` must be
     auto_class: Any  # the class of transformers that loads it
     configs: Mapping[Any, Any]  # the configurations for which there is such a class
-    shift: int  # how many positions before a piece the model predicts it
+    shift: int | None  # how many positions before a piece the model predicts it; None: this is tried
     example: str  # a well-known model of this kind, for messages
     lookahead = 0  # what `check_metrics` returns if no metric shows the model what follows
 
@@ -156,18 +156,21 @@ class TransformerLanguageModel:
         check_room_for_text(tokenizer, max_length, source)
         pad_id = hf_tokenizer.pad_token_id if hf_tokenizer.pad_token_id is not None else 0
         forward = Forward(transformer, shared)
-        log_probs = self._log_probs(forward, hf_tokenizer, tokenizer, source)
         masked = self.kind == "masked"
         mask_id = hf_tokenizer.mask_token_id if masked else None  # left to right, nothing is masked
         texts = make_texts(tokenizer, max_length)
         with torch.inference_mode():
             pads = find_capabilities(forward, texts, mask_id, pad_id, source)
             sees = find_direction(forward, texts, mask_id)
+            shift = find_shift(forward, texts) if self.shift is None else self.shift
         check_direction(*sees, masked, self.example, source)
-        if masked and self.shift > texts.before:
+        if self.shift is None and shift:
+            logger.info("%r predicts a masked piece one position before it.", source)
+        log_probs = self._log_probs(forward, shift, hf_tokenizer, tokenizer, source)
+        if masked and shift > texts.before:
             raise ValueError(
-                f"The tokenizer of {source!r} puts no special token before a text, so with `shift` nothing predicts "
-                "its first piece. Leave out `shift`, or choose another model."
+                f"The tokenizer of {source!r} puts no special token before a text, so with `shift=1` nothing "
+                "predicts its first piece. Set `shift` to 0, or choose another model."
             )
         n_embeddings, _ = embedding_shape(transformer)
         if self.mixed_precision:
@@ -219,10 +222,10 @@ class TransformerLanguageModel:
         return backend_of(tokenizer, source)
 
     def _log_probs(
-        self, forward: Forward, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str
+        self, forward: Forward, shift: int, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str
     ) -> TargetLogProbs:
         """What computes the log-probabilities of targets."""
-        return TargetLogProbs(forward, self.shift)
+        return TargetLogProbs(forward, shift)
 
     def submit(self, batches: Iterable[Batch]) -> PendingPredictions:
         # The next batch is made while the device works on those before.

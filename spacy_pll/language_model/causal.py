@@ -75,10 +75,10 @@ class CausalLanguageModel(TransformerLanguageModel):
         return backend
 
     def _log_probs(
-        self, forward: Forward, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str
+        self, forward: Forward, shift: int, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str
     ) -> TargetLogProbs:
         if self.leading_space == "word":
-            return super()._log_probs(forward, hf_tokenizer, tokenizer, source)
+            return super()._log_probs(forward, shift, hf_tokenizer, tokenizer, source)
         n_embeddings, _ = embedding_shape(forward.model)
         begins_word = pieces_that_begin_a_word(hf_tokenizer, tokenizer, n_embeddings, source)
         special = np.array(tokenizer.encode("a").special_tokens_mask)

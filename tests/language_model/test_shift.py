@@ -63,5 +63,5 @@ def test_what_it_needs(model_folder, tmp_path):
     )
     reference.load_model(model_folder())[0].save_pretrained(tmp_path)
     plain.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="puts no special token before a text, so with `shift`"):
+    with pytest.raises(ValueError, match="puts no special token before a text, so with `shift=1`"):
         pipeline(tmp_path)(SENTENCES[0])

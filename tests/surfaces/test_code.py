@@ -1,13 +1,14 @@
 """A model whose class is in no package: a Python file registers it, and settings name the file (`code`)."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
 
 import catalogue
 import pytest
-import torch
+import spacy
 
 from spacy_pll import PipelineSettings, make_pipeline
 from spacy_pll.corpus.inputs import START, Input
@@ -20,27 +21,45 @@ from ..conftest import SENTENCES, get_tokenizer
 from ..doc_examples import ROOT, read_blocks
 
 # The file that docs/other-models.md shows.
-CODE = next(block.text for block in read_blocks(ROOT / "docs" / "other-models.md") if block.file == "own_bert.py")
-SAVE = """
+CODE = next(block.text for block in read_blocks(ROOT / "docs" / "other-models.md") if block.file == "gpt_bert.py")
+# Trains a tiny one by masked next-token prediction, on random ids: it learns to say what it sees.
+TRAIN = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import torch
-from own_bert import OwnBert, OwnBertConfig
+from gpt_bert import GPTBert, GPTBertConfig
 torch.manual_seed(0)
-config = OwnBertConfig(vocab_size=int(sys.argv[2]), pad_token_id=0, initializer_range=0.5)
-OwnBert(config).save_pretrained(sys.argv[1] + "/model")
+torch.set_num_threads(1)
+n, mask, shift = int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+size = dict(width=64, layers=2, heads=4, inner=64, buckets=8, longest=128)
+model = GPTBert(GPTBertConfig(n, **size, pad_token_id=0, initializer_range=0.1))
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+for step in range(250):
+    ids = torch.randint(n, (16, 32))
+    chance = torch.rand(ids.shape)
+    seen = torch.where(chance < 0.5, ids, torch.where(chance < 0.9, mask, torch.randint(n, ids.shape)))
+    logits = model(seen).logits[:, : 32 - shift]
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, shift:].flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+model.save_pretrained(sys.argv[1] + "/model")
 """
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A folder with the file, and with a model that another process made and saved."""
-    (tmp_path / "own_bert.py").write_text(CODE)
+def make_folder(path, shift):
+    (path / "gpt_bert.py").write_text(CODE)
     tokenizer = get_tokenizer("wordpiece")
-    command = [sys.executable, "-c", SAVE, str(tmp_path), str(len(tokenizer))]
-    subprocess.run(command, check=True, capture_output=True)
-    tokenizer.save_pretrained(tmp_path / "model")
-    return tmp_path
+    sizes = map(str, (len(tokenizer), tokenizer.mask_token_id, shift))
+    subprocess.run([sys.executable, "-c", TRAIN, str(path), *sizes], check=True, capture_output=True)
+    tokenizer.save_pretrained(path / "model")
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the file, and with a model that another process trained and saved."""
+    return make_folder(tmp_path_factory.mktemp("gpt-bert"), shift=1)
 
 
 def fresh(*words):
@@ -48,10 +67,15 @@ def fresh(*words):
     return subprocess.run([sys.executable, "-m", "spacy", "pll", *map(str, words)], capture_output=True, text=True)
 
 
-def test_from_a_file_to_scores(folder):
-    nlp = make_pipeline(str(folder / "model"), ["word_l2r", "original"], code=str(folder / "own_bert.py"))
+def test_from_a_file_to_scores(folder, caplog):
+    """It is found out that the model predicts a piece one position before it."""
+    with caplog.at_level(logging.INFO, logger="spacy_pll"):
+        nlp = make_pipeline(str(folder / "model"), ["word_l2r", "original"], code=str(folder / "gpt_bert.py"))
+        nlp(SENTENCES[0])
+    assert "predicts a masked piece one position before it" in caplog.text
+    assert "Texts of different lengths share forward passes" in caplog.text and "all at all pieces" in caplog.text
     transformer = nlp.get_pipe("pll").model.loaded.checkpoint.transformer
-    assert type(transformer).__name__ == "OwnBert"
+    assert type(transformer).__name__ == "GPTBert"
     tokenizer = get_tokenizer("wordpiece")
     for doc in nlp.pipe(SENTENCES):
         ids, kept, word, _ = reference.read(doc, tokenizer, "spacy")
@@ -59,26 +83,37 @@ def test_from_a_file_to_scores(folder):
             expected = 0.0
             for t, position in enumerate(kept):
                 hidden = {kept[i] for i in range(len(kept)) if reference.is_masked(metric, i, t, word)}
-                row = tuple(tokenizer.mask_token_id if i in hidden else one for i, one in enumerate(ids))
-                with torch.inference_mode():
-                    expected += reference.predict(transformer, row)[position, ids[position]].item()
+                row = [tokenizer.mask_token_id if i in hidden else one for i, one in enumerate(ids)]
+                expected += reference.predict(transformer, tuple(row))[position - 1, ids[position]].item()
             assert doc._.get(f"pll_{metric}") == pytest.approx(expected, abs=1e-3)
 
 
+def test_a_model_that_predicts_a_piece_where_it_is(tmp_path):
+    folder = make_folder(tmp_path, shift=0)
+    model, code = str(folder / "model"), str(folder / "gpt_bert.py")
+    tried = make_pipeline(model, code=code)(SENTENCES[0])._.pll
+    for shift in (0, 1):
+        nlp = spacy.blank("en")
+        nlp.add_pipe("pll", config={"model": {"name": model, "shift": shift}})
+        assert (nlp(SENTENCES[0])._.pll == pytest.approx(tried)) == (shift == 0)
+
+
 def test_what_the_page_says_of_the_class(folder):
-    model, code = str(folder / "model"), str(folder / "own_bert.py")
+    model, code = str(folder / "model"), str(folder / "gpt_bert.py")
     nlp = make_pipeline(model, code=code)
-    assert nlp.get_pipe("pll").model.loaded.forward.narrowing == "before_head"
-    with pytest.raises(PLLError, match="A OwnBert, .* cannot read all masks in one pass"):
+    nlp(SENTENCES[0])
+    loaded = nlp.get_pipe("pll").model.loaded
+    assert loaded.forward.narrowing is None and loaded.rows.pads
+    with pytest.raises(PLLError, match="A GPTBert, such as .* cannot read all masks in one pass"):
         make_pipeline(model, mask_margin=1, code=code)
 
 
-def test_a_file_with_a_metric_is_imported_once_for_each_state_of_it(folder, monkeypatch):
+def test_a_file_with_a_metric_is_imported_once_for_each_state_of_it(tmp_path, monkeypatch):
     """Also where two scorers name it. A pipeline that is loaded already can have the metric."""
     monkeypatch.setattr(catalogue, "REGISTRY", catalogue.REGISTRY.copy())  # other tests list the metrics
-    code = folder / "own_metric.py"
+    code = tmp_path / "own_metric.py"
     text = (
-        f"open({str(folder / 'runs')!r}, 'a').write('x')\n"
+        f"open({str(tmp_path / 'runs')!r}, 'a').write('x')\n"
         "import numpy as np\nfrom spacy_pll import MaskRows, register_metric\n"
         "@register_metric('own_metric', within_words=True)\n"
         "def own_metric(word):\n"
@@ -88,17 +123,18 @@ def test_a_file_with_a_metric_is_imported_once_for_each_state_of_it(folder, monk
     first = make_pipeline(None, ["own_metric"], code=str(code))
     again = make_pipeline(make_pipeline(None), ["own_metric", "original"], code=str(code))
     assert again(SENTENCES[0])._.pll == first(SENTENCES[0])._.pll == again(SENTENCES[0])._.pll_original
-    assert (folder / "runs").read_text() == "x"
+    assert (tmp_path / "runs").read_text() == "x"
     code.write_text(text.replace("np.eye", "~np.eye"))
     os.utime(code, (1, 1))  # another time than that of the first state
     make_pipeline(None, code=str(code))
-    assert (folder / "runs").read_text() == "xx"
+    assert (tmp_path / "runs").read_text() == "xx"
     # The pipelines that are there take the metric that has the name now.
     assert first(SENTENCES[0])._.pll != again(SENTENCES[0])._.pll_original
 
 
-def test_a_run_depends_on_the_file(folder):
-    code, texts = folder / "own_bert.py", folder / "texts.txt"
+def test_a_run_depends_on_the_file(folder, tmp_path):
+    code, texts = tmp_path / "gpt_bert.py", tmp_path / "texts.txt"
+    code.write_text(CODE)
     texts.write_text("\n".join(SENTENCES))
     pipeline = PipelineSettings(str(folder / "model"), code=str(code))
     run = Run(Input(str(texts)), Scoring(pipeline))
@@ -108,23 +144,21 @@ def test_a_run_depends_on_the_file(folder):
     assert None not in manifests and manifests[0] != manifests[1]
 
 
-def test_commands_take_the_file(folder):
+def test_commands_take_the_file(folder, tmp_path):
     model = folder / "model"
-    done = fresh("show", SENTENCES[0], "--model", model, "--code", folder / "own_bert.py")
-    assert done.returncode == 0 and "souvenir" in done.stdout, done.stderr
-    (folder / "texts.txt").write_text("\n".join(SENTENCES))
+    (tmp_path / "texts.txt").write_text("\n".join(SENTENCES))
     scored = fresh(
-        "score", folder / "texts.txt", folder / "out.jsonl", "--model", model, "--code", folder / "own_bert.py"
+        "score", tmp_path / "texts.txt", tmp_path / "out.jsonl", "--model", model, "--code", folder / "gpt_bert.py"
     )
     assert scored.returncode == 0, scored.stderr
-    first = json.loads((folder / "out.jsonl").read_text().splitlines()[0])
-    nlp = make_pipeline(str(model), code=str(folder / "own_bert.py"))
+    first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+    nlp = make_pipeline(str(model), code=str(folder / "gpt_bert.py"))
     assert first["pll_word_l2r"] == pytest.approx(nlp(SENTENCES[0])._.pll, abs=1e-4)
-    nlp.to_disk(folder / "saved")
-    saved = fresh("show", SENTENCES[0], "--model", folder / "saved", "--code", folder / "own_bert.py")
-    assert saved.stdout == done.stdout
+    nlp.to_disk(tmp_path / "saved")
+    saved = fresh("show", SENTENCES[0], "--model", tmp_path / "saved", "--code", folder / "gpt_bert.py")
+    assert f"{nlp(SENTENCES[0])._.pll:.2f}" in saved.stdout, saved.stderr
     without = fresh("show", SENTENCES[0], "--model", model)
-    assert without.returncode == 1 and "own-bert" in " ".join(without.stderr.split() + without.stdout.split())
+    assert without.returncode == 1 and "gpt-bert" in " ".join(without.stderr.split() + without.stdout.split())
 
 
 def test_a_file_that_is_not_there_or_fails(tmp_path):
