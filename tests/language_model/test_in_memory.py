@@ -59,7 +59,10 @@ def test_a_model_is_scored_between_steps_of_training(architecture):
     assert scores(doc).tolist() == scores(make_pipeline((model, tokenizer))(TEXT)).tolist()
 
 
-@pytest.mark.parametrize("architecture", ["bert", "roformer", "deberta-v2", "mpnet"])
+@pytest.mark.parametrize(
+    "architecture",
+    ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("roformer", "deberta-v2", "mpnet"))],
+)
 def test_the_hooks_go_with_the_pipeline(architecture):
     model, tokenizer = build(architecture)
 

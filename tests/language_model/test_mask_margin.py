@@ -18,6 +18,8 @@ UNABLE = {"bart", "convbert", "fnet", "longformer", "mobilebert"}
 # transformers computes their attention in one way only.
 EAGER_ONLY = {"big-bird", "deberta", "deberta-v2", "ibert", "luke", "megatron-bert", "mpnet", "rembert", "roformer",
               "xlm", "flaubert"}  # fmt: skip
+# With other positions, attention or layers each; the rest are much like one of them.
+VARIED = {"albert", "bert", "deberta", "deberta-v2", "modernbert-local", "roberta", "roformer", "ultrabert", "xlm"}
 # These take one list of positions for all rows, so each row is a pass.
 ONE_ROW = {"deberta-v2", "roformer"}
 
@@ -67,7 +69,13 @@ def test_architectures_that_cannot_are_refused(make_nlp, architecture):
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("architecture", sorted(set(ALL_ARCHITECTURES) - UNABLE))
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        name if name in VARIED else pytest.param(name, marks=pytest.mark.slow)
+        for name in sorted(set(ALL_ARCHITECTURES) - UNABLE)
+    ],
+)
 def test_scores_are_those_of_a_reference_without_groups(model_folder, architecture, attention, window):
     if attention == "sdpa" and architecture in EAGER_ONLY:
         pytest.skip("transformers has no sdpa for it")

@@ -88,6 +88,7 @@ def test_from_a_file_to_scores(folder, caplog):
             assert doc._.get(f"pll_{metric}") == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_model_that_predicts_a_piece_where_it_is(tmp_path):
     folder = make_folder(tmp_path, shift=0)
     model, code = str(folder / "model"), str(folder / "gpt_bert.py")
