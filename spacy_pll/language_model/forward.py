@@ -171,7 +171,7 @@ class Forward:
         if "token_type_ids" in self._parameters and any("token_type" in n for n, _ in self.model.named_modules()):
             # By default a model takes them from a list that is as long as its positions. A row may be longer.
             arguments["token_type_ids"] = torch.zeros_like(ids)
-        with true_positions(attention.true), attention:
+        with true_positions(attention), attention:
             return self._run(ids, arguments)
 
     def _run(self, ids: torch.Tensor, arguments: dict[str, Any]) -> torch.Tensor:

@@ -115,19 +115,27 @@ class GroupAttention(TorchFunctionMode):
         return mask.take_along_dim(self.true[:, None, None, :], dim=3)
 
     @cached_property
+    def is_content(self) -> torch.Tensor:
+        """Which ids are content. bool, shape (rows, width)."""
+        return torch.arange(self.width, device=self.true.device) < self.lengths[:, None]
+
+    @cached_property
+    def group_of(self) -> torch.Tensor:
+        """The group of each id; -1 for content and padding. int64, shape (rows, width)."""
+        slot = torch.arange(self.width, device=self.true.device) - self.lengths[:, None]
+        slots = self.group.shape[1]
+        return self.group.gather(1, slot.clamp(0, slots - 1)).masked_fill((slot < 0) | (slot >= slots), -1)
+
+    @cached_property
     def _sees(self) -> torch.Tensor:
         """Who attends to whom. bool, shape (rows, width, width)."""
-        column = torch.arange(self.width, device=self.true.device)
-        slot = column - self.lengths[:, None]
-        slots = self.group.shape[1]
-        group = self.group.gather(1, slot.clamp(0, slots - 1)).masked_fill((slot < 0) | (slot >= slots), -1)
+        column, group = torch.arange(self.width, device=self.true.device), self.group_of
         same = (group[:, :, None] == group[:, None, :]) & (group >= 0)[:, :, None]
         # The positions that the group of each member holds: a sum over its members.
         holds = same.float() @ (self.true[:, :, None] == column[: self.content]).float()
-        is_content = slot < 0
         seen = (holds == 0).take_along_dim(self.true[:, None].clamp(max=self.content - 1), dim=2)
         # Padding attends to the content, as it must see something.
-        return (seen & is_content[:, None]) | same
+        return (seen & self.is_content[:, None]) | same
 
 
 class _Blocks:

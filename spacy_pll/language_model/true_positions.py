@@ -1,4 +1,5 @@
-"""The true position of each id in a pass with groups (`scoring.groups`), as the model has to compute with it.
+"""What a model computes from the place of an id in its row, or from the whole row, in a pass with groups
+(`scoring.groups`): as it would from a text with the masks of the id's group.
 
 In such a pass, an id does not stand at its position in the text, and several ids have the same position. Some models
 take position ids. In the others, hooks change what depends on positions. They do nothing in other passes.
@@ -15,18 +16,25 @@ import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-# int64, shape (rows, width), while a pass with groups runs.
-_true: ContextVar[torch.Tensor | None] = ContextVar("true positions", default=None)
+from .group_attention import GroupAttention
+
+_layout: ContextVar[GroupAttention | None] = ContextVar("layout of a pass with groups", default=None)
 
 
 @contextmanager
-def true_positions(positions: torch.Tensor) -> Iterator[None]:
-    """What each id of the pass stands for. int64, shape (rows, width)."""
-    token = _true.set(positions)
+def true_positions(layout: GroupAttention) -> Iterator[None]:
+    """While this context lasts, hooks read this layout."""
+    token = _layout.set(layout)
     try:
         yield
     finally:
-        _true.reset(token)
+        _layout.reset(token)
+
+
+def _true() -> torch.Tensor | None:
+    """The position that each id stands for: int64, shape (rows, width). None in other passes."""
+    layout = _layout.get()
+    return None if layout is None else layout.true
 
 
 def position_embeddings(model: PreTrainedModel) -> list[tuple[torch.nn.Module, int]]:
@@ -66,6 +74,8 @@ def set_hooks(model: PreTrainedModel) -> list[RemovableHandle | ReplacedMethod]:
             hooks.append(module.register_forward_hook(_sinusoidal))
         elif hasattr(module, "_update_cos_sin_tables"):  # ESM before transformers 5
             hooks.append(module.register_forward_hook(_rotary))
+        if getattr(module, "token_dropout", False):  # ESM
+            hooks.append(module.word_embeddings.register_forward_hook(partial(_share_of_masks, module.mask_token_id)))
         if hasattr(type(module), "get_rel_pos"):  # DeBERTa
             hooks.append(ReplacedMethod(module, "get_rel_pos", _relative))
         if hasattr(type(module), "compute_position_bias"):  # MPNet
@@ -74,23 +84,23 @@ def set_hooks(model: PreTrainedModel) -> list[RemovableHandle | ReplacedMethod]:
 
 
 def _absolute(first: int, module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    true = _true.get()
+    true = _true()
     return None if true is None else (true + first,)
 
 
 def _one_position(module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """A pass with groups may have more ids than the table has positions."""
-    return None if _true.get() is None else (torch.Size([1, 1]), *args[1:])
+    return None if _true() is None else (torch.Size([1, 1]), *args[1:])
 
 
 def _sinusoidal(module: Any, args: tuple[Any, ...], output: torch.Tensor) -> torch.Tensor | None:
-    true = _true.get()
+    true = _true()
     # The model takes one list of positions for all rows.
     return None if true is None else module.weight[true[0] if len(true) == 1 else true]
 
 
 def _rotary(module: Any, args: tuple[Any, ...], output: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    true = _true.get()
+    true = _true()
     if true is None:
         return None
     cos, sin = (table[0, 0][true][:, None] for table in module._update_cos_sin_tables(args[1], seq_dimension=-2))
@@ -99,11 +109,31 @@ def _rotary(module: Any, args: tuple[Any, ...], output: tuple[Any, ...]) -> tupl
 
 def _relative(module: Any, *args: Any, **kwargs: Any) -> torch.Tensor | None:
     relative: torch.Tensor | None = type(module).get_rel_pos(module, *args, **kwargs)
-    true = _true.get()
+    true = _true()
     return relative if true is None or relative is None else relative[0][true[:, :, None], true[:, None, :]]
 
 
 def _position_bias(module: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
     bias: torch.Tensor = type(module).compute_position_bias(module, *args, **kwargs)
-    true = _true.get()
+    true = _true()
     return bias if true is None else bias[0][:, true[:, :, None], true[:, None, :]].transpose(0, 1)
+
+
+def _share_of_masks(
+    mask_id: int, module: torch.nn.Module, args: tuple[Any, ...], output: torch.Tensor
+) -> torch.Tensor | None:
+    """ESM divides embeddings by the share of a row that is not masked. Here, the share in the whole row is taken out
+    again, and for each id the share in a text with the masks of its own group is put in. The content has none.
+    """
+    layout = _layout.get()
+    if layout is None:
+        return None
+    ids, group = args[0], layout.group_of
+    is_mask = ids == mask_id
+    as_text = is_mask & layout.is_content  # a text may have such a piece
+    own = is_mask & (group >= 0) & ~as_text.gather(1, layout.true)
+    by_group = torch.zeros(len(ids), ids.shape[1] + 1, device=ids.device).scatter_add_(1, group + 1, own.float())
+    masks = as_text.sum(dim=1, keepdim=True) + by_group.gather(1, group + 1)
+    in_row = is_mask.float().mean(dim=1, keepdim=True)
+    factor = (1 - in_row) / (1 - masks / layout.lengths[:, None])
+    return output * factor[..., None].to(output.dtype)

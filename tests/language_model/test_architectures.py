@@ -13,7 +13,6 @@ import transformers as hf
 from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from spacy.util import registry
 
-from spacy_pll.errors import PLLError
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.backends import backend_of
 from spacy_pll.language_model.causal import CausalLanguageModel
@@ -21,8 +20,8 @@ from spacy_pll.language_model.forward import Forward
 from spacy_pll.scoring.rows import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
-from ..proteins import ESM_2, PROTEIN, esm_tokenizer
-from ..reference import load_model, log_probabilities, score
+from ..proteins import ESM_2, PROTEIN, esm_tokenizer, spaced_tokenizer
+from ..reference import load_model, log_probabilities, score, score_by_states
 from ..test_metrics import METRICS
 
 nlp = spacy.blank("en")
@@ -425,10 +424,25 @@ def test_esm_2_with_its_own_tokenizer(tmp_path, metric):
         np.testing.assert_allclose(doc._.pll_data["scores"][metric], expected, atol=1e-5)
         assert doc._.pll == pytest.approx(sum(expected), abs=1e-4) and doc._.pll_data["pieces"] == list(PROTEIN)
         assert all(alternative[0] in ESM_2 for alternative in doc[0]._.pll_alternatives)
-    # All masks of a text would be in one row, of which the share of masks is another.
-    pipeline.add_pipe("pll", name="near", config={**config, "attr": "near", "mask_margin": 1})
-    with pytest.raises(PLLError, match="cannot read all masks in one pass"):
-        pipeline(PROTEIN)
+
+
+@pytest.mark.parametrize("margin", [0, 2, 1000])
+@pytest.mark.parametrize("window", [140, 16])
+def test_esm_2_in_one_pass(tmp_path, margin, window):
+    """Its embeddings depend on the share of masks: that of a text with the masks of a group alone, and those in it."""
+    tokenizer = spaced_tokenizer()
+    transformer = build_transformer("esm", tokenizer, token_dropout=True)
+    transformer.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model = {"name": str(tmp_path), "tokenizer_config": {"model_max_length": window}}
+    nlp = spacy.blank("xx")
+    nlp.add_pipe(
+        "pll",
+        config={"model": model, "metrics": ["original"], "words": "piece", "keep_pieces": True, "mask_margin": margin},
+    )
+    for doc in nlp.pipe([" ".join(PROTEIN), "M K [MASK] A Y I [MASK] [MASK] Q R", "M K"]):
+        expected, _ = score_by_states(doc, transformer, tokenizer, "original", "piece", margin, window)
+        np.testing.assert_allclose(doc._.pll_data["scores"]["original"], expected, atol=1e-5)
 
 
 def test_esm_c_with_its_own_tokenizer(tmp_path):
