@@ -8,7 +8,6 @@ ARDM, Hoogeboom et al. 2022) and of masked diffusion (Sahoo et al. 2024).
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -21,7 +20,7 @@ from ..arrays import IntArray
 from ..component import PLLScorer, get_scorer
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, all_orders, draw_orders, some_orders
 from ..prediction import Predictor
-from ..settings import BATCH_SIZE
+from ..settings import BATCH_SIZE, ScoringSettings
 
 
 class Bound(NamedTuple):
@@ -65,10 +64,10 @@ def log_probability_bounds(
             f"{n_pairs!r}, {seed!r} and {unit!r}."
         )
     scorer = get_scorer(nlp, component)
-    settings = replace(
-        scorer.settings, metrics=("sentence_any_order",), targets=None, mask_spacing=None, mask_margin=None,
-        alternatives=0, distribution=False, keep_pieces=False
-    )  # fmt: skip
+    given = scorer.settings
+    settings = ScoringSettings(
+        ("sentence_any_order",), given.words, units=given.units, max_batch_tokens=given.max_batch_tokens
+    )
     draws = [partial(pair_of_orders, number=i, seed=seed, unit=unit) for i in range(n_pairs)]
     predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, draws)
     with nlp.select_pipes(disable=[name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]):

@@ -26,8 +26,8 @@ Scorers = Annotated[
     typer.Option(
         "--scorer",
         help="In place of --model and its settings, and once for each of several scorers to compare: a model, with "
-        "settings after commas, as for `pll agree`, such as builtin,mask_margin=0. NAME= before it names the "
-        "scorer in the results: margin0=builtin,mask_margin=0.",
+        "settings after commas, as for `pll agree`. NAME= before it names the scorer in the results: "
+        "margin0=builtin,mask_margin=0.",
     ),
 ]
 Revisions = Annotated[

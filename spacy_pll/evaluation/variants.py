@@ -21,6 +21,7 @@ from ..metrics import MaskRows, one_row_per_piece
 from ..prediction import Predictor
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
+from ..settings import ScoringSettings
 from ..user_warnings import warn_user
 from .intervals import Estimate
 from .plots import plot_variants
@@ -148,6 +149,8 @@ def variants(
     if not sequence.isalpha():
         wrong = next((letter for letter in sequence if not letter.isalpha()), "")
         raise InputError(f"The sequence must be letters alone. {f'It has {wrong!r}.' if wrong else 'It is empty.'}")
+    if isinstance(mutants, str):
+        raise InputError(f"`mutants` must be a list of variants, such as {[mutants]}. It is {mutants!r:.100}.")
     items = [Variant(one) if isinstance(one, str) else one for one in mutants or ()]
     if mutants is None:
         items = list(all_single(sequence, offset))
@@ -225,10 +228,10 @@ class Residues:
 
     def __init__(self, nlp: Language, sequence: str, component: str | None = None):
         scorer = get_scorer(nlp, component)
-        settings = replace(
-            scorer.settings, metrics=("original",), words="piece", targets=None, units=None, mask_spacing=None,
-            alternatives=0, distribution=False, keep_pieces=False
-        )  # fmt: skip
+        given = scorer.settings
+        settings = ScoringSettings(
+            ("original",), "piece", max_batch_tokens=given.max_batch_tokens, mask_margin=given.mask_margin
+        )
         self.predictor = Predictor(scorer.model, lambda docs: [[doc[:]] for doc in docs], settings)
         self.vocab, self.sequence = nlp.vocab, sequence
         self.loaded, model = self.predictor.prepare(), scorer.model.describe()
@@ -322,7 +325,8 @@ def at_sites(residues: Residues, questions: Sequence[Question], ids: IntArray, s
     """The log-probabilities of some ids for each question. Shape (questions, ids)."""
     of, loaded = residues.predictor, residues.loaded
     masks = bool(questions[0].masked)
-    settings = replace(of.settings, alternatives=loaded.n_ids, mask_margin=of.settings.mask_margin if masks else None)
+    settings = of.settings if masks else replace(of.settings, mask_margin=None)
+    settings = replace(settings, alternatives=loaded.n_ids)
     predictor = Predictor(of.model, of.get_spans, settings, [mask_together if masks else unmasked])
     predictor.counts = of.counts
     out = np.zeros((len(questions), len(ids)))

@@ -211,6 +211,8 @@ def test_models_that_cannot_score_variants(make_nlp, protein_models):
         variants(nlp, PROTEIN, method="x")
     with pytest.raises(InputError, match="There is no variant"):
         variants(nlp, PROTEIN, [])
+    with pytest.raises(InputError, match=r"`mutants` must be a list of variants, such as \['M1A'\]. It is 'M1A'"):
+        variants(nlp, PROTEIN, "M1A")
 
 
 def test_files_of_sequences(tmp_path):

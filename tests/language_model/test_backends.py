@@ -1,5 +1,6 @@
 """Tokenizers of transformers that say nothing of places: what is found out of them."""
 
+import pickle
 import random
 
 import numpy as np
@@ -110,6 +111,14 @@ def test_scores_are_those_of_a_brute_force(tmp_path, name):
         assert doc._.pll_original == pytest.approx(sum(expected), abs=1e-4)
         assert [token._.pll_pieces for token in doc] == [doc._.pll_data["token"].count(token.i) for token in doc]
         assert again._.pll_original == doc._.pll_original and doc[0]._.pll_alternatives
+
+
+@pytest.mark.parametrize("name", ["xlm", "phobert", "japanese"])
+def test_a_scorer_can_be_sent_to_a_spawned_worker(tmp_path, name):
+    tokenizer = make(name, tmp_path)
+    nlp = make_pipeline((build_transformer(ARCHITECTURES.get(name, "bert"), tokenizer), tokenizer))
+    other = pickle.loads(pickle.dumps(nlp.get_pipe("pll")))
+    assert other(nlp.make_doc(SENTENCES[0]))._.pll == nlp(SENTENCES[0])._.pll
 
 
 @pytest.mark.parametrize("name", ["bertweet", "phobert"])
