@@ -1,4 +1,4 @@
-"""Whether an architecture reads passes with groups as it should (`mask_margin`), tried on two texts.
+"""Whether an architecture reads passes with groups (`scoring.groups`) as it should, tried on two texts.
 
 The reference is computed without groups, one plain text a row: the states of the unmasked text are kept before each
 layer. Then the masked text is read, and before each layer the states outside the group are replaced by those. So the
