@@ -8,7 +8,7 @@ import typer
 from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.readers import read_fasta, read_variants
-from ..evaluation.variants import METHODS, VariantScores, variants
+from ..evaluation.variants import METHODS, NO_PICTURE, VariantScores, measured_effects, variants
 from ..files import check_output
 from ..pipelines import PipelineSettings, make_pipeline
 from ..visualize.text import Table, text_table
@@ -55,7 +55,7 @@ def variants_cli(
     """Score the variants of a protein.
 
     The score says how much more probable a variant is than the protein itself, in nats (Meier et al. 2021).
-    masked-marginals masks its sites, wt-marginals masks nothing and takes one forward pass for all variants, and
+    masked-marginals masks its sites, wt-marginals masks nothing, so that one forward pass serves all variants, and
     pseudo-ppl compares the pseudo-log-likelihoods of both sequences.
     """
     if (sequence is None) == (fasta is None):
@@ -69,6 +69,11 @@ def variants_cli(
     protein = sequence if fasta is None else read_fasta(fasta)
     assert protein is not None  # one of the two is given
     items = None if path is None else read_variants(path, column, header or None)
+    if items is not None:  # what can be wrong is said before anything is scored
+        if measured is not None:
+            measured_effects(items, measured)
+        if plot and all(":" in item.mutant for item in items):
+            raise ValueError(NO_PICTURE)
     found = variants(
         make_pipeline(settings),
         protein,

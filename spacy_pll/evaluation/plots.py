@@ -82,8 +82,7 @@ def plot_variants(sequence: str, residues: str, scores: FloatArray, offset: int,
                         extent=(offset - 0.5, offset + n - 0.5, len(residues) - 0.5, -0.5))  # fmt: skip
     figure.colorbar(shown, ax=axes, label=f"score in nats ({method})", pad=0.02)
     own = [(site + offset, residues.index(residue)) for site, residue in enumerate(sequence) if residue in residues]
-    x, y = zip(*own)
-    axes.plot(x, y, linestyle="none", marker="o", markersize=2, color="0.2")
+    axes.plot(*np.array(own).reshape(-1, 2).T, linestyle="none", marker="o", markersize=2, color="0.2")
     axes.set_yticks(range(len(residues)), list(residues), fontsize=8)
     axes.set_xlabel("residue number")
     axes.set_ylabel("other residue")

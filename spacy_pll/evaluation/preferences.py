@@ -56,7 +56,7 @@ def spearman(x: FloatArray, y: FloatArray) -> Estimate | None:
     rho, n = float(np.corrcoef(_ranks(x), _ranks(y))[0, 1]), len(x)
     if n < 4:
         return Estimate(rho, -1.0, 1.0)
-    most, half = 1 - 6 / (n**3 - n), Z * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    most, half = 1 - max(6 / (n**3 - n), 1e-15), Z * math.sqrt((1 + rho**2 / 2) / (n - 3))
     centre = math.atanh(min(most, max(-most, rho)))
     return Estimate(rho, min(rho, math.tanh(centre - half)), max(rho, math.tanh(centre + half)))
 

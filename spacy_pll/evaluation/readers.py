@@ -83,7 +83,7 @@ def read_variants(path: str, column: str = "mutant", header: Sequence[str] | Non
     found = list[Variant]()
     for _, place, row, of_file in rows_of(path, header, "variants"):
         mutant = get_text(row, place, column)
-        found.append(Variant(mutant, {**of_file, **{k: v for k, v in row.items() if k != column}}, place))
+        found.append(Variant(mutant, {**of_file, **row}, place))
     if not found:
         raise InputError(f"There is no variant in {path!r}.")
     return found
@@ -98,8 +98,9 @@ def read_fasta(path: str) -> str:
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a FASTA file with one sequence.")
     parts, name = list[str](), None
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
-        line = line.rstrip()
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        lines = [line.rstrip() for line in file]
+    for number, line in enumerate(lines, 1):
         if line.startswith(">"):
             if name is not None:
                 raise InputError(f"{path}, line {number}: a second sequence, {line!r:.60}.", "Give a file with one.")

@@ -35,6 +35,8 @@ METHODS: tuple[str, ...] = get_args(Method)
 # From hydrophobic to polar and charged, so that similar ones are neighbours in a picture.
 AMINO_ACIDS = "GAVLIMCFYWPSTNQHKRDE"
 _SUBSTITUTION = re.compile(r"([^\W\d_])(-?\d+)([^\W\d_])")
+MISSING = ("", "NA", "N/A", "None", "null")  # in a column of numbers
+NO_PICTURE = "The picture shows single substitutions by one of the 20 amino acids, such as 'A24G', and there is none."
 # How many log-probabilities are kept for the pieces that are read at once, those of the whole vocabulary for each.
 MAX_LOG_PROBS = 2**23
 
@@ -51,8 +53,8 @@ class Variant(NamedTuple):
     """A variant of a sequence."""
 
     mutant: str  # its substitutions, such as "A24G" or "A24G:K30R"
-    fields: Mapping[str, Any] = {}  # other columns
-    place: str | None = None  # where it was read, for messages
+    fields: Mapping[str, Any] = {}  # other columns; what was read from a table has all of its columns
+    place: str | None = None  # in a table, for messages
 
 
 @dataclass(frozen=True)
@@ -69,17 +71,15 @@ class VariantScores:
     @property
     def column(self) -> str:
         """What the scores are called in tables."""
-        return self.method.replace("-", "_")
+        return column_of(self.method)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One row per variant: its name, its other columns, and its score under the name of the method.
-
-        RAISES (ValueError): Another column has the name of the method.
+        """One row per variant: its columns, and its score under the name of the method. What was read from a table has
+        the columns of the table; other variants begin with `mutant`.
         """
         for variant, score in zip(self.variants, self.scores.tolist()):
-            if self.column in variant.fields:
-                raise ValueError(f"The variants have a column {self.column!r}, as their scores do. Rename it.")
-            yield {"mutant": variant.mutant, **variant.fields, self.column: score}
+            name = {} if variant.place else {"mutant": variant.mutant}
+            yield {**name, **variant.fields, self.column: score}
 
     def matrix(self) -> FloatArray:
         """The scores of single substitutions, NaN where there is none. Shape (amino acids, sites), as `AMINO_ACIDS`."""
@@ -93,11 +93,11 @@ class VariantScores:
         """Spearman's rho of the scores and of what was measured, as `spearman` computes it.
 
         column (str): The column of the measured effects. Variants without a number there are left out.
-        RAISES (InputError): A variant has no such column, or text in it.
+        RAISES (InputError): See `measured_effects`.
         """
-        effects = [_number(variant, number, column) for number, variant in enumerate(self.variants, 1)]
+        effects = measured_effects(self.variants, column)
         known = np.isfinite(effects)
-        return spearman(self.scores[known], np.array(effects)[known]) if known.any() else None
+        return spearman(self.scores[known], effects[known])
 
     def plot(self) -> "Figure":
         """Draw the scores of single substitutions by site and amino acid. A dot is the residue of the sequence.
@@ -107,7 +107,7 @@ class VariantScores:
         """
         scores = self.matrix()
         if np.isnan(scores).all():
-            raise ValueError("The picture shows single substitutions, such as 'A24G', and there is none.")
+            raise ValueError(NO_PICTURE)
         return plot_variants(self.sequence, AMINO_ACIDS, scores, self.offset, self.method)
 
 
@@ -129,8 +129,9 @@ def variants(
     for all variants. With "pseudo-ppl", it is the pseudo-log-likelihood (`original`) of the whole variant, minus that
     of the sequence. A score of 0 means that variant and sequence are equally probable.
 
-    For a sequence that is longer than the model reads, the marginals at a site come from the window around it. The
-    pipeline's `mask_margin` is taken over: then all masks share a forward pass, and the scores are approximate.
+    For a sequence that is longer than the model reads, the marginals at a site come from a window around it, and a pass
+    reads a window. The pipeline's `mask_margin` is taken over: then all masks of a window share a forward pass, and the
+    scores are approximate.
 
     nlp (Language): A pipeline with a `pll` component and a masked model.
     sequence (str): One-letter codes, without white space.
@@ -151,11 +152,12 @@ def variants(
         raise InputError(f"The sequence must be letters alone. {f'It has {wrong!r}.' if wrong else 'It is empty.'}")
     if isinstance(mutants, str):
         raise InputError(f"`mutants` must be a list of variants, such as {[mutants]}. It is {mutants!r:.100}.")
-    items = [Variant(one) if isinstance(one, str) else one for one in mutants or ()]
-    if mutants is None:
-        items = list(all_single(sequence, offset))
+    given = all_single(sequence, offset) if mutants is None else mutants
+    items = [Variant(one) if isinstance(one, str) else one for one in given]
     if not items:
         raise InputError("There is no variant.")
+    if any(column_of(method) in one.fields for one in items):
+        raise InputError(f"The variants have a column {column_of(method)!r}, as their scores do. Rename it.")
     places = [variant.place or f"Variant {number}" for number, variant in enumerate(items, 1)]
     parsed = [parse_variant(one.mutant, sequence, offset, place) for one, place in zip(items, places)]
     residues = Residues(nlp, sequence, component)
@@ -208,6 +210,22 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
     return tuple(found)
 
 
+def column_of(method: Method) -> str:
+    """What the scores are called in tables."""
+    return method.replace("-", "_")
+
+
+def measured_effects(variants: Sequence[Variant], column: str) -> FloatArray:
+    """The numbers in a column, NaN where there is none: an empty cell, or what stands for one.
+
+    RAISES (InputError): A variant has no such column, or text in it, or none has a number.
+    """
+    effects = np.array([_number(variant, number, column) for number, variant in enumerate(variants, 1)])
+    if not np.isfinite(effects).any():
+        raise InputError(f"No variant has a number in the column {column!r}.")
+    return effects
+
+
 def _number(variant: Variant, number: int, column: str) -> float:
     place = variant.place or f"Variant {number}"
     if column not in variant.fields:
@@ -215,7 +233,7 @@ def _number(variant: Variant, number: int, column: str) -> float:
         raise InputError(f"{place}: there is no column {column!r}. The other columns are: {names}.")
     value = variant.fields[column]
     try:
-        return float("nan" if value in (None, "") else value)
+        return float("nan" if value is None or str(value) in MISSING else value)
     except (TypeError, ValueError):
         raise InputError(f"{place}: {column!r} must be a number. It is {value!r:.100}.") from None
 
@@ -306,6 +324,11 @@ def marginals(
         for one in several:
             row = log_probs[numbers[question(one, several)]]
             scores[i] += row[column[one.residue]] - row[column[one.wild_type]]
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Try it without "
+            "mixed_precision, or with another model."
+        )
     return scores
 
 
@@ -347,6 +370,15 @@ def at_sites(residues: Residues, questions: Sequence[Question], ids: IntArray, s
     return out
 
 
+def window_start(site: int, n: int, size: int) -> int:
+    """Where the window begins in which a site of a long sequence is read. The site is in the middle, or at most an
+    eighth of the window away from it: so sites that are close share a window.
+    """
+    step = max(1, size // 4)
+    nearest = (site - size // 2 + step // 2) // step * step
+    return min(max(0, nearest), max(0, n - size))
+
+
 def batches(
     residues: Residues, questions: Sequence[Question], predictor: Predictor
 ) -> Iterator[list[tuple[Context, list[int]]]]:
@@ -358,7 +390,7 @@ def batches(
     n, size = len(pieces), loaded.max_length - len(pieces.prefix) - len(pieces.suffix)
     shared: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for number, (site, masked) in enumerate(questions):
-        start = min(max(0, site - size // 2), max(0, n - size))  # a long sequence is read around the site
+        start = window_start(site, n, size)
         shared.setdefault((start, masked if len(masked) > 1 else ()), []).append(number)
     most = max(1, loaded.ids_at_once // min(n, size))  # rows
     alone = predictor.settings.mask_margin is None and bool(questions[0].masked)  # whether each site has its own row

@@ -109,15 +109,17 @@ class SlowTokenizer:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase):
         self.tokenizer = copy(tokenizer)
-        if hasattr(tokenizer, "subword_tokenizer"):
+        is_sentencepiece = bool(getattr(tokenizer, "spm_file", None))
+        if hasattr(tokenizer, "subword_tokenizer") and not is_sentencepiece:
             self.tokenizer.subword_tokenizer = TellsTexts(tokenizer.subword_tokenizer)
         if hasattr(tokenizer, "merges_file"):
             # BERTweet's and PhoBERT's: to save them, transformers copies files, which may be gone by then, or writes
             # others that it reads as something else (5.23).
-            files = [Path(tokenizer.vocab_file), Path(tokenizer.merges_file)]
-            contents = [(file.name, file.read_bytes()) for file in files]
+            names = tokenizer.vocab_files_names
+            contents = [
+                (names[name], Path(getattr(tokenizer, name)).read_bytes()) for name in ("vocab_file", "merges_file")
+            ]
             vars(tokenizer).update(save_vocabulary=partial(write_files, contents))
-        is_sentencepiece = bool(getattr(tokenizer, "spm_file", None))
         self.marks = Marks(begins="\u2581") if is_sentencepiece else MARKS[type(tokenizer).__name__]
         self.model = SimpleNamespace(
             continuing_subword_prefix=self.marks.continues, end_of_word_suffix=self.marks.ends or self.marks.goes_on

@@ -62,6 +62,7 @@ def test_the_interval_has_the_true_correlation_in_95_of_100_samples():
 def test_a_perfect_correlation_of_few_choices_is_not_certain():
     few, many = (spearman(np.arange(n), -np.arange(n)) for n in (5, 500))
     assert (few.value, many.value, few.low) == pytest.approx((-1, -1, -1))
+    assert spearman(np.arange(500_000.0), np.arange(500_000.0)).value == pytest.approx(1)
     assert -0.9 < few.high < 0 and -1 < many.high < -0.999
 
 

@@ -1,8 +1,10 @@
 import random
+from copy import deepcopy
 
 import numpy as np
 import pytest
 import spacy
+import torch
 
 from spacy_pll import Variant, make_pipeline, read_fasta, read_variants, variants
 from spacy_pll.errors import InputError, PLLError
@@ -32,9 +34,18 @@ class BruteForce:
         spaced = " ".join(letters) if self.tokenizer.is_fast else letters
         return self.tokenizer(spaced)["input_ids"]
 
+    def window(self, site, n):
+        """A quarter of a window apart; the one in which the site is nearest to the middle."""
+        starts = [start for start in range(0, n, max(1, self.size // 4)) if start <= n - self.size]
+        starts.append(max(0, n - self.size))
+        wanted = site - self.size // 2
+        if wanted >= n - self.size:
+            return starts[-1]
+        return min(starts, key=lambda start: (abs(start - wanted), -start))
+
     def log_probs(self, letters, site, masked):
         """By residue, at a site, in the window around it."""
-        start = min(max(0, site - self.size // 2), max(0, len(letters) - self.size))
+        start = self.window(site, len(letters))
         ids = self.read(letters[start : start + self.size])
         for other in masked:
             if 0 <= other - start < self.size:
@@ -123,6 +134,45 @@ def test_all_single_substitutions(protein_models, monkeypatch):
     np.testing.assert_allclose(variants(nlp, PROTEIN, several).scores, one_at_a_time, atol=1e-5)
 
 
+def test_a_column_of_a_data_frame(protein_models):
+    pd = pytest.importorskip("pandas")
+    nlp = make_pipeline(str(protein_models["bert"][0]))
+    expected = variants(nlp, PROTEIN, MUTANTS).scores
+    for column in (pd.Series(MUTANTS), np.array(MUTANTS), iter(MUTANTS)):
+        assert (variants(nlp, PROTEIN, column).scores == expected).all()
+
+
+def test_a_table_keeps_its_columns(protein_models, tmp_path):
+    """Also if another one than that of the substitutions is called mutant."""
+    path = tmp_path / "variants.csv"
+    path.write_text("id,mutant,hgvs\n1,wild,M1A\n2,tame,K2R\n")
+    found = variants(make_pipeline(str(protein_models["bert"][0])), PROTEIN, read_variants(str(path), "hgvs"))
+    assert list(found.rows())[1] == {"id": "2", "mutant": "tame", "hgvs": "K2R", "masked_marginals": found.scores[1]}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_scores_that_are_not_finite_are_an_error(protein_models, method):
+    """Found by none of the trials, in which the piece does not occur."""
+    transformer, tokenizer = (deepcopy(part) for part in protein_models["esm"][1:])
+    nlp = make_pipeline((transformer, tokenizer))
+    scored = nlp.get_pipe("pll").model.loaded.checkpoint.transformer
+    with torch.no_grad():
+        scored.lm_head.bias[tokenizer.get_vocab()["L"]] = -torch.inf
+    with pytest.raises(ValueError, match="some log-probabilities are not finite"):
+        variants(nlp, PROTEIN, ["M1L"], method=method)
+
+
+def test_long_proteins_take_few_passes_if_nothing_is_masked(tmp_path):
+    save_protein_model(tmp_path, "bert", positions=42)
+    nlp = make_pipeline(str(tmp_path))
+    sequence, rows = PROTEIN * 10, []
+    model = nlp.get_pipe("pll").model
+    submit = model.submit
+    model.submit = lambda batches: submit([rows.append(len(batch.ids)) or batch for batch in batches])
+    variants(nlp, sequence, method="wt-marginals")
+    assert sum(rows) <= 4 * len(sequence) / 40 + 1
+
+
 def test_the_settings_of_the_pipeline(protein_models):
     """A margin is taken over. What texts are scored with is not."""
     folder = str(protein_models["bert"][0])
@@ -141,8 +191,10 @@ def test_the_picture(protein_models):
     assert image.get_array().shape == (20, len(PROTEIN)) and image.get_extent()[:2] == [9.5, 31.5]
     (dots,) = figure.axes[0].lines
     assert [AMINO_ACIDS[int(y)] for y in dots.get_ydata()] == list(PROTEIN)
-    with pytest.raises(ValueError, match="The picture shows single substitutions"):
-        variants(nlp, PROTEIN, ["M1A:K2R"]).plot()
+    for mutant in ("M1A:K2R", "M1X"):
+        with pytest.raises(ValueError, match="The picture shows single substitutions by one of the 20"):
+            variants(make_pipeline(str(protein_models["esm"][0])), PROTEIN, [mutant]).plot()
+    assert variants(make_pipeline(str(protein_models["esm"][0])), "XX", ["X1A"]).plot().axes[0].images
 
 
 def test_the_correlation_with_what_was_measured(protein_models):
@@ -150,14 +202,17 @@ def test_the_correlation_with_what_was_measured(protein_models):
     scores = variants(nlp, PROTEIN, MUTANTS).scores
     items = [Variant(name, {"dms": score**3}) for name, score in zip(MUTANTS, scores.tolist())]
     assert variants(nlp, PROTEIN, items).correlation("dms").value == pytest.approx(1)
-    left_out = [*items, Variant("M1C", {"dms": None}), Variant("M1D", {"dms": ""})]
+    left_out = [*items, Variant("M1C", {"dms": None}), Variant("M1D", {"dms": ""}), Variant("M1E", {"dms": "NA"})]
     assert variants(nlp, PROTEIN, left_out).correlation("dms").value == pytest.approx(1)
     with pytest.raises(InputError, match="Variant 1: there is no column 'x'. The other columns are: 'dms'"):
         variants(nlp, PROTEIN, items).correlation("x")
     with pytest.raises(InputError, match="line 6: 'dms' must be a number. It is 'high'"):
         variants(nlp, PROTEIN, [*items, Variant("M1C", {"dms": "high"}, "line 6")]).correlation("dms")
+    for missing in (None, "NA"):
+        with pytest.raises(InputError, match="No variant has a number in the column 'dms'"):
+            variants(nlp, PROTEIN, [Variant("M1C", {"dms": missing})]).correlation("dms")
     with pytest.raises(ValueError, match="have a column 'wt_marginals', as their scores do. Rename it"):
-        list(variants(nlp, PROTEIN, [Variant("M1C", {"wt_marginals": 1})], method="wt-marginals").rows())
+        variants(nlp, PROTEIN, [Variant("M1C", {"wt_marginals": 1})], method="wt-marginals")
 
 
 @pytest.mark.parametrize(
@@ -228,6 +283,7 @@ def test_files_of_sequences(tmp_path):
         (">x\n", "There is no sequence in"),
         ("MKT\n", "line 1: a FASTA file begins with '>' and a name. It is 'MKT'"),
         (">x\nMKT\n>y\nMK\n", "line 3: a second sequence, '>y'"),
+        (">x\u2028BC\n", "There is no sequence in"),
         (">x\nMKT\nMK T\n", "line 3: ' ' is no residue"),
         (">x\nMkT\n", "line 2: 'k' is no residue. Write capital letters alone"),
         (">x\nMK-T*\n", "line 2: '-' is no residue"),
@@ -243,7 +299,7 @@ def test_files_of_variants(tmp_path):
     path.write_text("variant,DMS_score\nM1A,1.5\nK2R:Q22A,\n")
     found = read_variants(str(path), "variant")
     assert [one.mutant for one in found] == ["M1A", "K2R:Q22A"] and found[0].place.endswith("variants.csv, line 2")
-    assert dict(found[0].fields) == {"DMS_score": "1.5"}
+    assert dict(found[0].fields) == {"variant": "M1A", "DMS_score": "1.5"}
     with pytest.raises(InputError, match=r"variants.csv, line 2: there is no column 'mutant'"):
         read_variants(str(path))
     path.write_text("mutant\n")

@@ -13,7 +13,7 @@ from spacy_pll.language_model.backends import MARKS, backend_of
 
 from .. import reference
 from ..conftest import SENTENCES, build_transformer
-from ..slow_tokenizers import make_slow_tokenizer, odd_texts
+from ..slow_tokenizers import TEXTS, make_slow_tokenizer, odd_texts
 
 JAPANESE = "BertJapaneseTokenizer"
 CASES = {
@@ -126,9 +126,40 @@ def test_a_tokenizer_can_be_saved_when_its_files_are_gone(tmp_path, name):
     """As those of a pipeline from bytes are."""
     tokenizer = make(name, tmp_path)
     nlp, other = make_pipeline((build_transformer("roberta", tokenizer), tokenizer)), spacy.blank("en")
+    for file in (tmp_path / "vocab.txt", tmp_path / "bpe.codes"):
+        file.unlink()
     other.add_pipe("pll").from_bytes(nlp.get_pipe("pll").to_bytes())
     other.to_disk(tmp_path / "saved")
     assert spacy.load(tmp_path / "saved")(SENTENCES[0])._.pll == nlp(SENTENCES[0])._.pll
+
+
+def test_files_with_other_names_are_saved_under_the_usual_ones(tmp_path):
+    make("phobert", tmp_path)
+    names = [str((tmp_path / old).rename(tmp_path / new)) for old, new in (("vocab.txt", "v"), ("bpe.codes", "c"))]
+    tokenizer = hf.PhobertTokenizer(*names)
+    nlp = make_pipeline((build_transformer("roberta", tokenizer), tokenizer))
+    nlp.to_disk(tmp_path / "saved")
+    assert spacy.load(tmp_path / "saved")(SENTENCES[0])._.pll == nlp(SENTENCES[0])._.pll
+
+
+@pytest.mark.slow
+def test_japanese_with_sentencepiece(tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS * 20), encoding="utf8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tmp_path / "texts.txt"), model_prefix=str(tmp_path / "spiece"), vocab_size=120, minloglevel=2,
+        pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, user_defined_symbols=["[CLS]", "[SEP]", "[MASK]"], pad_piece="[PAD]",
+        unk_piece="[UNK]"
+    )  # fmt: skip
+    tokenizer = hf.BertJapaneseTokenizer(
+        None, str(tmp_path / "spiece.model"), word_tokenizer_type="basic", subword_tokenizer_type="sentencepiece"
+    )
+    backend = backend_of(tokenizer, "japanese")
+    for text in odd_texts(random.Random(0), 200):
+        encoding = backend.encode(text)
+        assert encoding.ids == tokenizer(text)["input_ids"]
+        covered = {i for start, end in encoding.offsets for i in range(start, end)}
+        assert all(i in covered for i, c in enumerate(text) if c.isascii() and c.isalnum())
 
 
 def test_what_a_tokenizer_rewrites_is_an_error_that_shows_it(tmp_path):
