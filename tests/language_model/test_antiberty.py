@@ -53,9 +53,9 @@ def test_scores_are_those_of_the_authors(converted, monkeypatch):
     weights = torch.load(f"{checkpoint}/pytorch_model.bin", map_location="cpu", weights_only=True)
     assert not runner.model.load_state_dict(weights, strict=False).missing_keys
     runner.tokenizer = transformers.AutoTokenizer.from_pretrained(converted)
-    residues = ["".join(text.split()) for text in TEXTS]
+    residues = ["".join(text.split()) for text in TEXTS[:2]]
     published = runner.pseudo_log_likelihood(residues, batch_size=32)  # the mean over the residues of each
-    found = score(converted, TEXTS)
+    found = score(converted, TEXTS[:2])
     assert [len(values) for values in found] == [len(text) for text in residues]
     np.testing.assert_allclose([values.mean() for values in found], published, atol=1e-5)
 
@@ -76,9 +76,9 @@ def test_by_residue_they_are_those_of_plain_forward_passes(converted):
 
 
 def test_one_pass_is_close_and_with_the_widest_margin_exact(converted):
-    exact = np.concatenate(score(converted, TEXTS))
-    one_pass = np.concatenate(score(converted, TEXTS, mask_margin=0))
-    assert np.corrcoef(exact, one_pass)[0, 1] >= 0.98  # 0.991 here
+    exact = np.concatenate(score(converted, TEXTS[:3]))
+    one_pass = np.concatenate(score(converted, TEXTS[:3], mask_margin=0))
+    assert np.corrcoef(exact, one_pass)[0, 1] >= 0.98  # of six, 0.991
     whole = score(converted, TEXTS[:1], mask_margin=1000)[0]
     np.testing.assert_allclose(whole, exact[: len(whole)], atol=1e-5)
 
