@@ -78,7 +78,11 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize(("sizes", "p"), GROUPS.values(), ids=GROUPS)
+# The others take longer.
+@pytest.mark.parametrize(
+    ("sizes", "p"),
+    [pytest.param(*GROUPS[name], id=name, marks=[pytest.mark.slow] * (i > 2)) for i, name in enumerate(GROUPS)],
+)
 def test_simulated_coverage_of_a_mean_over_groups(sizes, p):
     rng = np.random.default_rng(0)
     samples = [mean_proportion([right(k, n) for k, n in zip(rng.binomial(sizes, p), sizes)]) for _ in range(500)]

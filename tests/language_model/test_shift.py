@@ -17,7 +17,14 @@ def pipeline(folder, shift=1, **config):
     return nlp
 
 
-@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert", "deberta-v2", "modernbert-local", "xlm"])
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        "bert",
+        "roberta",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("albert", "deberta-v2", "modernbert-local", "xlm")),
+    ],
+)
 def test_scores_are_those_of_a_brute_force(model_folder, architecture):
     """With the special token before the text, which predicts its first piece."""
     folder, metrics = model_folder(architecture), ["word_l2r", "original", "whole_word", "sentence_l2r"]

@@ -145,6 +145,7 @@ def test_a_run_depends_on_the_file(folder, tmp_path):
     assert None not in manifests and manifests[0] != manifests[1]
 
 
+@pytest.mark.slow
 def test_commands_take_the_file(folder, tmp_path):
     model = folder / "model"
     (tmp_path / "texts.txt").write_text("\n".join(SENTENCES))
