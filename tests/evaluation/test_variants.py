@@ -97,7 +97,7 @@ def test_a_long_protein_is_read_around_each_site(tmp_path, method):
     model = (tmp_path, *save_protein_model(tmp_path, "bert", positions=14))
     draw = random.Random(1)
     sequence = "".join(draw.choices(AMINO_ACIDS, k=30))
-    mutants = [f"{sequence[i]}{i + 1}{draw.choice(AMINO_ACIDS)}" for i in (0, 1, 9, 15, 24, 29)]
+    mutants = [f"{sequence[i]}{i + 1}{draw.choice(AMINO_ACIDS)}" for i in (0, 1, 9, 11, 15, 24, 29)]
     mutants += [":".join(mutants[:3]), ":".join((mutants[0], mutants[-1])), ":".join(mutants)]
     found = variants(make_pipeline(str(tmp_path)), sequence, mutants, method=method)
     slow = BruteForce(model, sequence, size=12)
@@ -180,6 +180,9 @@ def test_the_settings_of_the_pipeline(protein_models):
     whole = variants(make_pipeline(folder, mask_margin=100), PROTEIN, MUTANTS).scores
     np.testing.assert_allclose(whole, exact, atol=1e-5)
     assert np.abs(near - exact).max() > 1e-3
+    nothing = [make_pipeline(folder, mask_margin=one) for one in (None, 0)]
+    without, with_margin = (variants(nlp, PROTEIN, MUTANTS, method="wt-marginals").scores for nlp in nothing)
+    assert (without == with_margin).all()  # where nothing is masked, it has no effect
     others = make_pipeline(folder, ["whole_word"], words="whitespace", mask_spacing=2, targets="none")
     assert (variants(others, PROTEIN, MUTANTS).scores == exact).all()
 
