@@ -53,15 +53,15 @@ import time
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.distributed as dist
 import transformers
 from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file
-from training_data import MAX_PIECES, SPECIAL, choose_targets, collate, epoch_batches, pack, prepare
-from training_one_pass import Drawn, divergence, draw
-from training_step import CPU_IDS, Average, Gradients, HeadLoss, Optimizers
+from training_batches import CPU_IDS, Batches, Part, iterate, to_device
+from training_data import MAX_PIECES, SPECIAL, pack, prepare
+from training_one_pass import divergence
+from training_step import Average, Gradients, HeadLoss, Optimizers
 from transformers import (
     AutoModelForMaskedLM,
     LlamaConfig,
@@ -72,37 +72,22 @@ from transformers import (
 )
 
 
-def masked_loss(model, ids, real, targets, mask_id):
-    """The sum of the cross-entropies at the targets, which are replaced by [MASK], and the number of targets.
-
-    The head runs at the targets only.
-    """
-    inputs = ids.masked_fill(targets, mask_id)
-    hidden = model.model(input_ids=inputs, attention_mask=real.long()).last_hidden_state
-    hidden = model.head(hidden[targets])
-    return HeadLoss.apply(hidden, model.decoder.weight, model.decoder.bias, ids[targets]), len(hidden)
-
-
-def causal_loss(model, ids, real, targets, mask_id):
-    """The sum of the cross-entropies of all pieces but the first, given those before, and the number of these pieces.
-
-    `targets` and `mask_id` are not used.
-    """
-    hidden = model.model(input_ids=ids, attention_mask=real.long(), use_cache=False).last_hidden_state[:, :-1]
-    predicted = real[:, 1:]
-    hidden = hidden[predicted]
-    return HeadLoss.apply(hidden, model.lm_head.weight, None, ids[:, 1:][predicted]), len(hidden)
+def prediction_loss(model, part: Part) -> tuple[torch.Tensor, int]:
+    """The sum of the cross-entropies at the targets, and the number of targets. The head runs at the targets only."""
+    causal = isinstance(model, LlamaForCausalLM)
+    options = {"use_cache": False} if causal else {}
+    hidden = model.model(input_ids=part.ids, attention_mask=part.real.long(), **options).last_hidden_state
+    hidden = hidden.flatten(0, 1)[part.at]
+    if causal:
+        return HeadLoss.apply(hidden, model.lm_head.weight, None, part.target), len(part.at)
+    return HeadLoss.apply(model.head(hidden), model.decoder.weight, model.decoder.bias, part.target), len(part.at)
 
 
-def one_pass_loss(model, ids, real, targets, *drawn_and_mask_id, weight):
-    """As `masked_loss`, but `weight` times the mean divergence of scores in one pass is added to the mean loss."""
-    *drawn, mask_id = drawn_and_mask_id
-    loss, count = masked_loss(model, ids, real, targets, mask_id)
-    divergences = divergence(model, ids, real, Drawn(*drawn), mask_id)
-    return loss + weight * count / max(1, int(drawn[0].sum())) * divergences, count
-
-
-LOSSES = {"masked": masked_loss, "causal": causal_loss}
+def one_pass_loss(model, part: Part, weight: float) -> tuple[torch.Tensor, int]:
+    """As `prediction_loss`, but `weight` times the mean divergence of scores in one pass is added to the mean loss."""
+    loss, count = prediction_loss(model, part)
+    assert part.exact and part.groups
+    return loss + weight * count / max(1, len(part.exact.row)) * divergence(model, part.exact, part.groups), count
 
 
 def save_checkpoint(folder: Path, model, optimizers, average, progress: dict):
@@ -145,23 +130,17 @@ def learning_rate_factor(step: int, steps: int, warmup: int, decay: float) -> fl
 
 
 @torch.no_grad()
-def held_out_losses(model, data, batch_pieces, args, mask_id, n_special, pad, begins_word) -> tuple[float, float]:
+def held_out_losses(model, batches: Batches, device: str) -> tuple[float, float]:
     """The mean cross-entropy on the held-out lines, and the mean divergence of scores in one pass (NaN if it is not
-    trained). The targets are the same each time.
+    trained).
     """
-    ids, offsets = data
     total, divergences, count, n_drawn = 0.0, 0.0, 0, 0
-    for i, rows in enumerate(epoch_batches(offsets, batch_pieces, (0,))):
-        batch, real = collate(ids, offsets, rows, pad)
-        targets = choose_targets(batch, n_special, 0.15, i)
-        drawn = draw(batch, n_special, begins_word, batch_pieces, i) if args.one_pass else ()
-        batch, real, targets = (x.to(args.device) for x in (batch, real, targets))
-        with torch.autocast(args.device, torch.bfloat16):
-            loss, n = LOSSES[args.objective](model, batch, real, targets, mask_id)
-            if drawn:
-                drawn = Drawn(*(x.to(args.device) for x in drawn))
-                divergences += divergence(model, batch, real, drawn, mask_id).item()
-                n_drawn += int(drawn.target.sum())
+    for part in (to_device(part, device) for parts in batches.held_out() for part in parts):
+        with torch.autocast(device, torch.bfloat16):
+            loss, n = prediction_loss(model, part)
+            if part.exact and part.groups:
+                divergences += divergence(model, part.exact, part.groups).item()
+                n_drawn += len(part.exact.row)
         total, count = total + loss.item(), count + n
     return total / count, divergences / n_drawn if n_drawn else math.nan
 
@@ -228,7 +207,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path, help="folder of .txt or .txt.xz files")
     parser.add_argument("output", type=Path, help="folder for the results")
-    parser.add_argument("--objective", choices=list(LOSSES), default="masked")
+    parser.add_argument("--objective", choices=["masked", "causal"], default="masked")
     parser.add_argument("--init", type=Path, help="masked-LM folder: start with its weights and vocabulary")
     parser.add_argument("--tokenizer", type=Path, help="model folder: use its vocabulary (default: train a new one)")
     parser.add_argument("--contexts", choices=["line", "packed"], default="line", help="what one sequence is")
@@ -324,14 +303,13 @@ def train_in_process(rank: int, args, store: str):
 
 def train(args):
     """Train, or continue from the checkpoint. All processes make the same updates. The first prints and writes."""
-    first = not dist.is_initialized() or dist.get_rank() == 0
-    tokenizer, data, held_out = prepare(args.corpus, args.output, args.vocab_size)
-    ids, offsets = data
+    rank, n_processes = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+    first = rank == 0
+    tokenizer, (ids, offsets), held_out = prepare(args.corpus, args.output, args.vocab_size)
     if args.contexts == "packed":
         offsets = pack(ids, offsets, MAX_PIECES)
-    pad, mask_id, n_special = tokenizer.pad_token_id, tokenizer.mask_token_id, len(SPECIAL)
-    pieces = tokenizer.convert_ids_to_tokens([*range(len(tokenizer))])
-    begins_word = torch.tensor([not piece.startswith("##") for piece in pieces])
+    batches = Batches((ids, offsets), tokenizer, len(SPECIAL), args, slice(rank, None, n_processes))
+    held_out_batches = Batches(held_out, tokenizer, len(SPECIAL), args)
     model = build_model(tokenizer, args).to(args.device)
     if first:
         print(f"{len(offsets) - 1:,} contexts, {len(ids):,} pieces; held out: {len(held_out[1]) - 1:,} lines")
@@ -349,24 +327,16 @@ def train(args):
         if first:
             log_path.write_text("step,pieces,train_loss,held_out_loss,seconds\n")
 
-    loss = partial(one_pass_loss, weight=args.one_pass) if args.one_pass else LOSSES[args.objective]
-    gradients = Gradients(model, args.device, loss, mask_id, args.part_ids)
-    batches = epoch_batches(offsets, args.batch_pieces, (args.seed, 0))
-    epoch, start = 0, 0  # `start` is the step at which the epoch began
-    step, seen, losses = progress["step"], progress["pieces"], []
+    loss = partial(one_pass_loss, weight=args.one_pass) if args.one_pass else prediction_loss
+    gradients = Gradients(model, args.device, loss)
+    step, seen = progress["step"], progress["pieces"]
+    losses: list[torch.Tensor] = []  # on the device: to read one, the CPU would wait for all that is under way there
     began, seen_before = time.time() - progress["seconds"], seen
     model.train()
-    while step < args.steps and step != args.stop_after:
-        while step - start >= len(batches):
-            start, epoch = start + len(batches), epoch + 1
-            batches = epoch_batches(offsets, args.batch_pieces, (args.seed, epoch))
-        batch, real = collate(ids, offsets, batches[step - start], pad)
-        rate = args.mask_rate + (args.final_mask_rate - args.mask_rate) * step / args.steps
-        seed = args.seed * 1_000_003 + step
-        targets = choose_targets(batch, n_special, rate, seed, begins_word, args.word_masking)
-        drawn = draw(batch, n_special, begins_word, args.one_pass_ids, seed) if args.one_pass else ()
-        seen += int(real.sum())
-        losses.append(gradients(*(x.to(args.device) for x in (batch, real, targets, *drawn))))
+    end = args.steps if args.stop_after is None else min(args.steps, args.stop_after)
+    for parts, n_pieces in iterate(batches, range(step, end)):
+        seen += n_pieces
+        losses.append(gradients(to_device(part, args.device) for part in parts))
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizers.step(learning_rate_factor(step, args.steps, args.warmup, args.decay))
         step += 1
@@ -374,20 +344,19 @@ def train(args):
         if not first:
             continue
         if step % args.log_every == 0:
+            mean = torch.stack(losses).mean().item()
             rate = (seen - seen_before) / (time.time() - began - progress["seconds"])
-            print(f"step {step} loss {np.mean(losses):.3f} pieces/s {rate:.0f}", flush=True)
-        if step % args.save_every == 0 or step == args.steps or step == args.stop_after:
+            print(f"step {step} loss {mean:.3f} pieces/s {rate:.0f}", flush=True)
+        if step % args.save_every == 0 or step == end:
             model.eval()
             with average.in_model():
-                score, in_one_pass = held_out_losses(
-                    model, held_out, args.batch_pieces, args, mask_id, n_special, pad, begins_word
-                )
+                score, in_one_pass = held_out_losses(model, held_out_batches, args.device)
             model.train()
             also = f" divergence in one pass {in_one_pass:.4f}" if args.one_pass else ""
             print(f"step {step} held-out loss {score:.4f} perplexity {math.exp(score):.1f}{also}", flush=True)
             with log_path.open("a", newline="") as file:
-                row = [step, seen, f"{np.mean(losses):.4f}", f"{score:.4f}", f"{time.time() - began:.0f}"]
-                csv.writer(file).writerow(row)
+                mean = torch.stack(losses).mean().item()
+                csv.writer(file).writerow([step, seen, f"{mean:.4f}", f"{score:.4f}", f"{time.time() - began:.0f}"])
             losses = []
             now = {"step": step, "pieces": seen, "seconds": time.time() - began}
             save_checkpoint(checkpoint, model, optimizers, average, now)

@@ -63,12 +63,10 @@ class Rows(NamedTuple):
 def masked_rows(ids: torch.Tensor, real: torch.Tensor, drawn: Drawn, mask_id: int) -> Rows:
     """One row for each target, behind its masks."""
     row, column = drawn.target.nonzero(as_tuple=True)
-    at = torch.arange(ids.shape[1], device=ids.device)
+    at = torch.arange(ids.shape[1])
     masked = _masked(drawn, row, column, at)
     bias = _bias(real[row, None, None])
-    return Rows(
-        ids[row].masked_fill(masked, mask_id), at[None], bias, torch.arange(len(row), device=ids.device), column
-    )
+    return Rows(ids[row].masked_fill(masked, mask_id), at[None], bias, torch.arange(len(row)), column)
 
 
 def group_rows(ids: torch.Tensor, real: torch.Tensor, drawn: Drawn, mask_id: int) -> Rows:
@@ -77,7 +75,7 @@ def group_rows(ids: torch.Tensor, real: torch.Tensor, drawn: Drawn, mask_id: int
     lines, row = row.unique_consecutive(return_inverse=True)
     ids, real, drawn = ids[lines], real[lines], Drawn(*(x[lines] for x in drawn))
     length = ids.shape[1]
-    at = torch.arange(length, device=ids.device)
+    at = torch.arange(length)
     masked = _masked(drawn, row, column, at)
     margin = drawn.margin[row, column][:, None]
     last = drawn.last[row, column][:, None]
@@ -85,7 +83,7 @@ def group_rows(ids: torch.Tensor, real: torch.Tensor, drawn: Drawn, mask_id: int
     group, position = near.nonzero(as_tuple=True)  # the members, line by line
     member_row = row[group]
     size = torch.bincount(member_row, minlength=len(lines))
-    slot = length + torch.arange(len(group), device=ids.device) - (size.cumsum(0) - size)[member_row]
+    slot = length + torch.arange(len(group)) - (size.cumsum(0) - size)[member_row]
     width = length + int(size.max()) if len(group) else length
     all_ids = ids.new_zeros(len(lines), width)
     all_ids[:, :length] = ids
@@ -96,7 +94,7 @@ def group_rows(ids: torch.Tensor, real: torch.Tensor, drawn: Drawn, mask_id: int
     # Who attends to whom: all to the content, but for what is in the own group; and a group to itself.
     in_group = true.new_full((len(lines), width), -1)
     in_group[member_row, slot] = group
-    sees = torch.zeros(len(lines), width, width, dtype=torch.bool, device=ids.device)
+    sees = torch.zeros(len(lines), width, width, dtype=torch.bool)
     sees[:, :, :length] = real[:, None]
     sees[member_row, slot, :length] = real[member_row] & ~near[group]
     sees |= (in_group[:, :, None] == in_group[:, None]) & (in_group >= 0)[:, None]
@@ -113,18 +111,19 @@ def _bias(sees: torch.Tensor) -> torch.Tensor:
     return torch.zeros(sees.shape, device=sees.device).masked_fill_(~sees, torch.finfo(torch.float32).min)
 
 
-def divergence(model, ids: torch.Tensor, real: torch.Tensor, drawn: Drawn, mask_id: int) -> torch.Tensor:
+def divergence(model, masked: Rows, groups: Rows) -> torch.Tensor:
     """The sum over the targets of KL(p || q). Only q has gradients.
 
-    p is the distribution that a model with ModernBERT's classes gives behind the masks, q what it gives in a group.
+    p is the distribution that a model with ModernBERT's classes gives behind the masks (`masked_rows`), q what it gives
+    in a group (`group_rows`).
     """
 
     def log_probs(rows: Rows) -> torch.Tensor:
         hidden = model.model(input_ids=rows.ids, attention_mask=rows.bias, position_ids=rows.position).last_hidden_state
         return model.decoder(model.head(hidden[rows.row, rows.column])).float().log_softmax(dim=1)
 
-    if not drawn.target.any():
-        return torch.zeros((), device=ids.device)
+    if not len(masked.row):
+        return torch.zeros((), device=masked.row.device)
     with torch.no_grad():
-        exact = log_probs(masked_rows(ids, real, drawn, mask_id))
-    return (exact.exp() * (exact - log_probs(group_rows(ids, real, drawn, mask_id)))).sum()
+        exact = log_probs(masked)
+    return (exact.exp() * (exact - log_probs(groups))).sum()

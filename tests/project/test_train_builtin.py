@@ -42,6 +42,11 @@ def data(script):
 
 
 @pytest.fixture(scope="module")
+def batches(script):
+    return importlib.import_module("training_batches")
+
+
+@pytest.fixture(scope="module")
 def one_pass(script):
     return importlib.import_module("training_one_pass")
 
@@ -283,7 +288,9 @@ def test_what_training_reads_gives_the_scores_of_the_component(one_pass, metric,
 
 
 @NEEDS_TRANSFORMERS_5
-def test_training_for_one_pass_lowers_its_divergence(script, data, one_pass, monkeypatch, corpus, tmp_path, capsys):
+def test_training_for_one_pass_lowers_its_divergence(
+    script, data, batches, one_pass, monkeypatch, corpus, tmp_path, capsys
+):
     run(script, monkeypatch, corpus, tmp_path, "--one-pass", "1", "--layers", "2")
     printed = capsys.readouterr().out
     assert printed.count("divergence in one pass") == 2
@@ -292,18 +299,15 @@ def test_training_for_one_pass_lowers_its_divergence(script, data, one_pass, mon
     encoded = AutoTokenizer.from_pretrained(folder)(SENTENCES[:3], return_tensors="pt", padding=True)
     ids, real = encoded.input_ids, encoded.attention_mask.bool()
     drawn = one_pass.draw(ids, 5, torch.ones(10_000, dtype=torch.bool), 10_000, 0)
-    targets = data.choose_targets(ids, 5, 0.3, 0)
+    part = batches.masked_part(ids, real, data.choose_targets(ids, 5, 0.3, 0), *drawn, mask_id=4)
     with torch.inference_mode():
-        (masked, n), (both, same_n) = (
-            script.masked_loss(model, ids, real, targets, 4),
-            script.one_pass_loss(model, ids, real, targets, *drawn, 4, weight=2.0),
-        )
-        mean = one_pass.divergence(model, ids, real, drawn, 4) / drawn.target.sum()
+        (masked, n), (both, same_n) = script.prediction_loss(model, part), script.one_pass_loss(model, part, weight=2.0)
+        mean = one_pass.divergence(model, part.exact, part.groups) / drawn.target.sum()
     assert n == same_n and (both / n).item() == pytest.approx((masked / n + 2 * mean).item(), rel=1e-5)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     found = []
     for _ in range(8):
-        loss = one_pass.divergence(model, ids, real, drawn, 4)
+        loss = one_pass.divergence(model, part.exact, part.groups)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -339,7 +343,7 @@ def test_a_vocabulary_can_be_given(script, monkeypatch, corpus, tmp_path, capsys
     assert "--init has a vocabulary" in capsys.readouterr().err
 
 
-def test_the_left_to_right_twin_is_a_model_for_the_metric_causal(script, monkeypatch, corpus, tmp_path):
+def test_the_left_to_right_twin_is_a_model_for_the_metric_causal(script, batches, monkeypatch, corpus, tmp_path):
     run(script, monkeypatch, corpus, tmp_path / "twin", "--objective", "causal")
     folder = tmp_path / "twin" / "model"
     assert type(AutoModelForCausalLM.from_pretrained(folder)).__name__ == "LlamaForCausalLM"
@@ -352,8 +356,8 @@ def test_the_left_to_right_twin_is_a_model_for_the_metric_causal(script, monkeyp
     ids = tokenizer(SENTENCES[0], return_tensors="pt").input_ids
     real = torch.ones_like(ids, dtype=torch.bool)
     with torch.inference_mode():
-        total, count = script.causal_loss(twin, ids, real, None, None)
-        without_end, fewer = script.causal_loss(twin, ids[:, :-1], real[:, :-1], None, None)
+        total, count = script.prediction_loss(twin, batches.causal_part(ids, real))
+        without_end, fewer = script.prediction_loss(twin, batches.causal_part(ids[:, :-1], real[:, :-1]))
     assert count == fewer + 1 == doc._.causal_pieces + 1 and total > without_end
     assert doc._.causal == pytest.approx(-without_end.item(), abs=1e-4)
 
@@ -382,18 +386,19 @@ def test_a_batch_that_is_read_in_parts_has_the_same_gradient(script):
     torch.manual_seed(0)
     config = BertConfig(vocab_size=50, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
     ids, targets = torch.randint(5, 50, (5, 7)), torch.rand(5, 7) < 0.4
-    real = torch.ones_like(ids, dtype=torch.bool)
 
-    def loss(model, ids, real, targets, mask_id):
-        logits = model(input_ids=ids.masked_fill(targets, mask_id)).logits[targets]
+    def loss(model, part):
+        ids, targets = part
+        logits = model(input_ids=ids.masked_fill(targets, 4)).logits[targets]
         return torch.nn.functional.cross_entropy(logits.float(), ids[targets], reduction="sum"), len(logits)
 
     results = []
-    for at_once in (35, 14, 7, 1):
+    for n_parts in (1, 2, 5):
         torch.manual_seed(1)
         model = BertForMaskedLM(config).eval()
-        gradients = script.Gradients(model, "cpu", loss, 4, at_once)
-        values = [gradients(ids, real, targets) for _ in range(2)]  # the second does not add to the first
+        gradients = script.Gradients(model, "cpu", loss)
+        parts = [(ids[i::n_parts], targets[i::n_parts]) for i in range(n_parts)]
+        values = [gradients(parts).item() for _ in range(2)]  # the second does not add to the first
         assert values[0] == values[1]
         results.append([values[0], *(p.grad for p in model.parameters())])
     for in_parts in results[1:]:
