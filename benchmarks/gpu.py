@@ -1,11 +1,11 @@
 """Score all of BLiMP on a GPU, from strings to attributes: the time, how busy the GPU is, and minicons' time.
 
     python benchmarks/gpu.py [--data FOLDER] [--size bert-base] [--tokenizer NAME] [--mixed-precision]
-        [--sentences 134000] [--minicons 2680] [--output gpu.json] [--cpu]
+        [--sentences 134000] [--minicons 2680] [--output gpu.json] --gpu
 
 The weights are random; the time does not depend on them. nvidia-smi reports ten times per second for which share of the
 time the GPU was busy. Loading the model is not counted. minicons gets fewer sentences, also spread evenly over the
-paradigms, and the best of three batch sizes. `--cpu` tries the script on a machine without a GPU.
+paradigms, and the best of three batch sizes. Without `--gpu`, all of it runs on the CPU.
 """
 
 import json
@@ -15,7 +15,6 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-import spacy
 import torch
 from models import SIZES, TOKENIZERS, save_random
 from speed import load, make_minicons, processor, seconds
@@ -45,11 +44,8 @@ def main():
     parser.add_argument("--sentences", type=int, default=134_000)
     parser.add_argument("--minicons", type=int, default=2680)
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--cpu", action="store_true")
     args = parser.parse_args()
-    if not args.cpu:
-        spacy.require_gpu()
-    device = "cpu" if args.cpu else "cuda"
+    device = "cuda" if args.gpu else "cpu"
     texts, fewer = (blimp_sentences(args.data, n) for n in (args.sentences, args.minicons))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / args.size
@@ -57,20 +53,20 @@ def main():
         nlp = load(folder, ["word_l2r"], "bfloat16" if args.mixed_precision else None)
         list(nlp.pipe(fewer[:: max(1, len(fewer) // 100)]))
         theirs, batch = make_minicons(folder, fewer, device)
-        result = {"device": processor() if args.cpu else torch.cuda.get_device_name(), "model": args.size}
+        result = {"device": torch.cuda.get_device_name() if args.gpu else processor(), "model": args.size}
         result["sentences"] = len(texts)
 
         def ours():
             for doc in nlp.pipe(texts):
                 assert doc._.pll is not None
 
-        if args.cpu:
-            result["seconds"] = seconds(ours)
-        else:
+        if args.gpu:
             with busy_share(f"GPU-{torch.cuda.get_device_properties(0).uuid}") as shares:
                 result["seconds"] = seconds(ours)
             result["busy"] = statistics.mean(shares)
             result["peak_gb"] = torch.cuda.max_memory_allocated() / 2**30
+        else:
+            result["seconds"] = seconds(ours)
         result["sentences_per_second"] = len(texts) / result["seconds"]
         result["minicons_batch"] = batch
         result["minicons_sentences_per_second"] = len(fewer) / seconds(theirs)

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import spacy
 import torch
 from memory import peak_above
 from minicons.scorer import MaskedLMScorer
@@ -259,12 +258,9 @@ def main():
     parser.add_argument("--sentences", type=int, default=268, help="Number of sentences of BLiMP, and half of Brown")
     parser.add_argument("--paragraphs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--output", type=Path, help="Write all results to this .json file")
     parser.add_argument("--table", type=Path, help="Write the table to this .md file")
     args = parser.parse_args()
-    if args.gpu:
-        spacy.require_gpu()
     device = "cuda" if args.gpu else "cpu"
     machine = {
         "processor": torch.cuda.get_device_name() if args.gpu else processor(),

@@ -9,6 +9,8 @@ import os
 import sys
 from pathlib import Path
 
+import spacy
+
 from spacy_pll.evaluation.groups import smallest_groups
 from spacy_pll.evaluation.readers import read_pairs
 
@@ -19,8 +21,19 @@ VARIABLE = "SPACY_PLL_DATA"
 PARADIGMS = 67
 
 
+class RequireGPU(argparse.Action):
+    """A flag that makes all models be loaded on the GPU."""
+
+    def __init__(self, option_strings, dest, **options):
+        super().__init__(option_strings, dest, nargs=0, default=False, **options)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        spacy.require_gpu()
+        setattr(namespace, self.dest, True)
+
+
 def make_parser(description: str) -> argparse.ArgumentParser:
-    """A parser with the option `--data`, which all functions of this module take.
+    """A parser with the options `--data`, which all functions of this module take, and `--gpu`.
 
     description (str): The docstring of the script.
     """
@@ -33,6 +46,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="Folder with data/ (data sets) and tokenizers/. Or the project's `assets`, which has data sets only. "
         f"Default: the environment variable {VARIABLE}",
     )
+    parser.add_argument("--gpu", action=RequireGPU, help="Measure on the GPU")
     return parser
 
 

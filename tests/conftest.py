@@ -45,7 +45,13 @@ def is_default(config):
     return config.option.markexpr in config.getini("addopts")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--gpu", action="store_true", help="load models on the GPU")
+
+
 def pytest_configure(config):
+    if config.getoption("gpu"):
+        spacy.require_gpu()
     if is_default(config):
         English.Defaults.tokenizer_exceptions = {
             text: tokens for text, tokens in English.Defaults.tokenizer_exceptions.items() if text in EXCEPTIONS
