@@ -303,6 +303,9 @@ def train_in_process(rank: int, args, store: str):
 
 def train(args):
     """Train, or continue from the checkpoint. All processes make the same updates. The first prints and writes."""
+    # cuDNN's attention makes a plan for each new shape, and nearly every batch has one: on an H200, a step took 360 ms
+    # instead of some 50.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     rank, n_processes = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
     first = rank == 0
     tokenizer, (ids, offsets), held_out = prepare(args.corpus, args.output, args.vocab_size)

@@ -18,7 +18,7 @@ from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_by
 
 from .attributes.names import Names
 from .attributes.registration import assigned, install
-from .attributes.stored import store
+from .attributes.stored import key, store
 from .attributes.values import exp_or_inf
 from .language_model.protocol import LanguageModel
 from .prediction import DocScores, PendingBatch, Predictor
@@ -149,12 +149,12 @@ class PLLScorer(Pipe):
         YIELDS (Doc): The docs, in order, as soon as their batch is scored. A doc that fails goes to the error handler
             and is not yielded, as in spaCy's own components. The others are.
         """
-        prefetch = self.predictor.prepare().prefetch  # if that fails, it is not the fault of a doc
+        ahead = int(self.predictor.prepare().on_gpu)  # if that fails, it is not the fault of a doc
         pending: deque[tuple[list[Doc], PendingBatch | None]] = deque()
         for submitted in self._submit(stream, batch_size):
             pending.append(submitted)
             # While a GPU works on these docs, those before are finished and the next are submitted.
-            if len(pending) > prefetch:
+            if len(pending) > ahead:
                 yield from self._annotate(*pending.popleft())
         while pending:
             yield from self._annotate(*pending.popleft())
@@ -209,7 +209,7 @@ class PLLScorer(Pipe):
                 for name, values in rows.items()
             }
             store(doc, self.names, columns)
-            if doc_scores.record or doc._.get(self.names.data) is not None:
+            if doc_scores.record or key(self.names.data) in doc.user_data:  # of an earlier scoring
                 doc._.set(self.names.data, doc_scores.record and doc_scores.record.to_dict())
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .scoring.plan import estimate_ids, make_plans
 from .scoring.rows import Batch, RowPlan
 from .scoring.scores import Distributions
 from .scoring.windows import Context, get_contexts
-from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
+from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans, word_begins
 from .settings import ScoringSettings
 from .user_warnings import warn_user
 
@@ -368,21 +368,22 @@ def scored_pieces(
         places[context.span][in_span], windows[context.span][in_span] = first + in_context, context.window
 
     def column(of_spans: Iterable[IntArray]) -> IntArray:
-        # A doc without spans has empty arrays.
-        parts = [values[place >= 0] for values, place in zip(of_spans, places)]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        return np.concatenate([np.zeros(0, dtype=np.int64), *of_spans])  # a doc without spans has no arrays
 
     place = column(places)
+    kept = place >= 0
+    place = place[kept]
     columns = {
-        name: column(getattr(pieces, name) for pieces in doc.wordpieces) for name in ("ids", "start", "end", "token")
+        name: column(getattr(pieces, name) for pieces in doc.wordpieces)[kept]
+        for name in ("ids", "start", "end", "token")
     }
     # Each span has its own numbers of words.
     before = np.cumsum([0, *(pieces.word.max(initial=0) + 1 for pieces in doc.wordpieces)])
-    word = column(pieces.word + n for pieces, n in zip(doc.wordpieces, before))
+    word = column(pieces.word + n for pieces, n in zip(doc.wordpieces, before))[kept]
     return ScoredPieces(
         **columns,
-        word=np.unique(word, return_inverse=True)[1],
-        window=column(windows),
+        word=np.cumsum(word_begins(word)) - 1,
+        window=column(windows)[kept],
         scores=scores[:, place],
         distributions=distributions and distributions.at(place),
     )

@@ -22,6 +22,7 @@ from spacy.tokens import Doc
 from spacy.tokens.underscore import Underscore
 
 from .component import PLLScorer, get_scorer
+from .errors import PLLError
 from .outcomes import Outcome, Text, TextError, check_texts, score_each
 from .prediction import Predictor, WorkDone
 from .progress import total_work, with_progress, work_of
@@ -37,6 +38,7 @@ def score_texts(
     batch_size (int): The most texts in a batch: see `batches_of`.
     n_process (int): Worker processes, each with one thread. -1 for one per core; 1 for none besides this one.
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
+    RAISES (PLLError): There are to be workers, and the model is on a GPU.
     """
     check_texts(texts)
     yield from score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
@@ -71,7 +73,8 @@ def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int =
         for batch in batches:
             yield from score_each(nlp, batch)
         return
-    get_scorer(nlp).predictor.prepare()  # once, and not in each process
+    if get_scorer(nlp).predictor.prepare().on_gpu:  # loaded once, and not in each process
+        raise PLLError("Worker processes cannot use the GPU that this process holds.", "Leave `n_process=1`.")
     as_bytes = ([text.to_bytes() if isinstance(text, Doc) else text for text in batch] for batch in batches)
     with _started(nlp, multiprocessing.cpu_count() if n_process == -1 else n_process) as workers:
         for answer in _in_order(as_bytes, workers):

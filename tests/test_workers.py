@@ -10,6 +10,7 @@ import pytest
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_pll.errors import PLLError
 from spacy_pll.outcomes import TextError
 from spacy_pll.workers import batches_of, score_docs, score_texts
 
@@ -121,6 +122,14 @@ def test_a_fault_of_the_worker_is_no_texts_fault(nlp, monkeypatch):
         list(score_texts(nlp, SENTENCES, 2))
     with pytest.raises(ChildProcessError, match="A worker process failed. RuntimeError: device lost"):
         list(score_texts(nlp, SENTENCES, 2, 2))
+
+
+def test_workers_cannot_share_a_gpu(nlp, monkeypatch):
+    model = nlp.get_pipe("pll").model
+    monkeypatch.setattr(model, "loaded", replace(model.load(), on_gpu=True))
+    with pytest.raises(PLLError, match="Worker processes cannot use the GPU that this process holds. .*`n_process=1`"):
+        list(score_texts(nlp, SENTENCES, 2, 2))
+    assert len(list(score_texts(nlp, SENTENCES, 2, 1))) == len(SENTENCES)
 
 
 @pytest.mark.parametrize("n_process", [1, 2])

@@ -23,10 +23,11 @@ def keys(doc: Doc) -> list[Any]:
 
 def store(doc: Doc, names: Names, columns: Mapping[str, Sequence[Any]]) -> None:
     """Store columns with a value for each token, and take away what an earlier scoring left, under any metric."""
-    replaced = {*names.combine, *(f"{names.score}_{metric}" for metric in stored_metrics([doc], names.score))}
-    for old in keys(doc):
-        if old[1] in replaced:
-            del doc.user_data[old]
+    if earlier := keys(doc):
+        replaced = {*names.combine, *(f"{names.score}_{metric}" for metric in stored_metrics([doc], names.score))}
+        for old in earlier:
+            if old[1] in replaced:
+                del doc.user_data[old]
     starts = [token.idx for token in doc]
     for name, values in columns.items():
         doc.user_data.update(zip([key(name, start) for start in starts], values))

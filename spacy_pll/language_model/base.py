@@ -188,7 +188,7 @@ class TransformerLanguageModel:
             unknown_id=hf_tokenizer.unk_token_id,
             rows=PassLimits(max_tokens, max_targets, pad_id, pads),
             ids_at_once=ids_at_once(transformer, max_tokens),
-            prefetch=int(transformer.device.type == "cuda"),  # a GPU works while the host prepares the next docs
+            on_gpu=transformer.device.type == "cuda",
             checkpoint=checkpoint,
             forward=forward,
             log_probs=log_probs,

@@ -49,7 +49,7 @@ class Loaded:
     rows: PassLimits
     groups: PassLimits | None = None  # the same of passes with groups, once the model was tried with them
     ids_at_once: int = 2**16  # how many ids are read, about, before the docs that they belong to are handed on
-    prefetch: int = 0  # how many batches of docs to submit before the first is waited for
+    on_gpu: bool = False  # it works while the host prepares the next docs, and other processes cannot use it
 
     def limits(self, plan: RowPlan | GroupPlan) -> PassLimits:
         """What limits the forward passes of a plan."""

@@ -17,6 +17,7 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..errors import PLLError
 from ..metrics import Metric, check_mask_rows, masks_within_words
 from .windows import Context
+from .wordpieces import word_begins
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -89,7 +90,7 @@ def _slices(context: Context, size: int) -> Iterator[slice]:
     """Cut a context into runs of whole words, each of at most `size` pieces or a single word. Runs without a scored
     piece are left out.
     """
-    starts = np.unique(context.word, return_index=True)[1]
+    starts = np.flatnonzero(word_begins(context.word))
     ends = np.append(starts[1:], len(context.word))
     word = 0
     while word < len(starts):

@@ -193,4 +193,4 @@ def pretoken_units(word_ids: list[int | None]) -> IntArray:
 
 def word_begins(word: IntArray) -> BoolArray:
     """Which pieces are the first of their word. bool, shape (pieces,)."""
-    return np.append(True, word[1:] != word[:-1])
+    return np.append(True, word[1:] != word[:-1])[: len(word)]

@@ -59,7 +59,7 @@ def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
         batch = Batch(ids, lengths, row, position, row)
         (found,) = forward.logits(batch)
         (expected,) = whole.logits(batch)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(found.cpu(), expected.cpu(), atol=1e-5)
 
 
 @pytest.mark.parametrize(("architecture", "part"), [("bert", "intermediate"), ("modernbert", "mlp.Wi")])
@@ -115,6 +115,35 @@ def test_tensors_on_the_device_are_not_taken_for_numpy_arrays(make_nlp, monkeypa
         architecture
     )
     assert len([doc._.pll for doc in nlp.pipe(TEXTS)]) == len(TEXTS)
+
+
+@pytest.mark.parametrize("settings", [{}, {"mask_margin": 0}])
+def test_only_padded_passes_have_a_mask(make_nlp, monkeypatch, settings):
+    nlp = make_nlp(**settings)
+    nlp.initialize()
+    forward, masks = nlp.get_pipe("pll").model.loaded.forward, []
+    hook = lambda module, args, given: masks.append(given.get("attention_mask"))  # noqa: E731
+    forward.model.register_forward_pre_hook(hook, with_kwargs=True)
+    nlp("The souvenir.")
+    assert [mask is None for mask in masks] == [not settings] * len(masks) and masks
+    masks.clear()
+    expected = [scores(doc) for doc in nlp.pipe(TEXTS)]
+    padded = [mask for mask in masks if mask is not None]
+    assert padded and all((mask == 0).any() for mask in padded) or settings
+    for text, values in zip(TEXTS, expected):
+        np.testing.assert_allclose(scores(nlp(text)), values, atol=1e-5)
+
+
+def test_a_gpu_does_not_use_cudnns_attention(make_nlp, monkeypatch):
+    nlp = make_nlp()
+    nlp.initialize()
+    forward, used = nlp.get_pipe("pll").model.loaded.forward, []
+    forward.model.register_forward_pre_hook(lambda *args: used.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    ids = torch.full((1, 4), 5)
+    forward.run(ids)
+    monkeypatch.setattr(Forward, "device", torch.device("cuda", 0))
+    forward.run(ids)
+    assert used == [True, False] and torch.backends.cuda.cudnn_sdp_enabled()
 
 
 def test_a_pass_that_does_not_fit_is_halved_and_the_size_kept(make_nlp, monkeypatch, caplog):
@@ -187,7 +216,7 @@ def test_looking_ahead_changes_neither_order_nor_scores(make_nlp):
     nlp = make_nlp()
     nlp.initialize()
     scorer = nlp.get_pipe("pll")
-    scorer.model.loaded = replace(scorer.model.loaded, prefetch=1)
+    scorer.model.loaded = replace(scorer.model.loaded, on_gpu=True)
     read = []
     stream = nlp.pipe((read.append(text) or text for text in TEXTS), batch_size=2)
     first = next(stream)
