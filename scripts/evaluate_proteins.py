@@ -16,7 +16,8 @@ from markdown_tables import print_table, replace_tables
 
 from spacy_pll import get_scorer, make_pipeline
 from spacy_pll.evaluation.preferences import spearman
-from spacy_pll.evaluation.variants import AMINO_ACIDS, Question, Residues, at_sites
+from spacy_pll.evaluation.residues import Question, Residues, at_sites
+from spacy_pll.evaluation.variants import AMINO_ACIDS
 
 NO_MASKS = "no masks"
 RECKONED = "no masks, reckoned"

@@ -127,7 +127,7 @@ def test_all_single_substitutions(protein_models, monkeypatch):
     matrix = found.matrix()
     assert matrix.shape == (20, len(PROTEIN)) and np.isnan(matrix).sum() == len(PROTEIN)
     assert matrix[AMINO_ACIDS.index("W"), 2] == found.scores[names.index("T-1W")]
-    monkeypatch.setattr("spacy_pll.evaluation.variants.MAX_LOG_PROBS", 1)
+    monkeypatch.setattr("spacy_pll.evaluation.residues.MAX_LOG_PROBS", 1)
     several = ["M1A:K2R", "T3W:A4G", *MUTANTS]
     one_at_a_time = variants(nlp, PROTEIN, several).scores
     monkeypatch.undo()
