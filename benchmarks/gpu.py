@@ -1,26 +1,34 @@
-"""Score all of BLiMP on a GPU, from strings to attributes: the time, how busy the GPU is, and minicons' time.
+"""What is worth knowing about a GPU, from strings to attributes: texts per second, and how busy the GPU was.
 
-    python benchmarks/gpu.py [--data FOLDER] [--size bert-base] [--tokenizer NAME] [--mixed-precision]
-        [--sentences 134000] [--minicons 2680] [--output gpu.json] --gpu
+    python benchmarks/gpu.py --gpu [--data FOLDER] [--size bert-base] [--tokenizer NAME] [--sentences 13400]
+        [--lines 400] [--paragraphs 12] [--minicons 536]
 
-The weights are random; the time does not depend on them. nvidia-smi reports ten times per second for which share of the
-time the GPU was busy. Loading the model is not counted. minicons gets fewer sentences, also spread evenly over the
-paradigms, and the best of three batch sizes. Without `--gpu`, all of it runs on the CPU.
+Exact scores, `mask_margin` 0 and 1, and both in half precision, on sentences of BLiMP, lines of 33 pieces and
+paragraphs of 260, and minicons on sentences of BLiMP, if it is installed. A line is printed as soon as it is known, the
+most important ones first, so a run that is cut off says something, too. The weights are random; the time does not
+depend on them. nvidia-smi reports ten times per second for which share of the time the GPU was busy. Loading is not
+counted. minicons takes the best of three batch sizes. Without `--gpu`, all of it runs on the CPU.
 """
 
-import json
 import statistics
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
 from models import SIZES, TOKENIZERS, save_random
-from speed import load, make_minicons, processor, seconds
-from texts import blimp_sentences, find_tokenizer, make_parser
+from one_pass import cut
+from speed import make_minicons, processor, seconds
+from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
+from transformers import AutoTokenizer
+
+from spacy_pll.component import get_scorer
+from spacy_pll.pipelines import make_pipeline
+from spacy_pll.prediction import WorkDone
 
 EVERY_MS = 100
+MARGINS = {"exact": None, "margin 0": 0, "margin 1": 1}
 
 
 @contextmanager
@@ -36,44 +44,58 @@ def busy_share(device: str):
         shares += [float(line) / 100 for line in process.communicate()[0].splitlines() if line.strip().isdigit()]
 
 
+def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, precision: str | None):
+    nlp = make_pipeline(str(folder), words="tokenizer", precision=precision, mask_margin=MARGINS[name])
+    list(nlp.pipe(texts[::20]))
+    predictor = get_scorer(nlp).predictor
+    predictor.counts = WorkDone()
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
+    gpu: AbstractContextManager[list] = (
+        busy_share(f"GPU-{torch.cuda.get_device_properties(0).uuid}") if on_gpu else nullcontext([])
+    )
+    with gpu as shares:
+        time = seconds(lambda: list(nlp.pipe(texts)))
+    line = f"{kind}, {name}, {precision or 'float32'}: {len(texts) / time:,.1f} texts/s in {time:.1f} s, "
+    line += f"{predictor.counts.ids / time:,.0f} ids/s"
+    if on_gpu and shares:
+        line += f", busy {statistics.mean(shares):.0%}, peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GB"
+    print(line, flush=True)
+
+
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--size", choices=SIZES, default="bert-base")
     parser.add_argument("--tokenizer", help="Folder, or name of one in DATA/tokenizers. Default: that of the size")
-    parser.add_argument("--mixed-precision", action="store_true")
-    parser.add_argument("--sentences", type=int, default=134_000)
-    parser.add_argument("--minicons", type=int, default=2680)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--sentences", type=int, default=13_400)
+    parser.add_argument("--lines", type=int, default=400)
+    parser.add_argument("--paragraphs", type=int, default=12)
+    parser.add_argument("--minicons", type=int, default=536, help="sentences that it scores")
     args = parser.parse_args()
     device = "cuda" if args.gpu else "cpu"
-    texts, fewer = (blimp_sentences(args.data, n) for n in (args.sentences, args.minicons))
+    print(torch.cuda.get_device_name() if args.gpu else processor(), f"PyTorch {torch.__version__}", flush=True)
+    source = find_tokenizer(args.data, args.tokenizer or TOKENIZERS[args.size])
+    tokenizer = AutoTokenizer.from_pretrained(source)
+    blimp = blimp_sentences(args.data, args.sentences)
+    texts = {
+        "BLiMP": blimp,
+        "lines": cut(brown_sentences(args.data, 4 * args.lines), tokenizer, 33)[: args.lines],
+        "paragraphs": cut(brown_paragraphs(args.data, args.paragraphs, tokenizer.backend_tokenizer), tokenizer, 260),
+    }
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / args.size
-        save_random(args.size, find_tokenizer(args.data, args.tokenizer or TOKENIZERS[args.size]), folder)
-        nlp = load(folder, ["word_l2r"], "bfloat16" if args.mixed_precision else None)
-        list(nlp.pipe(fewer[:: max(1, len(fewer) // 100)]))
-        theirs, batch = make_minicons(folder, fewer, device)
-        result = {"device": torch.cuda.get_device_name() if args.gpu else processor(), "model": args.size}
-        result["sentences"] = len(texts)
-
-        def ours():
-            for doc in nlp.pipe(texts):
-                assert doc._.pll is not None
-
-        if args.gpu:
-            with busy_share(f"GPU-{torch.cuda.get_device_properties(0).uuid}") as shares:
-                result["seconds"] = seconds(ours)
-            result["busy"] = statistics.mean(shares)
-            result["peak_gb"] = torch.cuda.max_memory_allocated() / 2**30
+        save_random(args.size, source, folder)
+        for precision in (None, "bfloat16"):
+            for kind, of_kind in texts.items():
+                for name in MARGINS:
+                    measure(folder, kind, name, of_kind, args.gpu, precision)
+        try:
+            run, batch = make_minicons(folder, blimp[: args.minicons], device)
+        except ImportError:
+            print("minicons is not installed: pip install --no-deps minicons")
         else:
-            result["seconds"] = seconds(ours)
-        result["sentences_per_second"] = len(texts) / result["seconds"]
-        result["minicons_batch"] = batch
-        result["minicons_sentences_per_second"] = len(fewer) / seconds(theirs)
-        result["times_minicons"] = result["sentences_per_second"] / result["minicons_sentences_per_second"]
-    print(json.dumps(result, indent=1))
-    if args.output:
-        args.output.write_text(json.dumps(result, indent=1) + "\n")
+            rate = len(blimp[: args.minicons]) / seconds(run)
+            print(f"BLiMP, minicons, float32: {rate:,.1f} texts/s, in batches of {batch}")
 
 
 if __name__ == "__main__":

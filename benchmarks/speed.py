@@ -11,7 +11,7 @@ and ratios are taken within a round. The peak of memory (on a CPU: Linux only) i
 `bare` is the work that no scorer can leave out: it runs the distinct masked contexts, already tokenised, sorted and on
 the device, through `model.base_model`, and the head at the targets, with PyTorch's own operations.
 
-Needs minicons: pip install . --group test-transformers4.
+Needs minicons: pip install --no-deps minicons tenacity wonderwords accelerate.
 """
 
 import json
@@ -29,13 +29,12 @@ from typing import Any
 import numpy as np
 import torch
 from memory import peak_above
-from minicons.scorer import MaskedLMScorer
 from models import add_size_option, save_random
 from scipy.stats import spearmanr
 from spacy.language import Language
 from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model import BUILTIN
@@ -85,6 +84,11 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
 
 def make_minicons(folder: Path, texts: list[str], device: str) -> tuple[Callable, int]:
     """A function that scores some texts with minicons, and the batch size that it uses."""
+    from minicons.scorer import MaskedLMScorer
+
+    if not hasattr(PreTrainedTokenizerBase, "batch_encode_plus"):  # transformers 5, for which minicons was not written
+        vars_of: Any = PreTrainedTokenizerBase
+        vars_of.batch_encode_plus = PreTrainedTokenizerBase.__call__
     scorer = MaskedLMScorer(str(folder), device)
 
     def run(size, texts=texts):

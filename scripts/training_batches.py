@@ -117,5 +117,5 @@ def iterate(batches: Batches, steps: range) -> Iterable[tuple[list[Part], int]]:
         sampler=steps,
         num_workers=PREPARERS,
         prefetch_factor=READY,
-        pin_memory=True,
+        pin_memory=torch.cuda.is_available(),
     )

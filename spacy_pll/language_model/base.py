@@ -39,7 +39,7 @@ MAX_IDS = {"cpu": 2048, "cuda": 65_536}
 # The same with groups (`mask_margin`). Their rows differ more in length, so a smaller pass has less padding.
 MAX_IDS_WITH_GROUPS = {**MAX_IDS, "cpu": 1024}
 # The work of the passes after which docs leave `nlp.pipe`, in multiplications: ids times parameters, without those of
-# embeddings. On a CPU it takes two or three seconds. A GPU is taken to be 60 times as fast: not measured.
+# embeddings. On a CPU it takes two or three seconds, on an H200 in float32 one (benchmarks/README.md).
 WORK = {"cpu": 2**38, "cuda": 2**44}
 # The most logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
 MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -373,6 +374,28 @@ def test_the_attention_is_chosen_and_not_exported(
     assert models[0].config._attn_implementation == expected
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     assert not [key for key in config if "attn_implementation" in key]
+
+
+def test_processes_prepare_the_same_batches_for_a_gpu(data, batches, monkeypatch, corpus, tmp_path):
+    monkeypatch.setattr(batches, "PREPARERS", 2)
+    tokenizer, lines, _ = data.prepare(corpus, tmp_path, 200)
+    options = dict(batch_pieces=200, seed=1, mask_rate=0.3, final_mask_rate=0.1, steps=300, word_masking=0.5)
+    args = SimpleNamespace(**options, one_pass=1.0, one_pass_ids=400, objective="masked", device="cuda")
+    prepared = batches.Batches(lines, tokenizer, 5, args)
+    first = prepared[0]
+    steps = range(len(prepared.lines) - 5, len(prepared.lines) + 10)
+    expected = [prepared[step] for step in steps]  # of more than one epoch
+    assert prepared.epoch > 0
+    for (parts, n), (same_parts, same_n) in zip(expected, batches.iterate(prepared, steps), strict=True):
+        assert n == same_n and len(parts) == len(same_parts) == 1
+        for one, other in zip(flat(parts[0]), flat(batches.to_device(same_parts[0], "cpu")), strict=True):
+            assert torch.equal(one, other)
+    (before,), n = prepared[0]  # an earlier epoch again
+    assert n == first[1] and all(map(torch.equal, flat(before), flat(first[0][0])))
+
+
+def flat(part):
+    return [tensor for field in part for tensor in (flat(field) if isinstance(field, tuple) else [field])]
 
 
 def test_packed_contexts_hold_whole_lines(data):
