@@ -44,13 +44,13 @@ class narrowed:
     """A context in which a model has another narrowing."""
 
     def __init__(self, run, name: str | None):
-        self.run, self.name, self.before = run, name, run.narrowing
+        self.run, self.name, self.before = run, name, run.narrowing.name
 
     def __enter__(self):
-        self.run.narrow(self.name)
+        self.run.narrowing.set(self.name)
 
     def __exit__(self, *error):
-        self.run.narrow(self.before)
+        self.run.narrowing.set(self.before)
 
 
 def main():

@@ -60,7 +60,7 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     """A function that runs the forward passes of some texts, and the number of pieces in them without padding."""
     loaded: Any = get_scorer(nlp).model.load()
     forward = Forward(loaded.checkpoint.transformer)
-    forward.narrow("before_head")
+    forward.narrowing.set("before_head")
     contexts = []
     for doc in map(nlp.make_doc, texts):
         pieces = get_wordpieces(doc[:], loaded.tokenizer, "tokenizer")
@@ -74,7 +74,7 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     def run():
         for ids, lengths, row, position, target in passes:
             mask = (torch.arange(ids.shape[1], device=ids.device)[None] < lengths[:, None]).long()
-            with forward.at(row, position):
+            with forward.narrowing.at(row, position):
                 logits = forward.model(input_ids=ids, attention_mask=mask).logits[0]
             answers = logits.gather(1, target[:, None])[:, 0] - logits.logsumexp(dim=1)
         return answers.cpu()

@@ -111,7 +111,7 @@ def describe(architecture: str, folder: Path) -> dict[str, str]:
         "class": f"`{class_name}`{local}",
         "tokenizer in the tests": kind,
         "different lengths": "one pass" if loaded.rows.pads else "passes of their own",
-        "at masked pieces alone": ALONE[loaded.forward.narrowing],
+        "at masked pieces alone": ALONE[loaded.forward.narrowing.name],
     }
     worst, shared = {}, set()
     for attention, window in itertools.product(ATTENTIONS, WINDOWS):

@@ -73,7 +73,7 @@ class Trainer:
         # In evaluation mode, as it will be used: dropout would only blur what is to be learned.
         self.model = loaded.checkpoint.transformer.eval().requires_grad_(True)
         self.forward = TunedForward(self.model)
-        self.forward.narrow(loaded.forward.narrowing)
+        self.forward.narrowing.set(loaded.forward.narrowing.name)
         self.forward.mixed_precision = settings.precision == "bfloat16"
         self.rate = settings.highest_rate(frozen)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.rate)

@@ -177,7 +177,7 @@ class TransformerLanguageModel:
             warn_if_emulated(transformer.device)
         forward.mixed_precision = self.mixed_precision
         max_tokens, max_positions = limit(MAX_IDS, forward.device), limit(MAX_LOGITS, forward.device) // n_embeddings
-        if forward.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
+        if forward.narrowing.name is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = max(1, min(max_tokens, max_positions))
         max_targets = max(1, max_positions // log_probs.positions_per_target)
         return LoadedModel(

@@ -16,6 +16,7 @@ from ..arrays import IntArray
 from ..scoring.rows import Batch, padded
 from .checks import check_finite
 from .forward import Forward
+from .narrowing import Narrowing
 
 # What a model raises if it is asked for something that it cannot do, or does not have.
 UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
@@ -73,7 +74,7 @@ def find_capabilities(forward: Forward, texts: TrialTexts, mask_id: int | None, 
 
     def is_exact(narrowing: str | None, *passes: list[_Expected]) -> bool:
         try:
-            forward.narrow(narrowing)
+            forward.narrowing.set(narrowing)
             # With fewer positions than ids, an operation that mixes narrowed states with others fails; with more, one
             # that cuts them to the length of the text does, as in LUKE.
             return all(_agree(forward, rows, pad_id, times) for rows in passes for times in (1, 4))
@@ -100,8 +101,8 @@ def find_capabilities(forward: Forward, texts: TrialTexts, mask_id: int | None, 
             "together with another one of the same length: its scores would depend on chance, or on other texts. "
             "Choose a model of another architecture."
         )
-    narrowing = next((name for name in Forward.narrowings if is_exact(name, *passes)), None)
-    forward.narrow(narrowing)
+    narrowing = next((name for name in Narrowing.names if is_exact(name, *passes)), None)
+    forward.narrowing.set(narrowing)
     logger.info(
         "%r is a %s. Texts of different lengths %s. Of its last layer and head, it computes %s.",
         source,

@@ -4,8 +4,6 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from transformers import PreTrainedModel
 from ..scoring.groups import GroupBatch
 from ..scoring.rows import Batch
 from .group_attention import GroupAttention
+from .narrowing import Narrowing
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
 from .true_positions import ReplacedMethod, set_hooks, true_positions
 
@@ -47,46 +46,18 @@ def without_cudnn_attention() -> Iterator[None]:
         torch.backends.cuda.enable_cudnn_sdp(before)
 
 
-# What layers call the part after the attention, which treats each position by itself.
-FEED_FORWARD = ("mlp", "ffn", "feed_forward")
-
-
-@dataclass(frozen=True)
-class _Targets:
-    """What the hooks of a model leave of the hidden states in the pass that is running."""
-
-    forward: "Forward"  # the one that runs: the model may have hooks of several
-    row: torch.Tensor
-    position: torch.Tensor
-    shape: list[int]  # of the last feed-forward part's input, while that runs
-
-
-# Each thread has its own, so threads may run a model at the same time, and a forked process begins without one.
-_targets: ContextVar[_Targets | None] = ContextVar("targets", default=None)
-
-
 class Forward:
-    """Runs a transformers model, and leaves out work that no target needs.
-
-    The head of a language model, and the feed-forward part of its last layer, treat each position
-    by itself, so they only need the positions of the targets. Hooks narrow the hidden states
-    (rows, length, width) down to (1, positions, width), as if those positions were one row, and
-    the model's own code does the rest. They are set once, and do nothing in passes of others.
-    `capabilities.find_capabilities` finds by trying which of them leaves the logits of an architecture as they are.
+    """Runs a transformers model. `narrowing` leaves out work that no target needs.
 
     model (PreTrainedModel): On its device, in evaluation mode.
     shared (bool): Others use the model, too, and may train it between two passes.
     """
 
-    # The one that saves the most comes first.
-    narrowings = ("after_last_attention", "around_last_feed_forward", "before_head")
-
     def __init__(self, model: PreTrainedModel, shared: bool = False):
         self.model = model
         self.shared = shared
         self.mixed_precision = False  # under autocast, in bfloat16 (float16 on GPUs without it), instead of in float32
-        self.narrowing: str | None = None
-        self._hooks: list[RemovableHandle] = []
+        self.narrowing = Narrowing(model)
         self._parameters = set(inspect.signature(model.forward).parameters)
         self.takes_mask = "attention_mask" in self._parameters  # whether it can be told what is padding
         self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = (
@@ -94,18 +65,9 @@ class Forward:
         )
         self._onednn: OneDNNLinear | None = None
 
-    def narrow(self, name: str | None) -> None:
-        """Set what runs at the targets alone: one of `narrowings`, or nothing. RAISES (AttributeError): It has none."""
-        for hook in self._hooks:
-            hook.remove()
-        self.narrowing, self._hooks = None, []
-        if name is not None:
-            self._hooks = getattr(self, name)()
-            self.narrowing = name
-
     def remove_hooks(self) -> None:
         """Take all hooks off the model."""
-        self.narrow(None)
+        self.narrowing.set(None)
         for hook in self._position_hooks or ():
             hook.remove()
         self._position_hooks = None
@@ -142,7 +104,7 @@ class Forward:
         ids, lengths, row, position, *rest = self.upload(
             batch.ids, batch.lengths, batch.row, batch.position, *layout, *others
         )
-        with self.at(row, position):
+        with self.narrowing.at(row, position):
             if isinstance(batch, GroupBatch):
                 true, group, *rest = rest
                 content = int(batch.lengths.max())
@@ -150,16 +112,7 @@ class Forward:
             else:
                 is_padded = int(batch.lengths.min()) < batch.ids.shape[1]
                 logits = self.run(ids, lengths if is_padded else None)
-        return [(logits[0] if self.narrowing else logits[row, position]).float(), *rest]
-
-    @contextmanager
-    def at(self, row: torch.Tensor, position: torch.Tensor) -> Iterator[None]:
-        """Let the hooks keep these positions (int64, shape (positions,)) in the passes of this thread."""
-        token = _targets.set(_Targets(self, row, position, []))
-        try:
-            yield
-        finally:
-            _targets.reset(token)
+        return [(logits[0] if self.narrowing.name else logits[row, position]).float(), *rest]
 
     def upload(self, *arrays: np.ndarray) -> list[torch.Tensor]:
         """Arrays as int64 tensors on the device, in one copy that the host does not wait for."""
@@ -223,62 +176,3 @@ class Forward:
                 self._onednn = OneDNNLinear(self.model)
             return self._onednn
         return nullcontext()
-
-    def before_head(self) -> list[RemovableHandle]:
-        """Narrow the head alone."""
-        if self.model.base_model is self.model:
-            raise AttributeError(f"{type(self.model).__name__} has no model without its head")
-        return [self.model.base_model.register_forward_hook(self._narrow_output)]
-
-    def after_last_attention(self) -> list[RemovableHandle]:
-        """Narrow everything after the last attention: in BERT and similar models, with the residual sum."""
-        return [self.layers()[-1].get_submodule("attention").register_forward_hook(self._narrow_output)]
-
-    def around_last_feed_forward(self) -> list[RemovableHandle]:
-        """Narrow the last feed-forward part and the head. Between them a residual of full length is added."""
-        layer = self.layers()[-1]
-        block = next((getattr(layer, name) for name in FEED_FORWARD if hasattr(layer, name)), None)
-        if block is None:
-            raise AttributeError(f"{type(layer).__name__} has none of {', '.join(FEED_FORWARD)}")
-        return [
-            block.register_forward_pre_hook(self._narrow_input),
-            block.register_forward_hook(self._widen_output),
-            self.model.base_model.register_forward_hook(self._narrow_output),
-        ]
-
-    def _own_targets(self) -> _Targets | None:
-        targets = _targets.get()
-        return targets if targets is not None and targets.forward is self else None
-
-    def _narrow_input(self, module: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if (targets := self._own_targets()) is None:
-            return None
-        targets.shape[:] = args[0].shape
-        return args[0][targets.row, targets.position][None], *args[1:]
-
-    def _widen_output(self, module: Any, args: tuple[Any, ...], output: torch.Tensor) -> torch.Tensor | None:
-        if (targets := self._own_targets()) is None:
-            return None
-        full = output.new_zeros(*targets.shape[:-1], output.shape[-1])
-        full[targets.row, targets.position] = output[0]
-        return full
-
-    def _narrow_output(self, module: Any, args: tuple[Any, ...], output: Any) -> Any:
-        """Keep a module's hidden states, its first output, at the targets only."""
-        if (targets := self._own_targets()) is None:
-            return None
-        row, position = targets.row, targets.position
-        if isinstance(output, torch.Tensor):
-            return output[row, position][None]
-        if isinstance(output, tuple):
-            return output[0][row, position][None], *output[1:]
-        key = next(iter(output))
-        output[key] = output[key][row, position][None]
-        return output
-
-    def layers(self) -> torch.nn.ModuleList:
-        """The longest list of modules in the encoder. RAISES (AttributeError): There is none."""
-        lists = [module for module in self.model.base_model.modules() if isinstance(module, torch.nn.ModuleList)]
-        if not lists:
-            raise AttributeError(f"{type(self.model).__name__} has no list of layers")
-        return max(lists, key=len)

@@ -108,7 +108,7 @@ def _before_layers(forward: Forward, replace: Callable[[int, torch.Tensor], torc
         others = [new if x is states and new is not None else x for x in inputs]
         return tuple(others[: len(args)]), dict(zip(kwargs, others[len(args) :]))
 
-    hooks = [layer.register_forward_pre_hook(read, with_kwargs=True) for layer in forward.layers()]
+    hooks = [layer.register_forward_pre_hook(read, with_kwargs=True) for layer in forward.narrowing.layers()]
     try:
         yield
     finally:

@@ -44,7 +44,7 @@ def capabilities(transformer, max_length=128):
     forward, texts = Forward(transformer), make_texts(WORDPIECE.backend_tokenizer, max_length)
     with torch.inference_mode():
         pads = find_capabilities(forward, texts, MASK, PAD, "m")
-        return pads, forward.narrowing, find_direction(forward, texts, MASK)
+        return pads, forward.narrowing.name, find_direction(forward, texts, MASK)
 
 
 def share_passes(transformer, tokenizer=WORDPIECE, max_length=128):

@@ -45,7 +45,7 @@ def narrowing_of(architecture):
 def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
     model = language_model(architecture)
     forward = model.loaded.forward
-    assert forward.narrowing == narrowing_of(architecture)
+    assert forward.narrowing.name == narrowing_of(architecture)
     long, short = (model.load().tokenizer.encode(text).ids for text in (SENTENCES[0], "I a."))
     if model.load().rows.pads:
         ids, lengths = np.full((2, len(long)), model.load().rows.pad_id), np.array([len(long), len(short)])
@@ -67,7 +67,7 @@ def test_the_last_feed_forward_sees_the_targets_alone(make_nlp, architecture, pa
     nlp = make_nlp(architecture)
     nlp.initialize()
     scorer = nlp.get_pipe("pll")
-    *_, before, last = scorer.model.loaded.forward.layers()
+    *_, before, last = scorer.model.loaded.forward.narrowing.layers()
     seen = {before: 0, last: 0}
     for layer in seen:
 
@@ -111,7 +111,7 @@ def test_tensors_on_the_device_are_not_taken_for_numpy_arrays(make_nlp, monkeypa
     nlp = make_nlp(architecture)
     model = nlp.get_pipe("pll").model
     model.load()
-    assert model.load().rows.pads == (architecture == "bert") and model.loaded.forward.narrowing == narrowing_of(
+    assert model.load().rows.pads == (architecture == "bert") and model.loaded.forward.narrowing.name == narrowing_of(
         architecture
     )
     assert len([doc._.pll for doc in nlp.pipe(TEXTS)]) == len(TEXTS)
@@ -242,7 +242,7 @@ def test_looking_ahead_changes_neither_order_nor_scores(make_nlp):
 def test_a_narrowed_model_can_be_pickled(language_model):
     model = language_model("modernbert")
     other = pickle.loads(pickle.dumps(model))
-    assert other.loaded.forward.narrowing == model.loaded.forward.narrowing
+    assert other.loaded.forward.narrowing.name == model.loaded.forward.narrowing.name
     assert other.loaded.forward.model is other.load().checkpoint.transformer
 
 
@@ -250,7 +250,7 @@ def test_an_encoder_without_layers_is_an_error_that_the_trial_understands():
     forward = Forward(torch.nn.Sequential(torch.nn.Linear(2, 2)))
     forward.model.base_model = forward.model
     with pytest.raises(AttributeError, match="Sequential has no list of layers"):
-        forward.layers()
+        forward.narrowing.layers()
 
 
 def test_attention_is_fused(model_folder, monkeypatch):
