@@ -518,14 +518,14 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, si
 
 
 @pytest.mark.slow
-def test_killed_five_times_and_resumed_it_gives_the_same_bytes(tiny, tmp_path):
+def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path):
     rng = random.Random(0)
-    texts = [" ".join(rng.sample(" ".join(SENTENCES).split(), 6)) for _ in range(2500)]
+    texts = [" ".join(rng.sample(" ".join(SENTENCES).split(), 6)) for _ in range(1300)]
     source = write_lines(tmp_path / "in.txt", texts)
     options = (*tiny, "--batch-size", 32)
     subprocess.run(command(source, tmp_path / "whole.jsonl", *options), check=True, capture_output=True)
     parts = tmp_path / "out.jsonl.parts"
-    for at_least in sorted(rng.sample(range(19), 5)):  # of 20 parts
+    for at_least in sorted(rng.sample(range(1, 10), 2)):  # of 11 parts
         process = subprocess.Popen(
             command(source, tmp_path / "out.jsonl", *options, "--resume"), stderr=subprocess.DEVNULL
         )
