@@ -35,7 +35,7 @@ def one_thread_after_fork() -> bool:
 def without_cudnn_attention() -> Iterator[None]:
     """Leave the attention to PyTorch's other implementations.
 
-    In half precision, it prefers cuDNN's on recent GPUs. That makes a plan for each new shape, and nearly every pass
+    In half precision, it may take cuDNN's on recent GPUs. That makes a plan for each new shape, and nearly every pass
     has one: on an H200, training steps with new shapes took 300 to 1,500 ms, and with old ones 50.
     """
     before = torch.backends.cuda.cudnn_sdp_enabled()
