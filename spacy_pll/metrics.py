@@ -218,20 +218,22 @@ def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows
 def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
     """RAISES (ValueError): These are no mask rows for a context of n pieces. The message names the metric."""
     target, masked, weight, *_ = rows
-    removed = np.zeros((len(masked), n), dtype=bool) if rows.removed is None else rows.removed
-    arrays = target, masked, weight, removed
-    more = 0 if rows.removed is None or np.ndim(masked) < 2 else max(0, np.shape(masked)[1] - n)
+    removed = rows.removed
+    arrays = [x for x in (target, masked, weight, removed) if x is not None]
+    more = 0 if removed is None or np.ndim(masked) < 2 else max(0, np.shape(masked)[1] - n)
     shapes = np.shape(target) == np.shape(weight) == (len(masked),) and np.shape(masked) == (len(masked), n + more)
-    shapes = shapes and np.shape(removed) == (len(masked), n)
+    shapes = shapes and (removed is None or np.shape(removed) == (len(masked), n))
     kinds = "".join(np.asarray(x).dtype.kind for x in arrays)
-    if not shapes or kinds not in ("ibfb", "ubfb"):
+    if not shapes or kinds not in ("ibf", "ubf", "ibfb", "ubfb"):
         returned = [f"{np.asarray(x).dtype}{np.shape(x)}" for x in arrays]
         raise ValueError(
             f"The metric {name!r} must return the int array `target` (rows,), the bool array `masked` (rows, {n}), the "
             f"float array `weight` (rows,), and None or the bool array `removed` (rows, {n}). They are "
             f"{', '.join(returned)}."
         )
-    if (removed & masked[:, :n]).any() or removed[np.arange(len(target)), np.clip(target, 0, n - 1)].any():
+    if removed is not None and (
+        (removed & masked[:, :n]).any() or removed[np.arange(len(target)), np.clip(target, 0, n - 1)].any()
+    ):
         raise ValueError(f"The metric {name!r} has a row that masks a piece, or scores it, and removes it as well.")
     outside = target[(target < 0) | (target >= n)]
     if len(outside):
