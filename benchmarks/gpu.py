@@ -3,11 +3,11 @@
     python benchmarks/gpu.py --gpu [--data FOLDER] [--size bert-base] [--tokenizer NAME] [--sentences 13400]
         [--lines 400] [--paragraphs 12] [--minicons 536]
 
-Exact scores, `mask_margin` 0 and 1, and both in half precision, on sentences of BLiMP, lines of 33 pieces and
-paragraphs of 260, and minicons on sentences of BLiMP, if it is installed. A line is printed as soon as it is known, the
-most important ones first, so a run that is cut off says something, too. The weights are random; the time does not
-depend on them. nvidia-smi reports ten times per second for which share of the time the GPU was busy. Loading is not
-counted. minicons takes the best of three batch sizes. Without `--gpu`, all of it runs on the CPU.
+Exact scores and those with `mask_margin` 0 and 1, in float32 and then in bfloat16, on sentences of BLiMP, lines of 33
+pieces and paragraphs of 260, and minicons on sentences of BLiMP, if it is installed. A line is printed as soon as it is
+known, the most important ones first, so a run that is cut off says something, too. The weights are random; the time
+does not depend on them. nvidia-smi reports ten times per second for which share of the time the GPU was busy. Loading
+is not counted. minicons takes the best of three batch sizes. Without `--gpu`, all of it runs on the CPU.
 """
 
 import statistics
@@ -89,12 +89,13 @@ def main():
             for kind, of_kind in texts.items():
                 for name in MARGINS:
                     measure(folder, kind, name, of_kind, args.gpu, precision)
+        fewer = blimp_sentences(args.data, args.minicons)  # of all paradigms, too
         try:
-            run, batch = make_minicons(folder, blimp[: args.minicons], device)
-        except ImportError:
-            print("minicons is not installed: pip install --no-deps minicons")
+            run, batch = make_minicons(folder, fewer, device)
+        except ImportError as error:
+            print(f"{error}. Type: pip install --no-deps minicons tenacity wonderwords accelerate")
         else:
-            rate = len(blimp[: args.minicons]) / seconds(run)
+            rate = len(fewer) / seconds(run)
             print(f"BLiMP, minicons, float32: {rate:,.1f} texts/s, in batches of {batch}")
 
 

@@ -50,7 +50,7 @@ def measure_theirs(texts: list[str]):
 
 
 def main():
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, gpu=False)
     parser.add_argument("--pairs", type=int, default=200, help="pairs of the paradigm adjunct_island (default: 200)")
     parser.add_argument("--minicons", action="store_true", help="measure the fork's scorer")
     args = parser.parse_args()

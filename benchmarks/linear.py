@@ -30,7 +30,7 @@ def score(folder: str, data: Path, n: int) -> tuple[float, float, int]:
 
 
 def main():
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, gpu=False)
     parser.add_argument("--tokenizer", default=TOKENIZERS["small"], help="Folder, or name of one in DATA/tokenizers")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000], help="Numbers of sentences")
     args = parser.parse_args()

@@ -87,7 +87,7 @@ def peak_above(function: Callable[[], object], device: str) -> float:
 
 
 def main():
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, gpu=False)
     parser.add_argument("scorer", choices=["spacy-pll", "minicons"])
     parser.add_argument("--tokenizer", default=TOKENIZERS["bert-base"], help="Folder, or name in DATA/tokenizers")
     parser.add_argument("--words", type=int, default=5000, help="Length of the text")

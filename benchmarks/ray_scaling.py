@@ -65,7 +65,7 @@ def run(texts: list[str], workers: int, model: str | None, kill: bool = False) -
 
 
 def main():
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, gpu=False)
     parser.add_argument("--sentences", type=int, default=2000)
     parser.add_argument("--model", help="Folder or hub name. Default: the built-in model")
     parser.add_argument("--rounds", type=int, default=1, help="Runs of each number of workers; medians are printed")

@@ -32,10 +32,11 @@ class RequireGPU(argparse.Action):
         setattr(namespace, self.dest, True)
 
 
-def make_parser(description: str) -> argparse.ArgumentParser:
-    """A parser with the options `--data`, which all functions of this module take, and `--gpu`.
+def make_parser(description: str, gpu: bool = True) -> argparse.ArgumentParser:
+    """A parser with the option `--data`, which all functions of this module take, and `--gpu`.
 
     description (str): The docstring of the script.
+    gpu (bool): Whether it can measure on a GPU.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -46,7 +47,8 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="Folder with data/ (data sets) and tokenizers/. Or the project's `assets`, which has data sets only. "
         f"Default: the environment variable {VARIABLE}",
     )
-    parser.add_argument("--gpu", action=RequireGPU, help="Measure on the GPU")
+    if gpu:
+        parser.add_argument("--gpu", action=RequireGPU, help="Measure on the GPU")
     return parser
 
 

@@ -1,11 +1,12 @@
 """What the model reads in each step of training: it follows from the corpus, the arguments and the step's number.
 
-All of it is computed on the CPU. If the model is on a GPU, other processes do that, so that the GPU never waits for it.
+All of it is computed on the CPU. If the model is on a GPU, other processes do that ahead of it.
 
-Needs only numpy and torch.
+Needs torch, transformers, tokenizers and numpy, as training_data does.
 """
 
 import math
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from training_one_pass import Drawn, Rows, draw, group_rows, masked_rows
 # at 6,100 with a batch of 8,192 at once (`--part-ids`); with `--compile`, at 7,100 and at 8,600.
 CPU_IDS = 2048
 # The processes that prepare batches for a GPU, and how many batches each has ready.
-PREPARERS, READY = 8, 8
+PREPARERS, READY = min(8, os.cpu_count() or 1), 8
 
 
 class Part(NamedTuple):

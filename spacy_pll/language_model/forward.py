@@ -4,6 +4,7 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -31,19 +32,31 @@ def one_thread_after_fork() -> bool:
     return forked
 
 
-@contextmanager
-def without_cudnn_attention() -> Iterator[None]:
-    """Leave the attention to PyTorch's other implementations.
+class _WithoutCuDNNAttention:
+    """A context in which the attention is left to PyTorch's other implementations, in the whole process.
 
-    In half precision, it may take cuDNN's on recent GPUs. That makes a plan for each new shape, and nearly every pass
-    has one: on an H200, training steps with new shapes took 300 to 1,500 ms, and with old ones 50.
+    In half precision, PyTorch may take cuDNN's on recent GPUs. That makes a plan for each new shape, and nearly every
+    pass has one: on an H200, training steps with new shapes took 300 to 1,500 ms, and with old ones 50.
     """
-    before = torch.backends.cuda.cudnn_sdp_enabled()
-    torch.backends.cuda.enable_cudnn_sdp(False)
-    try:
-        yield
-    finally:
-        torch.backends.cuda.enable_cudnn_sdp(before)
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, True
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before = torch.backends.cuda.cudnn_sdp_enabled()
+                torch.backends.cuda.enable_cudnn_sdp(False)
+            self._inside += 1
+
+    def __exit__(self, *args: Any) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                torch.backends.cuda.enable_cudnn_sdp(self._before)
+
+
+without_cudnn_attention = _WithoutCuDNNAttention()  # one, since threads may be inside at the same time
 
 
 class Forward:
@@ -58,6 +71,12 @@ class Forward:
         self.shared = shared
         self.mixed_precision = False  # under autocast, in bfloat16 (float16 on GPUs without it), instead of in float32
         self.narrowing = Narrowing(model)
+        # What XLM and FlauBERT hide where there is no mask, and what others warn of.
+        self._padding = [
+            pad_id
+            for name in ("pad_token_id", "pad_index")
+            if (pad_id := getattr(model.config, name, None)) is not None
+        ]
         self._parameters = set(inspect.signature(model.forward).parameters)
         self.takes_mask = "attention_mask" in self._parameters  # whether it can be told what is padding
         self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = (
@@ -110,8 +129,8 @@ class Forward:
                 content = int(batch.lengths.max())
                 logits = self.run_groups(ids, GroupAttention(lengths, content, true, group, batch.block))
             else:
-                is_padded = int(batch.lengths.min()) < batch.ids.shape[1]
-                logits = self.run(ids, lengths if is_padded else None)
+                needs_mask = batch.lengths.min() < batch.ids.shape[1] or np.isin(batch.ids, self._padding).any()
+                logits = self.run(ids, lengths if needs_mask else None)
         return [(logits[0] if self.narrowing.name else logits[row, position]).float(), *rest]
 
     def upload(self, *arrays: np.ndarray) -> list[torch.Tensor]:
@@ -125,8 +144,9 @@ class Forward:
     def run(self, ids: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
         """One forward pass of the model. Logits, shape (rows, longest, vocabulary), or narrowed by hooks.
 
-        lengths (Optional[int tensor, shape (rows,)]): The rest of a row is padding. None: there is none. Then the model
-            gets no mask: transformers would look whether that hides anything, and so wait for all that a GPU has to do.
+        lengths (Optional[int tensor, shape (rows,)]): The rest of a row is padding. None: no row has padding, or what
+            the model could take for it. Then the model gets no mask: transformers would look whether that hides
+            anything, and so wait for all that a GPU has to do.
         """
         arguments: dict[str, Any] = {}
         if self.takes_mask and lengths is not None:
@@ -161,7 +181,7 @@ class Forward:
             if self.mixed_precision and self.device.type == "cpu":
                 contexts.enter_context(RoundedLinear())  # keeps the kernels few that oneDNN compiles
             if self.device.type == "cuda":
-                contexts.enter_context(without_cudnn_attention())
+                contexts.enter_context(without_cudnn_attention)
             contexts.enter_context(self._arithmetic())
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits

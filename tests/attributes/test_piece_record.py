@@ -25,6 +25,18 @@ OLD = {
 }  # fmt: skip
 
 
+def test_words_are_numbered_without_gaps(make_nlp):
+    nlp = make_nlp(keep_pieces=True, targets="some")
+    doc = nlp.make_doc("The souvenir that the traveler lost, he found.")
+    doc.spans["some"] = [doc[1:2], doc[4:6]]
+    data = nlp(doc)._.pll_data
+    words = [data["token"].index(token) for token in data["token"]]  # each piece's word by its first piece
+    assert data["word"] == [sorted(set(words)).index(word) for word in words] and data["word"][-1] == 2
+    for text in ("", "   "):
+        data = make_nlp(keep_pieces=True)(text)._.pll_data
+        assert data["pieces"] == data["word"] == []
+
+
 @pytest.mark.core
 def test_a_record_of_an_earlier_version_is_read():
     install(Names("pll", ["original"]))

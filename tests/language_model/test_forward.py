@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.forward import Forward, without_cudnn_attention
+from spacy_pll.language_model.narrowing import Narrowing
 from spacy_pll.scoring.rows import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, scores
@@ -117,21 +118,30 @@ def test_tensors_on_the_device_are_not_taken_for_numpy_arrays(make_nlp, monkeypa
     assert len([doc._.pll for doc in nlp.pipe(TEXTS)]) == len(TEXTS)
 
 
-@pytest.mark.parametrize("settings", [{}, {"mask_margin": 0}])
-def test_only_padded_passes_have_a_mask(make_nlp, monkeypatch, settings):
-    nlp = make_nlp(**settings)
+def test_only_padded_passes_have_a_mask(make_nlp):
+    nlp = make_nlp()
     nlp.initialize()
-    forward, masks = nlp.get_pipe("pll").model.loaded.forward, []
+    masks = []
     hook = lambda module, args, given: masks.append(given.get("attention_mask"))  # noqa: E731
-    forward.model.register_forward_pre_hook(hook, with_kwargs=True)
+    nlp.get_pipe("pll").model.loaded.forward.model.register_forward_pre_hook(hook, with_kwargs=True)
     nlp("The souvenir.")
-    assert [mask is None for mask in masks] == [not settings] * len(masks) and masks
+    assert masks and masks == [None] * len(masks)
     masks.clear()
-    expected = [scores(doc) for doc in nlp.pipe(TEXTS)]
+    found = [scores(doc) for doc in nlp.pipe(TEXTS)]
     padded = [mask for mask in masks if mask is not None]
-    assert padded and all((mask == 0).any() for mask in padded) or settings
-    for text, values in zip(TEXTS, expected):
+    assert padded and all((mask == 0).any() for mask in padded)
+    for text, values in zip(TEXTS, found):
         np.testing.assert_allclose(scores(nlp(text)), values, atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["xlm", "flaubert", "bert"])
+def test_a_piece_that_a_model_could_take_for_padding_is_none(make_nlp, architecture):
+    """Without a mask, XLM and FlauBERT hide what is behind the pieces that are no padding."""
+    nlp = make_nlp(architecture)
+    text = "a [PAD] b"
+    alone, (*_, beside) = nlp(text), nlp.pipe([SENTENCES[0], PARAGRAPH, text])
+    assert nlp.get_pipe("pll").model.load().rows.pad_id in nlp.get_pipe("pll").model.load().tokenizer.encode(text).ids
+    np.testing.assert_allclose(scores(alone), scores(beside), atol=1e-5)
 
 
 def test_a_gpu_does_not_use_cudnns_attention(make_nlp, monkeypatch):
@@ -144,6 +154,11 @@ def test_a_gpu_does_not_use_cudnns_attention(make_nlp, monkeypatch):
     monkeypatch.setattr(Forward, "device", torch.device("cuda", 0))
     forward.run(ids)
     assert used == [True, False] and torch.backends.cuda.cudnn_sdp_enabled()
+    with without_cudnn_attention:
+        with without_cudnn_attention:  # as by another thread
+            pass
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert torch.backends.cuda.cudnn_sdp_enabled()
 
 
 def test_a_pass_that_does_not_fit_is_halved_and_the_size_kept(make_nlp, monkeypatch, caplog):
@@ -247,10 +262,10 @@ def test_a_narrowed_model_can_be_pickled(language_model):
 
 
 def test_an_encoder_without_layers_is_an_error_that_the_trial_understands():
-    forward = Forward(torch.nn.Sequential(torch.nn.Linear(2, 2)))
-    forward.model.base_model = forward.model
+    narrowing = Narrowing(torch.nn.Sequential(torch.nn.Linear(2, 2)))
+    narrowing.model.base_model = narrowing.model
     with pytest.raises(AttributeError, match="Sequential has no list of layers"):
-        forward.narrowing.layers()
+        narrowing.layers()
 
 
 def test_attention_is_fused(model_folder, monkeypatch):

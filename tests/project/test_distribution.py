@@ -183,7 +183,7 @@ def test_pip_finds_versions_beside_those_that_people_have(archives, tmp_path, to
     assert all(found[one.partition("==")[0]].startswith(one.partition("==")[2].rstrip("*")) for one in others)
 
 
-def test_the_core_tests_pass_in_the_source_distribution(archives, tmp_path):
+def test_the_source_distribution_passes_core_tests(archives, tmp_path):
     with tarfile.open(archives[0]) as files:
         files.extractall(tmp_path, filter="data")
     [folder] = tmp_path.iterdir()

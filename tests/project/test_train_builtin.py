@@ -376,22 +376,59 @@ def test_the_attention_is_chosen_and_not_exported(
     assert not [key for key in config if "attn_implementation" in key]
 
 
+def make_batches(data, batches, folder, share=slice(None), **more):
+    corpus, output = folder
+    tokenizer, lines, _ = data.prepare(corpus, output, 200)
+    options = dict(batch_pieces=200, seed=1, mask_rate=0.3, final_mask_rate=0.1, steps=300, word_masking=0.5)
+    options |= dict(one_pass=1.0, one_pass_ids=400, objective="masked", device="cpu", part_ids=10_000)
+    return batches.Batches(lines, tokenizer, 5, SimpleNamespace(**options | more), share)
+
+
 def test_processes_prepare_the_same_batches_for_a_gpu(data, batches, monkeypatch, corpus, tmp_path):
     monkeypatch.setattr(batches, "PREPARERS", 2)
-    tokenizer, lines, _ = data.prepare(corpus, tmp_path, 200)
-    options = dict(batch_pieces=200, seed=1, mask_rate=0.3, final_mask_rate=0.1, steps=300, word_masking=0.5)
-    args = SimpleNamespace(**options, one_pass=1.0, one_pass_ids=400, objective="masked", device="cuda")
-    prepared = batches.Batches(lines, tokenizer, 5, args)
+    prepared = make_batches(data, batches, (corpus, tmp_path), device="cuda")
     first = prepared[0]
+    of_first_epoch = prepared.lines
     steps = range(len(prepared.lines) - 5, len(prepared.lines) + 10)
     expected = [prepared[step] for step in steps]  # of more than one epoch
-    assert prepared.epoch > 0
+    assert prepared.epoch == 1 and any(map(np.array_equal, prepared.lines, of_first_epoch)) is False
     for (parts, n), (same_parts, same_n) in zip(expected, batches.iterate(prepared, steps), strict=True):
         assert n == same_n and len(parts) == len(same_parts) == 1
         for one, other in zip(flat(parts[0]), flat(batches.to_device(same_parts[0], "cpu")), strict=True):
             assert torch.equal(one, other)
     (before,), n = prepared[0]  # an earlier epoch again
     assert n == first[1] and all(map(torch.equal, flat(before), flat(first[0][0])))
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_the_parts_of_all_processes_are_the_batch(data, batches, corpus, tmp_path, objective):
+    folder, more = (corpus, tmp_path), {"objective": objective}
+    (whole,), n = make_batches(data, batches, folder, **more)[3]
+    shared = [make_batches(data, batches, folder, slice(rank, None, 2), part_ids=40, **more) for rank in range(2)]
+    parts = [part for one in shared for part in one[3][0]]
+    assert len(parts) > 4 and {one[3][1] for one in shared} == {n} == {int(whole.real.sum())}
+
+    def lines(parts):
+        return sorted(line for part in parts for line in torch.cat([part.ids, part.real], dim=1).tolist())
+
+    assert lines(parts) == lines([whole])
+    assert sorted(torch.cat([part.target for part in parts])) == sorted(whole.target)
+    if objective == "masked":
+        assert sum(len(part.exact.row) for part in parts) == len(whole.exact.row) == len(whole.groups.row) > 0
+        assert all((part.ids.flatten()[part.at] == 4).all() for part in parts)
+
+
+def test_what_a_left_to_right_model_predicts(batches):
+    ids = torch.tensor([[2, 7, 8, 3], [2, 9, 3, 0]])
+    part = batches.causal_part(ids, ids > 0)
+    assert part.target.tolist() == [7, 8, 3, 9, 3] and part.at.tolist() == [0, 1, 2, 4, 5]
+
+
+@pytest.mark.parametrize(("stop", "step"), [("9", 6), ("2", 3)])
+def test_a_run_stops_at_its_last_step_and_does_not_go_back(script, monkeypatch, corpus, tmp_path, stop, step):
+    run(script, monkeypatch, corpus, tmp_path, "--stop-after", "3")
+    run(script, monkeypatch, corpus, tmp_path, "--stop-after", stop)
+    assert json.loads((tmp_path / "checkpoint" / "state.json").read_text())["step"] == step
 
 
 def flat(part):
