@@ -74,7 +74,7 @@ def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int =
             yield from score_each(nlp, batch)
         return
     if get_scorer(nlp).predictor.prepare().on_gpu:  # loaded once, and not in each process
-        raise PLLError("Worker processes cannot use the GPU that this process holds.", "Leave `n_process=1`.")
+        raise PLLError("Worker processes cannot use the GPU that this process holds.", "Use `n_process=1`.")
     as_bytes = ([text.to_bytes() if isinstance(text, Doc) else text for text in batch] for batch in batches)
     with _started(nlp, multiprocessing.cpu_count() if n_process == -1 else n_process) as workers:
         for answer in _in_order(as_bytes, workers):
