@@ -11,7 +11,7 @@ from pathlib import Path
 
 import spacy
 
-from spacy_pll.evaluation.groups import smallest_groups
+from spacy_pll.evaluation.items import smallest_groups
 from spacy_pll.evaluation.readers import read_pairs
 
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))

@@ -28,14 +28,14 @@ from spacy.tokens import Doc
 
 from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.accuracies import outcomes
-from spacy_pll.evaluation.groups import Pair, sample_items
 from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
+from spacy_pll.evaluation.items import Pair, sample_items
 from spacy_pll.evaluation.readers import read_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import WorkDone
+from spacy_pll.scoring.passes import RowPlan
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.rows import RowPlan
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 

@@ -21,7 +21,7 @@ from training_data import is_held_out, read_lines
 
 from spacy_pll.evaluation.accuracies import OVERALL
 from spacy_pll.evaluation.agreement import LevelAgreement
-from spacy_pll.evaluation.groups import PHENOMENON, Pair, sample_items
+from spacy_pll.evaluation.items import PHENOMENON, Pair, sample_items
 from spacy_pll.evaluation.margins import compare_margins
 from spacy_pll.evaluation.minimal_pairs import minimal_pairs
 from spacy_pll.evaluation.perplexity import perplexity

@@ -14,7 +14,7 @@ from markdown_tables import print_table, replace_tables
 
 from spacy_pll import compare_pairs
 from spacy_pll.evaluation.accuracies import OVERALL, Accuracy, accuracies, outcomes
-from spacy_pll.evaluation.groups import PARADIGM, PHENOMENON, Pair
+from spacy_pll.evaluation.items import PARADIGM, PHENOMENON, Pair
 from spacy_pll.pipelines import make_pipeline
 
 # The heading of each column, with the metric and whether wordpieces are aligned.

@@ -16,7 +16,7 @@ import numpy as np
 from markdown_tables import print_table
 
 from spacy_pll import get_scorer, log_probability_bounds, make_pipeline, minimal_pairs, read_pairs, register_metric
-from spacy_pll.evaluation.groups import sample_items
+from spacy_pll.evaluation.items import sample_items
 from spacy_pll.metrics import MaskRows, draw_orders, some_orders
 from spacy_pll.prediction import Predictor
 

@@ -25,9 +25,9 @@ def main():
     import atheris
 
     # Only what is fuzzed is watched: paths inside torch or spaCy would count as news, too.
-    watched = ["metrics", "scoring.masks", "scoring.rows", "scoring.windows", "scoring.wordpieces"]
+    watched = ["metrics", "scoring.masks", "scoring.passes", "scoring.windows", "scoring.wordpieces"]
     with atheris.instrument_imports(include=[f"spacy_pll.{name}" for name in watched]):
-        import spacy_pll.scoring.rows  # noqa: F401
+        import spacy_pll.scoring.passes  # noqa: F401
     from tests import fuzzing
 
     # atheris keeps some 45 kB of each execution; without its instrumentation memory stays flat.

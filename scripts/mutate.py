@@ -1,7 +1,7 @@
 """Mutation testing: one small change of the source at a time, and do the tests see it?
 
     pip install cosmic-ray
-    python scripts/mutate.py metrics scoring.wordpieces scoring.masks scoring.rows
+    python scripts/mutate.py metrics scoring.wordpieces scoring.masks scoring.passes
 
 The changes are those that cosmic-ray's operators make of `spacy_pll/NAME.py`. Its own runner starts a Python for each,
 which then imports torch and spaCy for seconds; here these are imported once, and each change has a fork of that process
@@ -36,7 +36,7 @@ TESTS = {
     ],
     "scoring.windows": ["scoring/test_windows.py", "properties/test_fuzz.py", "properties/test_units.py"],
     "scoring.masks": ["scoring/test_masks.py", "scoring/test_plan.py", "properties/test_fuzz.py"],
-    "scoring.rows": ["scoring/test_plan.py", "scoring/test_masks.py", "properties/test_fuzz.py"],
+    "scoring.passes": ["scoring/test_plan.py", "scoring/test_masks.py", "properties/test_fuzz.py"],
 }
 ARITHMETIC = {"Add", "Sub", "Mul", "FloorDiv", "Div", "Mod", "Pow"}
 KEPT = {True: {"Add", "Sub", "Mul", "FloorDiv"}, False: {"BitAnd", "BitOr", "BitXor"}}

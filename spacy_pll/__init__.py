@@ -14,7 +14,7 @@ from .evaluation.agreement import Agreement, Decile, Histogram, LevelAgreement, 
 from .evaluation.choice_readers import read_choices
 from .evaluation.choices import Choice, ChoiceScores, choices
 from .evaluation.decisions import Option
-from .evaluation.groups import Group, Pair, levels
+from .evaluation.items import Group, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
 from .evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs
 from .evaluation.perplexity import Perplexity, perplexity

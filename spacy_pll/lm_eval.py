@@ -12,7 +12,7 @@ import torch
 
 from .component import get_scorer
 from .errors import PLLError
-from .evaluation.scoring import score_in_contexts
+from .evaluation.distinct_texts import score_in_contexts
 from .pipelines import BUILTIN_NAME, SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value
 from .requirements import install_command
 from .settings import BATCH_SIZE

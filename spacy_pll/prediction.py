@@ -13,9 +13,9 @@ from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
 from .metrics import Metric, get_metric, looks_at_words, n_added_masks
 from .scoring.groups import GroupPlan
+from .scoring.passes import Batch, RowPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
-from .scoring.rows import Batch, RowPlan
 from .scoring.scores import Distributions
 from .scoring.windows import Context, get_contexts
 from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans, word_begins

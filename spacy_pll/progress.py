@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from tqdm import tqdm
 
 from .prediction import Predictor, WorkDone
-from .scoring.rows import Batch
+from .scoring.passes import Batch
 
 T = TypeVar("T")
 BAR = "{percentage:3.0f}%|{bar}| {desc} [{elapsed}<{remaining}, {rate_fmt}]"

@@ -20,7 +20,7 @@ from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.groups import GroupPlan
 from spacy_pll.scoring.masks import iter_mask_blocks
-from spacy_pll.scoring.rows import RowPlan
+from spacy_pll.scoring.passes import RowPlan
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 

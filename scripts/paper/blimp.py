@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spacy_pll.evaluation.accuracies import OVERALL as OVERALL_LEVEL
 from spacy_pll.evaluation.accuracies import accuracies, outcomes
-from spacy_pll.evaluation.groups import PHENOMENON, Pair
+from spacy_pll.evaluation.items import PHENOMENON, Pair
 
 from .data import BLIMP, PHENOMENA, read_blimp
 from .errors import shown_errors

@@ -26,8 +26,8 @@ from spacy.language import Language
 
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import InputError
-from spacy_pll.evaluation.groups import Pair, smallest_groups
-from spacy_pll.evaluation.scoring import score_distinct
+from spacy_pll.evaluation.distinct_texts import score_distinct
+from spacy_pll.evaluation.items import Pair, smallest_groups
 from spacy_pll.metrics import sentence_l2r
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.scoring.plan import make_plans

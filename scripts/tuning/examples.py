@@ -18,8 +18,8 @@ from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.groups import GroupPlan
+from spacy_pll.scoring.passes import Batch, RowPlan
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.rows import Batch, RowPlan
 from spacy_pll.scoring.windows import Context
 
 from .settings import TuningSettings

@@ -9,7 +9,7 @@ from ..corpus.formats import write_table
 from ..errors import InputError
 from ..evaluation.choice_readers import read_choices
 from ..evaluation.choices import choices
-from ..evaluation.groups import sample_items
+from ..evaluation.items import sample_items
 from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..evaluation.groups import sample_items
+from ..evaluation.items import sample_items
 from ..evaluation.minimal_pairs import minimal_pairs
 from ..evaluation.readers import BAD, GOOD, read_pairs
 from ..pipelines import PipelineSettings

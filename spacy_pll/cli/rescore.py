@@ -8,6 +8,7 @@ import typer
 
 from ..component import get_scorer
 from ..errors import InputError
+from ..evaluation.distinct_texts import score_distinct
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..evaluation.rescoring import (
     ADDED,
@@ -19,7 +20,6 @@ from ..evaluation.rescoring import (
     with_pll,
     word_error_rate,
 )
-from ..evaluation.scoring import score_distinct
 from ..files import check_output, to_json, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE

@@ -13,7 +13,7 @@ from ..corpus.inputs import Input
 from ..corpus.readers import READERS
 from ..corpus.records import STANDARD_STREAM
 from ..corpus.runs import Run, Table, score_to_file, score_to_stream
-from ..corpus.scoring import Scoring
+from ..corpus.scored_texts import Scoring
 from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE

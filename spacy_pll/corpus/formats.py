@@ -15,7 +15,7 @@ from ..arrays import FloatArray
 from ..errors import InputError
 from ..files import to_csv, to_json, write_text
 from ..tables.rows import ProdigyRows, TextRows, TokenRows
-from .outputs import Batch, Format, json_bytes
+from .base_format import Batch, Format, json_bytes
 from .readers import FIELDS, format_of
 from .records import PARQUET, STANDARD_STREAM
 

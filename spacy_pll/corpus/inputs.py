@@ -18,7 +18,7 @@ from ..component import get_scorer
 from ..errors import InputError
 from ..outcomes import ERROR
 from ..tables.rows import ProdigyRows, TextRows, WordRows, check_columns
-from .outputs import Format
+from .base_format import Format
 from .readers import read_records
 from .records import STANDARD_STREAM, Record, get_text
 

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..files import atomic_write
 from ..requirements import install_command
 from ..tables.rows import TextRows
-from .outputs import Batch, Format, InputColumns, check_fields, json_bytes
+from .base_format import Batch, Format, InputColumns, check_fields, json_bytes
 from .records import ReadOptions, Record, Row, get_text
 
 try:

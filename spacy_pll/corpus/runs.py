@@ -21,12 +21,12 @@ from ..language_model.checksums import file_digest
 from ..pipelines import describe_model
 from ..tables.rows import ProdigyRows, ScoredText, TextRows, TokenRows, WordRows
 from ..tables.words import WordTable, log_frequencies
+from .base_format import Batch
 from .formats import find_format
 from .inputs import START, Input, Mark, Reading
-from .outputs import Batch
 from .records import STANDARD_STREAM
 from .resumable import ResumableOutput
-from .scoring import Scoring
+from .scored_texts import Scoring
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time: with a batch, half a minute.

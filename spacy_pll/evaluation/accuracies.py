@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from .groups import Item, levels
 from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
+from .items import Item, levels
 
 OVERALL, MACRO = "overall", "macro"
 

@@ -7,7 +7,7 @@ from ..corpus.records import get_text
 from ..errors import InputError
 from .choices import Choice, check_choice
 from .decisions import Option
-from .groups import PARADIGM
+from .items import PARADIGM
 from .readers import rows_of
 
 Reading = Literal["texts", "contexts"]

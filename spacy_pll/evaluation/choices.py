@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..settings import BATCH_SIZE
 from .accuracies import Ties, outcomes_of
 from .decisions import Decided, Option, score_options
-from .groups import levels
+from .items import levels
 from .preferences import Correlation, correlations
 
 

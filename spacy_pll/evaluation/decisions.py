@@ -12,10 +12,10 @@ from ..errors import InputError
 from ..metrics import pll_metrics
 from ..tables.dataframe import import_pandas
 from .accuracies import OVERALL, Accuracy, Ties, accuracies
-from .groups import Item, levels
+from .distinct_texts import score_distinct, score_in_contexts
 from .intervals import Estimate
+from .items import Item, levels
 from .plots import plot_accuracies, plot_curves
-from .scoring import score_distinct, score_in_contexts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from ..arrays import FloatArray, IntArray
 from ..settings import BATCH_SIZE
 from .accuracies import Ties, outcomes
 from .decisions import Decided, Option, OptionScores, score_options
-from .groups import Pair
+from .items import Pair
 from .readers import BAD, GOOD
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..arrays import FloatArray
 from .accuracies import OVERALL
-from .groups import Item, levels
 from .intervals import Estimate, Z
+from .items import Item, levels
 
 
 class Correlation(NamedTuple):

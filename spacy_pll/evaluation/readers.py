@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..corpus.outputs import check_fields
+from ..corpus.base_format import check_fields
 from ..corpus.readers import format_of, list_files, read_json_rows, read_rows
 from ..corpus.records import PARQUET, get_text
 from ..errors import InputError
 from ..tables.rows import check_columns
-from .groups import FILE, Pair
+from .items import FILE, Pair
 from .variants import Variant
 
 ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)

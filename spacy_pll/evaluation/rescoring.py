@@ -19,8 +19,8 @@ from spacy.language import Language
 from ..component import get_scorer
 from ..requirements import install_command
 from ..settings import BATCH_SIZE
+from .distinct_texts import TextSums, score_distinct
 from .readers import NBest, parse_nbest
-from .scoring import TextSums, score_distinct
 
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 # From one hypothesis per text, and the references of each, to the figures of a corpus. The first is the measure.

@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerBase
 
 from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
-from ..scoring.rows import Batch
+from ..scoring.passes import Batch
 from . import BUILTIN
 from .backends import backend_of
 from .capabilities import find_capabilities, find_direction, find_shift, make_texts

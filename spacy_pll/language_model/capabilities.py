@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..arrays import IntArray
-from ..scoring.rows import Batch, padded
+from ..scoring.passes import Batch, padded
 from .checks import check_finite
 from .forward import Forward
 from .narrowing import Narrowing

@@ -11,8 +11,8 @@ from tokenizers.processors import Sequence as PostProcessorSequence
 from tokenizers.processors import TemplateProcessing
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreTrainedTokenizerBase
 
+from ..scoring.passes import Batch
 from ..scoring.piece_texts import DECODERS, space_marker
-from ..scoring.rows import Batch
 from .backends import backend_of
 from .base import TransformerLanguageModel
 from .checks import embedding_shape

@@ -13,7 +13,7 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from ..scoring.groups import GroupBatch
-from ..scoring.rows import Batch
+from ..scoring.passes import Batch
 from .group_attention import GroupAttention
 from .narrowing import Narrowing
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here

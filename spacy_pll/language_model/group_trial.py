@@ -17,7 +17,7 @@ from ..arrays import IntArray
 from ..metrics import original
 from ..scoring.groups import GroupPlan
 from ..scoring.masks import iter_mask_blocks
-from ..scoring.rows import Batch
+from ..scoring.passes import Batch
 from ..scoring.windows import Context
 from .capabilities import UNABLE, TrialTexts
 from .forward import Forward

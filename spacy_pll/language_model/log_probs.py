@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from ..scoring.rows import Batch
+from ..scoring.passes import Batch
 from ..scoring.scores import Distributions, Predictions
 from .forward import Forward
 

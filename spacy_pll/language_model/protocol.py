@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from ..scoring.groups import GroupPlan
-from ..scoring.rows import Batch, RowPlan
+from ..scoring.passes import Batch, RowPlan
 from ..scoring.scores import Predictions
 
 if TYPE_CHECKING:

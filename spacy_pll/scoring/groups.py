@@ -19,7 +19,7 @@ import numpy as np
 
 from ..arrays import BoolArray, IntArray
 from .masks import MaskBlock, distinct_rows, masked_positions
-from .rows import Batch, divide
+from .passes import Batch, divide
 from .scores import WeightedSums
 from .windows import Context
 

@@ -8,7 +8,7 @@ from ..arrays import BoolArray
 from ..metrics import Metric, masks_within_words
 from .groups import GroupPlan, near_positions
 from .masks import MaskBlock, extent, iter_mask_blocks, masked_positions
-from .rows import RowPlan
+from .passes import RowPlan
 from .windows import Context
 
 # The most ids in the masked contexts of one plan. It bounds a plan's memory to some 100 MB.

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spacy_pll.cli.accuracies import load_scorers
-from spacy_pll.evaluation.groups import sample_items
+from spacy_pll.evaluation.items import sample_items
 from spacy_pll.evaluation.readers import read_pairs
 from spacy_pll.pipelines import PipelineSettings
 

@@ -22,7 +22,7 @@ from spacy.tokens import DocBin, Span
 
 from spacy_pll import WordTable, to_dataframe
 from spacy_pll.component import PLLScorer
-from spacy_pll.corpus import runs, scoring
+from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.readers import FIELDS
 
 from ..conftest import SENTENCES
@@ -182,7 +182,7 @@ def test_a_run_that_goes_on_says_what_it_did_and_what_was_done_before(tiny, tmp_
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(scoring, "with_progress", stop)
+        patch.setattr(scored_texts, "with_progress", stop)
         run("score", source, output, *tiny, "--batch-size", 1, code=130)
     for part in (tmp_path / "out.jsonl.parts").glob("*s.jsonl"):
         part.rename(part.with_name(re.sub(r"-\d+s", "-700s", part.name)))

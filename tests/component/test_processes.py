@@ -10,7 +10,7 @@ import torch
 
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.metrics import original
-from spacy_pll.scoring.rows import Batch
+from spacy_pll.scoring.passes import Batch
 
 from ..conftest import SENTENCES, scores
 from ..test_metrics import METRICS

@@ -15,6 +15,7 @@ from spacy.vocab import Vocab
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
+from spacy_pll.corpus.base_format import check_fields
 from spacy_pll.corpus.formats import (
     FORMATS,
     CsvTable,
@@ -25,7 +26,6 @@ from spacy_pll.corpus.formats import (
     find_format,
     relative_ranks,
 )
-from spacy_pll.corpus.outputs import check_fields
 from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import ReadOptions
 from spacy_pll.errors import InputError

@@ -13,11 +13,11 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_pll.corpus import runs, scoring
+from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.formats import JsonLines
 from spacy_pll.corpus.inputs import Input, Mark, Reading
 from spacy_pll.corpus.runs import PACKAGES, Run, make_manifest, score_to_file, score_to_stream
-from spacy_pll.corpus.scoring import Scoring
+from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import InputError, ResumeError
 from spacy_pll.pipelines import PipelineSettings, describe_model
 from spacy_pll.tables.words import WordTable
@@ -37,7 +37,7 @@ def watched_by(monkeypatch):
 
     def use(function):
         monkeypatch.setattr(
-            scoring, "with_progress", lambda scored, _, work, ids, total, done, show: function(scored, total, done)
+            scored_texts, "with_progress", lambda scored, _, work, ids, total, done, show: function(scored, total, done)
         )
 
     return use

@@ -12,10 +12,10 @@ from itertools import count, islice
 import pytest
 
 from spacy_pll import files
-from spacy_pll.corpus import runs, scoring
+from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, score_to_file
-from spacy_pll.corpus.scoring import Scoring
+from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.pipelines import PipelineSettings
 
 from ..conftest import SENTENCES
@@ -113,7 +113,7 @@ def begun(make_nlp, model_folder, monkeypatch, tmp_path):
         if name == "other":  # and the last run had other settings
             score_to_file(replace(run, input=replace(run.input, column="other")), str(output), force=True)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):  # a run that was stopped
-            patch.setattr(scoring, "with_progress", stop_before_the_third)
+            patch.setattr(scored_texts, "with_progress", stop_before_the_third)
             score_to_file(run, str(output), force=True)
         first, *_ = sorted((folder / "out.jsonl.parts").glob("0*"))
         if name == "gap":  # as other programs may leave it

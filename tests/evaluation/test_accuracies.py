@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.evaluation.accuracies import accuracies, outcomes
-from spacy_pll.evaluation.groups import Pair, levels
 from spacy_pll.evaluation.intervals import proportion
+from spacy_pll.evaluation.items import Pair, levels
 
 COLUMNS = ("linguistics_term", "UID")
 scores = st.sampled_from([-3.0, -2.5, -2.0, -1e9, 0.0])

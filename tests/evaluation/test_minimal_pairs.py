@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_pll.evaluation.groups import Pair
 from spacy_pll.evaluation.intervals import paired_difference
+from spacy_pll.evaluation.items import Pair
 from spacy_pll.evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs
 
 PIECES = np.array([1, 2, 4]), np.array([1, 2, 2])

@@ -1,7 +1,7 @@
 import pytest
 
 from spacy_pll.errors import InputError
-from spacy_pll.evaluation.groups import Pair, levels
+from spacy_pll.evaluation.items import Pair, levels
 from spacy_pll.evaluation.readers import read_pairs
 
 

@@ -17,7 +17,7 @@ from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.backends import backend_of
 from spacy_pll.language_model.causal import CausalLanguageModel
 from spacy_pll.language_model.forward import Forward
-from spacy_pll.scoring.rows import Batch
+from spacy_pll.scoring.passes import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
 from ..proteins import ESM_2, PROTEIN, esm_tokenizer, spaced_tokenizer

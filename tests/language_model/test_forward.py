@@ -15,7 +15,7 @@ import torch
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward, without_cudnn_attention
 from spacy_pll.language_model.narrowing import Narrowing
-from spacy_pll.scoring.rows import Batch
+from spacy_pll.scoring.passes import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, scores
 

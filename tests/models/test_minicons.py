@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_pll.evaluation.groups import smallest_groups
+from spacy_pll.evaluation.items import smallest_groups
 from spacy_pll.evaluation.readers import read_pairs
 
 from ..conftest import data_folder

@@ -13,7 +13,7 @@ import pytest
 
 from spacy_pll import PipelineSettings, agree, make_pipeline, score
 from spacy_pll.evaluation.accuracies import accuracies
-from spacy_pll.evaluation.groups import PARADIGM, PHENOMENON, Pair
+from spacy_pll.evaluation.items import PARADIGM, PHENOMENON, Pair
 from spacy_pll.pipelines import SETTINGS
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, get_metric
+from spacy_pll.scoring.passes import PASS_COST, divide
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.rows import PASS_COST, divide
 from spacy_pll.scoring.windows import Context
 
 pytestmark = pytest.mark.core

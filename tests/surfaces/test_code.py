@@ -13,7 +13,7 @@ import spacy
 from spacy_pll import PipelineSettings, make_pipeline
 from spacy_pll.corpus.inputs import START, Input
 from spacy_pll.corpus.runs import Run, make_manifest
-from spacy_pll.corpus.scoring import Scoring
+from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import PLLError
 
 from .. import reference

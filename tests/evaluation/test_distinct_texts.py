@@ -4,8 +4,8 @@ import math
 import pytest
 
 from spacy_pll import agree, compare_margins, compare_pairs, minimal_pairs, perplexity, score
-from spacy_pll.corpus.scoring import Scoring
-from spacy_pll.evaluation.scoring import TextSums, score_distinct
+from spacy_pll.corpus.scored_texts import Scoring
+from spacy_pll.evaluation.distinct_texts import TextSums, score_distinct
 from spacy_pll.settings import BATCH_SIZE
 
 

@@ -3,7 +3,7 @@ import random
 import numpy as np
 
 from spacy_pll.evaluation.accuracies import accuracies
-from spacy_pll.evaluation.groups import Pair, levels, sample_items
+from spacy_pll.evaluation.items import Pair, levels, sample_items
 
 
 def test_a_sample_is_the_paradigms_own():
