@@ -7,7 +7,8 @@ Exact scores and those with `mask_margin` 0 and 1, in float32 and then in bfloat
 pieces and paragraphs of 260, and minicons on sentences of BLiMP, if it is installed. A line is printed as soon as it is
 known, the most important ones first, so a run that is cut off says something, too. The weights are random; the time
 does not depend on them. nvidia-smi reports ten times per second for which share of the time the GPU was busy. Loading
-is not counted. minicons takes the best of three batch sizes. Without `--gpu`, all of it runs on the CPU.
+is not counted. minicons takes the best of three batch sizes. At last, scores under the built-in model are compared with
+those on the CPU. Without `--gpu`, all but that runs on the CPU.
 """
 
 import statistics
@@ -16,6 +17,7 @@ import tempfile
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+import spacy
 import torch
 from models import SIZES, TOKENIZERS, save_random
 from one_pass import cut
@@ -63,6 +65,16 @@ def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, 
     print(line, flush=True)
 
 
+def difference_from_cpu(texts: list[str], margin: int | None) -> float:
+    """The largest difference between scores of words on the CPU and on the GPU, under the built-in model."""
+    scores = []
+    for choose_device in (spacy.require_cpu, spacy.require_gpu):
+        choose_device()
+        docs = make_pipeline(mask_margin=margin).pipe(texts)
+        scores.append([token._.pll for doc in docs for token in doc])
+    return max(abs(one - other) for one, other in zip(*scores, strict=True))
+
+
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--size", choices=SIZES, default="bert-base")
@@ -97,6 +109,9 @@ def main():
         else:
             rate = len(fewer) / seconds(run)
             print(f"BLiMP, minicons, float32: {rate:,.1f} texts/s, in batches of {batch}")
+    for name, margin in MARGINS.items() if args.gpu else ():
+        compared = blimp_sentences(args.data, 134) + brown_sentences(args.data, 20)
+        print(f"{name}: at most {difference_from_cpu(compared, margin):.1e} nats per word from the CPU", flush=True)
 
 
 if __name__ == "__main__":

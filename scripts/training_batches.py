@@ -37,14 +37,16 @@ class Part(NamedTuple):
     groups: Rows | None = None
 
 
-def masked_part(ids: torch.Tensor, real: torch.Tensor, targets: torch.Tensor, *drawn: torch.Tensor, mask_id: int):
+def masked_part(
+    ids: torch.Tensor, real: torch.Tensor, targets: torch.Tensor, *drawn: torch.Tensor, mask_id: int
+) -> Part:
     """Lines in which the targets (bool, the shape of `ids`) are replaced by [MASK]. drawn: The fields of `Drawn`."""
     at = targets.flatten().nonzero()[:, 0]
     rows = (read(ids, real, Drawn(*drawn), mask_id) for read in (masked_rows, group_rows)) if drawn else ()
     return Part(ids.masked_fill(targets, mask_id), real, at, ids.flatten()[at], *rows)
 
 
-def causal_part(ids: torch.Tensor, real: torch.Tensor):
+def causal_part(ids: torch.Tensor, real: torch.Tensor) -> Part:
     """Lines in which all pieces but the first are predicted, each by those before it."""
     follows = real.clone()
     follows[:, 0] = False
