@@ -36,7 +36,7 @@ from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import WorkDone
 from spacy_pll.scoring.passes import RowPlan
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import get_contexts
+from spacy_pll.scoring.windows import Contexts, read_spans
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
 SPACINGS = [4, 8, 16, 32]
@@ -91,7 +91,7 @@ def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
     return docs, time.process_time() - began, scorer.predictor.counts.ids
 
 
-def planned_pieces(contexts: list, metric: str, mask_id: int, spacing: int | None) -> int:
+def planned_pieces(contexts: Contexts, metric: str, mask_id: int, spacing: int | None) -> int:
     """The number of pieces in all forward passes that a metric needs."""
     plans = make_plans(contexts, [pll_metrics.get(metric)], mask_id, spacing)
     return sum(plan.n_ids for plan in plans if isinstance(plan, RowPlan))  # without margins, all of them
@@ -102,10 +102,11 @@ def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
     nlp = make_pipeline(args.model, METRICS)
     loaded = get_scorer(nlp).model.load()
     docs = [nlp.make_doc(text) for text in brown_paragraphs(read_brown(args.brown), args.paragraphs, loaded.tokenizer)]
-    pieces = [get_wordpieces(doc[:], loaded.tokenizer, "tokenizer") for doc in docs]
     table = []
     for max_length in (256, 512):
-        contexts = [c for doc, own in zip(docs, pieces) for c in get_contexts([doc[:]], [own], None, max_length)[0]]
+        contexts = Contexts.of(
+            [one for doc in docs for one in read_spans([doc[:]], loaded.tokenizer, "tokenizer", max_length)]
+        )
         for metric in ("word_l2r", "word_any_order"):
             exact = planned_pieces(contexts, metric, loaded.mask_id, None)
             row = {"contexts of": max_length, "metric": metric, "exact": f"{exact:,}"}
@@ -114,7 +115,7 @@ def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
                     f"÷ {exact / planned_pieces(contexts, metric, loaded.mask_id, spacing):.1f}"
                 )
             table.append(row)
-    n_pieces = sum(map(len, pieces)) / len(docs)
+    n_pieces = len(get_wordpieces([doc[:] for doc in docs], loaded.tokenizer, "tokenizer")) / len(docs)
     print_table(f"Forward pieces for {len(docs)} Brown paragraphs of {n_pieces:.0f} pieces", table)
     yield {"pieces_per_text": n_pieces, "tables": {"forward pieces": table}}
 

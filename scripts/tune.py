@@ -4,7 +4,7 @@ python scripts/tune.py MODEL TEXTS OUTPUT [--steps 600] [--margins 0,1]
 """
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 from paper.errors import shown_errors
@@ -85,7 +85,7 @@ def main(
             steps=steps,
             learning_rate=learning_rate,
             seed=seed,
-            precision=precision,
+            precision=cast(Any, precision),
             column=column,
             lang=lang,
         )

@@ -6,3 +6,21 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.integer]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.floating]
+
+
+def spread(first: IntArray, count: IntArray) -> IntArray:
+    """The numbers from each of some first ones on, so many of each, one after the other. Example: from [5, 0], and so
+    many as [2, 3], they are [5, 6, 0, 1, 2].
+    """
+    ends = np.cumsum(count)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + count, count)
+
+
+def bounds(count: IntArray | BoolArray) -> IntArray:
+    """Where groups of such sizes begin, and where the last one ends. int, shape (groups + 1,)."""
+    return np.append(0, np.cumsum(count))
+
+
+def begins(number: IntArray | BoolArray) -> BoolArray:
+    """Where another number begins. bool, the same shape."""
+    return np.append(True, number[1:] != number[:-1])[: len(number)]

@@ -162,13 +162,8 @@ class PLLScorer(Pipe):
     def _submit(self, stream: Iterable[Doc], batch_size: int) -> Iterator[tuple[list[Doc], PendingBatch | None]]:
         """Batches of docs, with their forward passes under way; None if that failed."""
         for docs in minibatch(stream, batch_size):
-            tokenized = self._attempt(docs, partial(self.predictor.tokenize, docs))
-            if tokenized is None:
-                yield docs, None
-                continue
-            for batch in self.predictor.batches(tokenized):
-                docs = [one.doc for one in batch]
-                yield docs, self._attempt(docs, partial(self.predictor.submit, batch))
+            for batch in self.predictor.batches(docs):
+                yield batch, self._attempt(batch, partial(self.predictor.submit, batch))
 
     def _attempt(self, docs: list[Doc], function: Callable[[], T]) -> T | None:
         try:
@@ -200,14 +195,15 @@ class PLLScorer(Pipe):
         """Write scores to the docs' attributes, as Python floats and ints."""
         for doc, doc_scores in zip(docs, scores):
             of_metrics = doc_scores.scores.tolist()
-            rows = {self.names.score: of_metrics[0], self.names.pieces: doc_scores.pieces.tolist()}
-            rows.update(zip(self.names.metrics.values(), of_metrics))
-            rows.update((getattr(self.names, name), values) for name, values in doc_scores.expected.items())
-            is_scored = doc_scores.scored.tolist()
-            columns = {
-                name: [value if scored else None for value, scored in zip(values, is_scored)]
-                for name, values in rows.items()
-            }
+            columns = {self.names.score: of_metrics[0], self.names.pieces: doc_scores.pieces.tolist()}
+            columns.update(zip(self.names.metrics.values(), of_metrics))
+            columns.update((getattr(self.names, name), values) for name, values in doc_scores.expected.items())
+            if not doc_scores.scored.all():
+                is_scored = doc_scores.scored.tolist()
+                columns = {
+                    name: [value if scored else None for value, scored in zip(values, is_scored)]
+                    for name, values in columns.items()
+                }
             store(doc, self.names, columns)
             if doc_scores.record or key(self.names.data) in doc.user_data:  # of an earlier scoring
                 doc._.set(self.names.data, doc_scores.record and doc_scores.record.to_dict())

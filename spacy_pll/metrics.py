@@ -275,6 +275,35 @@ def check_within_words(metric_name: str, setting: str) -> None:
 _TRIED = np.arange(60) // 3  # the words on which a metric is tried
 
 
+@lru_cache(maxsize=64)
+def check_claim(metric: Metric) -> None:
+    """Check a metric that says that it masks within words: what it masks in a word must depend on the number of the
+    word's pieces alone. The metric is tried on words of several lengths.
+
+    RAISES (ValueError): It does not, so its attribute must be set to False.
+    """
+    lengths = [1, 3, 2, 4, 1, 2]
+    word = np.repeat(np.arange(len(lengths)), lengths)
+    rows, name = metric(word), getattr(metric, "__name__", repr(metric))
+    check_mask_rows(rows, len(word), name)
+    found = _asked(rows)
+    expected = list[tuple[Any, ...]]()
+    for first, length in zip(np.cumsum(lengths) - lengths, lengths):
+        of_word = metric(np.zeros(length, dtype=np.int64))
+        expected += [(first + t, tuple(first + i for i in masked), weight) for t, masked, weight in _asked(of_word)]
+    if rows.removed is not None or found != sorted(expected):
+        raise ValueError(
+            f"The metric {name!r} says that it masks within words, but what it masks depends on other words as well, "
+            "or its rows have other lengths than their contexts. Set its attribute `within_words` to False."
+        )
+
+
+def _asked(rows: MaskRows) -> list[tuple[int, tuple[int, ...], float]]:
+    """What each row scores and masks, and its weight, in an order of its own."""
+    masked = [tuple(np.flatnonzero(row).tolist()) for row in rows.masked]
+    return sorted(zip(rows.target.tolist(), masked, np.round(rows.weight, 9).tolist()))
+
+
 def n_added_masks(metric: Metric) -> int:
     """How many masks a row may have behind the last piece. The metric is tried on words."""
     return int(metric(_TRIED).masked.shape[1]) - len(_TRIED)
@@ -286,13 +315,13 @@ def looks_at_words(metric: Metric) -> bool:
     return one.masked.shape != several.masked.shape or bool((one.masked != several.masked).any())
 
 
-def shows_what_follows(metric_name: str) -> bool:
+@lru_cache(maxsize=64)
+def shows_what_follows(metric: Metric) -> bool:
     """Whether the model sees any of the pieces that follow a piece while it is scored. The metric is tried on words."""
-    metric = get_metric(metric_name)
     if model_kind(metric) == "causal":
         return False
     rows, n = metric(_TRIED), len(_TRIED)
-    check_mask_rows(rows, n, metric_name)
+    check_mask_rows(rows, n, getattr(metric, "__name__", repr(metric)))
     follows: BoolArray = np.arange(n) > rows.target[:, None]
     hidden: BoolArray = rows.masked[:, :n]
     if rows.removed is not None:

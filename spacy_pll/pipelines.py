@@ -53,7 +53,8 @@ class PipelineSettings:
     spans (Optional[str]): What the model reads as one context: whole texts, sentences, or windows of 128 tokens that
         begin 96 tokens apart. None: doc.
     lang (str): Language of spaCy's tokenizer. Not used if the model is a spaCy pipeline.
-    precision (Optional[str]): Data type of the forward passes. bfloat16 uses autocast. None: float32.
+    precision (Optional[str]): How the model computes: float32; or tf32, float16 (both on GPUs alone) or bfloat16, which
+        are faster on many devices and less exact (docs/speed.md). None: float32.
     gpu_id (int): GPU ID, or -1 for the CPU (in Python, for the device that is set).
     threads (Optional[int]): How many threads PyTorch uses on a CPU. Give 1 on a machine that others use, too, and as
         many as its share of the CPU in a container. None: what PyTorch chooses.
@@ -71,7 +72,7 @@ class PipelineSettings:
     causal: bool = False
     spans: Literal["doc", "sents", "strided"] | None = None
     lang: str = "en"
-    precision: Literal["float32", "bfloat16"] | None = None
+    precision: Literal["float32", "tf32", "bfloat16", "float16"] | None = None
     gpu_id: int = -1
     threads: int | None = at_least(1)
     attr: str | None = None
@@ -187,13 +188,13 @@ def _make_new(settings: PipelineSettings) -> Language:
     else:
         from .language_model.in_memory import use_loaded  # imports torch
 
-        loaded = use_loaded(name, settings.causal, settings.precision == "bfloat16")
+        loaded = use_loaded(name, settings.causal, settings.precision or "float32")
         name, causal = loaded.name, loaded.kind == "causal"
     model = {
         "@architectures": "spacy-pll.CausalLM.v1" if causal else "spacy-pll.MaskedLM.v1",
         "name": name,
         **({"revision": settings.revision} if settings.revision else {}),
-        "mixed_precision": settings.precision == "bfloat16",
+        "precision": settings.precision or "float32",
     }
     config = _component_config(settings)
     scorer = nlp.add_pipe("pll", config={**({"metrics": ["causal"]} if causal else {}), **config, "model": model})
@@ -317,7 +318,8 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     chosen = component or enabled[0]
     config = {f"components.{chosen}.{name}": value for name, value in _component_config(settings).items()}
     if settings.precision:
-        config[f"components.{chosen}.model.mixed_precision"] = settings.precision == "bfloat16"
+        config[f"components.{chosen}.model.precision"] = settings.precision
+        config[f"components.{chosen}.model.mixed_precision"] = False  # bfloat16 in older configs
     # By the folder, which may have the name of an installed package. The package of a pipeline has its folder inside.
     source = path.parent if path == Path(pipeline, "config.cfg") else pipeline
     try:

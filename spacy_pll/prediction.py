@@ -1,14 +1,15 @@
 """Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from .arrays import BoolArray, FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray, begins, bounds
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
 from .metrics import Metric, get_metric, looks_at_words, n_added_masks
@@ -17,8 +18,8 @@ from .scoring.passes import Batch, RowPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
 from .scoring.scores import Distributions
-from .scoring.windows import Context, get_contexts
-from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans, word_begins
+from .scoring.windows import Context, Contexts, get_contexts
+from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
 from .settings import ScoringSettings
 from .user_warnings import warn_user
 
@@ -30,6 +31,7 @@ LONGEST_WORD = 30
 class WorkDone:
     """The work of a predictor."""
 
+    passes: int = 0
     rows: int = 0  # of forward passes
     ids: int = 0  # that were read, without padding
     padding: int = 0
@@ -37,55 +39,59 @@ class WorkDone:
 
     def add(self, batch: Batch) -> Batch:
         """Count a forward pass that begins, and pass it on."""
-        self.rows += len(batch.ids)
+        self.rows += batch.n_rows
         self.ids += batch.n_ids
-        self.padding += batch.ids.size - batch.n_ids
-        self.targets += len(batch.target)
+        self.padding += batch.size - batch.n_ids
+        self.targets += batch.n_targets
+        self.passes += 1
         return batch
 
 
-@dataclass(frozen=True)
-class DocScores:
+class DocScores(NamedTuple):
     """The scores of one doc, by token."""
 
     scored: BoolArray  # bool, shape (tokens,): where False, the attributes stay None
     pieces: IntArray  # int, shape (tokens,): scored wordpieces
     scores: FloatArray  # float64, shape (metrics, tokens), natural log
-    record: PieceRecord | None  # None without `keep_pieces`
+    record: PieceRecord | None = None  # None without `keep_pieces`
     # What the model expected, under the primary metric: a value per token, by the attributes' names in `Names`.
-    expected: dict[str, list[Any]]
+    expected: Mapping[str, list[Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class ScoredPieces:
-    """The pieces of a doc that were scored, in the order of its spans. Each piece is there once."""
+    """The pieces that were scored, in the order of docs and spans. Each piece is there once."""
 
-    ids: IntArray  # int32, shape (pieces,)
-    start: IntArray  # int, shape (pieces,): where the piece begins in the doc's text
-    end: IntArray  # int, shape (pieces,): where it ends
-    token: IntArray  # int, shape (pieces,): index in the doc of the piece's token
-    word: IntArray  # int, shape (pieces,): number of its word, from 0
+    place: IntArray  # int, shape (pieces,): index among all wordpieces
+    token: IntArray  # int, shape (pieces,): index of the piece's token among the tokens of all docs
+    word: IntArray  # int, shape (pieces,): the piece's word; each span has its own
     window: IntArray  # int, shape (pieces,): number of its window in its span, from 0
     scores: FloatArray  # float64, shape (metrics, pieces), natural log
     distributions: Distributions | None  # under the first metric; None if they were not asked for
 
 
 @dataclass(frozen=True)
-class TokenizedDoc:
-    """One doc of a batch, with what is read for it."""
+class TokenizedDocs:
+    """The docs of a batch, with what is read for them."""
 
-    doc: Doc
-    wordpieces: list[Wordpieces]  # one per span
+    docs: list[Doc]
+    first_tokens: IntArray  # int, shape (docs + 1,): the number of each doc's first token among all tokens
+    first_pieces: IntArray  # int, shape (docs + 1,): the same of its first wordpiece
+    wordpieces: Wordpieces  # of all spans
     scored: BoolArray  # bool, shape (tokens,)
-    contexts: list[Context]
+    contexts: Contexts
 
 
 @dataclass(frozen=True)
 class PendingBatch:
-    """Docs whose forward passes have been submitted. The plans' contexts are those of all docs, in order."""
+    """Docs whose forward passes have been submitted."""
 
-    docs: list[TokenizedDoc]
+    tokenized: TokenizedDocs
     passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]]
+
+    @property
+    def docs(self) -> list[Doc]:
+        return self.tokenized.docs
 
 
 class Predictor:
@@ -130,7 +136,7 @@ class Predictor:
 
     def predict(self, docs: list[Doc]) -> list[DocScores]:
         """Score docs without changing them."""
-        return self.gather(self.submit(self.tokenize(docs)))
+        return self.gather(self.submit(docs))
 
     def predict_spans(self, spans: Sequence[Span], units: Sequence[list[Span]]) -> list[DocScores]:
         """Score one span of each doc, each doc read as one context, whatever `get_spans`, `targets` and `units` say.
@@ -138,26 +144,26 @@ class Predictor:
         units (Sequence[list[Span]]): For each doc, the spans that are read as one word.
         """
         docs = [span.doc for span in spans]
-        tokenized = self._tokenize_spans(docs, [[doc[:]] for doc in docs], [[span] for span in spans], units)
-        return self.gather(self.submit(tokenized))
+        tokenized = self._tokenize(docs, [[doc[:]] for doc in docs], [[span] for span in spans], units)
+        return self.gather(self._submit(tokenized))
 
     def predict_contexts(self, contexts: Sequence[Context]) -> tuple[FloatArray, Distributions | None]:
         """The scores of the contexts' pieces, one context after the other, and what the model expected there. Both are
         0 at pieces that are not scored. float64, shape (metrics, pieces).
         """
-        return self._wait(self._run(contexts, self.prepare()), sum(len(context.word) for context in contexts))
+        together = Contexts.of(contexts)
+        return self._wait(self._run(together, self.prepare()), len(together.word))
 
-    def tokenize(self, docs: list[Doc]) -> list[TokenizedDoc]:
-        """What is read for each doc."""
-        targets, units = ([self._named_spans(doc, name) for doc in docs] for name in ("targets", "units"))
-        return self._tokenize_spans(docs, self._spans_of(docs), targets, units)
-
-    def batches(self, docs: Iterable[TokenizedDoc]) -> Iterator[list[TokenizedDoc]]:
+    def batches(self, docs: Iterable[Doc]) -> Iterator[list[Doc]]:
         """Divide docs, in their order, into batches that a CPU reads in two or three seconds, if the docs are short."""
-        most, batch, ids = self.prepare().ids_at_once, list[TokenizedDoc](), 0
+        most, key, batch, ids = self.prepare().ids_at_once, self.settings.targets, list[Doc](), 0
         for doc in docs:
             batch.append(doc)
-            ids += sum(self._estimate(int(one.scored.sum()), len(one)) for one in doc.contexts)
+            n_tokens = len(doc)
+            pieces = max(n_tokens, (doc[-1].idx + len(doc[-1])) // 4) if n_tokens else 0
+            spans = doc.spans[key] if key is not None and key in doc.spans else None
+            targets = n_tokens if spans is None else min(n_tokens, sum(map(len, spans)))
+            ids += self._estimate(pieces, pieces * targets // n_tokens if n_tokens else 0)
             if ids >= most:
                 yield batch
                 batch, ids = [], 0
@@ -167,50 +173,93 @@ class Predictor:
     def estimate(self, text: str) -> int:
         """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece."""
         pieces = len(text.encode("utf8", "surrogatepass")) // 4 + 1
-        return self._estimate(pieces, min(pieces + 2, self.prepare().max_length))
+        return self._estimate(pieces, pieces)
 
-    def _estimate(self, scored: int, length: int) -> int:
-        settings = self.settings
-        return estimate_ids(scored, length, self.prepare().mask_id, settings.mask_spacing, settings.mask_margin)
+    def _estimate(self, pieces: int, scored: int) -> int:
+        loaded, settings = self.prepare(), self.settings
+        length = min(pieces + 2, loaded.max_length)
+        return estimate_ids(scored, length, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
 
-    def _tokenize_spans(
+    def tokenize(self, docs: list[Doc]) -> TokenizedDocs:
+        """What is read for each doc."""
+        targets, units = ([self._named_spans(doc, name) for doc in docs] for name in ("targets", "units"))
+        return self._tokenize(docs, self._spans_of(docs), targets, units)
+
+    def _tokenize(
         self,
         docs: list[Doc],
         spans_of: list[list[Span]],
         targets_of: Sequence[list[Span] | None],
         units_of: Sequence[list[Span] | None],
-    ) -> list[TokenizedDoc]:
+    ) -> TokenizedDocs:
         """The same, with each doc read in the given spans. Of its tokens those in the targets are scored, or all."""
-        loaded, tokenized, in_words = self.prepare(), [], list[Wordpieces]()
-        for doc, spans, targets, named in zip(docs, spans_of, targets_of, units_of, strict=True):
-            units = merge_spans(named or [])
-            wordpieces = [get_wordpieces(span, loaded.tokenizer, self.settings.words, units) for span in spans]
-            wanted = None
-            if targets is not None:
-                wanted = np.isin(np.arange(len(doc)), [i for span in targets for i in range(span.start, span.end)])
-            contexts, scored = get_contexts(
-                spans, wordpieces, wanted, loaded.max_length - self._added, self._lookahead, units
-            )
-            if not spans:
-                scored = np.zeros(len(doc), dtype=bool)
-            tokenized.append(TokenizedDoc(doc, wordpieces, scored, contexts))
-            in_words += wordpieces if not units else []
+        loaded = self.prepare()
+        first_tokens = bounds(np.fromiter(map(len, docs), np.int64, len(docs)))
+        n_spans = np.fromiter(map(len, spans_of), np.int64, len(docs))
+        spans, units = [span for spans in spans_of for span in spans], None
+        if any(units_of):
+            units = [merge_spans(named or []) for named in units_of]
+        pieces = get_wordpieces(
+            spans,
+            loaded.tokenizer,
+            self.settings.words,
+            units and [units[d] for d, n in enumerate(n_spans) for _ in range(n)],
+            np.repeat(first_tokens[:-1], n_spans),
+        )
+        targets = None
+        if any(of_doc is not None for of_doc in targets_of):
+            targets = np.zeros(first_tokens[-1], dtype=bool)
+            for first, doc, of_doc in zip(first_tokens.tolist(), docs, targets_of):
+                for start, end in ((0, len(doc)),) if of_doc is None else ((one.start, one.end) for one in of_doc):
+                    targets[first + start : first + end] = True
+        max_length = loaded.max_length - self._added
+        contexts, scored = get_contexts(spans_of, pieces, first_tokens, targets, max_length, self._lookahead, units)
+        tokenized = TokenizedDocs(docs, first_tokens, pieces.first[bounds(n_spans)], pieces, scored, contexts)
         self._warn_of_language(docs)
         self._warn_of_unknown(tokenized, loaded.unknown_id)
-        self._warn_of_long_words(in_words)
+        if units is None:
+            self._warn_of_long_words(pieces)
         return tokenized
 
-    def submit(self, docs: list[TokenizedDoc]) -> PendingBatch:
-        """Plan the forward passes and start them. A GPU may still be working on them when this returns."""
-        return PendingBatch(docs, self._run([context for doc in docs for context in doc.contexts], self.prepare()))
+    def submit(self, docs: list[Doc]) -> PendingBatch:
+        """Plan the forward passes for some docs and start them. A GPU may be working on them when this returns."""
+        return self._submit(self.tokenize(docs))
+
+    def _submit(self, tokenized: TokenizedDocs) -> PendingBatch:
+        return PendingBatch(tokenized, self._run(tokenized.contexts, self.prepare()))
 
     def gather(self, pending: PendingBatch) -> list[DocScores]:
         """Wait for the log-probabilities, and sum them up by token."""
-        ends = np.cumsum([0, *(len(context.word) for doc in pending.docs for context in doc.contexts)])
-        scores, expected = self._wait(pending.passes, int(ends[-1]))
-        texts = PieceTexts(self.model.load().tokenizer) if expected else None
-        begin = iter(ends.tolist())
-        return [self._collect(doc, scored_pieces(doc, begin, scores, expected), texts) for doc in pending.docs]
+        batch, contexts = pending.tokenized, pending.tokenized.contexts
+        scores, expected = self._wait(pending.passes, len(contexts.word))
+        here = np.flatnonzero(contexts.scored)
+        here = here[np.argsort(contexts.piece[here], kind="stable")]
+        place = contexts.piece[here]
+        pieces = ScoredPieces(
+            place=place,
+            token=batch.wordpieces.token[place],
+            word=batch.wordpieces.word[place],
+            window=contexts.window[contexts.context[here]],
+            scores=scores[:, here],
+            distributions=expected and expected.at(here),
+        )
+        self._check_finite(batch, pieces)
+        n = int(batch.first_tokens[-1])
+        counts = np.bincount(pieces.token, minlength=n)
+        sums = np.array([np.bincount(pieces.token, row, n) for row in pieces.scores], dtype=np.float64)
+        tokens = batch.first_tokens.tolist()
+        results = [
+            DocScores(batch.scored[first:end], counts[first:end], sums[:, first:end])
+            for first, end in zip(tokens, tokens[1:])
+        ]
+        if expected or self.settings.keep_pieces:
+            edges = np.searchsorted(place, batch.first_pieces).tolist()
+            texts = PieceTexts(self.model.load().tokenizer)  # shared by the docs: each takes time to make
+            return [
+                result._replace(**self._of_pieces(batch, pieces, d, slice(*own), texts))
+                for d, (result, *own) in enumerate(zip(results, edges, edges[1:]))
+            ]
+        return results
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
@@ -250,28 +299,30 @@ class Predictor:
                 "`model` that was trained on this language, or on many, such as xlm-roberta-base.",
             )
 
-    def _warn_of_unknown(self, pending: list[TokenizedDoc], unknown_id: int | None) -> None:
+    def _warn_of_unknown(self, batch: TokenizedDocs, unknown_id: int | None) -> None:
         """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer."""
-        unknown = [(doc.doc, pieces, pieces.ids == unknown_id) for doc in pending for pieces in doc.wordpieces]
-        n_unknown, n = (sum(count(row) for _, _, row in unknown) for count in (np.count_nonzero, len))
-        if n_unknown > n / 10:
-            doc, pieces, row = next(item for item in unknown if item[2].any())
-            first = int(row.argmax())
+        pieces = batch.wordpieces
+        unknown = np.flatnonzero(pieces.ids == unknown_id)
+        if len(unknown) > len(pieces) / 10:
+            first = unknown[0]
+            doc = batch.docs[int(np.searchsorted(batch.first_pieces, first, side="right")) - 1]
             self._warn_once(
                 "unknown",
-                f"{n_unknown} of {n} wordpieces are unknown to the tokenizer of {self.model.describe().title}, such as "
+                f"{len(unknown)} of {len(pieces)} wordpieces are unknown to the tokenizer of "
+                f"{self.model.describe().title}, such as "
                 f"{doc.text[pieces.start[first] : pieces.end[first]][:50]!r}. Their scores say nothing about the text. "
                 "Give a `model` that was trained on text like this.",
             )
 
-    def _warn_of_long_words(self, wordpieces: list[Wordpieces]) -> None:
+    def _warn_of_long_words(self, pieces: Wordpieces) -> None:
         """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it."""
-        for pieces in wordpieces:
-            if len(pieces) > LONGEST_WORD and pieces.word[0] == pieces.word[-1] and "words" not in self.warned:
+        n = np.diff(pieces.first)
+        for span in np.flatnonzero(n > LONGEST_WORD).tolist() if "words" not in self.warned else ():
+            if pieces.word[pieces.first[span]] == pieces.word[pieces.first[span + 1] - 1]:
                 if metrics := [name for name, rows in zip(self.settings.metrics, self.metrics) if looks_at_words(rows)]:
                     self._warn_once(
                         "words",
-                        f"A text of {len(pieces)} wordpieces is one word, so under {metrics[0]} much of it is masked "
+                        f"A text of {n[span]} wordpieces is one word, so under {metrics[0]} much of it is masked "
                         "while one of them is scored. If it has no words, as a protein, set `words` to 'piece'.",
                     )
 
@@ -280,14 +331,18 @@ class Predictor:
             self.warned.add(kind)
             warn_user(message)
 
-    def _run(self, contexts: Sequence[Context], loaded: Loaded) -> list[tuple[RowPlan | GroupPlan, PendingPredictions]]:
-        """Submit the forward passes for some contexts."""
+    def plans(self, contexts: Contexts, loaded: Loaded) -> Iterator[RowPlan | GroupPlan]:
+        """The forward passes for some contexts, in plans of bounded size."""
         settings = self.settings
+        return make_plans(contexts, self.metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
+
+    def _run(self, contexts: Contexts, loaded: Loaded) -> list[tuple[RowPlan | GroupPlan, PendingPredictions]]:
+        """Submit the forward passes for some contexts."""
         passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]] = []
-        for plan in make_plans(contexts, self.metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin):
+        for plan in self.plans(contexts, loaded):
             limits = loaded.limits(plan)
-            limits = limits._replace(max_tokens=settings.max_batch_tokens or limits.max_tokens)
-            batches = plan.batches(*limits, settings.n_alternatives)
+            limits = limits._replace(max_tokens=self.settings.max_batch_tokens or limits.max_tokens)
+            batches = plan.batches(limits, self.settings.n_alternatives)
             passes.append((plan, self.model.submit(map(self.counts.add, batches))))
             plan.release_inputs()
         return passes
@@ -305,88 +360,70 @@ class Predictor:
                 plan.fill_distributions(expected, answer.distributions)
         return scores, expected
 
-    def _collect(self, pending: TokenizedDoc, pieces: ScoredPieces, texts: PieceTexts | None) -> DocScores:
-        """Sum the scores of a doc's pieces by token. The texts are shared by the docs: each takes time to make."""
-        doc = pending.doc
-        if not np.isfinite(pieces.scores).all():
+    def _check_finite(self, batch: TokenizedDocs, pieces: ScoredPieces) -> None:
+        """RAISES (ValueError): A score is not finite. The message shows its text."""
+        finite = np.isfinite(pieces.scores).all(axis=0)
+        if not finite.all():
+            doc = batch.docs[int(np.searchsorted(batch.first_pieces, pieces.place[finite.argmin()], side="right")) - 1]
             raise ValueError(
                 f"Under {self.model.describe().title}, some log-probabilities are not finite, for the text "
-                f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
+                f"{doc.text[:100]!r}. Nothing was stored. Try it with `precision` 'float32', or with another model."
             )
-        distributions = pieces.distributions
-        alternatives = name_alternatives(distributions, texts) if distributions and texts is not None else []
-        sums = [np.bincount(pieces.token, row, len(doc)) for row in pieces.scores]
-        return DocScores(
-            pending.scored,
-            np.bincount(pieces.token, minlength=len(doc)),
-            np.array(sums, dtype=np.float64),
-            self._piece_record(pieces, alternatives) if self.settings.keep_pieces else None,
-            self._expected(pieces, distributions, alternatives, len(doc)) if distributions else {},
-        )
+
+    def _of_pieces(
+        self, batch: TokenizedDocs, pieces: ScoredPieces, d: int, own: slice, texts: PieceTexts
+    ) -> dict[str, Any]:
+        """The record of a doc's pieces, and what the model expected, by token. own (slice): Its pieces."""
+        token = pieces.token[own] - batch.first_tokens[d]
+        distributions = pieces.distributions and pieces.distributions.at(np.arange(own.start, own.stop))
+        alternatives = name_alternatives(distributions, texts) if distributions else []
+        found: dict[str, Any] = {}
+        if self.settings.keep_pieces:
+            place, wordpieces = pieces.place[own], batch.wordpieces
+            columns = {name: getattr(wordpieces, name)[place] for name in ("ids", "start", "end")}
+            columns |= {"token": token, "word": np.cumsum(begins(pieces.word[own])) - 1, "window": pieces.window[own]}
+            found["record"] = self._piece_record(columns, pieces.scores[:, own], distributions, alternatives)
+        if distributions:
+            found["expected"] = self._expected(token, distributions, alternatives, len(batch.docs[d]))
+        return found
 
     def _expected(
-        self, pieces: ScoredPieces, of_pieces: Distributions, alternatives: list[list[StoredAlternative]], n_tokens: int
+        self, token: IntArray, of_pieces: Distributions, alternatives: list[list[StoredAlternative]], n_tokens: int
     ) -> dict[str, list[Any]]:
         """From pieces to tokens: the largest rank (None without a piece), sums, and the first piece's alternatives."""
         expected: dict[str, list[Any]] = {}
         if self.settings.distribution:
             rank = np.zeros(n_tokens, dtype=int)
-            np.maximum.at(rank, pieces.token, of_pieces.rank)
+            np.maximum.at(rank, token, of_pieces.rank)
             expected["rank"] = [largest or None for largest in rank.tolist()]
-            expected["entropy"] = np.bincount(pieces.token, of_pieces.entropy, n_tokens).astype(np.float64).tolist()
-            expected["first_choices"] = np.bincount(pieces.token[of_pieces.rank == 1], minlength=n_tokens).tolist()
+            expected["entropy"] = np.bincount(token, of_pieces.entropy, n_tokens).astype(np.float64).tolist()
+            expected["first_choices"] = np.bincount(token[of_pieces.rank == 1], minlength=n_tokens).tolist()
         if self.settings.alternatives:
             expected["alternatives"] = [[] for _ in range(n_tokens)]
-            for token, first in zip(*np.unique(pieces.token, return_index=True)):
-                expected["alternatives"][token] = alternatives[first]
+            for number, first in zip(*np.unique(token, return_index=True)):
+                expected["alternatives"][number] = alternatives[first]
         return expected
 
-    def _piece_record(self, pieces: ScoredPieces, alternatives: list[list[StoredAlternative]]) -> PieceRecord:
+    def _piece_record(
+        self,
+        columns: dict[str, IntArray],
+        scores: FloatArray,
+        distributions: Distributions | None,
+        alternatives: list[list[StoredAlternative]],
+    ) -> PieceRecord:
         settings, id_to_token = self.settings, self.model.load().tokenizer.id_to_token
-        distributions = pieces.distributions if settings.distribution else None
-        columns = {name: getattr(pieces, name).tolist() for name in ("ids", "start", "end", "token", "word", "window")}
+        distributions = distributions if settings.distribution else None
+        lists = {name: column.tolist() for name, column in columns.items()}
         return PieceRecord(
-            pieces=[id_to_token(i) for i in columns["ids"]],
-            **columns,
-            scores={metric: row.tolist() for metric, row in zip(settings.metrics, pieces.scores)},
+            pieces=[id_to_token(i) for i in lists["ids"]],
+            **lists,
+            scores={metric: row.tolist() for metric, row in zip(settings.metrics, scores)},
             mask_spacing=settings.mask_spacing,
             mask_margin=settings.mask_margin,
             rank=distributions and distributions.rank.tolist(),
             entropy=distributions and distributions.entropy.tolist(),
             alternatives=alternatives if settings.alternatives else None,
         )
-
-
-def scored_pieces(
-    doc: TokenizedDoc, begin: Iterator[int], scores: FloatArray, distributions: Distributions | None
-) -> ScoredPieces:
-    """Take a doc's pieces out of those of all contexts. `begin` gives the number of each context's first piece."""
-    places, windows = ([np.full(len(pieces), -1) for pieces in doc.wordpieces] for _ in range(2))
-    for context, first in zip(doc.contexts, begin):
-        in_context = np.flatnonzero(context.scored)
-        in_span = context.offset + in_context
-        places[context.span][in_span], windows[context.span][in_span] = first + in_context, context.window
-
-    def column(of_spans: Iterable[IntArray]) -> IntArray:
-        return np.concatenate([np.zeros(0, dtype=np.int64), *of_spans])  # a doc without spans has no arrays
-
-    place = column(places)
-    kept = place >= 0
-    place = place[kept]
-    columns = {
-        name: column(getattr(pieces, name) for pieces in doc.wordpieces)[kept]
-        for name in ("ids", "start", "end", "token")
-    }
-    # Each span has its own numbers of words.
-    before = np.cumsum([0, *(pieces.word.max(initial=0) + 1 for pieces in doc.wordpieces)])
-    word = column(pieces.word + n for pieces, n in zip(doc.wordpieces, before))[kept]
-    return ScoredPieces(
-        **columns,
-        word=np.cumsum(word_begins(word)) - 1,
-        window=column(windows)[kept],
-        scores=scores[:, place],
-        distributions=distributions and distributions.at(place),
-    )
 
 
 def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[StoredAlternative]]:

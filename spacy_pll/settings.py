@@ -11,7 +11,7 @@ from .metrics import check_within_words, get_metric
 from .scoring.wordpieces import Words
 
 # Texts that are scored together, unless something else is said.
-BATCH_SIZE = 256
+BATCH_SIZE = 1024
 
 
 def at_least(least: int, default: int | None = None) -> Any:

@@ -19,10 +19,9 @@ import transformers
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.groups import GroupPlan
-from spacy_pll.scoring.masks import iter_mask_blocks
+from spacy_pll.scoring.masks import masked_rows
 from spacy_pll.scoring.passes import RowPlan
-from spacy_pll.scoring.windows import get_contexts
-from spacy_pll.scoring.wordpieces import get_wordpieces
+from spacy_pll.scoring.windows import Contexts, read_spans
 
 from .conftest import ALL_ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer
 from .reference import load_model, score_by_states
@@ -45,15 +44,14 @@ PUBLISHED = {"esm": "EsmTokenizer", "flaubert": "FlaubertTokenizer", "xlm": "XLM
 
 
 def contexts_of(model):
-    docs = [spacy.blank("en")(text) for text in TEXTS]
-    pieces = [get_wordpieces(doc[:], model.load().tokenizer, "spacy") for doc in docs]
-    return [get_contexts([doc[:]], [own], None, model.load().max_length)[0][0] for doc, own in zip(docs, pieces)]
+    docs, loaded = [spacy.blank("en")(text) for text in TEXTS], model.load()
+    return Contexts.of([read_spans([doc[:]], loaded.tokenizer, "spacy", loaded.max_length)[0] for doc in docs])
 
 
 def answers(model, plan, limits):
     limit = 10**6
     return plan.scores(
-        model.submit(plan.batches(*limits._replace(max_tokens=limit, max_targets=limit))).result().log_probs
+        model.submit(plan.batches(limits._replace(max_tokens=limit, max_targets=limit))).result().log_probs
     )
 
 
@@ -64,10 +62,10 @@ def worst_difference(model, metrics=METRICS) -> float:
     """
     contexts = contexts_of(model)
     metrics = [get_metric(name) for name in metrics]
-    blocks = list(iter_mask_blocks(contexts, metrics, None, 10**6))
     loaded = model.load(groups=True)
-    exact = answers(model, RowPlan(contexts, blocks, len(metrics), loaded.mask_id), loaded.rows)
-    plan = GroupPlan(contexts, blocks, len(metrics), loaded.mask_id, 1000)
+    rows = masked_rows(contexts, metrics, None, loaded.mask_id)
+    exact = answers(model, RowPlan(contexts, rows, len(metrics), loaded.mask_id), loaded.rows)
+    plan = GroupPlan(contexts, rows, len(metrics), loaded.mask_id, 1000)
     whole = answers(model, plan, loaded.groups)
     assert plan.n_rows >= len(TEXTS)
     return float(np.abs(exact - whole).max())

@@ -9,12 +9,14 @@ import warnings
 import numpy as np
 import spacy
 
-from spacy_pll.metrics import get_metric
+from spacy_pll.metrics import get_metric, shows_what_follows
+from spacy_pll.scoring.passes import PassLimits
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import get_contexts
-from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
+from spacy_pll.scoring.windows import Context, Contexts
+from spacy_pll.scoring.wordpieces import WORDS
 
 from .conftest import TINY_TOKENIZERS, get_tokenizer
+from .scoring.reading import read
 from .scoring.test_plan import MASK, fake_model
 from .scoring.test_wordpieces import check_alignment
 from .test_metrics import METRICS
@@ -39,11 +41,10 @@ def _check(data: bytes):
     check_alignment(doc, tokenizer, unit)
     spans = _spans(doc, choice[2:6])
     wanted = None if choice[6] % 2 else np.arange(len(doc)) % (1 + choice[6] // 2) == 0
-    wordpieces = [get_wordpieces(span, tokenizer.backend_tokenizer, unit) for span in spans]
     max_length = 3 + choice[7]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of words that are longer than the window
-        contexts, covered = get_contexts(spans, wordpieces, wanted, max_length)
+        wordpieces, contexts, covered = read(doc, spans, tokenizer.backend_tokenizer, unit, wanted, max_length)
     check_contexts(doc, spans, wordpieces, wanted, max_length, contexts, covered)
     metrics = [metric for i, metric in enumerate(METRICS) if choice[8] >> i & 1] or METRICS[:1]
     check_plan(contexts, metrics, 1 + 8 * choice[9], 1 + choice[10], bool(choice[11] % 2), 200 + 400 * choice[9])
@@ -59,10 +60,10 @@ def _spans(doc, choice):
 
 
 def check_contexts(doc, spans, wordpieces, wanted, max_length, contexts, covered):
-    seen = [np.zeros(len(pieces), dtype=int) for pieces in wordpieces]
+    seen = [np.zeros(pieces.n, dtype=int) for pieces in wordpieces]
     for context in contexts:
         pieces = wordpieces[context.span]
-        assert len(context) <= max_length and context.scored.any()
+        assert context.length <= max_length and context.scored.any()
         own = slice(context.offset, context.offset + len(context.word))
         assert [*pieces.prefix, *pieces.ids[own], *pieces.suffix] == context.ids.tolist()
         seen[context.span][context.offset + np.flatnonzero(context.scored)] += 1
@@ -73,11 +74,13 @@ def check_contexts(doc, spans, wordpieces, wanted, max_length, contexts, covered
     assert all((counts <= 1).all() for counts in seen)
     # A token's pieces are all scored in one span, and in one only.
     for token in range(len(doc)):
-        scored_in = [i for i, pieces in enumerate(wordpieces) if seen[i][pieces.token == token].any()]
-        holding = [i for i, pieces in enumerate(wordpieces) if (pieces.token == token).any()]
+        # White space before the targets is context.
+        own = [(pieces.token == token) & ((pieces.end > pieces.start) | (wanted is None)) for pieces in wordpieces]
+        scored_in = [i for i, mine in enumerate(own) if seen[i][mine].any()]
+        holding = [i for i, mine in enumerate(own) if mine.any()]
         assert len(scored_in) <= (1 if covered[token] else 0)
         for i in scored_in:
-            assert (seen[i][wordpieces[i].token == token] == 1).all()
+            assert (seen[i][own[i]] == 1).all()
         if covered[token] and len(spans) == 1:
             assert scored_in == holding
 
@@ -86,10 +89,11 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
     metrics = [get_metric(name) for name in names]
     lengths = [len(context.word) for context in contexts]
     total = np.zeros((len(names), sum(lengths)))
-    for plan in make_plans(contexts, metrics, MASK, max_ids=max_ids):
+    together = Contexts.of([Context(c.ids, c.first, c.word, c.scored, c.wanted) for c in contexts])
+    for plan in make_plans(together, metrics, MASK, max_ids=max_ids):
         log_probs = []
-        for batch in plan.batches(max_tokens, max_targets, 0, pad):
-            assert len(batch.ids) == 1 or batch.ids.size <= max_tokens and len(batch.target) <= max_targets
+        for batch in plan.batches(PassLimits(max_tokens, max_targets, 0, pad)):
+            assert batch.n_rows == 1 or batch.size <= max_tokens and batch.n_targets <= max_targets
             for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
                 log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
         assert len(log_probs) == plan.n_targets
@@ -97,7 +101,11 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
     for context, scores in zip(contexts, np.split(total, np.cumsum(lengths), axis=1)[:-1], strict=True):
         for name, metric, values in zip(names, metrics, scores):
             expected = np.zeros(len(context.word))
-            rows, n = metric(context.word), len(context.word)
+            n, asked = len(context.word), np.flatnonzero(context.wanted | (not shows_what_follows(metric)))
+            rows = metric(context.word[asked])
+            masked = np.zeros((len(rows.masked), n + rows.masked.shape[1] - len(asked)), dtype=bool)
+            masked[:, [*asked, *range(n, masked.shape[1])]] = rows.masked
+            rows = rows._replace(target=asked[rows.target], masked=masked)
             removed = np.zeros((len(rows.masked), n), dtype=bool) if rows.removed is None else rows.removed
             before, pieces, behind = np.split(context.ids, [context.first, context.first + n])
             for target, masked, weight, gone in zip(*rows[:3], removed):

@@ -122,7 +122,7 @@ def test_which_metrics_show_what_follows(add_metric):
         ("nothing", lambda i, t: i != i + 0 * t),
     ]:
         add_metric(name, lambda word, f=masked_of: one_row_per_piece(f(*np.indices((len(word),) * 2)[::-1])))
-    shown = {name: shows_what_follows(name) for name in registry.pll_metrics.get_all()}
+    shown = {name: shows_what_follows(get_metric(name)) for name in registry.pll_metrics.get_all()}
     assert {name for name in shown if not shown[name]} == {"sentence_l2r", "left_context", "causal", "all"}
 
 

@@ -29,7 +29,7 @@ def test_the_settings_reach_the_component(model_folder):
     scorer = get_scorer(nlp)
     assert nlp.lang == "de" and nlp.pipe_names == ["sentencizer", "pll"]
     assert scorer.settings == ScoringSettings(["original", "word_l2r"], "whitespace", keep_pieces=True, mask_spacing=3)
-    assert scorer.model.mixed_precision and scorer.model.loaded
+    assert scorer.model.precision == "bfloat16" and scorer.model.loaded
     assert len(scorer.predictor.get_spans([nlp("Ein Satz. Noch einer.")])[0]) == 2
 
 

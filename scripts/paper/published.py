@@ -31,7 +31,7 @@ from spacy_pll.evaluation.items import Pair, smallest_groups
 from spacy_pll.metrics import sentence_l2r
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import Context
+from spacy_pll.scoring.windows import Context, Contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from .data import read_blimp
@@ -106,13 +106,13 @@ def scores_with_end(nlp: Language, texts: Sequence[str], batch_size: int = 512) 
         batch = distinct[start : start + batch_size]
         contexts = []
         for text in batch:
-            pieces = get_wordpieces(nlp.make_doc(text)[:], loaded.tokenizer, "tokenizer")
+            pieces = get_wordpieces([nlp.make_doc(text)[:]], loaded.tokenizer, "tokenizer")
             ids = np.concatenate([pieces.prefix, pieces.ids, pieces.suffix])
             position = np.arange(len(pieces) + len(pieces.suffix))
-            contexts.append(Context(ids, len(pieces.prefix), position, position < len(pieces), 0, 0))
+            contexts.append(Context(ids, len(pieces.prefix), position, position < len(pieces)))
         totals, owner = np.zeros(len(batch)), np.repeat(np.arange(len(batch)), [len(c.word) for c in contexts])
-        for plan in make_plans(contexts, [sentence_l2r], loaded.mask_id):
-            passes = model.submit(plan.batches(*loaded.rows))
+        for plan in make_plans(Contexts.of(contexts), [sentence_l2r], loaded.mask_id):
+            passes = model.submit(plan.batches(loaded.rows))
             totals += np.bincount(owner, plan.scores(passes.result().log_probs)[0])
         sums.update(zip(batch, totals.tolist()))
     return sums

@@ -20,7 +20,7 @@ from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.groups import GroupPlan
 from spacy_pll.scoring.passes import Batch, RowPlan
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import Context
+from spacy_pll.scoring.windows import Context, Contexts
 
 from .settings import TuningSettings
 from .texts import Passage
@@ -100,10 +100,10 @@ def planned_passes(
     smaller (int): The most ids in a pass, exactly, are fewer than for scoring by this factor.
     """
     loaded = model.load(groups=margin is not None)
-    for plan in make_plans(contexts, [get_metric(metric)], loaded.mask_id, spacing, margin):
+    for plan in make_plans(Contexts.of(contexts), [get_metric(metric)], loaded.mask_id, spacing, margin):
         limits = loaded.limits(plan)
         most = min(loaded.rows.max_tokens // smaller, limits.max_tokens)
-        yield plan, list(plan.batches(*limits._replace(max_tokens=most)))
+        yield plan, list(plan.batches(limits._replace(max_tokens=most)))
 
 
 def predictions(
@@ -127,7 +127,7 @@ def predictions(
         piece[number[number > 0] - 1] = np.flatnonzero(number)
         done = 0
         for batch in batches:
-            end = done + len(batch.target)
+            end = done + batch.n_targets
             logits = forward.logits(batch)[0]
             yield logits, piece[done:end]
             done = end

@@ -81,8 +81,8 @@ def tune(
 
 def load_model(settings: TuningSettings, name: str | None = None) -> MaskedLanguageModel:
     """The model, or another one with its settings, loaded and tried with groups."""
-    model = MaskedLanguageModel(name or settings.model, mixed_precision=settings.precision == "bfloat16")
-    model.load(groups=True)
+    model = MaskedLanguageModel(name or settings.model)
+    model.load(groups=True).forward.precision = settings.precision
     return model
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.checks import embedding_shape
 from spacy_pll.metrics import get_metric, masks_within_words
-from spacy_pll.pipelines import PRECISIONS
 from spacy_pll.scoring.wordpieces import Words
 from spacy_pll.settings import ScoringSettings
 
@@ -33,7 +32,7 @@ class TuningSettings:
     targets: int = 300  # how many pieces are predicted in one step
     learning_rate: float | None = None  # the highest one; None: 3e-4 for a width of 256, less for wider models
     seed: int = 0
-    precision: str = "float32"  # or "bfloat16": forward passes under autocast; the weights stay in float32
+    precision: Literal["float32", "bfloat16"] = "float32"  # of forward passes, under autocast; weights stay in float32
     column: str = "text"
     lang: str = "en"
 
@@ -43,8 +42,8 @@ class TuningSettings:
             check_can_be_tuned_for(metric)
         if not self.margins or len(set(self.margins)) < len(self.margins) or min(self.margins) < 0:
             raise ValueError(f"`margins` must be numbers from 0, each only once. They are {list(self.margins)}.")
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"`precision` must be {' or '.join(PRECISIONS)}. It is {self.precision!r}.")
+        if self.precision not in ("float32", "bfloat16"):
+            raise ValueError(f"`precision` must be float32 or bfloat16. It is {self.precision!r}.")
         for name in ("steps", "targets", "learning_rate"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -16,8 +16,8 @@ from tokenizers import Tokenizer
 
 from spacy_pll.corpus.records import Record
 from spacy_pll.errors import InputError
-from spacy_pll.scoring.windows import Context, get_contexts
-from spacy_pll.scoring.wordpieces import Words, get_wordpieces
+from spacy_pll.scoring.windows import Context, read_spans
+from spacy_pll.scoring.wordpieces import Words
 
 # The wordpieces of a passage, and what they are estimated from: the characters per wordpiece in so many texts.
 PIECES, ESTIMATED_FROM = 200, 200
@@ -129,5 +129,4 @@ class ContextMaker:
     def __call__(self, text: str) -> list[Context]:
         """The windows of a text: one, if the model can read it as a whole; none, if it has no wordpiece."""
         span = self.nlp.make_doc(text)[:]
-        wordpieces = get_wordpieces(span, self.tokenizer, self.words)
-        return get_contexts([span], [wordpieces], None, self.max_length)[0]
+        return list(read_spans([span], self.tokenizer, self.words, self.max_length))

@@ -47,7 +47,7 @@ class TunedForward(Forward):
     """Forward passes with gradients, which oneDNN's products do not have."""
 
     def _arithmetic(self) -> AbstractContextManager[None]:
-        return super()._arithmetic() if self.mixed_precision else nullcontext()
+        return super()._arithmetic() if self._is_rounded else nullcontext()
 
 
 class Trainer:
@@ -74,7 +74,7 @@ class Trainer:
         self.model = loaded.checkpoint.transformer.eval().requires_grad_(True)
         self.forward = TunedForward(self.model)
         self.forward.narrowing.set(loaded.forward.narrowing.name)
-        self.forward.mixed_precision = settings.precision == "bfloat16"
+        self.forward.precision = settings.precision
         self.rate = settings.highest_rate(frozen)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.rate)
         self.progress = Progress()

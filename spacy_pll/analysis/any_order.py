@@ -73,7 +73,7 @@ def log_probability_bounds(
     with nlp.select_pipes(disable=[name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]):
         bounds = list[Bound | None]()
         for docs in minibatch(nlp.pipe(texts, batch_size=batch_size), batch_size):
-            for batch in predictor.batches(predictor.tokenize(docs)):
+            for batch in predictor.batches(docs):
                 for doc in predictor.gather(predictor.submit(batch)):
                     sums = doc.scores.sum(axis=1)
                     error = float(sums.std(ddof=1)) / len(sums) ** 0.5

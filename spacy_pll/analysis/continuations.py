@@ -59,7 +59,7 @@ def score_continuations(
     spans = [candidate_span(nlp, prefix, candidate, suffix, separator) for candidate in candidates]
     tokenizer = scorer.model.load().tokenizer
     for span in spans:
-        pieces = get_wordpieces(span.doc[:], tokenizer, scorer.settings.words)
+        pieces = get_wordpieces([span.doc[:]], tokenizer, scorer.settings.words)
         check_apart(span, pieces, tokenizer.id_to_token)
     results = scorer.predictor.predict_spans(spans, units=[[span] for span in spans])
     scorer.set_annotations([span.doc for span in spans], results)

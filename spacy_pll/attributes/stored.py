@@ -23,14 +23,15 @@ def keys(doc: Doc) -> list[Any]:
 
 def store(doc: Doc, names: Names, columns: Mapping[str, Sequence[Any]]) -> None:
     """Store columns with a value for each token, and take away what an earlier scoring left, under any metric."""
-    if earlier := keys(doc):
+    if doc.user_data and (earlier := keys(doc)):
         replaced = {*names.combine, *(f"{names.score}_{metric}" for metric in stored_metrics([doc], names.score))}
         for old in earlier:
             if old[1] in replaced:
                 del doc.user_data[old]
     starts = [token.idx for token in doc]
-    for name, values in columns.items():
-        doc.user_data.update(zip([key(name, start) for start in starts], values))
+    user_data: dict[Any, Any] = doc.user_data
+    for name, values in columns.items():  # `key`, without a call for each token
+        user_data.update({("._.", name, start, None): value for start, value in zip(starts, values)})
 
 
 def stored_values(first: Token, last: Token, name: str) -> list[Any]:

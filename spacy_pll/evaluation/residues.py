@@ -67,7 +67,7 @@ class Residues:
             self.check(residue, f"Letter {number} of the sequence")
 
     def _read(self, letters: str) -> Wordpieces:
-        return get_wordpieces(self.doc(letters)[:], self.loaded.tokenizer, "piece")
+        return get_wordpieces([self.doc(letters)[:]], self.loaded.tokenizer, "piece")
 
     def doc(self, letters: str) -> Doc:
         """A doc whose tokens are the residues."""
@@ -134,8 +134,8 @@ def marginals(
             scores[i] += row[column[one.residue]] - row[column[one.wild_type]]
     if not np.isfinite(scores).all():
         raise ValueError(
-            f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Try it without "
-            "mixed_precision, or with another model."
+            f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Try it with "
+            "`precision` 'float32', or with another model."
         )
     return scores
 
@@ -163,12 +163,12 @@ def at_sites(residues: Residues, questions: Sequence[Question], ids: IntArray, s
     out = np.zeros((len(questions), len(ids)))
     with tqdm(total=len(questions), unit=" sites", disable=not show) as bar:
         for batch in batches(residues, questions, predictor):
-            contexts = [context for context, _ in batch]
+            contexts = [context for context, *_ in batch]
             _, distributions = predictor.predict_contexts(contexts)
             assert distributions is not None  # alternatives are asked for
             begins = np.cumsum([0, *(len(context.word) for context in contexts)])
-            for begin, (context, numbers) in zip(begins.tolist(), batch):
-                here = begin - context.offset + np.array([questions[number].site for number in numbers])
+            for begin, (_, start, numbers) in zip(begins.tolist(), batch):
+                here = begin - start + np.array([questions[number].site for number in numbers])
                 # One row more than there are ids, since those that are missing are -1.
                 table = np.full((loaded.n_ids + 1, len(here)), -np.inf)
                 found = distributions.at(here)
@@ -189,8 +189,9 @@ def window_start(site: int, n: int, size: int) -> int:
 
 def batches(
     residues: Residues, questions: Sequence[Question], predictor: Predictor
-) -> Iterator[list[tuple[Context, list[int]]]]:
-    """The contexts that are read for some questions, each with their numbers, in batches of bounded size.
+) -> Iterator[list[tuple[Context, int, list[int]]]]:
+    """The contexts that are read for some questions, each with its first site and the numbers of the
+    questions, in batches of bounded size.
 
     Questions that mask one site each, or none, share a context if they have the same window.
     """
@@ -202,7 +203,7 @@ def batches(
         shared.setdefault((start, masked if len(masked) > 1 else ()), []).append(number)
     most = max(1, loaded.ids_at_once // min(n, size))  # rows
     alone = predictor.settings.mask_margin is None and bool(questions[0].masked)  # whether each site has its own row
-    batch, rows, cells = list[tuple[Context, list[int]]](), 0, 0
+    batch, rows, cells = list[tuple[Context, int, list[int]]](), 0, 0
     for (start, masked), numbers in shared.items():
         end = min(n, start + size)
         word, inside = np.arange(end - start), [site - start for site in masked if start <= site < end]
@@ -216,7 +217,7 @@ def batches(
                 batch, rows, cells = [], 0, 0
             scored = np.zeros(end - start, dtype=bool)
             scored[[questions[number].site - start for number in some]] = True
-            batch.append((Context(ids, len(pieces.prefix), word, scored, 0, start), some))
+            batch.append((Context(ids, len(pieces.prefix), word, scored), start, some))
             rows, cells = rows + more_rows, cells + more_cells
     yield batch
 
@@ -235,7 +236,7 @@ def whole_variants(residues: Residues, variants: Sequence[tuple[Substitution, ..
 
     scores = list[float]()
     with tqdm(total=len(variants), unit=" variants", disable=not show) as bar:
-        for batch in predictor.batches(predictor.tokenize([doc])[0] for doc in docs()):
+        for batch in predictor.batches(docs()):
             scores += [float(doc.scores[0].sum()) for doc in predictor.gather(predictor.submit(batch))]
             bar.update(len(scores) - 1 - bar.n)
     return np.array(scores[1:]) - scores[0]

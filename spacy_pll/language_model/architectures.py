@@ -7,6 +7,7 @@ from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM
 
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
+from .forward import Precision
 
 
 class MaskedLanguageModel(TransformerLanguageModel):
@@ -31,8 +32,9 @@ class MaskedLanguageModel(TransformerLanguageModel):
         transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
         shift: int | None = None,
+        precision: Precision = "float32",
     ):
-        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision)
+        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
         if shift not in (None, 0, 1):
             raise ValueError(f"`shift` must be 0, or 1 for masked next-token prediction. It is {shift!r}.")
         self.shift = shift

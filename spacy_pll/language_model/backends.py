@@ -98,6 +98,9 @@ class Encoding:
     special_tokens_mask: list[int]
     word_ids: list[int | None]
 
+    def __len__(self) -> int:
+        return len(self.ids)
+
 
 class SlowTokenizer:
     """A tokenizer written in Python, and where its pieces stand: what is needed here of `tokenizers.Tokenizer`.
@@ -156,8 +159,10 @@ class SlowTokenizer:
             [None] * n + word_ids + [None] * m,
         )
 
-    def encode_batch_fast(self, texts: Iterable[str], add_special_tokens: bool = True) -> list[Encoding]:
+    def encode_batch(self, texts: Iterable[str], add_special_tokens: bool = True) -> list[Encoding]:
         return [self.encode(text, add_special_tokens) for text in texts]
+
+    encode_batch_fast = encode_batch
 
     def id_to_token(self, i: int) -> str | None:
         piece: str | None = self.tokenizer.convert_ids_to_tokens(i)  # type: ignore[assignment]

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import srsly
 import torch
@@ -19,30 +19,44 @@ from transformers import PreTrainedTokenizerBase
 
 from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
-from ..scoring.passes import Batch
+from ..scoring.passes import Batch, PassLimits
 from . import BUILTIN
 from .backends import backend_of
 from .capabilities import find_capabilities, find_direction, find_shift, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
-from .checks import check_direction, check_kind, check_no_remote_code, check_room_for_text, embedding_shape
+from .checks import (
+    check_direction,
+    check_kind,
+    check_no_remote_code,
+    check_precision,
+    check_room_for_text,
+    embedding_shape,
+)
 from .checksums import check_checksums, write_checksums
-from .forward import Forward, one_thread_after_fork
+from .forward import HALF, Forward, Precision, half_of, one_thread_after_fork
 from .group_trial import N_LONG, N_SHORT, rows_share_passes
 from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
+from .narrowing import Narrowing
 from .onednn import warn_if_emulated
-from .protocol import Description, Loaded, PassLimits
+from .protocol import Description, Loaded
 
 logger = logging.getLogger(__name__)
 
-# The most ids in one forward pass. More brings no gain: measured on CPUs (benchmarks/README.md), not yet on GPUs.
-MAX_IDS = {"cpu": 2048, "cuda": 65_536}
+# The most ids in one forward pass. More brings no gain: measured on CPUs and on an H100 (benchmarks/README.md).
+MAX_IDS = {"cpu": 2048, "cuda": 131_072}
 # The same with groups (`mask_margin`). Their rows differ more in length, so a smaller pass has less padding.
-MAX_IDS_WITH_GROUPS = {**MAX_IDS, "cpu": 1024}
+MAX_IDS_WITH_GROUPS = {"cpu": 1024, "cuda": 65_536}
 # The work of the passes after which docs leave `nlp.pipe`, in multiplications: ids times parameters, without those of
-# embeddings. On a CPU it takes two or three seconds, on an H200 in float32 one (benchmarks/README.md).
-WORK = {"cpu": 2**38, "cuda": 2**44}
+# embeddings. On a CPU it takes two or three seconds, on an H200 in float32 two (benchmarks/README.md).
+WORK = {"cpu": 2**38, "cuda": 2**45}
 # The most logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
 MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
+
+# What a pass costs besides the ids that it reads, in ids: on CPUs (benchmarks/README.md), and on an H100 for a layer of
+# 7.1 million weights, as BERT-base has them. There it is the time in which the host starts the operations of a layer.
+CPU_PASS_COST = 100
+GPU_PASS_COST = {"float32": 2_300, "tf32": 8_500, "bfloat16": 13_000, "float16": 13_000}
+LAYER = 7_100_000
 
 # Held while a model is loaded. It belongs to the module, so that a model can be pickled.
 _loading = threading.RLock()
@@ -74,8 +88,11 @@ class TransformerLanguageModel:
     revision (str): Branch, tag or commit on the hub.
     tokenizer_config (dict): Settings for `AutoTokenizer.from_pretrained`.
     transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
-    mixed_precision (bool): Run the forward passes under autocast, in bfloat16 (float16 on
-        GPUs without bfloat16). Log-probabilities are computed in float32 all the same.
+    mixed_precision (bool): What `precision="bfloat16"` is, under the name that older configs have.
+    precision (str): "float32"; "tf32", in which a GPU rounds the factors of matrix products; "bfloat16" or "float16",
+        in which a GPU keeps the weights, too, and a CPU runs the passes under autocast (bfloat16 alone).
+        Log-probabilities are computed in float32 all the same.
+    RAISES (ValueError): There is no such precision. When the model is loaded: the device does not have it.
     """
 
     kind: str  # what a metric's `model_kind` must be
@@ -92,12 +109,15 @@ class TransformerLanguageModel:
         tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
+        precision: Precision = "float32",
     ):
+        if precision not in get_args(Precision):
+            raise ValueError(f"`precision` must be {' or '.join(get_args(Precision))}. It is {precision!r}.")
         self.name = name
         self.revision = revision
         self.tokenizer_config = dict(tokenizer_config)
         self.transformer_config = dict(transformer_config)
-        self.mixed_precision = mixed_precision
+        self.precision: Precision = "bfloat16" if mixed_precision else precision
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
         self._max_ids: int | None = None  # the most ids in a pass that fitted into memory after one did not
@@ -116,7 +136,7 @@ class TransformerLanguageModel:
                     f"{self.kind} one.",
                     f"Set `metrics` to some of these: {', '.join(served)}.",
                 )
-        return None if any(map(shows_what_follows, metrics)) else self.lookahead
+        return None if any(shows_what_follows(get_metric(name)) for name in metrics) else self.lookahead
 
     def load(self, groups: bool = False) -> LoadedModel:
         loaded = self.loaded
@@ -132,21 +152,40 @@ class TransformerLanguageModel:
     def _load(self, source: str, *settings: Any) -> LoadedModel:
         """Read the model, whatever is loaded. settings: Those of `read_checkpoint`."""
         one_thread_after_fork()
+        device = get_torch_default_device()
+        check_precision(self.precision, device)
         checkpoint = read_checkpoint(source, self.auto_class, self._check, *settings)
-        to_device(checkpoint.transformer, get_torch_default_device())
-        return self.use(checkpoint, source)
+        half = half_of(self.precision, device) if self.precision in HALF and device.type == "cuda" else None
+        if half is None:
+            to_device(checkpoint.transformer, device)
+        return self.use(checkpoint, source, half=half, device=device)
 
-    def use(self, checkpoint: Checkpoint, source: str, shared: bool = False) -> LoadedModel:
+    def use(
+        self,
+        checkpoint: Checkpoint,
+        source: str,
+        shared: bool = False,
+        half: torch.dtype | None = None,
+        device: torch.device | None = None,
+    ) -> LoadedModel:
         """Score with a checkpoint.
 
         shared (bool): Its transformer is also used, and perhaps trained, by others. They get it back without hooks.
+        half, device (Optional): Keep the weights in half precision there, once the model has been tried.
         """
-        self.loaded, self._max_ids = self._prepare(checkpoint, source, shared), None
+        self.loaded, self._max_ids = self._prepare(checkpoint, source, shared, half, device), None
         if shared:
             weakref.finalize(self, self.loaded.forward.remove_hooks).atexit = False
         return self.loaded
 
-    def _prepare(self, checkpoint: Checkpoint, source: str, shared: bool = False) -> LoadedModel:
+    def _prepare(
+        self,
+        checkpoint: Checkpoint,
+        source: str,
+        shared: bool = False,
+        half: torch.dtype | None = None,
+        device: torch.device | None = None,
+    ) -> LoadedModel:
         """Find out what the model allows. RAISES (ValueError): The model cannot be used to score text."""
         transformer, hf_tokenizer = checkpoint.transformer, checkpoint.tokenizer
         tokenizer = self._backend(hf_tokenizer, source)
@@ -173,9 +212,11 @@ class TransformerLanguageModel:
                 "predicts its first piece. Set `shift` to 0, or choose another model."
             )
         n_embeddings, _ = embedding_shape(transformer)
-        if self.mixed_precision:
+        if self.precision in HALF:
             warn_if_emulated(transformer.device)
-        forward.mixed_precision = self.mixed_precision
+        forward.precision = self.precision
+        if half is not None and device is not None:
+            forward.keep_weights_in(half, device)
         max_tokens, max_positions = limit(MAX_IDS, forward.device), limit(MAX_LOGITS, forward.device) // n_embeddings
         if forward.narrowing.name is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = max(1, min(max_tokens, max_positions))
@@ -186,13 +227,20 @@ class TransformerLanguageModel:
             mask_id=-1 if mask_id is None else mask_id,
             n_ids=n_embeddings,
             unknown_id=hf_tokenizer.unk_token_id,
-            rows=PassLimits(max_tokens, max_targets, pad_id, pads),
+            rows=PassLimits(max_tokens, max_targets, pad_id, pads, self._pass_cost(transformer, forward.narrowing)),
             ids_at_once=ids_at_once(transformer, max_tokens),
             on_gpu=transformer.device.type == "cuda",
             checkpoint=checkpoint,
             forward=forward,
             log_probs=log_probs,
         )
+
+    def _pass_cost(self, transformer: Any, narrowing: Narrowing) -> int:
+        try:
+            layers = len(narrowing.layers())
+        except AttributeError:
+            layers = 1
+        return pass_cost(transformer.device.type, self.precision, layers, n_parameters(transformer))
 
     def _try_groups(self, loaded: LoadedModel) -> PassLimits:
         """What limits passes with groups. RAISES (ValueError): The architecture cannot read them."""
@@ -241,7 +289,7 @@ class TransformerLanguageModel:
         """
         loaded = self.load()
         device = loaded.forward.device
-        if self._max_ids is None or batch.ids.size <= self._max_ids or not batch.can_be_halved:
+        if self._max_ids is None or batch.size <= self._max_ids or not batch.can_be_halved:
             try:
                 return loaded.log_probs(batch)
             except (RuntimeError, MemoryError) as error:
@@ -249,14 +297,14 @@ class TransformerLanguageModel:
                     raise
                 if not batch.can_be_halved:
                     raise RuntimeError(
-                        f"{device} has not enough memory for a single row of {batch.ids.size} "
+                        f"{device} has not enough memory for a single row of {batch.size} "
                         f"wordpieces under {self.describe().title}: {error}. Read shorter texts at once, with "
                         '`spans="strided"` (in a config, spacy-pll.strided_spans.v1), or score on the CPU.'
                     ) from error
             # Outside the except clause, which keeps the tensors of the failed pass alive.
-            self._max_ids = batch.ids.size // 2
+            self._max_ids = batch.size // 2
             message = "A forward pass of %d ids does not fit into the memory of %s. From now on a pass has at most %d."
-            logger.warning(message, batch.ids.size, device, self._max_ids)
+            logger.warning(message, batch.size, device, self._max_ids)
             if device.type == "cuda":
                 torch.cuda.empty_cache()
         return joined([self.log_probabilities(half) for half in batch.halves()])
@@ -302,15 +350,28 @@ def limit(limits: dict[str, int], device: torch.device) -> int:
     return limits.get(device.type, limits["cpu"])
 
 
+def pass_cost(device_type: str, precision: str, layers: int, parameters: int) -> int:
+    """What a pass costs besides the ids that it reads, in ids, for a model with so many parameters, those of embeddings
+    excepted. A pass starts so many layers, and an id takes the time of so many parameters.
+    """
+    if device_type != "cuda":
+        return CPU_PASS_COST
+    return round(GPU_PASS_COST[precision] * LAYER * layers / max(1, parameters))
+
+
 def ids_at_once(model: torch.nn.Module, max_tokens: int) -> int:
     """How many ids a model reads before docs are handed on. In so many, rows of like length are found for passes.
 
     max_tokens (int): Of a pass. At least two are read at once, and at most 32.
     """
-    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
-    size = sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in embeddings)
     device = next(model.parameters()).device
-    return min(max(2 * max_tokens, limit(WORK, device) // max(1, size)), 32 * max_tokens)
+    return min(max(2 * max_tokens, limit(WORK, device) // max(1, n_parameters(model))), 32 * max_tokens)
+
+
+def n_parameters(model: torch.nn.Module) -> int:
+    """How many parameters a model has without those of embeddings."""
+    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
+    return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in embeddings)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..arrays import IntArray
-from ..scoring.passes import Batch, padded
+from ..scoring.passes import Batch
 from .checks import check_finite
 from .forward import Forward
 from .narrowing import Narrowing
@@ -127,8 +127,8 @@ def find_direction(forward: Forward, texts: TrialTexts, mask_id: int | None) -> 
     everywhere = np.arange(length)
 
     def log_probs(ids: IntArray) -> torch.Tensor:
-        batch = Batch(ids[None], np.array([length]), np.zeros(length, dtype=int), everywhere, text)
-        return _picked(forward.logits(batch)[0], batch.target)
+        batch = Batch.of(ids[None], np.array([length]), np.zeros(length, dtype=int), everywhere, text)
+        return _picked(forward.logits(batch)[0], text)
 
     original = log_probs(text)
 
@@ -156,7 +156,7 @@ def find_shift(forward: Forward, texts: TrialTexts) -> int:
     for ids in (texts.long, texts.other):
         at = np.arange(texts.before, len(ids) - texts.after - 1)
         none = np.zeros(len(at), dtype=np.int64)
-        logits, _ = forward.logits(Batch(ids[None], np.array([len(ids)]), none, at, ids[at]), none)
+        logits, _ = forward.logits(Batch.of(ids[None], np.array([len(ids)]), none, at, ids[at]))
         own.append(_picked(logits, ids[at]))
         following.append(_picked(logits, ids[at + 1]))
     difference = torch.cat(following) - torch.cat(own)
@@ -182,11 +182,13 @@ def _by_itself(forward: Forward, text: IntArray, texts: TrialTexts, mask_id: int
 def _agree(forward: Forward, rows: list[_Expected], pad_id: int, times: int = 1) -> bool:
     """Whether a pass with these texts gives what is expected, at every second position of each, so many times."""
     lengths = np.array([len(text.ids) for text in rows])
-    ids = padded([text.ids for text in rows], pad_id)
+    ids = np.full((len(rows), lengths.max()), pad_id)
+    for padded, text in zip(ids, rows):
+        padded[: len(text.ids)] = text.ids
     # Backwards: this shows whether a head depends on neighbouring positions.
     position = np.concatenate([np.tile(np.arange(n - 1, -1, -2), times) for n in lengths])
     row = np.repeat(np.arange(len(rows)), (lengths + 1) // 2 * times)
-    batch = Batch(ids, lengths, row, position, ids[row, position])
+    batch = Batch.of(ids, lengths, row, position, ids[row, position])
     actual = _picked(forward.logits(batch)[0], batch.target)
     expected = torch.stack([rows[r].log_probs[p] for r, p in zip(row.tolist(), position.tolist())])
     return actual.shape == expected.shape and torch.allclose(actual, expected, rtol=1e-4, atol=1e-4)

@@ -1,6 +1,5 @@
 """Left-to-right language models, and to which word they count the probability of a space."""
 
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..scoring.piece_texts import DECODERS, space_marker
 from .backends import backend_of
 from .base import TransformerLanguageModel
 from .checks import embedding_shape
-from .forward import Forward
+from .forward import Forward, Precision
 from .log_probs import TargetLogProbs, Tensors, expected_at
 
 LeadingSpace = Literal["word", "previous"]
@@ -49,8 +48,9 @@ class CausalLanguageModel(TransformerLanguageModel):
         transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
         leading_space: LeadingSpace = "word",
+        precision: Precision = "float32",
     ):
-        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision)
+        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
         if leading_space not in (kinds := get_args(LeadingSpace)):
             raise ValueError(f"`leading_space` must be one of {', '.join(kinds)}. It is {leading_space!r}.")
         self.leading_space = leading_space
@@ -126,16 +126,12 @@ class LeadingSpaceLogProbs(TargetLogProbs):
             np.stack([np.tile(batch.row, 2), np.concatenate([before, after])]), axis=1, return_inverse=True
         )
         last = batch.position + 1 == batch.lengths[batch.row] - self.n_suffix
-        following = batch.ids[batch.row, np.minimum(batch.position + 1, batch.ids.shape[1] - 1)]
+        following = batch.ids[batch.row, np.minimum(batch.position + 1, batch.width - 1)]
         gives = self.begins_word[batch.target] & (batch.position > self.n_prefix)
         receives = last | self.begins_word[following]
-        logits, which_, target, gives_, receives_, begins = self.forward.logits(
-            replace(batch, row=row, position=position),
-            which.reshape(2, -1),
-            batch.target,
-            gives,
-            receives,
-            np.flatnonzero(self.begins_word),
+        logits, target = self.forward.logits(batch, at=(row, position))
+        *which_, gives_, receives_, begins = self.forward.upload(
+            *which.reshape(2, -1), gives, receives, np.flatnonzero(self.begins_word)
         )
         log_sum = logits.logsumexp(dim=1)
         boundary = logits[:, begins].logsumexp(dim=1) - log_sum

@@ -11,6 +11,8 @@ import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..errors import PLLError
+
 # What computes a part of a model, by the setting that names it. Any other name is that of code on the hub, or, as for
 # FlashAttention, may be taken from there: transformers does so where the package `kernels` is installed.
 OWN_CODE = {
@@ -179,4 +181,13 @@ def check_finite(log_probs: torch.Tensor, source: str) -> None:
         raise ValueError(
             f"The model {source!r} gives log-probabilities that are not finite, even for a short text: its weights "
             "are damaged. Get the model again, or choose another one."
+        )
+
+
+def check_precision(precision: str, device: torch.device) -> None:
+    """RAISES (ValueError): Models cannot compute with this precision on the device."""
+    if device.type != "cuda" and precision in ("tf32", "float16"):
+        raise PLLError(
+            f"`precision` is {precision!r}, which only GPUs have, and the model is on the device {device.type!r}.",
+            "Set `precision` to 'float32', or to 'bfloat16', which is faster on some CPUs.",
         )

@@ -5,19 +5,25 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-from ..scoring.groups import GroupBatch
-from ..scoring.passes import Batch
+from ..arrays import bounds
+from ..scoring.groups import FlatGroups, GroupBatch
+from ..scoring.passes import Batch, FlatRows
 from .group_attention import GroupAttention
 from .narrowing import Narrowing
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
 from .true_positions import ReplacedMethod, set_hooks, true_positions
+
+# How a model computes, and how its weights are kept.
+Precision = Literal["float32", "tf32", "bfloat16", "float16"]
+HALF = ("bfloat16", "float16")
 
 _IMPORTED_IN = os.getpid()
 
@@ -69,7 +75,8 @@ class Forward:
     def __init__(self, model: PreTrainedModel, shared: bool = False):
         self.model = model
         self.shared = shared
-        self.mixed_precision = False  # under autocast, in bfloat16 (float16 on GPUs without it), instead of in float32
+        self.precision: Precision = "float32"
+        self._half: torch.dtype | None = None  # in which the weights are kept
         self.narrowing = Narrowing(model)
         # What XLM and FlauBERT hide where there is no mask, and what others warn of.
         self._padding = [
@@ -79,10 +86,13 @@ class Forward:
         ]
         self._parameters = set(inspect.signature(model.forward).parameters)
         self.takes_mask = "attention_mask" in self._parameters  # whether it can be told what is padding
+        self.masks_groups = True  # whether passes with groups have an attention mask; if not, no host waits for a GPU
         self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = (
             None  # None until there is a pass with groups
         )
         self._onednn: OneDNNLinear | None = None
+        # The arrays of plans on the device, as long as the plans are used.
+        self._copies = WeakKeyDictionary[FlatRows | FlatGroups, tuple[Any, np.ndarray]]()
 
     def remove_hooks(self) -> None:
         """Take all hooks off the model."""
@@ -93,25 +103,43 @@ class Forward:
 
     @contextmanager
     def in_float32(self) -> Iterator[None]:
-        """Compute in float32 whatever the settings, for a trial: rounding must not look like a difference."""
-        mixed_precision, self.mixed_precision = self.mixed_precision, False
+        """Compute in float32 whatever the settings, for a trial: rounding must not look like a difference. Weights that
+        are kept in half precision are tried on the CPU, since a GPU may not have room for them in float32.
+        """
+        precision, half, device = self.precision, self._half, self.device
+        self.precision, self._half = "float32", None
+        if half is not None:
+            _move_weights(self.model, torch.device("cpu"), torch.float32)
         try:
             yield
         finally:
-            self.mixed_precision = mixed_precision
+            self.precision = precision
+            if half is not None:
+                self.keep_weights_in(half, device)
+
+    def keep_weights_in(self, half: torch.dtype, device: torch.device) -> None:
+        """Keep the weights in half precision, and compute in it."""
+        _move_weights(self.model, device, half)
+        self._half = half
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_onednn": None}
+        return {**vars(self), "_onednn": None, "_copies": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _copies=WeakKeyDictionary())
 
     @property
     def device(self) -> torch.device:
         return self.model.device
 
-    def logits(self, batch: Batch, *others: np.ndarray) -> list[torch.Tensor]:
-        """The logits at a batch's positions. float32, shape (positions, vocabulary), on the device.
+    def logits(
+        self, batch: Batch, shift: int = 0, at: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The logits at some positions, float32, shape (positions, vocabulary), and the target ids of the batch, int64,
+        both on the device.
 
-        others (int or bool arrays): Other arrays that are needed on the device. They are copied together with the rest.
-        RETURNS (list[Tensor]): The logits, and the other arrays as int64.
+        shift (int): The positions are those of the batch's targets minus this.
+        at (Optional[tuple of int arrays]): Rows and positions in the place of those.
         RAISES (RuntimeError): This is a worker process, and the model is on a GPU.
         """
         if one_thread_after_fork() and self.device.type == "cuda":
@@ -119,27 +147,42 @@ class Forward:
                 "Worker processes cannot use the GPU that the parent process holds. Use nlp.pipe(..., n_process=1) "
                 "on a GPU, or spacy.require_cpu() before the pipeline is made."
             )
-        layout = (batch.true, batch.group) if isinstance(batch, GroupBatch) else ()
-        ids, lengths, row, position, *rest = self.upload(
-            batch.ids, batch.lengths, batch.row, batch.position, *layout, *others
-        )
-        with self.narrowing.at(row, position):
+        flat, may_be_padding = self._on_device(batch)
+        if at is None:
+            row, position = flat.row[batch.targets] - batch.rows.start, flat.position[batch.targets] - shift
             if isinstance(batch, GroupBatch):
-                true, group, *rest = rest
-                content = int(batch.lengths.max())
-                logits = self.run_groups(ids, GroupAttention(lengths, content, true, group, batch.block))
+                position = position - batch.slots.start
+        else:
+            row, position = self.upload(*at)
+        with self.device, self.narrowing.at(row, position):
+            if isinstance(batch, GroupBatch):
+                ids, true, group = batch.read(torch, flat)
+                content, lengths = int(batch.lengths.max()), flat.length[batch.rows]
+                attention = GroupAttention(lengths, content, true, group, batch.block, ids if may_be_padding else None)
+                logits = self.run_groups(ids, attention)
             else:
-                needs_mask = batch.lengths.min() < batch.ids.shape[1] or np.isin(batch.ids, self._padding).any()
-                logits = self.run(ids, lengths if needs_mask else None)
-        return [(logits[0] if self.narrowing.name else logits[row, position]).float(), *rest]
+                needs_mask = may_be_padding or batch.lengths.min() < batch.width
+                logits = self.run(batch.read(torch, flat), flat.length[batch.rows] if needs_mask else None)
+        return (logits[0] if self.narrowing.name else logits[row, position]).float(), flat.target[batch.targets]
+
+    def _on_device(self, batch: Batch) -> tuple[Any, bool]:
+        """The arrays of a batch's plan as tensors, copied once; and whether its texts have what the model could take
+        for padding.
+        """
+        flat = batch.flat
+        if flat not in self._copies:
+            padding = bounds(np.isin(flat.ids, self._padding))
+            in_rows = padding[flat.begin + flat.length] > padding[flat.begin]
+            self._copies[flat] = type(flat)(*self.upload(*flat.arrays)), in_rows
+        tensors, in_rows = self._copies[flat]
+        return tensors, bool(in_rows[batch.rows].any()) or batch.mask_id in self._padding
 
     def upload(self, *arrays: np.ndarray) -> list[torch.Tensor]:
-        """Arrays as int64 tensors on the device, in one copy that the host does not wait for."""
-        flat = torch.from_numpy(np.concatenate([array.ravel() for array in arrays]).astype(np.int64))
+        """Arrays with one axis as int64 tensors on the device, in one copy that the host does not wait for."""
+        joined = torch.from_numpy(np.concatenate([array.astype(np.int32, copy=False) for array in arrays]))
         if self.device.type == "cuda":
-            flat = flat.pin_memory()
-        parts = flat.to(self.device, non_blocking=True).split([array.size for array in arrays])
-        return [part.view(array.shape) for part, array in zip(parts, arrays)]
+            joined = joined.pin_memory()
+        return list(joined.to(self.device, non_blocking=True).long().split([len(array) for array in arrays]))
 
     def run(self, ids: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
         """One forward pass of the model. Logits, shape (rows, longest, vocabulary), or narrowed by hooks.
@@ -158,7 +201,9 @@ class Forward:
         """One forward pass with groups."""
         if self._position_hooks is None:
             self._position_hooks = set_hooks(self.model)
-        arguments: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if self.takes_mask else {}
+        arguments: dict[str, Any] = {}
+        if self.takes_mask and (self.masks_groups or attention.ids is not None):
+            arguments["attention_mask"] = torch.ones_like(ids)
         if "position_ids" in self._parameters:
             arguments["position_ids"] = attention.true
         if "token_type_ids" in self._parameters and any("token_type" in n for n, _ in self.model.named_modules()):
@@ -178,7 +223,7 @@ class Forward:
                 # positions, can then be used in training.
                 contexts.enter_context(torch.inference_mode(False))
                 contexts.enter_context(torch.no_grad())
-            if self.mixed_precision and self.device.type == "cpu":
+            if self._is_rounded and self.device.type == "cpu":
                 contexts.enter_context(RoundedLinear())  # keeps the kernels few that oneDNN compiles
             if self.device.type == "cuda":
                 contexts.enter_context(without_cudnn_attention)
@@ -186,13 +231,45 @@ class Forward:
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 
+    @property
+    def _is_rounded(self) -> bool:
+        """Whether products are computed in half precision, of weights that are in float32."""
+        return self._half is None and self.precision in HALF
+
     def _arithmetic(self) -> AbstractContextManager[None]:
         """The context in which the model's matrix products are computed."""
-        if self.mixed_precision:
-            half = self.device.type == "cuda" and not torch.cuda.is_bf16_supported()
-            return torch.autocast(self.device.type, torch.float16 if half else torch.bfloat16)
-        if self.device.type == "cpu" and not self.shared and is_faster_here():  # its copies of weights would grow old
+        if self._is_rounded:
+            return torch.autocast(self.device.type, half_of(self.precision, self.device))
+        if self.precision == "tf32":
+            return _tf32()
+        if self._half is None and self.device.type == "cpu" and not self.shared and is_faster_here():
+            # The copies that it makes of weights would grow old, if others could change them.
             if self._onednn is None:
                 self._onednn = OneDNNLinear(self.model)
             return self._onednn
         return nullcontext()
+
+
+def half_of(precision: str, device: torch.device) -> torch.dtype:
+    """The type of numbers of half precision. A GPU without bfloat16 takes float16 in its place."""
+    has_bfloat16 = device.type != "cuda" or torch.cuda.is_bf16_supported()
+    return torch.bfloat16 if precision == "bfloat16" and has_bfloat16 else torch.float16
+
+
+def _move_weights(model: PreTrainedModel, device: torch.device, dtype: torch.dtype) -> None:
+    """Move a model. Its weights take a type of numbers, and what it computed once, such as angles, keeps its own."""
+    for tensors, target in ((model.parameters(), dtype), (model.buffers(), None)):
+        for tensor in tensors:
+            is_weight = target is not None and tensor.is_floating_point()
+            tensor.data = tensor.data.to(device, target if is_weight else tensor.dtype)
+
+
+@contextmanager
+def _tf32() -> Iterator[None]:
+    """Let a GPU round the factors of matrix products to TF32, and leave PyTorch's setting as it was."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

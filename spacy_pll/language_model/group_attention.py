@@ -17,8 +17,8 @@ from torch.overrides import TorchFunctionMode
 # The most attention scores that are computed at once, over all heads: 128 MB in float32.
 MAX_SCORES = 2**25
 # In rows of at most so many ids, all scores are computed and most of them masked: that is faster than taking what the
-# groups see apart.
-SHORT = 96
+# groups see apart. On a GPU with the kernels of `scaled_dot_product_attention`, which keep no scores.
+SHORT = {"cpu": 96, "cuda": 1024}
 
 _SOFTMAX = {softmax, torch.softmax, torch.Tensor.softmax}
 _ADD = {torch.add, torch.Tensor.add, torch.Tensor.add_}  # `+` and `+=`, too
@@ -34,10 +34,21 @@ class GroupAttention(TorchFunctionMode):
     true (int64 tensor, shape (rows, longest)): The position that each id stands for.
     group (int64 tensor, shape (rows, slots)): The slot's group; -1 for an empty slot.
     block (int): What a member attends to, apart from the content, lies in its block of so many slots.
+    ids (Optional[int64 tensor, shape (rows, longest)]): The ids, if there is one in a text that the model could take
+        for padding.
     """
 
-    def __init__(self, lengths: torch.Tensor, content: int, true: torch.Tensor, group: torch.Tensor, block: int):
+    def __init__(
+        self,
+        lengths: torch.Tensor,
+        content: int,
+        true: torch.Tensor,
+        group: torch.Tensor,
+        block: int,
+        ids: torch.Tensor | None = None,
+    ):
         super().__init__()
+        self.ids = ids
         self.lengths, self.content, self.true, self.group, self.block = lengths, content, true, group, block
         self.width = true.shape[1]
         self._biases: dict[tuple[torch.Tensor | None, torch.dtype], torch.Tensor] = {}  # by the model's own mask
@@ -89,10 +100,14 @@ class GroupAttention(TorchFunctionMode):
         """
         if enable_gqa:
             key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], dim=1) for x in (key, value))
-        if self.width <= SHORT:
-            # For a CPU, the kernels of `scaled_dot_product_attention` are slower here: rows are short, and have a mask.
+        device = query.device.type
+        if self.width <= SHORT.get(device, SHORT["cpu"]):
+            bias = self._bias(attn_mask, query.dtype)
+            if device != "cpu":
+                return scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=scale)
+            # For a CPU, its kernels are slower here: rows are short, and have a mask.
             query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
-            scores = (query @ key.transpose(-1, -2)).add_(self._bias(attn_mask, query.dtype))
+            scores = (query @ key.transpose(-1, -2)).add_(bias)
             return softmax(scores, dim=-1).to(value.dtype) @ value
         return self._blocks.attend(query, key, value, attn_mask=attn_mask, scale=scale)
 

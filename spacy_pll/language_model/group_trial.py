@@ -16,9 +16,9 @@ import torch
 from ..arrays import IntArray
 from ..metrics import original
 from ..scoring.groups import GroupPlan
-from ..scoring.masks import iter_mask_blocks
-from ..scoring.passes import Batch
-from ..scoring.windows import Context
+from ..scoring.masks import masked_rows
+from ..scoring.passes import Batch, PassLimits
+from ..scoring.windows import Context, Contexts
 from .capabilities import UNABLE, TrialTexts
 from .forward import Forward
 from .log_probs import TargetLogProbs
@@ -50,11 +50,15 @@ def rows_share_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int
         except UNABLE:
             return False
 
-    if not is_right(False, short):
-        return None
-    if is_right(True, long, short):
-        return True
-    return False if is_right(False, long) else None
+    def with_masks(masks_groups: bool) -> bool | None:
+        log_probs.forward.masks_groups = masks_groups
+        if not is_right(False, short):
+            return None
+        if is_right(True, long, short):
+            return True
+        return False if is_right(False, long) else None
+
+    return True if with_masks(False) else with_masks(True)
 
 
 class _Expected:
@@ -84,12 +88,12 @@ class _Expected:
     def context(self, n_groups: int) -> Context:
         """The same, with some pieces to score."""
         pieces = np.arange(self.n_pieces)
-        return Context(self.ids.astype(np.int32), self.before, pieces, np.isin(pieces, self.spread(n_groups)), 0, 0)
+        return Context(self.ids.astype(np.int32), self.before, pieces, np.isin(pieces, self.spread(n_groups)))
 
 
 def _batch(ids: IntArray, position: IntArray, target: IntArray) -> Batch:
     """A pass with one target in each row."""
-    return Batch(ids, np.full(len(ids), ids.shape[1]), np.arange(len(ids)), position, target)
+    return Batch.of(ids, np.full(len(ids), ids.shape[1]), np.arange(len(ids)), position, target)
 
 
 @contextmanager
@@ -121,9 +125,10 @@ def _agree(
 ) -> bool:
     """Whether passes with groups give what is expected."""
     whole = margin >= rows[0].length
-    contexts = [row.context(2 if whole else N_GROUPS) for row in rows]
-    plan = GroupPlan(contexts, list(iter_mask_blocks(contexts, [original], None, LIMIT)), 1, mask_id, margin)
-    answers = [log_probs(batch)[0].float().cpu().numpy() for batch in plan.batches(LIMIT, LIMIT, pad_id, pads)]
+    contexts = Contexts.of([row.context(2 if whole else N_GROUPS) for row in rows])
+    plan = GroupPlan(contexts, masked_rows(contexts, [original], None, mask_id), 1, mask_id, margin)
+    passes = plan.batches(PassLimits(LIMIT, LIMIT, pad_id, pads))
+    answers = [log_probs(batch)[0].float().cpu().numpy() for batch in passes]
     scores = np.split(plan.scores(np.concatenate(answers))[0], np.cumsum([row.n_pieces for row in rows])[:-1])
     actual = np.concatenate([text_scores[row.spread(2)] for text_scores, row in zip(scores, rows)])
     expected = np.concatenate([row.log_probs[margin] for row in rows])

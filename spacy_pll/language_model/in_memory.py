@@ -10,10 +10,11 @@ from .architectures import MaskedLanguageModel
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
 from .checkpoint import Checkpoint
-from .checks import check_vocabulary
+from .checks import check_precision, check_vocabulary
+from .forward import Precision
 
 
-def use_loaded(given: object, causal: bool = False, mixed_precision: bool = False) -> TransformerLanguageModel:
+def use_loaded(given: object, causal: bool = False, precision: Precision = "float32") -> TransformerLanguageModel:
     """Make a language model of one that is in memory: `make_pipeline` says what is done with it.
 
     given (Tuple[PreTrainedModel, PreTrainedTokenizerBase]): The model, with its language-modelling head, and its
@@ -37,9 +38,10 @@ def use_loaded(given: object, causal: bool = False, mixed_precision: bool = Fals
             f"The model {name!r} is a {type(model).__name__}, which is no {'left-to-right' if causal else 'masked'} "
             f"language model that transformers knows. Load it with {kinds[causal].auto_class.__name__}."
         )
-    language_model: TransformerLanguageModel = suitable[0](name, mixed_precision=mixed_precision)
+    language_model: TransformerLanguageModel = suitable[0](name, precision=precision)
     language_model._check(model.config, tokenizer, name)
     check_vocabulary(tokenizer, model, name)
+    check_precision(precision, model.device)
     is_shared = model.dtype == torch.float32
     transformer = (model if is_shared else deepcopy(model).float()).eval()
     checkpoint = Checkpoint(transformer, deepcopy(tokenizer), model.dtype, {}, None, frozenset())

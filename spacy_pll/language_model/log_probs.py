@@ -1,7 +1,6 @@
 """From logits to the log-probabilities of the targets, and to what the model expected there."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 
@@ -31,7 +30,7 @@ class TargetLogProbs:
 
     def __call__(self, batch: Batch) -> Tensors:
         """The log-probabilities, and if the batch asks for alternatives, the fields of `Distributions`."""
-        logits, target = self.forward.logits(replace(batch, position=batch.position - self.shift), batch.target)
+        logits, target = self.forward.logits(batch, self.shift)
         log_sum = logits.logsumexp(dim=1)
         log_probs = logits.gather(1, target[:, None])[:, 0] - log_sum
         return log_probs, *expected_at(logits, log_sum, target, batch.n_alternatives)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from ..scoring.groups import GroupPlan
-from ..scoring.passes import Batch, RowPlan
+from ..scoring.passes import Batch, PassLimits, RowPlan
 from ..scoring.scores import Predictions
 
 if TYPE_CHECKING:
@@ -26,15 +26,6 @@ class Description(NamedTuple):
     title: str  # how messages name it
     commit: str | None = None  # on the Hugging Face hub; None if there is none
     languages: frozenset[str] = frozenset()  # that it is said to be for, as spaCy's codes; empty if that is not known
-
-
-class PassLimits(NamedTuple):
-    """How rows share forward passes: the arguments of `RowPlan.batches`, in their order."""
-
-    max_tokens: int  # the most ids, padding included
-    max_targets: int  # the most targets
-    pad_id: int
-    pads: bool  # whether rows of different lengths may share a pass; with groups, whether any rows may
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,17 +11,19 @@ The construction is that of pseudo-masks (Bao et al. 2020, "UniLMv2") and of two
 "XLNet"), which use it in training.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from ..arrays import BoolArray, IntArray
-from .masks import MaskBlock, distinct_rows, masked_positions
-from .passes import Batch, divide
+from ..arrays import BoolArray, IntArray, begins, bounds, spread
+from .digests import Digests, scrambled, up_to
+from .masks import MaskedRows
+from .passes import Batch, Flat, PassLimits, divide, of_rows
 from .scores import WeightedSums
-from .windows import Context
+from .windows import Contexts
 
 # The groups of a row lie in blocks of so many slots, each group in one block. So a group attends to the content and
 # to its block, and to no other block.
@@ -31,62 +33,99 @@ BLOCK = 32
 SLOTS, GROUP_ROW = 512, 5
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False)
+class FlatGroups(Flat):
+    """The rows of a plan with groups, and its targets, as `FlatRows` has those of a plan without."""
+
+    ids: Any  # int32: of all contents
+    begin: Any  # where the content of each row begins
+    length: Any  # its length
+    slots: Any  # the slots of each row that groups take
+    member_row: Any  # the row of each member of a group, non-decreasing
+    slot: Any  # its slot, increasing within a row
+    member: Any  # its id
+    true: Any  # the position that it stands for
+    group: Any  # the number of its group in its row
+    row: Any  # the row of each target, non-decreasing
+    position: Any  # where it stands in the row
+    target: Any  # the id whose log-probability is wanted there
+
+
+@dataclass(frozen=True, eq=False)
 class GroupBatch(Batch):
     """One forward pass with groups. A row has the ids of the content, as many as its length, then slots for the groups,
-    then padding.
+    then padding. `runs` are the members of groups in these rows.
     """
 
-    true: IntArray  # int, shape (rows, longest): the position that each id stands for
-    group: IntArray  # int, shape (rows, slots): the number of the slot's group in its row; -1 for an empty slot
-    block: int  # slots in a block; the number of slots is a multiple of it
+    flat: FlatGroups  # type: ignore[assignment]
+    _: KW_ONLY
+    largest_block: int  # slots in a block, if there are several
+    slots: slice  # those that are read; all of a row, or, if there is one row, some of its blocks
+
+    @property
+    def n_slots(self) -> int:
+        """Slots in each row: a multiple of `block`."""
+        n = self.slots.stop - self.slots.start
+        return int(n if n <= self.largest_block else -(-n // self.largest_block) * self.largest_block)
+
+    @property
+    def block(self) -> int:
+        """Slots in a block."""
+        return min(self.largest_block, self.n_slots)
+
+    @property
+    def width(self) -> int:
+        used = self.flat.slots[self.rows].clip(max=self.slots.stop) - self.slots.start
+        return int((self.lengths + used).max())
+
+    @property
+    def position(self) -> IntArray:
+        position: IntArray = super().position - self.slots.start
+        return position
 
     @property
     def n_ids(self) -> int:
-        return super().n_ids + int((self.group >= 0).sum())
+        return int(super().n_ids + self.runs.stop - self.runs.start)
+
+    def read(self, xp: ModuleType, flat: Any) -> Any:
+        """The ids; the position that each stands for; both of shape (rows, longest); and the group of each slot, shape
+        (rows, slots), -1 for an empty slot.
+        """
+        begin, length, at = flat.begin[self.rows, None], flat.length[self.rows, None], xp.arange(self.width)
+        is_content = at < length
+        ids = xp.where(is_content, flat.ids[(begin + at).clip(max=len(flat.ids) - 1)], self.pad_id)
+        true = xp.where(is_content, at, 0)
+        row, slot = flat.member_row[self.runs] - self.rows.start, flat.slot[self.runs] - self.slots.start
+        place = length[row, 0] + slot
+        ids[row, place], true[row, place] = flat.member[self.runs], flat.true[self.runs]
+        group = xp.full((self.n_rows, self.n_slots), -1)
+        group[row, slot] = flat.group[self.runs]
+        return ids, true, group
+
+    @property
+    def ids(self) -> IntArray:
+        ids: IntArray = self.read(np, self.flat)[0]
+        return ids
 
     @property
     def can_be_halved(self) -> bool:
-        return len(self.ids) > 1 or self.group.shape[1] > self.block
+        return self.n_rows > 1 or self.n_slots > self.block
 
-    def _in_first_half(self) -> BoolArray:
-        if len(self.ids) > 1:
-            return super()._in_first_half()
-        before: BoolArray = self.position < self.lengths[0] + self.group.shape[1] // self.block // 2 * self.block
-        return before
+    def halves(self) -> "tuple[GroupBatch, GroupBatch]":
+        if self.n_rows > 1:
+            return super().halves()
+        slots, middle = self.slots, self.slots.start + self.n_slots // self.block // 2 * self.block
+        member = self.runs.start + int(np.searchsorted(self.flat.slot[self.runs], middle))
+        target = self.targets.start + int(np.searchsorted(super().position, self.lengths[0] + middle))
+        runs, targets = slice(self.runs.start, member), slice(self.targets.start, target)
+        first = replace(self, runs=runs, targets=targets, slots=slice(slots.start, middle))
+        runs, targets = slice(member, self.runs.stop), slice(target, self.targets.stop)
+        return first, replace(self, runs=runs, targets=targets, slots=slice(middle, slots.stop))
 
-    def _part(self, part: BoolArray) -> "GroupBatch":
-        half, rows = super()._part(part), np.unique(self.row[part])
-        block = (half.position - half.lengths[half.row]) // self.block
-        # The slots of these targets: all from the first one on, but for the second half of a single row.
-        begin, end = block.min() * self.block, (block.max() + 1) * self.block
-        columns = np.arange(min(half.lengths.max() + end, self.ids.shape[1]))
-        read = np.ix_(rows, np.delete(columns, self.lengths[0] + np.arange(begin)))
-        position, group = half.position - begin, self.group[rows, begin:end]
-        return replace(half, ids=self.ids[read], true=self.true[read], group=group, position=position)
-
-
-class _Text(NamedTuple):
-    """One distinct context, and its groups."""
-
-    ids: IntArray
-    size: IntArray  # int, shape (groups,): members of each group
-    first: IntArray  # int, shape (groups,): the index of the first one
-    position: IntArray  # int, shape (members,): group by group
-    member: IntArray  # int32, shape (members,): the ids
-    target_group: IntArray  # int, shape (targets,), non-decreasing
-    target_member: IntArray  # int, shape (targets,): index in its group
-
-
-class _Row(NamedTuple):
-    """Some groups of a context, which are read beside it."""
-
-    text: int
-    groups: slice
-    targets: IntArray  # int, shape (targets,): their indices among those of the text
-    start: IntArray  # int, shape (groups,): the first slot of each
-    n_slots: int
-    length: int  # of content and slots
+    def with_rows(self, rows: slice) -> "GroupBatch":
+        members, targets = of_rows(self.flat.member_row, rows), of_rows(self.flat.row, rows)
+        slots = slice(0, int(self.flat.slots[rows].max()))
+        return replace(self, rows=rows, runs=members, targets=targets, slots=slots)
 
 
 class GroupPlan(WeightedSums):
@@ -95,121 +134,137 @@ class GroupPlan(WeightedSums):
     margin (int): How many pieces beside the masked ones are in a group, on each side.
     """
 
-    def __init__(
-        self, contexts: Sequence[Context], blocks: Sequence[MaskBlock], n_metrics: int, mask_id: int, margin: int
-    ):
-        by_ids: dict[bytes, list[MaskBlock]] = {}
-        for block in blocks:
-            by_ids.setdefault(contexts[block.context].ids.tobytes(), []).append(block)
-        self._texts: list[_Text] = []
-        numbers = []
-        self.n_targets = 0
-        for blocks_of_text in by_ids.values():
-            text, number = _text_of(contexts, blocks_of_text, mask_id, margin)
-            numbers.append(number + self.n_targets)
-            self._texts.append(text)
-            self.n_targets += len(text.target_group)
-        self._number = np.concatenate(numbers)  # of each entry's target, text by text
-        super().__init__(contexts, [block for blocks_of_text in by_ids.values() for block in blocks_of_text], n_metrics)
-        self.n_rows = 0  # known, as the order of the targets, once the batches have been made
-
-    def batches(
-        self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True, n_alternatives: int | None = None
-    ) -> Iterator[GroupBatch]:
-        """As `RowPlan.batches`. pad (bool): Whether several rows may share a pass."""
-        block = max([BLOCK, *(int(text.size.max()) for text in self._texts)])
-        rows = [row for t, text in enumerate(self._texts) for row in _rows_of(t, text, block, max_tokens, max_targets)]
-        rows.sort(key=lambda row: (-row.length, -row.n_slots))
-        first_target = np.cumsum([0] + [len(text.target_group) for text in self._texts])
-        order = [first_target[row.text] + row.targets for row in rows]
-        self._target_of_entry = np.argsort(np.concatenate(order))[self._number]  # in the order of the batches
-        self.n_rows = len(rows)
-        lengths = np.array([row.length for row in rows])
-        targets = np.cumsum([0] + [len(row.targets) for row in rows])
-        for begin, end in divide(lengths, targets, max_tokens if pad else 0, max_targets):
-            yield self._batch(rows[begin:end], block, pad_id, n_alternatives)
-
-    def _batch(self, rows: list[_Row], block: int, pad_id: int, n_alternatives: int | None) -> GroupBatch:
-        n_slots = max(row.n_slots for row in rows)
-        if n_slots <= block:
-            block = n_slots  # one block, as long as it has to be
-        ids = np.full((len(rows), rows[0].length), pad_id, dtype=np.int32)
-        true = np.zeros(ids.shape, dtype=np.int64)
-        group = np.full((len(rows), -(-n_slots // block) * block), -1)
-        lengths = np.array([len(self._texts[row.text].ids) for row in rows])
-        positions, targets = [], []
-        for r, (row, n) in enumerate(zip(rows, lengths.tolist())):
-            text, first = self._texts[row.text], row.groups.start
-            size = text.size[row.groups]
-            ends = np.cumsum(size)
-            slot = np.arange(ends[-1]) + np.repeat(row.start - ends + size, size)
-            members = slice(text.first[first], text.first[first] + ends[-1])
-            ids[r, :n], ids[r, n + slot] = text.ids, text.member[members]
-            true[r, :n], true[r, n + slot] = np.arange(n), text.position[members]
-            group[r, slot] = np.repeat(np.arange(len(size)), size)
-            of_target, index = text.target_group[row.targets], text.target_member[row.targets]
-            positions.append(n + row.start[of_target - first] + index)
-            targets.append(text.ids[text.position[text.first[of_target] + index]])
-        row_of_target = np.repeat(np.arange(len(rows)), [len(row.targets) for row in rows])
-        position, target = np.concatenate(positions), np.concatenate(targets)
-        return GroupBatch(
-            ids, lengths, row_of_target, position, target, n_alternatives, true=true, group=group, block=block
+    def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int, mask_id: int, margin: int):
+        run_edges, width = rows.run_edges(), int(contexts.lengths.max()) + 1
+        digests = Digests(contexts.ids, contexts.bounds, mask_id)
+        _, text = np.unique(digests.of_sequences, return_inverse=True)  # equal contexts are one text
+        # Not by what is read: where a text has a mask token of its own, masking it changes nothing.
+        in_sets = up_to(scrambled(rows.begin * width + rows.end, 4))
+        sets = scrambled(text, 5)[rows.source] + in_sets[run_edges[1:]] - in_sets[run_edges[:-1]]
+        _, first, number = np.unique(sets, return_index=True, return_inverse=True)
+        order = np.lexsort((first, rows.begin[run_edges[first]], text[rows.source[first]]))
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        # A row for each group, text by text.
+        kept = first[order]
+        n_runs = np.diff(run_edges)[kept]
+        run, of_run = spread(run_edges[kept], n_runs), np.repeat(np.arange(len(kept)), n_runs)
+        begin, end, length = rows.begin[run], rows.end[run], contexts.lengths[rows.source[kept]]
+        near_begin, near_end, near_row, near_of_run = near_runs(of_run, begin, end, length, margin)
+        n_near = near_end - near_begin
+        self._size = np.bincount(near_row, n_near, len(kept)).astype(np.int64)  # members of each group
+        group, self._true = np.repeat(near_row, n_near), spread(near_begin, n_near)  # of each member
+        self._begin, self._length = contexts.bounds[rows.source[kept]], length  # of each group's content
+        self._text = text[rows.source[kept]]
+        self._ids, self.mask_id = contexts.ids, mask_id
+        self._member = contexts.ids[self._begin[group] + self._true].copy()
+        self._member[spread(bounds(n_near)[near_of_run] + begin - near_begin[near_of_run], end - begin)] = mask_id
+        # One target for each group and position in it.
+        distinct, self._number = np.unique(
+            rank[number[rows.entries.row]] * width + rows.entries.position, return_inverse=True
         )
+        self._target_group, at = distinct // width, distinct % width
+        self._target = contexts.ids[self._begin[self._target_group] + at]
+        self._target_member: IntArray = np.asarray(np.searchsorted(group * width + self._true, distinct))
+        self.n_targets = len(distinct)
+        self.n_rows = 0  # known, as the order of the targets, once the batches have been made
+        super().__init__(contexts, rows, n_metrics)
+
+    def batches(self, limits: PassLimits, n_alternatives: int | None = None) -> Iterator[GroupBatch]:
+        """As `RowPlan.batches`."""
+        size, length, n_groups = self._size, self._length, len(self._size)
+        n_targets = np.bincount(self._target_group, minlength=n_groups)
+        largest = max(BLOCK, int(size.max()))
+        # A row has at least as many slots as ids in its content, so that reading the content again and again costs no
+        # more than the groups.
+        slots = np.minimum(limits.max_tokens - length, np.maximum(SLOTS, (GROUP_ROW - 1) * length)) // largest * largest
+        blocks_per_row = -(-np.maximum(slots, length) // largest)
+        begins_part = filled(n_targets, begins(self._text), limits.max_targets)
+        begins_block = filled(size, begins_part, largest)
+        block = _within(begins_part, np.cumsum(begins_block) - 1)  # number in its part
+        begins_row = begins_part | (begins_block & (block % blocks_per_row == 0))
+        row: IntArray = np.cumsum(begins_row) - 1
+        before = np.cumsum(size) - size
+        slot = block % blocks_per_row * largest + _within(begins_block, before)
+        last = np.append(np.flatnonzero(begins_row)[1:], n_groups) - 1
+        used, of_content = (slot + size)[last], length[last]
+        order = np.lexsort((-used, -(of_content + used)))  # of the rows, the longest first
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        # The groups, their members and the targets in the order of the rows.
+        groups = np.argsort(rank[row], kind="stable")
+        group, member = np.repeat(groups, size[groups]), spread(before[groups], size[groups])
+        slot_of_member: IntArray = np.repeat(slot - before, size) + np.arange(len(self._true))
+        targets = np.argsort(rank[row[self._target_group]], kind="stable")
+        of_target, place = self._target_group[targets], self._target_member[targets]
+        self._target_of_entry = np.argsort(targets)[self._number]
+        arrays = (
+            *(x[order] for x in (self._begin[last], of_content, used)),
+            rank[row[group]],
+            *(x[member] for x in (slot_of_member, self._member, self._true)),
+            _within(begins_row, np.arange(n_groups))[group],
+            rank[row[of_target]],
+            length[of_target] + slot_of_member[place],
+            self._target[targets],
+        )
+        flat = FlatGroups(self._ids, *(x.astype(np.int32) for x in arrays))
+        self.n_rows = len(order)
+        first_target = np.searchsorted(flat.row, np.arange(self.n_rows + 1))
+        alone = limits._replace(max_tokens=limits.max_tokens if limits.pads else 0, pads=True)
+        nothing = slice(0, 0)
+        every = GroupBatch(
+            flat,
+            nothing,
+            nothing,
+            nothing,
+            self.mask_id,
+            self.mask_id,  # nothing attends to the padding, and a model need not be told where it is
+            n_alternatives,
+            largest_block=largest,
+            slots=nothing,
+        )
+        for begin, end in divide(flat.length + flat.slots, first_target, alone):
+            yield every.with_rows(slice(begin, end))
 
     def release_inputs(self) -> None:
-        """Free the ids once the batches have been read."""
-        self._texts = []
+        """Free the members once the batches have been read."""
+        del self._ids, self._member, self._true
 
 
-def _text_of(contexts: Sequence[Context], blocks: list[MaskBlock], mask_id: int, margin: int) -> tuple[_Text, IntArray]:
-    """The groups of one distinct context, and for each entry of its blocks the number of its target."""
-    context = contexts[blocks[0].context]
-    length = len(context)
-    masked, inverse = distinct_rows(np.concatenate([masked_positions(b, contexts[b.context]) for b in blocks]))
-    near = near_positions(masked, margin)
-    group, position = np.nonzero(near)
-    member = np.where(masked[group, position], mask_id, context.ids[position]).astype(np.int32)
-    before = np.cumsum([0] + [len(block.masked) for block in blocks])
-    entry_group = np.concatenate([inverse[n + block.row] for n, block in zip(before, blocks)])
-    entry_position = np.concatenate([block.piece + contexts[block.context].first for block in blocks])
-    distinct, answer = np.unique(entry_group * length + entry_position, return_inverse=True)
-    target_group, target_position = distinct // length, distinct % length
-    index = np.cumsum(near, axis=1)[target_group, target_position] - 1
-    size = near.sum(axis=1)
-    return _Text(context.ids, size, np.cumsum(size) - size, position, member, target_group, index), answer
+def _within(begins: BoolArray, number: IntArray) -> IntArray:
+    """Increasing numbers, counted anew from 0 where something begins."""
+    before: IntArray = number[begins][np.cumsum(begins) - 1]
+    return number - before
 
 
-def near_positions(masked: BoolArray, margin: int) -> BoolArray:
-    """The masked positions, and those at most `margin` positions beside them. bool, shape (rows, length)."""
-    length = masked.shape[1]
-    margin = min(margin, length)
-    count = np.zeros((len(masked), length + 1), dtype=np.int32)
-    np.cumsum(masked, axis=1, out=count[:, 1:])
-    at = np.arange(length)
-    return count[:, np.minimum(at + margin + 1, length)] > count[:, np.maximum(at - margin, 0)]
-
-
-def _rows_of(t: int, text: _Text, block: int, max_tokens: int, max_targets: int) -> Iterator[_Row]:
-    """Lay out the groups of a context in rows. A row has at least as many slots as ids in its content, so that reading
-    the content again and again costs no more than the groups.
+def filled(weight: IntArray, begins_owner: BoolArray, capacity: int) -> BoolArray:
+    """Fill containers with things, in their order, so that each holds as many as its capacity allows, or one thing, and
+    only things of one owner. RETURNS (bool array, shape (things,)): Where a container begins.
     """
-    length = len(text.ids)
-    slots = max(block, length, min(max_tokens - length, max(SLOTS, (GROUP_ROW - 1) * length)) // block * block)
-    first_target = np.searchsorted(text.target_group, np.arange(len(text.size) + 1)).tolist()
+    up_to, out = bounds(weight), np.zeros(len(weight), dtype=bool)
+    begin = np.flatnonzero(begins_owner)
+    end = np.append(begin[1:], len(weight))
+    while len(begin):  # the next container of each owner
+        out[begin] = True
+        fits = np.searchsorted(up_to, up_to[begin] + capacity, side="right") - 1
+        begin = np.maximum(fits, begin + 1)
+        begin, end = begin[begin < end], end[begin < end]
+    return out
 
-    def row(begin: int, end: int, start: list[int], n_slots: int) -> _Row:
-        targets = np.arange(first_target[begin], first_target[end])
-        return _Row(t, slice(begin, end), targets, np.array(start), n_slots, length + n_slots)
 
-    begin, following = 0, 0
-    start: list[int] = []
-    for g, size in enumerate(text.size.tolist()):
-        slot = following
-        if slot % block + size > block:
-            slot = (slot // block + 1) * block
-        if g > begin and (slot + size > slots or first_target[g + 1] - first_target[begin] > max_targets):
-            yield row(begin, g, start, following)
-            begin, start, slot = g, [], 0
-        start.append(slot)
-        following = slot + size
-    yield row(begin, len(text.size), start, following)
+def near_runs(
+    row: IntArray, begin: IntArray, end: IntArray, length: IntArray, margin: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """The runs of positions that are masked, or at most `margin` positions beside masked ones.
+
+    row, begin, end (int arrays, shape (runs,)): The masked runs, as `MaskedRows` has them.
+    length (int array, shape (rows,)): How many positions there are.
+    RETURNS (tuple of int arrays): The first position of each, the position behind its last, its row, and for each
+        masked run the number of the one that holds it.
+    """
+    begin = np.maximum(begin - margin, 0)
+    end = np.minimum(end + margin, length[row])
+    is_new = begins(row)
+    is_new[1:] |= begin[1:] > end[:-1]
+    last = np.append(np.flatnonzero(is_new)[1:], len(row)) - 1
+    return begin[is_new], end[last], row[is_new], np.cumsum(is_new) - 1

@@ -1,4 +1,4 @@
-"""What the metrics mask in each context, as blocks of masked sets and the pieces that each set scores.
+"""What the metrics mask in each context: rows of masked positions, and the pieces that each row scores.
 
 With `mask_spacing`, masked sets of different words that are far enough apart are merged into
 one. Masked language models are trained with about 15 % of the pieces masked at once, so one
@@ -7,163 +7,294 @@ alone, so a score depends neither on the batch nor on the other metrics.
 """
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, begins, bounds, spread
 from ..errors import PLLError
-from ..metrics import Metric, check_mask_rows, masks_within_words
-from .windows import Context
-from .wordpieces import word_begins
+from ..metrics import MaskRows, Metric, check_claim, check_mask_rows, masks_within_words, shows_what_follows
+from .windows import Contexts
 
 Item = TypeVar("Item", bound=np.generic)
 
-# How many pieces a metric that masks within words is given at once: its masks grow with the square of that number.
-MAX_SLICE = 256
+
+class Entries(NamedTuple):
+    """The log-probability of a piece, in a row, is a part of the piece's score. Arrays of shape (entries,)."""
+
+    row: IntArray  # int
+    position: IntArray  # int, where the piece stands in the row
+    piece: IntArray  # int, its index among the pieces of all contexts
+    metric: IntArray  # int, the metric's index
+    weight: FloatArray  # float
+    first: BoolArray  # bool, whether this is the first row that the metric has for the piece
+
+    def at(self, index: IntArray | BoolArray) -> "Entries":
+        """Some of them."""
+        return Entries._make(column[index] for column in self)
 
 
-class MaskBlock(NamedTuple):
-    """Some of the masked sets of one metric in one context, and the targets that each of them scores."""
+class OwnIds(NamedTuple):
+    """The ids of rows that are not made from a context, one row after the other."""
 
-    context: int  # index among the contexts
-    metric: int  # index among the metrics
-    start: int  # the context's piece that the first column of `masked` stands for
-    masked: BoolArray  # bool, shape (rows, columns): distinct masked sets
-    row: IntArray  # int, shape (targets,): the row of `masked` that scores the target
-    piece: IntArray  # int, shape (targets,): the context's piece that is the target
-    weight: FloatArray  # float, shape (targets,)
-    first: BoolArray  # bool, shape (targets,): whether this is the first mask row that the metric has for the piece
-    # What the rows do not have at all: bool, the shape of `masked`, which then begins with the context's first piece,
-    # and may have columns behind its last one (`MaskRows`). None: the rows have all pieces, and nothing else.
-    removed: BoolArray | None = None
+    ids: IntArray  # int32
+    length: IntArray  # int, shape (rows,)
 
-    def split(self, max_rows: int) -> Iterator["MaskBlock"]:
-        """The same in blocks of at most `max_rows` rows, all of one length."""
-        part = np.arange(len(self.masked)) // max_rows
-        if self.removed is not None:  # rows that lack more pieces are shorter
-            part += len(part) * self.removed.sum(axis=1)
-        return (self.select(part == one) for one in np.unique(part))
 
-    def select(self, rows: BoolArray) -> "MaskBlock":
+@dataclass
+class MaskedRows:
+    """Rows to be read, and which piece each of them scores under which metric.
+
+    What is masked in a row is given by runs: positions beside each other.
+    """
+
+    source: IntArray  # int, shape (rows,): the context that is read. From the number of contexts on: a row of `others`
+    run_row: IntArray  # int, shape (runs,), non-decreasing
+    begin: IntArray  # int, shape (runs,), increasing within a row: the first masked position
+    end: IntArray  # int, shape (runs,): the position behind the last one
+    entries: Entries
+    # Rows that lack pieces of their context, or have more masks (`metrics.MaskRows`), as they are read.
+    others: OwnIds = OwnIds(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64))  # noqa: RUF009
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def select(self, rows: BoolArray) -> "MaskedRows":
         """The same with some of the rows. bool, shape (rows,)."""
         if rows.all():
             return self
-        mine = rows[self.row]
-        return self._replace(
-            masked=self.masked[rows],
-            row=(np.cumsum(rows) - 1)[self.row[mine]],
-            piece=self.piece[mine],
-            weight=self.weight[mine],
-            first=self.first[mine],
-            removed=self.removed if self.removed is None else self.removed[rows],
-        )
+        number, runs, entries = np.cumsum(rows) - 1, rows[self.run_row], self.entries.at(rows[self.entries.row])
+        run_row, entries = number[self.run_row[runs]], entries._replace(row=number[entries.row])
+        return MaskedRows(self.source[rows], run_row, self.begin[runs], self.end[runs], entries, self.others)
+
+    def with_entries(self, some: BoolArray) -> "MaskedRows":
+        """The same with some of the entries, and the rows that have them. bool, shape (entries,)."""
+        if some.all():
+            return self
+        kept = replace(self, entries=self.entries.at(some))
+        return kept.select(np.bincount(kept.entries.row, minlength=len(self)) > 0)
+
+    def run_edges(self) -> IntArray:
+        """Where the runs of each row begin, and where the last ones end. int, shape (rows + 1,)."""
+        return np.searchsorted(self.run_row, np.arange(len(self) + 1))
 
 
-def iter_mask_blocks(
-    contexts: Sequence[Context], metrics: Sequence[Metric], mask_spacing: int | None, max_ids: int
-) -> Iterator[MaskBlock]:
-    """Everything that the metrics mask in the contexts, the longest contexts first.
+def joined(parts: Sequence[MaskedRows], n_contexts: int) -> MaskedRows:
+    """The rows of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    before = bounds(np.array([len(part) for part in parts])).tolist()
+    others_before = bounds(np.array([len(part.others.length) for part in parts])).tolist()
+    entries = [part.entries._replace(row=part.entries.row + n) for part, n in zip(parts, before)]
+    sources = [part.source + n * (part.source >= n_contexts) for part, n in zip(parts, others_before)]
+    return MaskedRows(
+        np.concatenate(sources),
+        np.concatenate([part.run_row + n for part, n in zip(parts, before)]),
+        np.concatenate([part.begin for part in parts]),
+        np.concatenate([part.end for part in parts]),
+        Entries._make(map(np.concatenate, zip(*entries))),
+        OwnIds._make(map(np.concatenate, zip(*(part.others for part in parts)))),
+    )
 
-    max_ids (int): The most ids in the masked contexts of one block. A single row may have more.
+
+def masked_rows(contexts: Contexts, metrics: Sequence[Metric], mask_spacing: int | None, mask_id: int) -> MaskedRows:
+    """Everything that the metrics mask in some contexts, to score the pieces that are scored there.
+
     RAISES (ValueError): Masked sets are to be merged, and a metric masks across words.
     """
-    for c in sorted(range(len(contexts)), key=lambda c: -len(contexts[c])):
-        context = contexts[c]
-        max_rows = max(1, max_ids // len(context))
-        slices = list(_slices(context, max(1, min(MAX_SLICE, max_rows // len(metrics)))))
-        if not slices:
-            continue
-        numbered = list(enumerate(metrics))
-        if mask_spacing is None:
-            # Slice by slice, so that equal rows of different metrics come close together and run once.
-            blocks = (_block_of_slice(c, context, m, metric, part) for part in slices for m, metric in numbered)
-        else:
-            blocks = (_merge(c, context, m, metric, slices, mask_spacing) for m, metric in numbered)
-        for block in blocks:
-            yield from block.split(max_rows)
+    numbered = list(enumerate(metrics))
+    within = [(m, metric) for m, metric in numbered if masks_within_words(metric)]
+    others = [(m, metric) for m, metric in numbered if not masks_within_words(metric)]
+    if mask_spacing is None:
+        parts = [_rows_of_words(contexts, within)] if within else []
+        parts += [_rows_of_contexts(contexts, m, metric, mask_id) for m, metric in others]
+        return joined(parts, len(contexts))
+    alone = [(metric, _rows_of_words(contexts, [(m, metric)])) for m, metric in within]
+    alone += [(metric, _rows_of_contexts(contexts, m, metric, mask_id)) for m, metric in others]
+    return joined([_merge(contexts, metric, rows, mask_spacing) for metric, rows in alone], len(contexts))
 
 
-def _slices(context: Context, size: int) -> Iterator[slice]:
-    """Cut a context into runs of whole words, each of at most `size` pieces or a single word. Runs without a scored
-    piece are left out.
-    """
-    starts = np.flatnonzero(word_begins(context.word))
-    ends = np.append(starts[1:], len(context.word))
-    word = 0
-    while word < len(starts):
-        following = max(np.searchsorted(ends, starts[word] + size, side="right"), word + 1)
-        part = slice(int(starts[word]), int(ends[following - 1]))
-        if context.scored[part].any():
-            yield part
-        word = following
-
-
-def _block_of_slice(c: int, context: Context, m: int, metric: Metric, part: slice) -> MaskBlock:
-    """What a metric masks to score the pieces of a slice."""
-    # A metric that masks within words needs no more than these words.
-    start, seen = (part.start, part) if masks_within_words(metric) else (0, slice(None))
-    rows = metric(context.word[seen])
-    check_mask_rows(rows, len(context.word[seen]), _name(metric))
-    piece = rows.target + start
-    keep = context.scored[piece] & (part.start <= piece) & (piece < part.stop)
-    first = np.zeros(len(piece), dtype=bool)
-    first[np.unique(piece, return_index=True)[1]] = True
-    masked, removed = rows.masked[keep], None
-    n, columns = len(context.word), masked.shape[1]
-    if rows.removed is None:
-        masked, row = distinct_rows(masked)
-    else:
-        if masks_within_words(metric):
-            raise ValueError(
-                f"The metric {_name(metric)!r} says that it masks within words, and its rows have other lengths than "
-                "their contexts. Set its attribute `within_words` to False."
-            )
-        removed = ~masked  # behind the last piece, there is a mask or nothing
-        removed[:, :n] = rows.removed[keep]
-        both, row = distinct_rows(np.concatenate([masked, removed], axis=1))
-        masked, removed = both[:, :columns], both[:, columns:]
-    return MaskBlock(c, m, start, masked, row, piece[keep], rows.weight[keep], first[keep], removed)
+def _ask(metric: Metric, word: IntArray) -> MaskRows:
+    rows = metric(word)
+    check_mask_rows(rows, len(word), _name(metric))
+    return rows
 
 
 def _name(metric: Metric) -> str:
     return getattr(metric, "__name__", repr(metric))
 
 
-def _merge(c: int, context: Context, m: int, metric: Metric, slices: list[slice], spacing: int) -> MaskBlock:
-    """One block whose masked sets are unions of masked sets of the blocks of some slices."""
-    blocks = [_block_of_slice(c, context, m, metric, part) for part in slices]
-    first, last, word = (
-        np.concatenate(x) for x in zip(*(extent(block, context, metric, "mask_spacing") for block in blocks))
+def _is_first(target: IntArray) -> BoolArray:
+    """Which rows are the first ones of their targets."""
+    first = np.zeros(len(target), dtype=bool)
+    first[np.unique(target, return_index=True)[1]] = True
+    return first
+
+
+def runs(masked: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+    """The runs of a mask matrix, row by row: the row, the first column and the column behind the last of each."""
+    edges = np.zeros((len(masked), masked.shape[1] + 1), dtype=np.int8)
+    edges[:, :-1] = masked
+    edges[:, 1:] -= masked
+    row, begin = np.nonzero(edges > 0)
+    return row, begin, np.nonzero(edges < 0)[1]
+
+
+@dataclass
+class _Pattern:
+    """What some metrics mask in any word of so many pieces. Equal sets of several metrics are one row."""
+
+    n_rows: int
+    run_row: IntArray  # int, shape (runs,)
+    begin: IntArray  # int, shape (runs,): the first piece of the word
+    end: IntArray  # int, shape (runs,)
+    entries: Entries  # with the piece of the word as the position and as the piece
+
+
+def _pattern(n: int, metrics: Sequence[tuple[int, Metric]]) -> _Pattern:
+    """That of words of n pieces. A metric that masks within words depends on nothing else."""
+    found = []
+    for m, metric in metrics:
+        check_claim(metric)
+        rows = _ask(metric, np.zeros(n, dtype=np.int64))
+        found.append((rows.masked, rows.target, np.full(len(rows.target), m), rows.weight, _is_first(rows.target)))
+    masked, target, *others = (np.concatenate(column) for column in zip(*found))
+    masked, row = distinct_rows(masked)
+    return _Pattern(len(masked), *runs(masked), Entries(row, target, target, *others))
+
+
+def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]]) -> MaskedRows:
+    """The rows of metrics that mask within words: word by word, all words of a length at once."""
+    wanted = np.flatnonzero(contexts.wanted)
+    starts = np.flatnonzero(begins(contexts.word[wanted]))
+    size = np.diff(np.append(starts, len(wanted)))
+    scored = np.logical_or.reduceat(contexts.scored[wanted], starts) if len(starts) else starts > 0
+    first, last = wanted[starts], wanted[starts + size - 1]
+    is_whole = last - first == size - 1  # else other pieces stand between those that are wanted
+    parts = [_nothing()]
+    for n in np.unique(size[scored]).tolist():
+        pattern = _pattern(n, metrics)
+        for whole in (True, False):
+            words = starts[scored & (size == n) & (is_whole == whole)]
+            if len(words):
+                parts.append(_apply(contexts, wanted, words, pattern if whole else _by_piece(pattern)))
+    return joined(parts[1:] or parts, len(contexts))
+
+
+def _apply(contexts: Contexts, wanted: IntArray, words: IntArray, pattern: _Pattern) -> MaskedRows:
+    """The rows of some words. words (int array, shape (words,)): Where each begins in `wanted`."""
+    before = (np.arange(len(words)) * pattern.n_rows)[:, None]
+    entries = pattern.entries.at(np.tile(np.arange(len(pattern.entries.row)), len(words)))
+    row = (before + pattern.entries.row).ravel()
+    piece = wanted[words[:, None] + pattern.entries.piece].ravel()
+    begin, last = (wanted[words[:, None] + x].ravel() for x in (pattern.begin, pattern.end - 1))
+    rows = MaskedRows(
+        source=np.repeat(contexts.context[wanted[words]], pattern.n_rows),
+        run_row=(before + pattern.run_row).ravel(),
+        begin=contexts.position[begin],
+        end=contexts.position[last] + 1,
+        entries=entries._replace(row=row, position=contexts.position[piece], piece=piece),
     )
-    word_end = np.searchsorted(context.word, word, side="right")
-    shared = share_passes(first, last, word_end, spacing)
-    masked = np.zeros((shared.max(initial=-1) + 1, len(context.word)), dtype=bool)
-    before = np.cumsum([0] + [len(block.masked) for block in blocks])
-    for block, n in zip(blocks, before):
-        row, column = np.nonzero(block.masked)
-        masked[shared[n + row], block.start + column] = True
-    row, piece, weight, first_row = (
-        np.concatenate(x)
-        for x in zip(*((n + block.row, block.piece, block.weight, block.first) for block, n in zip(blocks, before)))
-    )
-    return MaskBlock(c, m, 0, masked, shared[row], piece, weight, first_row)
+    return rows.with_entries(contexts.scored[piece])
 
 
-def extent(block: MaskBlock, context: Context, metric: Metric, setting: str) -> tuple[IntArray, IntArray, IntArray]:
-    """The first and the last masked piece of each row, and the word that holds them.
+def _by_piece(pattern: _Pattern) -> _Pattern:
+    """The same with a run for each piece."""
+    size = pattern.end - pattern.begin
+    begin = spread(pattern.begin, size)
+    return replace(pattern, run_row=np.repeat(pattern.run_row, size), begin=begin, end=begin + 1)
 
-    RAISES (ValueError): A row masks pieces of several words, or does not mask its target, or removes pieces: such rows
+
+def _rows_of_contexts(contexts: Contexts, m: int, metric: Metric, mask_id: int) -> MaskedRows:
+    """The rows of a metric that may mask across words: context by context."""
+    # If a metric hides all that follows a piece, it does so though that is not to be scored. Of the other metrics, what
+    # is not to be scored stays in sight.
+    hides_what_follows = not shows_what_follows(metric)
+    parts = [_nothing()]
+    for c in np.unique(contexts.context[contexts.scored]).tolist():
+        pieces = np.arange(contexts.first[c], contexts.first[c + 1])
+        asked = pieces if hides_what_follows else pieces[contexts.wanted[pieces]]
+        rows = _ask(metric, contexts.word[asked] - contexts.word[asked[0]])
+        scored = contexts.scored[asked[rows.target]]
+        piece, masked = asked[rows.target[scored]], rows.masked[scored]
+        if rows.removed is None:
+            sets = np.zeros((len(masked), len(pieces)), dtype=bool)
+            sets[:, asked - pieces[0]] = masked
+            sets, row = distinct_rows(sets)
+            run_row, begin, end = runs(sets)
+            run = run_row, contexts.position[pieces[0]] + begin, contexts.position[pieces[0]] + end
+            source, position, others = np.full(len(sets), c), contexts.position[piece], _nothing().others
+        else:
+            row = np.arange(len(masked))
+            run, source = (row[:0], row[:0], row[:0]), len(contexts) + row
+            others, position = _as_read(contexts, c, asked, masked, rows.removed[scored], piece, mask_id)
+        of_metric, first = np.full(len(piece), m), _is_first(rows.target)[scored]
+        entries = Entries(row, position, piece, of_metric, rows.weight[scored], first)
+        parts.append(MaskedRows(source, *run, entries, others))
+    return joined(parts[1:] or parts, len(contexts))
+
+
+def _as_read(
+    contexts: Contexts, c: int, asked: IntArray, masked: BoolArray, removed: BoolArray, target: IntArray, mask_id: int
+) -> tuple[OwnIds, IntArray]:
+    """The rows of a context from which pieces are removed: `MaskedRows.others`, and where each target stands.
+
+    asked, target (int arrays, shape (columns,) and (rows,)): Pieces.
+    """
+    ids = contexts.ids[contexts.bounds[c] : contexts.bounds[c + 1]]
+    place, end = contexts.position[asked], int(contexts.position[contexts.first[c + 1] - 1]) + 1
+    added = masked.shape[1] - len(asked)  # masks behind the last piece
+    ids = np.concatenate([ids[:end], np.full(added, mask_id, dtype=np.int32), ids[end:]])
+    is_mask, kept = np.zeros((len(masked), len(ids)), dtype=bool), np.ones((len(masked), len(ids)), dtype=bool)
+    is_mask[:, np.append(place, end + np.arange(added))] = masked
+    kept[:, place], kept[:, end : end + added] = ~removed, masked[:, len(asked) :]
+    position = (np.cumsum(kept, axis=1) - 1)[np.arange(len(masked)), contexts.position[target]]
+    return OwnIds(np.where(is_mask, np.int32(mask_id), ids)[kept], kept.sum(axis=1)), position
+
+
+def _nothing() -> MaskedRows:
+    none = np.zeros(0, dtype=np.int64)
+    entries = Entries(none, none, none, none, none.astype(float), none.astype(bool))
+    return MaskedRows(none, none, none, none, entries)
+
+
+def _merge(contexts: Contexts, metric: Metric, rows: MaskedRows, spacing: int) -> MaskedRows:
+    """Rows whose masked sets are unions of the sets of one metric."""
+    first, last, word_end = extents(contexts, metric, rows, "mask_spacing")
+    number, source = np.zeros(len(first), dtype=np.int64), list[IntArray]()
+    for c in np.unique(rows.source).tolist():
+        own = np.flatnonzero(rows.source == c)
+        shared = share_passes(first[own], last[own], word_end[own], spacing)
+        number[own] = sum(map(len, source)) + shared
+        source.append(np.full(shared.max() + 1, c))
+    run_row = number[rows.run_row]
+    order = np.lexsort((rows.begin, run_row))
+    merged, entries = np.concatenate([rows.source[:0], *source]), rows.entries._replace(row=number[rows.entries.row])
+    return MaskedRows(merged, run_row[order], rows.begin[order], rows.end[order], entries)
+
+
+def extents(contexts: Contexts, metric: Metric, rows: MaskedRows, setting: str) -> tuple[IntArray, IntArray, IntArray]:
+    """The first and the last masked position of each row, and the position behind the word that holds them.
+
+    RAISES (ValueError): A row masks pieces of several words, or does not mask its target, or lacks pieces: such rows
         cannot share a forward pass, as a setting asks.
     """
-    if block.removed is None:
-        first = block.start + block.masked.argmax(axis=1)
-        last = block.start + block.masked.shape[1] - 1 - block.masked[:, ::-1].argmax(axis=1)
-        word = context.word[first]
-        if block.masked[block.row, block.piece - block.start].all() and (word == context.word[last]).all():
-            return first, last, word
+    edges = rows.run_edges()
+    entries = rows.entries
+    if not len(rows.others.length) and (np.diff(edges) > 0).all():
+        first, last = rows.begin[edges[:-1]], rows.end[edges[1:] - 1] - 1
+        width = int(contexts.lengths.max(initial=0)) + 1
+        place = entries.row * width + entries.position
+        run = np.searchsorted(rows.run_row * width + rows.begin, place, side="right") - 1
+        masks_target = (rows.run_row[run] == entries.row) & (entries.position < rows.end[run])
+        first_piece = contexts.first[rows.source]
+        before = contexts.position[first_piece]
+        word = contexts.word[first_piece + first - before]
+        if masks_target.all() and (word == contexts.word[first_piece + last - before]).all():
+            return first, last, np.searchsorted(contexts.word, word, side="right") - first_piece + before
     raise PLLError(
         f"The metric {_name(metric)!r} does not mask each scored piece together with pieces of its own word alone, so "
         "its forward passes cannot be shared.",
@@ -197,42 +328,6 @@ def share_passes(first: IntArray, last: IntArray, word_end: IntArray, spacing: i
             passes[row] = len(heap)
             heapq.heappush(heap, (end, len(heap)))
     return passes
-
-
-def read_rows(block: MaskBlock, context: Context, mask_id: int) -> tuple[IntArray, IntArray]:
-    """What the model reads in each row of a block, and where each target stands there.
-
-    RETURNS: The ids, int32, shape (rows, length), and the positions, int, shape (targets,).
-    """
-    position = block.piece + context.first
-    if block.removed is None:
-        return np.where(masked_positions(block, context), np.int32(mask_id), context.ids), position
-    n, added = len(block.masked), added_masks(block, context)
-    end = context.first + len(context.word)
-    ids = np.concatenate([context.ids[:end], np.full(added, mask_id, dtype=np.int32), context.ids[end:]])
-    masked, kept = np.zeros((n, len(ids)), dtype=bool), np.ones((n, len(ids)), dtype=bool)
-    masked[:, context.first : end + added], kept[:, context.first : end + added] = block.masked, ~block.removed
-    rows = np.where(masked, np.int32(mask_id), ids)[kept].reshape(n, -1)
-    return rows, (np.cumsum(kept, axis=1) - 1)[block.row, position]
-
-
-def row_length(block: MaskBlock, context: Context) -> int:
-    """How many ids each row of a block has."""
-    removed = 0 if block.removed is None else int(block.removed[0].sum()) - added_masks(block, context)
-    return len(context) - removed
-
-
-def added_masks(block: MaskBlock, context: Context) -> int:
-    """How many columns of a block that removes pieces are behind the last piece. Such a block is of a whole context."""
-    return int(block.masked.shape[1]) - len(context.word)
-
-
-def masked_positions(block: MaskBlock, context: Context) -> BoolArray:
-    """Which positions of its context each row of a block masks. bool, shape (rows, length)."""
-    out = np.zeros((len(block.masked), len(context)), dtype=bool)
-    begin = context.first + block.start
-    out[:, begin : begin + block.masked.shape[1]] = block.masked
-    return out
 
 
 def distinct_rows(matrix: npt.NDArray[Item]) -> tuple[npt.NDArray[Item], IntArray]:

@@ -1,36 +1,123 @@
-"""From mask blocks to forward passes: each distinct masked context once, in batches of similar length."""
+"""From rows to forward passes: each distinct row once, in batches of similar length.
+
+Nothing is made row by row here. A plan has flat arrays of all its rows, which are copied to the device once. There each
+pass makes its ids from its part of them (`Batch.read`).
+"""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
 from math import inf
-from typing import TypeVar
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..arrays import BoolArray, IntArray
-from .masks import MaskBlock, distinct_rows, read_rows, row_length
+from ..arrays import IntArray, spread
+from .digests import Digests
+from .masks import MaskedRows
 from .scores import WeightedSums
-from .windows import Context
-
-# What a pass costs besides the ids that it reads, in ids: measured with the built-in model (benchmarks/README.md).
-PASS_COST = 100
+from .windows import Contexts
 
 Self = TypeVar("Self", bound="Batch")
 
 
-@dataclass(frozen=True)
-class Batch:
-    """One forward pass, and the targets whose log-probabilities it gives. Every row has a target."""
+class PassLimits(NamedTuple):
+    """How rows share forward passes."""
 
-    ids: IntArray  # int32, shape (rows, longest)
-    lengths: IntArray  # int, shape (rows,): the rest of a row is padding
-    row: IntArray  # int, shape (targets,), non-decreasing
-    position: IntArray  # int, shape (targets,)
-    target: IntArray  # int32, shape (targets,): the id whose log-probability is wanted, at this position of this row
+    max_tokens: int  # the most ids, padding included. A single row with more goes alone
+    max_targets: int  # the most targets. A single row with more goes alone
+    pad_id: int
+    pads: bool = True  # whether rows of different lengths may share a pass; with groups, whether any rows may
+    pass_cost: int = 100  # what a pass costs besides the ids that it reads, in ids
+
+
+class Flat:
+    """Arrays with one axis, of numpy or as tensors on a device."""
+
+    @property
+    def arrays(self) -> list[Any]:
+        return list(vars(self).values())
+
+
+@dataclass(frozen=True, eq=False)
+class FlatRows(Flat):
+    """The rows of a plan, and its targets."""
+
+    ids: Any  # int32: of all sequences that the rows are made from
+    begin: Any  # where the sequence of each row begins
+    length: Any  # its length
+    run_row: Any  # the row of each run of masked positions
+    run_begin: Any  # its first position
+    run_end: Any  # the position behind its last
+    row: Any  # the row of each target, non-decreasing
+    position: Any  # its position
+    target: Any  # the id whose log-probability is wanted there
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One forward pass: some rows of a plan, and the targets in them. Every row has a target."""
+
+    flat: FlatRows  # of the plan
+    rows: slice  # of the plan's rows
+    runs: slice  # those of these rows
+    targets: slice  # those in these rows
+    mask_id: int
+    pad_id: int
     # How many alternatives to each target are wanted, with its rank and entropy. None: only its log-probability is.
     n_alternatives: int | None = None
+
+    @classmethod
+    def of(cls, ids: IntArray, lengths: IntArray, row: IntArray, position: IntArray, target: IntArray) -> "Batch":
+        """A pass that reads these ids, shape (rows, longest), without what is behind the length of each row."""
+        none = np.zeros(0, dtype=np.int32)
+        begin = np.arange(len(ids)) * ids.shape[1]
+        flat = FlatRows(ids.ravel(), begin, lengths, none, none, none, row, position, target)
+        pad_id = int(ids[np.argmin(lengths), -1])
+        return cls(flat, slice(0, len(ids)), slice(0, 0), slice(0, len(row)), -1, pad_id)
+
+    @property
+    def lengths(self) -> IntArray:
+        """int, shape (rows,): the rest of a row is padding."""
+        lengths: IntArray = self.flat.length[self.rows]
+        return lengths
+
+    @property
+    def width(self) -> int:
+        return int(self.lengths.max())
+
+    @property
+    def row(self) -> IntArray:
+        """int, shape (targets,), non-decreasing."""
+        row: IntArray = self.flat.row[self.targets] - self.rows.start
+        return row
+
+    @property
+    def position(self) -> IntArray:
+        """int, shape (targets,)."""
+        position: IntArray = self.flat.position[self.targets]
+        return position
+
+    @property
+    def target(self) -> IntArray:
+        """int, shape (targets,): the id whose log-probability is wanted, at this position of this row."""
+        target: IntArray = self.flat.target[self.targets]
+        return target
+
+    @property
+    def ids(self) -> IntArray:
+        """What is read. int32, shape (rows, longest)."""
+        ids: IntArray = self.read(np, self.flat)
+        return ids
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.rows.stop - self.rows.start)
+
+    @property
+    def n_targets(self) -> int:
+        return int(self.targets.stop - self.targets.start)
 
     @property
     def n_ids(self) -> int:
@@ -38,112 +125,127 @@ class Batch:
         return int(self.lengths.sum())
 
     @property
+    def size(self) -> int:
+        """The ids that are read, padding included."""
+        return self.n_rows * self.width
+
+    def read(self, xp: ModuleType, flat: FlatRows) -> Any:
+        """What is read, shape (rows, longest).
+
+        xp (module): numpy, or torch, which has the same functions.
+        flat (FlatRows): `self.flat`, as arrays of `xp`.
+        """
+        begin, length = flat.begin[self.rows, None], flat.length[self.rows, None]
+        row = flat.run_row[self.runs] - self.rows.start
+        at = xp.arange(self.width)
+        ids = flat.ids[(begin + at).clip(max=len(flat.ids) - 1)]
+        if len(row):
+            edges = xp.zeros((self.n_rows, self.width + 1), dtype=xp.int8)
+            edges[row, flat.run_begin[self.runs]] += 1
+            edges[row, flat.run_end[self.runs]] -= 1
+            ids = xp.where(edges.cumsum(1)[:, :-1] > 0, self.mask_id, ids)
+        return ids if self.lengths.min() == self.width else xp.where(at < length, ids, self.pad_id)
+
+    @property
     def can_be_halved(self) -> bool:
-        return len(self.target) > 1
+        return self.n_targets > 1
 
     def halves(self: Self) -> tuple[Self, Self]:
         """The same targets, in the same order, in two passes: half the rows each, or the halves of one row."""
-        before = self._in_first_half()
-        return self._part(before), self._part(~before)
+        if self.n_rows > 1:
+            middle = self.rows.start + self.n_rows // 2
+            return self.with_rows(slice(self.rows.start, middle)), self.with_rows(slice(middle, self.rows.stop))
+        middle = self.targets.start + self.n_targets // 2
+        halves = slice(self.targets.start, middle), slice(middle, self.targets.stop)
+        return replace(self, targets=halves[0]), replace(self, targets=halves[1])
 
-    def _in_first_half(self) -> BoolArray:
-        """Which targets are in the first half. bool, shape (targets,)."""
-        if len(self.ids) > 1:
-            return self.row < len(self.ids) // 2
-        return np.arange(len(self.target)) < len(self.target) // 2
+    def with_rows(self: Self, rows: slice) -> Self:
+        """The same with other rows of the plan, and all their targets."""
+        runs, targets = (of_rows(x, rows) for x in (self.flat.run_row, self.flat.row))
+        return replace(self, rows=rows, runs=runs, targets=targets)
 
-    def _part(self: Self, part: BoolArray) -> Self:
-        """Some of the targets, with the rows that have them."""
-        rows, row = np.unique(self.row[part], return_inverse=True)
-        lengths = self.lengths[rows]
-        ids, position, target = self.ids[rows, : lengths.max()], self.position[part], self.target[part]
-        return replace(self, ids=ids, lengths=lengths, row=row, position=position, target=target)
+
+def of_rows(row: IntArray, rows: slice) -> slice:
+    """Where some rows stand in a non-decreasing array of rows."""
+    begin, end = np.searchsorted(row, (rows.start, rows.stop)).tolist()
+    return slice(begin, end)
 
 
 class RowPlan(WeightedSums):
     """The forward passes for some contexts, and how their log-probabilities make up the scores.
 
-    Two mask rows whose masked ids are equal are one forward row, whichever metric, piece or
-    text they come from. For a word of one piece `original`, `word_l2r` and `whole_word` give
-    the same row.
+    Two rows whose ids are equal are one, whichever metric, piece or text they come from. For a word of one piece
+    `original`, `word_l2r` and `whole_word` give the same row.
     """
 
-    def __init__(self, contexts: Sequence[Context], blocks: Sequence[MaskBlock], n_metrics: int, mask_id: int):
-        """blocks (Sequence[MaskBlock]): What is masked in the contexts; at least one block."""
-        self._rows: list[IntArray] = []  # the ids of each row, int32, the longest first
-        columns = []  # for each length: the row, position and id of each entry
+    def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int, mask_id: int):
+        """rows (MaskedRows): At least one."""
+        other_ids, other_lengths = rows.others
+        ids = np.concatenate([contexts.ids, other_ids])
+        edges = np.concatenate([contexts.bounds, contexts.bounds[-1] + np.cumsum(other_lengths)])
+        run_edges = rows.run_edges()
+        digests = Digests(ids, edges, mask_id).of_rows(rows.source, run_edges, rows.run_row, rows.begin, rows.end)
+        _, first, number = np.unique(digests, return_index=True, return_inverse=True)
+        length = np.diff(edges)[rows.source[first]]
+        order = np.lexsort((first, -length))  # the longest first
+        kept, length = first[order], length[order]
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        n_runs = np.diff(run_edges)[kept]
+        runs = spread(run_edges[kept], n_runs)
+        # Sorted by row, so that the targets of a batch stand together.
+        true = contexts.true_ids[rows.entries.piece].astype(np.int64)
+        n, width = int(true.max(initial=0)) + 1, int(length.max()) + 1
+        distinct, self._target_of_entry = np.unique(
+            (rank[number[rows.entries.row]] * width + rows.entries.position) * n + true, return_inverse=True
+        )
+        place, target = distinct // n, distinct % n
+        arrays = (
+            edges[rows.source[kept]],
+            length,
+            np.repeat(np.arange(len(kept)), n_runs),
+            rows.begin[runs],
+            rows.end[runs],
+        )
+        self.flat: FlatRows | None = FlatRows(
+            ids.astype(np.int32, copy=False),
+            *(x.astype(np.int32) for x in (*arrays, place // width, place % width, target)),
+        )
+        self.mask_id, self.n_rows, self.n_ids = mask_id, len(kept), int(length.sum())
+        self.n_targets = len(distinct)  # how many log-probabilities the batches give
+        super().__init__(contexts, rows, n_metrics)
 
-        def length(block: MaskBlock) -> int:
-            return row_length(block, contexts[block.context])
-
-        blocks = sorted(blocks, key=length, reverse=True)
-        for _, of_length in groupby(blocks, key=length):
-            masked_ids, records, before = [], [], 0
-            for block in of_length:
-                context = contexts[block.context]
-                ids, position = read_rows(block, context, mask_id)
-                masked_ids.append(ids)
-                records.append((block.row + before, position, context.ids[block.piece + context.first]))
-                before += len(block.masked)
-            rows, inverse = distinct_rows(np.concatenate(masked_ids))
-            row, *others = (np.concatenate(column) for column in zip(*records))
-            columns.append((inverse[row] + len(self._rows), *others))
-            self._rows.extend(rows)
-        self.n_rows, self.n_ids = len(self._rows), sum(map(len, self._rows))
-        # Sorted by forward row, so that the targets of a batch stand together.
-        entries = np.stack([np.concatenate(column) for column in zip(*columns)])
-        distinct, self._target_of_entry = np.unique(entries, axis=1, return_inverse=True)
-        self._row, self._position, self._target = distinct
-        self.n_targets = len(self._row)  # how many log-probabilities the batches give
-        super().__init__(contexts, blocks, n_metrics)
-
-    def batches(
-        self, max_tokens: int, max_targets: int, pad_id: int, pad: bool = True, n_alternatives: int | None = None
-    ) -> Iterator[Batch]:
-        """The forward passes. The longest rows come first, so that a lack of memory shows at once.
-
-        max_tokens, max_targets (int): The most ids, padding included, and targets in one pass. A single row with more
-            goes alone.
-        pad (bool): Whether rows of different lengths may share a pass.
-        """
-        lengths = np.array([len(ids) for ids in self._rows])
-        first_target = np.searchsorted(self._row, np.arange(self.n_rows + 1))
-        for begin, end in divide(lengths, first_target, max_tokens, max_targets, pad):
-            ids = padded(self._rows[begin:end], pad_id)
-            targets = slice(first_target[begin], first_target[end])
-            row, position, target = self._row[targets] - begin, self._position[targets], self._target[targets]
-            yield Batch(ids, lengths[begin:end], row, position, target, n_alternatives)
+    def batches(self, limits: PassLimits, n_alternatives: int | None = None) -> Iterator[Batch]:
+        """The forward passes. The longest rows come first, so that a lack of memory shows at once."""
+        flat = self.flat
+        assert flat is not None
+        first_target = np.searchsorted(flat.row, np.arange(self.n_rows + 1))
+        first_run = np.searchsorted(flat.run_row, np.arange(self.n_rows + 1)).tolist()
+        passes = divide(flat.length, first_target, limits)
+        targets = first_target.tolist()
+        for begin, end in passes:
+            runs, of_rows = slice(first_run[begin], first_run[end]), slice(targets[begin], targets[end])
+            yield Batch(flat, slice(begin, end), runs, of_rows, self.mask_id, limits.pad_id, n_alternatives)
 
     def release_inputs(self) -> None:
-        """Free the ids once the batches have been read: they are most of a plan's memory, and `scores` needs none."""
-        self._rows = []
+        """Free the rows once the batches have been read: they are most of a plan's memory, and `scores` needs none."""
+        self.flat = None
 
 
-def padded(rows: Sequence[IntArray], pad_id: int) -> IntArray:
-    """Rows of ids, with padding behind the shorter ones. int32, shape (rows, longest)."""
-    out = np.full((len(rows), max(map(len, rows))), pad_id, dtype=np.int32)
-    for padded_row, row in zip(out, rows):
-        padded_row[: len(row)] = row
-    return out
-
-
-def divide(
-    lengths: IntArray, first_target: IntArray, max_tokens: int, max_targets: int, pad: bool = True
-) -> list[tuple[int, int]]:
+def divide(lengths: IntArray, first_target: IntArray, limits: PassLimits) -> list[tuple[int, int]]:
     """Divide rows into passes so that padding and passes cost the least: the shortest path over where passes may end.
 
     A pass ends where it is full, or where shorter rows begin.
 
     lengths (int array, shape (rows,)): Of each row, the longest first.
     first_target (int array, shape (rows + 1,)): How many targets the rows before each have.
-    max_tokens, max_targets, pad: As for `RowPlan.batches`.
     RETURNS (list[tuple[int, int]]): The first row of each pass, and the row behind its last.
     """
     n, row = len(lengths), np.arange(len(lengths))
     shorter = np.append(np.flatnonzero(np.diff(lengths)) + 1, n)
-    by_targets = np.searchsorted(first_target, first_target[:-1] + max_targets, side="right") - 1
-    full = np.minimum(row + np.maximum(1, max_tokens // lengths), np.maximum(row + 1, by_targets))
-    if not pad:
+    by_targets = np.searchsorted(first_target, first_target[:-1] + limits.max_targets, side="right") - 1
+    full = np.minimum(row + np.maximum(1, limits.max_tokens // lengths), np.maximum(row + 1, by_targets))
+    if not limits.pads:
         full = np.minimum(full, shorter[np.searchsorted(shorter, row, side="right")])
     length, last, borders = lengths.tolist(), np.minimum(full, n).tolist(), shorter.tolist()
     cost, begin_of = [0] + [inf] * n, [0] * (n + 1)
@@ -151,7 +253,7 @@ def divide(
         if cost[begin] == inf:
             continue
         for end in (*borders[bisect_right(borders, begin) : bisect_left(borders, last[begin])], last[begin]):
-            total = cost[begin] + length[begin] * (end - begin) + PASS_COST
+            total = cost[begin] + length[begin] * (end - begin) + limits.pass_cost
             if total < cost[end]:
                 cost[end], begin_of[end] = total, begin
     passes, end = [], n

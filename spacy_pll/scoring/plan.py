@@ -1,29 +1,31 @@
 """The plans for some contexts: what is read with all masks of a context in one pass, and what is read row by row."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import BoolArray
+from ..arrays import BoolArray, begins
 from ..metrics import Metric, masks_within_words
-from .groups import GroupPlan, near_positions
-from .masks import MaskBlock, extent, iter_mask_blocks, masked_positions
+from .groups import GroupPlan, filled, near_runs
+from .masks import MaskedRows, extents, masked_rows
 from .passes import RowPlan
-from .windows import Context
+from .windows import Contexts
 
-# The most ids in the masked contexts of one plan. It bounds a plan's memory to some 100 MB.
+# The most ids in the masked contexts of one plan, if each scored piece has one row under each metric. It bounds a
+# plan's memory to some 100 MB.
 MAX_PLANNED_IDS = 4_000_000
 
 
 def make_plans(
-    contexts: Sequence[Context],
+    contexts: Contexts,
     metrics: Sequence[Metric],
     mask_id: int,
     mask_spacing: int | None = None,
     mask_margin: int | None = None,
     max_ids: int = MAX_PLANNED_IDS,
 ) -> Iterator[RowPlan | GroupPlan]:
-    """Plan the forward passes for some contexts, the longest first, in plans of bounded size.
+    """Plan the forward passes for some contexts, in plans of bounded size.
 
     Each target is in one plan, so the scores of a context are the sums over the plans.
 
@@ -32,26 +34,46 @@ def make_plans(
     mask_margin (Optional[int]): All masks of a context share a forward pass, in groups with so many pieces on each side
         of the masked ones (`scoring.groups`); None: each has its own row. A group that would be the whole context is a
         row of its own, which is the same and cheaper.
-    max_ids (int): The most ids in the masked contexts of one plan, before equal contexts are joined.
+    max_ids (int): As `MAX_PLANNED_IDS`.
     """
-    # By the margin of the groups in which they are read; None: those that are read row by row.
-    waiting: dict[int | None, list[MaskBlock]] = {None: [], mask_margin: []}
-    cost = dict.fromkeys(waiting, 0)
+    for part in _parts(contexts, len(metrics), mask_spacing is not None, max_ids):
+        rows = masked_rows(part, metrics, mask_spacing, mask_id)
+        alone = np.ones(len(rows), dtype=bool) if mask_margin is None else _is_whole(part, metrics, rows, mask_margin)
+        if mask_margin is not None and not alone.all():
+            yield GroupPlan(part, rows.select(~alone), len(metrics), mask_id, mask_margin)
+        if alone.any():
+            yield RowPlan(part, rows.select(alone), len(metrics), mask_id)
 
-    def plan(margin: int | None) -> RowPlan | GroupPlan:
-        blocks, waiting[margin], cost[margin] = waiting[margin], [], 0
-        if margin is None:
-            return RowPlan(contexts, blocks, len(metrics), mask_id)
-        return GroupPlan(contexts, blocks, len(metrics), mask_id, margin)
 
-    for whole in iter_mask_blocks(contexts, metrics, mask_spacing, max_ids):
-        for margin, block in _by_margin(whole, contexts[whole.context], metrics[whole.metric], mask_margin):
-            size = len(block.masked) * len(contexts[block.context])
-            if waiting[margin] and cost[margin] + size > max_ids:
-                yield plan(margin)
-            waiting[margin].append(block)
-            cost[margin] += size
-    yield from (plan(margin) for margin in waiting if waiting[margin])
+def _parts(contexts: Contexts, n_metrics: int, merged: bool, max_ids: int) -> Iterator[Contexts]:
+    """The contexts, with some of the words that are scored in each part, those of the longest contexts first.
+
+    merged (bool): Masked sets of several words are merged, so a context is not divided.
+    """
+    cost = contexts.lengths[contexts.context] * contexts.scored * n_metrics
+    if cost.sum() <= max_ids:
+        if contexts.scored.any():
+            yield contexts
+        return
+    whole = np.cumsum(begins(contexts.context if merged else contexts.word)) - 1
+    by_whole = np.bincount(whole, cost).astype(np.int64)
+    longest_first = np.argsort(-contexts.lengths[contexts.context[begins(whole)]], kind="stable")
+    part = np.zeros(len(by_whole), dtype=np.int64)
+    part[longest_first] = filled(by_whole[longest_first], np.arange(len(by_whole)) == 0, max_ids).cumsum()
+    for number in range(1, part.max() + 1):
+        here = contexts.scored & (part[whole] == number)
+        if here.any():
+            yield replace(contexts, scored=here)
+
+
+def _is_whole(contexts: Contexts, metrics: Sequence[Metric], rows: MaskedRows, margin: int) -> BoolArray:
+    """Which rows would be a group that is the whole context. bool, shape (rows,)."""
+    for m, metric in enumerate(metrics):
+        if not masks_within_words(metric):  # it does not say, so its rows are checked
+            extents(contexts, metric, rows.with_entries(rows.entries.metric == m), "mask_margin")
+    length = contexts.lengths[rows.source]
+    begin, end, row, _ = near_runs(rows.run_row, rows.begin, rows.end, length, margin)
+    return np.bincount(row, end - begin == length[row], len(length)) > 0
 
 
 def estimate_ids(scored: int, length: int, mask_id: int, spacing: int | None = None, margin: int | None = None) -> int:
@@ -66,19 +88,3 @@ def estimate_ids(scored: int, length: int, mask_id: int, spacing: int | None = N
     if margin is not None:
         return min(scored * length, length + scored * (2 + 2 * margin))
     return min(scored, 2 * spacing if spacing else scored) * length
-
-
-def _by_margin(
-    block: MaskBlock, context: Context, metric: Metric, margin: int | None
-) -> Iterator[tuple[int | None, MaskBlock]]:
-    """A block, in parts: those rows of it that are read as they are (None), and those in groups, with their margin."""
-    if margin is None:
-        yield None, block
-        return
-    if not masks_within_words(metric):  # it does not say, so its rows are checked
-        extent(block, context, metric, "mask_margin")
-    near = near_positions(masked_positions(block, context), margin)
-    whole: BoolArray = np.asarray(near.all(axis=1))
-    for its_margin, rows in ((None, whole), (margin, ~whole)):
-        if rows.any():
-            yield its_margin, block.select(rows)

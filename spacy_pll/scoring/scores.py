@@ -1,13 +1,12 @@
 """What a model predicts at the targets of forward passes, and how that makes up the scores of pieces."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from .masks import MaskBlock
-from .windows import Context
+from .masks import MaskedRows
+from .windows import Contexts
 
 
 class Distributions(NamedTuple):
@@ -37,40 +36,38 @@ class Predictions(NamedTuple):
 
 
 class WeightedSums:
-    """How log-probabilities make up scores: one entry for each metric, piece and mask row that scores it.
+    """How log-probabilities make up scores: one entry for each metric, piece and row that scores it.
 
-    contexts (Sequence[Context]): What is read. Their pieces are numbered one context after the other.
-    blocks (Sequence[MaskBlock]): Where the entries come from, in their order.
+    contexts (Contexts): What is read. Their pieces are numbered one context after the other.
+    rows (MaskedRows): Has the entries.
     """
 
     _target_of_entry: IntArray  # int, shape (entries,): the number of the target whose log-probability each entry takes
 
-    def __init__(self, contexts: Sequence[Context], blocks: Sequence[MaskBlock], n_metrics: int):
-        self.n_metrics = n_metrics
-        offsets = np.cumsum([0] + [len(context.word) for context in contexts])
-        self.n_pieces = int(offsets[-1])
-        self._weight = np.concatenate([block.weight for block in blocks])
-        self._metric = np.concatenate([np.full(len(block.piece), block.metric) for block in blocks])
-        self._piece = np.concatenate([block.piece + offsets[block.context] for block in blocks])
-        first = np.concatenate([block.first for block in blocks])
-        self._primary_first = np.flatnonzero(first & (self._metric == 0))  # that give a piece its distribution
+    def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int):
+        self.n_metrics, self.n_pieces = n_metrics, len(contexts.word)
+        entries = rows.entries
+        self._weight, self._metric, self._piece = entries.weight, entries.metric, entries.piece
+        self._primary_first = np.flatnonzero(
+            entries.first & (entries.metric == 0)
+        )  # that give a piece its distribution
 
     def scores(self, log_probs: FloatArray) -> FloatArray:
-        """Of the pieces of all contexts; 0.0 where these blocks score nothing. float64, shape (metrics, pieces).
+        """Of the pieces of all contexts; 0.0 where these rows score nothing. float64, shape (metrics, pieces).
 
         log_probs (float array, shape (targets,)): Those of the batches' targets, in their order.
         RAISES (RuntimeError): The batches, which say what that order is, have not been made.
         """
         if not hasattr(self, "_target_of_entry"):
             raise RuntimeError("Read the batches of a plan before its scores: they say in which order targets are.")
-        out = np.zeros((self.n_metrics, self.n_pieces))
-        np.add.at(out, (self._metric, self._piece), self._weight * log_probs[self._target_of_entry])
-        return out
+        place, values = self._metric * self.n_pieces + self._piece, self._weight * log_probs[self._target_of_entry]
+        sums: FloatArray = np.bincount(place, values, self.n_metrics * self.n_pieces).astype(np.float64)
+        return sums.reshape(self.n_metrics, -1)
 
     def fill_distributions(self, pieces: Distributions, targets: Distributions) -> None:
-        """Fill in the distributions at the pieces that these blocks score under the first metric.
+        """Fill in the distributions at the pieces that these rows score under the first metric.
 
-        Each piece takes that of its first mask row, out of those at the batches' targets.
+        Each piece takes that of its first row, out of those at the batches' targets.
         """
         for into, values in zip(pieces, targets):
             into[..., self._piece[self._primary_first]] = values[..., self._target_of_entry[self._primary_first]]

@@ -1,14 +1,18 @@
 """From wordpieces to contexts: windows that fit the model, and which window scores which token."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ..arrays import BoolArray, IntArray
+from ..arrays import BoolArray, IntArray, begins, bounds, spread
 from ..user_warnings import warn_user
-from .wordpieces import Wordpieces, connected_runs, segment_of, word_begins
+from .wordpieces import Wordpieces, Words, connected_runs, get_wordpieces, segment_of
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 # A margin is two numbers of pieces, of which the second breaks ties. They are stored as one: the first times this
 # factor, which is larger than any window, plus the second.
@@ -26,23 +30,85 @@ class Context:
     first: int  # position of the window's first piece in `ids`
     word: IntArray  # int, shape (pieces,): the word of each piece
     scored: BoolArray  # bool, shape (pieces,): the pieces that are scored in this window
-    span: int  # index of the span that the window was cut from
-    offset: int  # index of the window's first piece in that span
-    window: int = 0  # number of the window among those of the span
+    wanted: BoolArray | None = None  # bool, shape (pieces,): those that are scored here or in another one; None: all
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
+@dataclass
+class Contexts:
+    """Some contexts, one after the other. Where nothing else is said, the arrays have shape (pieces,)."""
+
+    ids: IntArray  # int32, shape (ids,): special tokens included
+    bounds: IntArray  # int, shape (contexts + 1,): where the ids of each begin, and where the last ones end
+    first: IntArray  # int, shape (contexts + 1,): where the pieces of each begin, and where the last ones end
+    context: IntArray  # int, index of the piece's context
+    position: IntArray  # int, where the piece stands in its context
+    word: IntArray  # int, non-decreasing: the piece's word; no two contexts share a number
+    wanted: BoolArray  # bool, the pieces that are scored here or in another context; the others are context alone
+    scored: BoolArray  # bool, the pieces that are scored here
+    piece: IntArray  # int, the piece's index among the wordpieces
+    window: IntArray  # int, shape (contexts,): number of the window among those of its span
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        """int, shape (contexts,): special tokens included."""
+        return np.asarray(np.diff(self.bounds), dtype=np.int64)
+
+    @property
+    def true_ids(self) -> IntArray:
+        """The id of each piece. int32, shape (pieces,)."""
+        ids: IntArray = self.ids[self.bounds[self.context] + self.position]
+        return ids
+
+    def __iter__(self) -> Iterator[Context]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, c: int) -> Context:
+        own = slice(self.first[c], self.first[c + 1])
+        ids = self.ids[self.bounds[c] : self.bounds[c + 1]]
+        first = int(self.position[own.start]) if own.start < own.stop else 0
+        return Context(ids, first, self.word[own], self.scored[own], self.wanted[own])
+
+    @classmethod
+    def of(cls, contexts: Sequence[Context]) -> "Contexts":
+        """The same as single contexts, whose words have numbers of their own."""
+        n_pieces = np.array([len(context.word) for context in contexts], dtype=np.int64)
+        first = bounds(n_pieces)
+        owner = np.repeat(np.arange(len(contexts)), n_pieces)
+        before = np.array([context.first for context in contexts], dtype=np.int64)
+        none, all_of = np.zeros(0, dtype=bool), (np.ones(n, dtype=bool) for n in n_pieces)
+        last_words = bounds(np.array([context.word.max(initial=0) + 1 for context in contexts], dtype=np.int64))[:-1]
+        return cls(
+            ids=np.concatenate([np.zeros(0, dtype=np.int32), *(context.ids for context in contexts)]),
+            bounds=bounds(np.array(list(map(len, contexts)), dtype=np.int64)),
+            first=first,
+            context=owner,
+            position=np.arange(first[-1]) - first[owner] + before[owner],
+            word=np.concatenate([first[:0], *(context.word for context in contexts)]) + last_words[owner],
+            wanted=np.concatenate(
+                [none, *(every if one.wanted is None else one.wanted for one, every in zip(contexts, all_of))]
+            ),
+            scored=np.concatenate([none, *(context.scored for context in contexts)]),
+            piece=np.arange(first[-1]),
+            window=np.zeros(len(contexts), dtype=np.int64),
+        )
+
+
 def get_contexts(
-    spans: list[Span],
-    wordpieces: list[Wordpieces],
+    spans_of: Sequence[Sequence[Span]],
+    pieces: Wordpieces,
+    first_tokens: IntArray,
     targets: BoolArray | None,
     max_length: int,
     lookahead: int | None = None,
-    units: Sequence[tuple[int, int]] = (),
-) -> tuple[list[Context], BoolArray]:
-    """Cut the spans of one doc into contexts so that every token is scored once.
+    units_of: Sequence[Sequence[tuple[int, int]]] | None = None,
+) -> tuple[Contexts, BoolArray]:
+    """Cut the spans of some docs into contexts so that every token is scored once.
 
     A token that lies in several spans is scored in the span that gives it the largest margin:
     the number of pieces on the side of it that has fewer, or, with `lookahead`, before it (`choose_windows`).
@@ -51,28 +117,110 @@ def get_contexts(
     span, if there is one that holds them all. Otherwise a character of theirs could be scored
     twice, or never. So are the tokens of a unit.
 
-    targets (Optional[bool array, shape (tokens of the doc,)]): The tokens to score; None: all.
+    spans_of (Sequence[Sequence[Span]]): The spans of each doc.
+    pieces (Wordpieces): Those of all spans, in their order.
+    first_tokens (int array, shape (docs + 1,)): The number of each doc's first token among the tokens of all docs.
+    targets (Optional[bool array, shape (tokens,)]): The tokens to score; None: all. Pieces of white space before a run
+        of targets are context, though they belong to the first of these tokens.
     lookahead (Optional[int]): How many of the pieces that follow a piece its score depends on; None: all of them.
-    units (Sequence[tuple[int, int]]): The units that the pieces were joined to.
-    RETURNS: The contexts, and the tokens that are scored, bool, shape (tokens of the doc,).
+    units_of (Optional[Sequence[Sequence[tuple[int, int]]]]): For each doc, the units that the pieces were joined to.
+    RETURNS: The contexts, and the tokens that are scored, bool, shape (tokens,).
     """
-    if not spans:
-        return [], np.zeros(0, dtype=bool)
-    doc = spans[0].doc
-    everything = len(spans) == 1 and len(spans[0]) == len(doc)
-    if everything and len(wordpieces[0].prefix) + len(wordpieces[0]) + len(wordpieces[0].suffix) <= max_length:
-        # There is nothing to choose. This is how most texts are read, so it is fast.
-        scored = np.ones(len(doc), dtype=bool) if targets is None else targets.copy()
-        here = scored[wordpieces[0].token]
-        return [_context(wordpieces[0], wordpieces[0].word, here, 0, 0, len(here))] if here.any() else [], scored
-    best = np.full(len(doc), -1, dtype=np.int64)
-    owner = np.full(len(doc), -1, dtype=np.int64)
-    group = _tokens_together(wordpieces, doc, units)
+    scored = np.ones(first_tokens[-1], dtype=bool) if targets is None else targets.copy()
+    wanted = np.ones(len(pieces), dtype=bool)
+    if targets is not None:
+        wanted = targets[pieces.token] & ~_is_before(pieces, spans_of, first_tokens, targets)
+    word, owner = pieces.word.copy(), np.full(len(pieces), -1)
+    windows, s = list[_Window](), 0
+    first, n_ids = pieces.first.tolist(), np.diff(pieces.bounds).tolist()
+    for d, spans in enumerate(spans_of):
+        if len(spans) == 1 and len(spans[0]) == len(spans[0].doc) and n_ids[s] <= max_length:
+            # There is nothing to choose. This is how most texts are read, so it is fast.
+            owner[first[s] : first[s + 1]] = len(windows)
+            windows.append(_Window(s, first[s], first[s + 1], 0))
+        elif not spans:
+            scored[first_tokens[d] : first_tokens[d + 1]] = False
+        else:
+            tokens = slice(first_tokens[d], first_tokens[d + 1])
+            cuts = [_cut(span, pieces, s + i, tokens.start, max_length, lookahead) for i, span in enumerate(spans)]
+            best = _best_span(spans, cuts, units_of[d] if units_of else ())
+            for i, cut in enumerate(cuts):
+                own = slice(first[s + i], first[s + i + 1])
+                word[own] = cut.word
+                owner[own] = np.where(best[cut.token] == i, len(windows) + cut.window, -1)
+                bounds_of = enumerate((own.start + cut.bounds).tolist())
+                windows += [_Window(s + i, start, end, number) for number, (start, end) in bounds_of]
+            scored[tokens] &= best >= 0
+            _warn_of_cut_units(spans, scored[tokens], best, units_of[d] if units_of else ())
+        s += len(spans)
+    return _joined(pieces, windows, word, wanted, owner), scored
+
+
+class _Window(NamedTuple):
+    """Some of a span's pieces that are read at once."""
+
+    span: int  # its index among all spans
+    start: int  # the index of its first piece among all pieces
+    end: int
+    number: int  # among the windows of the span
+
+
+def _joined(pieces: Wordpieces, windows: list[_Window], word: IntArray, wanted: BoolArray, owner: IntArray) -> Contexts:
+    """The windows in which a piece is scored. owner (int array, shape (pieces,)): The window of each, or -1."""
+    owner = np.where(wanted, owner, -1)
+    used = np.bincount(owner + 1, minlength=len(windows) + 1)[1:] > 0
+    span, start, end, number = np.array(windows, dtype=np.int64).reshape(-1, 4)[used].T
+    n, before = end - start, pieces.before[span]
+    n_ids = np.diff(pieces.bounds)[span] - np.diff(pieces.first)[span] + n
+    context, piece = np.repeat(np.arange(len(n)), n), spread(start, n)
+    of_id, at = np.repeat(np.arange(len(n)), n_ids), spread(np.zeros_like(n_ids), n_ids)
+    # What a window lacks: behind its first special tokens the pieces before it, behind its pieces those after it.
+    skipped = np.where(at >= before[of_id], (start - pieces.first[span])[of_id], 0)
+    skipped += np.where(at >= (before + n)[of_id], (pieces.first[span + 1] - end)[of_id], 0)
+    return Contexts(
+        ids=pieces.sequence[pieces.bounds[span][of_id] + at + skipped],
+        bounds=bounds(n_ids),
+        first=bounds(n),
+        context=context,
+        position=before[context] + piece - start[context],
+        word=np.cumsum(begins(word[piece]) | begins(context)),
+        wanted=wanted[piece],
+        scored=owner[piece] == np.flatnonzero(used)[context],
+        piece=piece,
+        window=number,
+    )
+
+
+def _is_before(
+    pieces: Wordpieces, spans_of: Sequence[Sequence[Span]], first_tokens: IntArray, targets: BoolArray
+) -> BoolArray:
+    """Which pieces of white space belong to a target but stand before the run of targets that it begins: they are of
+    the text before it. A space that is part of no token may stand there.
+    """
+    docs = [spans[0].doc if spans else () for spans in spans_of]
+    start = np.zeros(len(targets), dtype=np.int64)
+    end_before = np.zeros(len(targets) + 1, dtype=np.int64)  # where the token before each ends
+    for doc, first in zip(docs, first_tokens.tolist()):
+        places = [(token.idx, token.idx + len(token)) for token in doc]
+        if places:
+            start[first : first + len(places)], end_before[first + 1 : first + len(places) + 1] = zip(*places)
+        end_before[first] = 0
+    begins_run = targets & ~np.append(False, targets[:-1])
+    begins_run[first_tokens[:-1][first_tokens[:-1] < len(targets)]] = True
+    first_of_run = np.maximum.accumulate(np.where(begins_run, np.arange(len(targets)), 0))
+    is_before: BoolArray = (pieces.untrimmed < end_before[first_of_run[pieces.token]]) & (pieces.start == pieces.end)
+    return is_before
+
+
+def _best_span(spans: Sequence[Span], cuts: "Sequence[_Cut]", units: Sequence[tuple[int, int]]) -> IntArray:
+    """The span of a doc in which each of its tokens is scored. Tokens outside of all spans have -1."""
+    n = len(spans[0].doc)
+    best, owner = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    group = _tokens_together(cuts, spans[0].doc, units)
     group_sizes = np.bincount(group)
-    cuts = [_cut(span, pieces, max_length, lookahead) for span, pieces in zip(spans, wordpieces)]
-    for i, (span, pieces, cut) in enumerate(zip(spans, wordpieces, cuts)):
+    for i, (span, cut) in enumerate(zip(spans, cuts)):
         margin: IntArray = np.zeros(len(span), dtype=np.int64)  # also of tokens without pieces
-        token = pieces.token - span.start
+        token = cut.token - span.start
         margin[token] = _minimum_by(token, cut.margin)[token]
         mine = group[span.start : span.end]
         holds_group = np.bincount(mine)[mine] == group_sizes[mine]
@@ -80,66 +228,56 @@ def get_contexts(
         better = margin > best[span.start : span.end]
         owner[span.start : span.end][better] = i
         best[span.start : span.end][better] = margin[better]
-    scored = owner >= 0
-    if targets is not None:
-        scored &= targets
+    return owner
+
+
+def _warn_of_cut_units(
+    spans: Sequence[Span], scored: BoolArray, owner: IntArray, units: Sequence[tuple[int, int]]
+) -> None:
     for begin, end in units:
         if scored[begin:end].any() and (owner[begin:end] != owner[begin]).any():
             warn_user(
-                f"The unit at token {begin}, {doc[begin:end].text[:50]!r}, is not read in one context: no span of "
-                "`get_spans` holds it. It is scored in parts, each as if it were a unit."
+                f"The unit at token {begin}, {spans[0].doc[begin:end].text[:50]!r}, is not read in one context: no "
+                "span of `get_spans` holds it. It is scored in parts, each as if it were a unit."
             )
-    contexts = []
-    for i, (pieces, cut) in enumerate(zip(wordpieces, cuts)):
-        piece_scored = scored[pieces.token] & (owner[pieces.token] == i)
-        for w, (start, end) in enumerate(cut.bounds):
-            here = piece_scored[start:end] & (cut.window[start:end] == w)
-            if here.any():
-                contexts.append(_context(pieces, cut.word, here, i, start, end, w))
-    return contexts, scored
-
-
-def _context(
-    pieces: Wordpieces, word: IntArray, here: BoolArray, span: int, start: int, end: int, window: int = 0
-) -> Context:
-    """A window of a span. here (bool array, shape (end - start,)): The pieces that are scored in it."""
-    ids = np.concatenate([pieces.prefix, pieces.ids[start:end], pieces.suffix])
-    return Context(ids, len(pieces.prefix), word[start:end], here, span, start, window)
 
 
 @dataclass
 class _Cut:
     """A span's windows. Arrays over its pieces have shape (pieces,)."""
 
+    token: IntArray  # index in the doc
+    end: IntArray  # where the piece ends in the doc's text
     word: IntArray  # the word of each piece, after words longer than a window were split
     bounds: IntArray  # shape (windows, 2)
     window: IntArray  # the window in which each piece is scored
     margin: IntArray  # how much context the piece's word has there, as `choose_windows` compares it
 
 
-def _cut(span: Span, pieces: Wordpieces, max_length: int, lookahead: int | None) -> _Cut:
-    """The windows of a span."""
-    if not len(pieces):
-        return _Cut(pieces.word, np.zeros((0, 2), dtype=np.int64), pieces.word, pieces.word)  # none
-    size = max_length - len(pieces.prefix) - len(pieces.suffix)
-    word = pieces.word
-    if np.bincount(word).max() > size:
-        first_piece = np.searchsorted(word, np.bincount(word).argmax())
-        token = span.doc[int(pieces.token[first_piece])]
+def _cut(span: Span, pieces: Wordpieces, s: int, first_token: int, max_length: int, lookahead: int | None) -> _Cut:
+    """The windows of a span. first_token (int): The number of its doc's first token among the tokens of all docs."""
+    own = slice(pieces.first[s], pieces.first[s + 1])
+    token, end, word = pieces.token[own] - first_token, pieces.end[own], pieces.word[own]
+    if not len(word):
+        return _Cut(token, end, word, np.zeros((0, 2), dtype=np.int64), word, word)  # none
+    size = int(max_length - (pieces.bounds[s + 1] - pieces.bounds[s]) + len(word))
+    if np.bincount(word - word[0]).max() > size:
+        longest = word[0] + np.bincount(word - word[0]).argmax()
+        long_token = span.doc[int(token[np.searchsorted(word, longest)])]
         warn_user(
-            f"The word or unit at token {token.i}, {token.text[:50]!r}, has more pieces than the model reads at once "
-            f"({size}). It is scored in parts of at most {size} pieces, each as if it were a word."
+            f"The word or unit at token {long_token.i}, {long_token.text[:50]!r}, has more pieces than the model reads "
+            f"at once ({size}). It is scored in parts of at most {size} pieces, each as if it were a word."
         )
         word = split_long_words(word, size)
-    bounds = window_bounds(word, size)
-    return _Cut(word, bounds, *choose_windows(word, bounds, lookahead))
+    limits = window_bounds(word, size)
+    return _Cut(token, end, word, limits, *choose_windows(word, limits, lookahead))
 
 
 def split_long_words(word: IntArray, size: int) -> IntArray:
     """Number the words again, with words of more than `size` pieces split into parts of at most `size`."""
-    begins = word_begins(word)
-    within = np.arange(len(word)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
-    return np.cumsum(begins | (within % size == 0))
+    first = begins(word)
+    within = np.arange(len(word)) - np.flatnonzero(first)[np.cumsum(first) - 1]
+    return np.cumsum(first | (within % size == 0))
 
 
 def window_bounds(word: IntArray, size: int) -> IntArray:
@@ -147,7 +285,7 @@ def window_bounds(word: IntArray, size: int) -> IntArray:
     word lies whole in at least one. No word has more than `size` pieces. Start and end, shape (windows, 2).
     """
     n = len(word)
-    starts = np.flatnonzero(word_begins(word))
+    starts = np.flatnonzero(begins(word))
     ends = np.append(starts[1:], n)
     bounds = []
     start = 0
@@ -171,7 +309,7 @@ def choose_windows(word: IntArray, bounds: IntArray, lookahead: int | None = Non
 
     RETURNS: The window's index, and the margin there as a number that compares in this order. Shape (pieces,) each.
     """
-    starts = np.flatnonzero(word_begins(word))
+    starts = np.flatnonzero(begins(word))
     ends = np.append(starts[1:], len(word))
     window = np.zeros(len(starts), dtype=np.int64)
     margin = np.full(len(starts), -1, dtype=np.int64)
@@ -189,13 +327,13 @@ def choose_windows(word: IntArray, bounds: IntArray, lookahead: int | None = Non
     return np.repeat(window, ends - starts), np.repeat(margin, ends - starts)
 
 
-def _tokens_together(wordpieces: list[Wordpieces], doc: Doc, units: Sequence[tuple[int, int]]) -> IntArray:
+def _tokens_together(cuts: Sequence[_Cut], doc: Doc, units: Sequence[tuple[int, int]]) -> IntArray:
     """Number the tokens of a doc so that those of one unit, or which share a piece in some span, have one number."""
     starts = np.array([token.idx for token in doc], dtype=np.int64)
-    first = np.concatenate([pieces.token for pieces in wordpieces])
-    last = np.maximum(segment_of(np.concatenate([pieces.end for pieces in wordpieces]) - 1, starts), first)
-    begins, ends = np.array(units, dtype=np.int64).reshape(-1, 2).T
-    return connected_runs(np.append(first, begins), np.append(last, ends - 1), len(doc))
+    first = np.concatenate([cut.token for cut in cuts])
+    last = np.maximum(segment_of(np.concatenate([cut.end for cut in cuts]) - 1, starts), first)
+    unit_first, unit_end = np.array(units, dtype=np.int64).reshape(-1, 2).T
+    return connected_runs(np.append(first, unit_first), np.append(last, unit_end - 1), len(doc))
 
 
 def _minimum_by(number: IntArray, value: IntArray) -> IntArray:
@@ -203,3 +341,9 @@ def _minimum_by(number: IntArray, value: IntArray) -> IntArray:
     out = np.full(number.max(initial=-1) + 1, np.iinfo(np.int64).max)
     np.minimum.at(out, number, value)
     return out
+
+
+def read_spans(spans: Sequence[Span], tokenizer: "Tokenizer", words: Words, max_length: int) -> Contexts:
+    """The contexts of some spans of one doc, in which all their tokens are scored."""
+    pieces = get_wordpieces(spans, tokenizer, words)
+    return get_contexts([spans], pieces, np.array([0, len(spans[0].doc)]), None, max_length)[0]

@@ -7,12 +7,13 @@ The positions of special tokens come from the encoding, never from ids: a text t
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from spacy.tokens import Span
 
-from ..arrays import BoolArray, IntArray
+from ..arrays import BoolArray, IntArray, begins, bounds
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -26,67 +27,127 @@ _IS_WHITE_SPACE = np.array([chr(c).isspace() for c in range(0x3002)])
 
 @dataclass
 class Wordpieces:
-    """The wordpieces of one span without the special tokens. The arrays before `prefix` have shape (pieces,)."""
+    """The wordpieces of some spans, one span after the other, without special tokens. Where nothing else is said, the
+    arrays have shape (pieces,).
+    """
 
     ids: IntArray  # int32, in the model's vocabulary
     start: IntArray  # int, where the piece begins in the doc's text, white space trimmed
     end: IntArray  # int, where it ends; equal to `start` if the piece has no character of its own
-    token: IntArray  # int, index in the doc of the piece's token
-    word: IntArray  # int, non-decreasing: number of the piece's word, the unit that the metrics use
-    prefix: IntArray  # int32, ids of the special tokens before the pieces, such as [CLS]
-    suffix: IntArray  # int32, ids of the special tokens after them, such as [SEP]
+    untrimmed: IntArray  # int, where it begins with its white space
+    token: IntArray  # int, index of the piece's token in the doc, or among the tokens of all docs
+    word: IntArray  # int, non-decreasing: the piece's word, the unit that the metrics use; no two spans share a number
+    first: IntArray  # int, shape (spans + 1,): where the pieces of each span begin, and where the last ones end
+    sequence: IntArray  # int32: what the tokenizer makes of the spans, one after the other, special tokens included
+    bounds: IntArray  # int, shape (spans + 1,): where that of each span begins, and where the last one ends
+    before: IntArray  # int, shape (spans,): how many special tokens stand before the pieces, such as [CLS]
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def prefix(self) -> IntArray:
+        """The special tokens before the pieces of the first span. int32."""
+        return self.sequence[: self.before[0]]
+
+    @property
+    def suffix(self) -> IntArray:
+        """Those behind them, such as [SEP]. int32."""
+        return self.sequence[self.before[0] + self.first[1] : self.bounds[1]]
+
 
 def get_wordpieces(
-    span: Span, tokenizer: "Tokenizer", words: Words, units: Sequence[tuple[int, int]] = ()
+    spans: Sequence[Span],
+    tokenizer: "Tokenizer",
+    words: Words,
+    units: Sequence[Sequence[tuple[int, int]]] | None = None,
+    first_tokens: IntArray | None = None,
 ) -> Wordpieces:
-    """Tokenize a span's text as one sequence and align the pieces with the doc's tokens.
+    """Tokenize each span's text as one sequence and align the pieces with the tokens.
 
     A piece belongs to the token that holds its first character that is not white space.
     A piece without such a character (a lone "▁", a newline) belongs to the next token,
-    or to the last token if there is no next one.
+    or to the last token of the span if there is no next one.
 
     words (str): What counts as a word: "spacy" (spaCy's tokens; tokens that share a piece
         are one word), "tokenizer" (the tokenizer's pre-tokens), "whitespace", or "piece" (each piece is a word).
-    units (Sequence[tuple[int, int]]): What `merge_spans` returns: the words that these tokens of the doc reach into
-        are one word.
+    units (Optional[Sequence[Sequence[tuple[int, int]]]]): For each span, what `merge_spans` returns for its doc: the
+        words that these tokens of the doc reach into are one word.
+    first_tokens (Optional[int array, shape (spans,)]): The number of the first token of each span's doc among the
+        tokens of all docs. None: there is one doc.
     RAISES (ValueError): The tokenizer puts special tokens between the pieces.
     """
-    text = span.text
-    encoding = tokenizer.encode(text)
-    special = np.array(encoding.special_tokens_mask, dtype=bool)
-    ids = np.array(encoding.ids, dtype=np.int32)
-    text_at = np.flatnonzero(~special)
-    first, last = (text_at[0], text_at[-1] + 1) if len(text_at) else (len(special), len(special))
-    if special[first:last].any():
+    texts = [span.text for span in spans]
+    encodings = tokenizer.encode_batch(texts)
+    sequence = np.fromiter(chain.from_iterable(one.ids for one in encodings), np.int32)
+    is_piece = ~np.fromiter(chain.from_iterable(one.special_tokens_mask for one in encodings), np.bool_, len(sequence))
+    edges = bounds(np.fromiter(map(len, encodings), np.int64, len(encodings)))
+    first = np.append(0, np.cumsum(is_piece))[edges]
+    place = np.flatnonzero(is_piece)
+    count = np.diff(first)
+    span = np.repeat(np.arange(len(spans)), count)  # of each piece
+    # Without a piece there is nothing to score, so it does not matter which special tokens stand on which side.
+    before = np.diff(edges)
+    before[count > 0] = place[first[:-1][count > 0]] - edges[:-1][count > 0]
+    apart = np.flatnonzero(place != edges[span] + before[span] + np.arange(len(span)) - first[span])
+    if len(apart):
         raise ValueError(
-            f"The tokenizer puts special tokens between the pieces of {text[:100]!r}; only special tokens "
-            "at the beginning and the end of a sequence are supported. Choose another model."
+            f"The tokenizer puts special tokens between the pieces of {texts[span[apart[0]]][:100]!r}; only special "
+            "tokens at the beginning and the end of a sequence are supported. Choose another model."
         )
-    if not len(text_at):
-        # There is nothing to score, so it does not matter which special tokens stand on which side.
-        none = np.zeros(0, dtype=np.int64)
-        return Wordpieces(ids[:0], none, none, none, none, ids, ids[:0])
-    offsets = np.array(encoding.offsets, dtype=np.int64)[first:last]
-    start, end, anchor = trim(text, offsets)
-    token_starts = np.array([token.idx for token in span], dtype=np.int64) - span.start_char
-    token = segment_of(anchor, token_starts)
+    # From here on the texts of all spans are one text.
+    base = bounds(np.fromiter(map(len, texts), np.int64, len(texts)))
+    offsets = chain.from_iterable(chain.from_iterable(one.offsets for one in encodings))
+    offset = np.fromiter(offsets, np.int64, 2 * len(sequence)).reshape(-1, 2)[place] + base[span][:, None]
+    text = "".join(texts)
+    untrimmed, start, end, anchor = trim(text, offset, base[:-1][span], base[1:][span])
+    n_tokens = np.fromiter(map(len, spans), np.int64, len(spans))
+    first_token = bounds(n_tokens)[:-1]
+    in_doc = np.fromiter((span.start_char for span in spans), np.int64, len(spans))  # where a span begins in its doc
+    token_starts = np.fromiter(chain.from_iterable([token.idx for token in span] for span in spans), np.int64)
+    token_starts += np.repeat(base[:-1] - in_doc, n_tokens)
+
+    def token_at(position: IntArray) -> IntArray:
+        """The number of the token of the span that holds a character, among the tokens of all spans."""
+        return np.maximum(segment_of(position, token_starts), first_token[span])
+
+    token = token_at(anchor)
     if words == "tokenizer":
-        word = pretoken_units(encoding.word_ids[first:last])
+        ids = np.fromiter((-1 if i is None else i for one in encodings for i in one.word_ids), np.int64, len(sequence))
+        word = pretoken_units(ids[place], span)
     elif words == "piece":
         word = np.arange(len(token))
     elif words == "whitespace":
-        word = joined_units(start, end, anchor, white_space_runs(text))
+        runs = np.union1d(white_space_runs(text), base[:-1])  # the beginning of a span ends what is in the one before
+        run = np.maximum(segment_of(anchor, runs), np.searchsorted(runs, base[span]))
+        word = joined_units(run, start, end, runs)
     else:
-        word = joined_units(start, end, anchor, token_starts)
-    if units:
-        reach = np.where(end > start, segment_of(end - 1, token_starts), token)
-        word = join_words(word, token, reach, np.array(units) - span.start)
-    start, end, token = start + span.start_char, end + span.start_char, token + span.start
-    return Wordpieces(ids[first:last], start, end, token, word, ids[:first], ids[last:])
+        word = joined_units(token, start, end, token_starts)
+    named = [
+        (first + max(a, one.start) - one.start, first + min(b, one.end) - one.start)
+        for first, one, of_doc in zip(first_token.tolist(), spans, units or [()] * len(spans))
+        for a, b in of_doc
+        if a < one.end and one.start < b
+    ]
+    if named:
+        reach = np.where(end > start, token_at(end - 1), token)
+        word = join_words(word, token, reach, np.array(named))
+    to_doc = in_doc - base[:-1]
+    shift = np.fromiter((one.start for one in spans), np.int64, len(spans)) - first_token
+    if first_tokens is not None:
+        shift = shift + first_tokens
+    return Wordpieces(
+        ids=sequence[place],
+        start=start + to_doc[span],
+        end=end + to_doc[span],
+        untrimmed=untrimmed + to_doc[span],
+        token=token + shift[span],
+        word=word,
+        first=first,
+        sequence=sequence,
+        bounds=edges,
+        before=before,
+    )
 
 
 def is_white_space(text: str) -> BoolArray:
@@ -95,13 +156,17 @@ def is_white_space(text: str) -> BoolArray:
     return _IS_WHITE_SPACE[np.minimum(codes, len(_IS_WHITE_SPACE) - 1)]
 
 
-def trim(text: str, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+def trim(
+    text: str, offsets: IntArray, text_start: IntArray, text_end: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Trim white space off both ends of the pieces, by their character offsets, shape (pieces, 2).
 
-    RETURNS (tuple of int arrays, shape (pieces,)): `start` and `end` without white space
-        (equal if nothing is left), and `anchor`: the first visible character at or after the
-        piece's start. If there is none, it is the last visible character of the text, or -1
-        if the text is all white space.
+    text_start, text_end (int arrays, shape (pieces,)): Where the part of the text begins that is the piece's own text,
+        and where it ends.
+    RETURNS (tuple of int arrays, shape (pieces,)): Where each piece begins, with its white space; `start` and `end`
+        without it (equal if nothing is left); and `anchor`: the first visible character at or after the piece's start.
+        If there is none, it is the last visible character of its text, or one before the text if that is all white
+        space.
     """
     n = len(text)
     index = np.arange(n)
@@ -114,12 +179,13 @@ def trim(text: str, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     preceding[1:] = np.maximum.accumulate(np.where(visible, index + 1, 0))
     # Some tokenizers give (0, 0) to a piece that they insert. Pieces come in the order of the text, so it is put behind
     # the piece before it.
-    start = np.maximum.accumulate(offsets[:, 0])
-    end = np.maximum(offsets[:, 1], start)
-    anchor = np.minimum(following[start], preceding[n] - 1)
-    start = np.minimum(following[start], end)
-    end = np.maximum(preceding[end], start)
-    return start, end, anchor
+    untrimmed = np.maximum.accumulate(offsets[:, 0])
+    end = np.maximum(offsets[:, 1], untrimmed)
+    visible_from = np.minimum(following[untrimmed], text_end)
+    anchor = np.minimum(visible_from, preceding[text_end] - 1)
+    start = np.minimum(visible_from, end)
+    end = np.maximum(np.maximum(preceding[end], text_start), start)
+    return untrimmed, start, end, anchor
 
 
 def segment_of(position: IntArray, starts: IntArray) -> IntArray:
@@ -136,17 +202,17 @@ def white_space_runs(text: str) -> IntArray:
     return np.flatnonzero(visible & ~np.append(False, visible[:-1]))
 
 
-def joined_units(start: IntArray, end: IntArray, anchor: IntArray, segments: IntArray) -> IntArray:
+def joined_units(first: IntArray, start: IntArray, end: IntArray, segments: IntArray) -> IntArray:
     """The word of each piece, where segments that share a piece are one word.
 
     Example: "can't" has the tokens "ca" and "n't", and the pieces "can", "'" and "t". "can" reaches
     into both tokens, so they are one word. Otherwise a piece that is scored as part of one
     word could be seen unmasked as part of the other.
 
-    start, end, anchor (int arrays, shape (pieces,)): What `trim` returns.
+    first (int array, shape (pieces,)): The index of the segment that each piece belongs to.
+    start, end (int arrays, shape (pieces,)): Where the pieces begin and end, without white space.
     segments (int array, shape (segments,)): Where the segments begin, increasing.
     """
-    first = segment_of(anchor, segments)
     last = np.where(end > start, segment_of(end - 1, segments), first)
     return connected_runs(first, last, len(segments))[first]
 
@@ -185,12 +251,9 @@ def join_words(word: IntArray, first: IntArray, last: IntArray, units: IntArray)
     return connected_runs(word[first_piece[here]], word[last_piece[here]], int(word[-1]) + 1)[word]
 
 
-def pretoken_units(word_ids: list[int | None]) -> IntArray:
-    """The word of each piece, from a tokenizer's `word_ids`. Each piece without a word id is a word of its own."""
-    ids = np.array([-1 if i is None else i for i in word_ids], dtype=np.int64)
-    return np.cumsum(word_begins(ids) | (ids == -1))
+def pretoken_units(word_id: IntArray, span: IntArray) -> IntArray:
+    """The word of each piece, from a tokenizer's `word_ids`. A piece without a word id, -1, is a word of its own.
 
-
-def word_begins(word: IntArray) -> BoolArray:
-    """Which pieces are the first of their word. bool, shape (pieces,)."""
-    return np.append(True, word[1:] != word[:-1])[: len(word)]
+    span (int array, shape (pieces,)): The span of each piece.
+    """
+    return np.cumsum(begins(span) | begins(word_id) | (word_id == -1))

@@ -57,4 +57,4 @@ def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monke
     monkeypatch.setattr("spacy_pll.language_model.forward.one_thread_after_fork", lambda: True)
     monkeypatch.setattr(Forward, "device", torch.device("cuda", 0))
     with pytest.raises(RuntimeError, match="n_process=1"):
-        model.log_probabilities(Batch(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 4))
+        model.log_probabilities(Batch.of(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 4))

@@ -31,7 +31,7 @@ def record_of(doc, tokenizer, words):
     """The record of a doc that is read as a whole."""
     if not len(doc):
         return PieceRecord([], [], [], [], [], {}, word=[])
-    pieces = get_wordpieces(doc[:], tokenizer, words)
+    pieces = get_wordpieces([doc[:]], tokenizer, words)
     names = ("ids", "start", "end", "token", "word")
     return PieceRecord(pieces=[], scores={}, **{name: getattr(pieces, name).tolist() for name in names})
 

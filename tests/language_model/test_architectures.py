@@ -106,11 +106,11 @@ def test_what_was_found_is_said_once(model_folder, caplog, architecture):
 
 
 def test_rounding_does_not_hide_what_padding_does(model_folder, monkeypatch):
-    model = MaskedLanguageModel(str(model_folder("convbert")), mixed_precision=True)
+    model = MaskedLanguageModel(str(model_folder("convbert")), precision="bfloat16")
     seen, run = [], Forward.run
-    monkeypatch.setattr(Forward, "run", lambda self, *args: (seen.append(self.mixed_precision), run(self, *args))[1])
+    monkeypatch.setattr(Forward, "run", lambda self, *args: (seen.append(self.precision), run(self, *args))[1])
     model.load()
-    assert seen and not any(seen) and model.loaded.forward.mixed_precision and not model.load().rows.pads
+    assert {*seen} == {"float32"} and model.loaded.forward.precision == "bfloat16" and not model.load().rows.pads
 
 
 def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_folder):
@@ -123,7 +123,7 @@ def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_fold
     assert model.load().rows.max_tokens <= model.load().rows.max_targets
     ids = np.array([model.load().tokenizer.encode("The traveler lost").ids])
     n = ids.shape[1]
-    batch = Batch(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0])
+    batch = Batch.of(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0])
     with torch.inference_mode():
         logits = model.load().checkpoint.transformer(input_ids=torch.from_numpy(ids)).logits[0].log_softmax(-1)
     np.testing.assert_allclose(model.log_probabilities(batch)[0], logits[np.arange(n), ids[0]].numpy(), atol=1e-5)
@@ -179,7 +179,7 @@ def test_positions_that_count_from_the_padding_id_are_allowed_for(model_folder, 
     model.load()
     assert model.load().max_length == expected
     ids = np.full((1, expected), 7)
-    batch = Batch(ids, np.array([expected]), np.array([0]), np.array([expected - 1]), np.array([7]))
+    batch = Batch.of(ids, np.array([expected]), np.array([0]), np.array([expected - 1]), np.array([7]))
     assert model.log_probabilities(batch)[0].isfinite().all()
 
 

@@ -248,7 +248,7 @@ def test_positions_that_are_wrong_in_the_last_slots(bert, monkeypatch, max_lengt
 @pytest.mark.parametrize("max_length", [128, 16])
 def test_a_content_that_sees_the_groups(bert, monkeypatch, max_length):
     sees = GroupAttention.__dict__["_sees"].func
-    monkeypatch.setattr("spacy_pll.language_model.group_attention.SHORT", 10**6)
+    monkeypatch.setattr("spacy_pll.language_model.group_attention.SHORT", {"cpu": 10**6})
 
     def leaky(self):
         found = sees(self)

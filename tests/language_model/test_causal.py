@@ -109,7 +109,7 @@ def test_a_long_text_is_scored_in_the_windows_with_the_most_before_each_piece(ca
     doc = nlp(PARAGRAPH)
     data, transformer = doc._.pll_data, hf.AutoModelForCausalLM.from_pretrained(folder).eval()
     ids, bos = data["ids"], get_tokenizer("causal-gpt2").bos_token_id
-    word = get_wordpieces(doc[:], model.load().tokenizer, "spacy").word.tolist()
+    word = get_wordpieces([doc[:]], model.load().tokenizer, "spacy").word.tolist()
     marked = [*(piece.startswith("Ġ") for piece in data["pieces"]), True]
     begins = [i for piece, i in get_tokenizer("causal-gpt2").get_vocab().items() if piece.startswith("Ġ")]
     begins.append(get_tokenizer("causal-gpt2").eos_token_id)

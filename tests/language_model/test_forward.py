@@ -57,9 +57,8 @@ def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
         row, position = np.zeros(3, dtype=int), np.array([len(long) - 2, 1, 1])
     whole = Forward(model.load().checkpoint.transformer)
     with torch.inference_mode():
-        batch = Batch(ids, lengths, row, position, row)
-        (found,) = forward.logits(batch)
-        (expected,) = whole.logits(batch)
+        batch = Batch.of(ids, lengths, row, position, row)
+        found, expected = forward.logits(batch)[0], whole.logits(batch)[0]
     np.testing.assert_allclose(found.cpu(), expected.cpu(), atol=1e-5)
 
 
@@ -81,7 +80,7 @@ def test_the_last_feed_forward_sees_the_targets_alone(make_nlp, architecture, pa
     assert seen[last] == scorer.predictor.counts.targets < seen[before] / 5
 
 
-def test_one_copy_to_the_device_a_pass_and_one_back_a_plan(make_nlp, monkeypatch):
+def test_one_copy_to_the_device_and_one_back_a_plan(make_nlp, monkeypatch):
     nlp = make_nlp(max_batch_tokens=100)
     nlp.initialize()
     model = nlp.get_pipe("pll").model
@@ -95,8 +94,8 @@ def test_one_copy_to_the_device_a_pass_and_one_back_a_plan(make_nlp, monkeypatch
     count(forward, "upload")
     count(model, "submit")
     list(nlp.pipe(TEXTS))
-    assert calls["upload"] == calls["run"] > 3
-    assert calls["submit"] == 1
+    assert calls["run"] > 3
+    assert calls["upload"] == calls["submit"] == 1
 
 
 @pytest.mark.parametrize("architecture", ["bert", "fnet"])
@@ -195,7 +194,7 @@ def test_a_row_of_many_targets_is_answered_in_parts(make_nlp, monkeypatch):
     logits = model.loaded.forward.logits
 
     def limited(batch, *others):
-        if len(batch.row) > 2:
+        if batch.n_targets > 2:
             raise RuntimeError(
                 "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte"
             )

@@ -49,7 +49,7 @@ def test_local_attention_is_by_the_positions_that_are_stood_for(model_folder, ma
 @pytest.mark.parametrize("local", [False, True])
 def test_attention_in_short_and_in_long_rows(model_folder, monkeypatch, local, short):
     """Whole rows, or contents and blocks: both ways give the exact scores for all lengths, also with a local mask."""
-    monkeypatch.setattr(group_attention, "SHORT", short)
+    monkeypatch.setattr(group_attention, "SHORT", {"cpu": short})
     settings = {"global_attn_every_n_layers": 2, "local_attention": 8} if local else {}
     folder = model_folder("modernbert", **settings)
     scorer = spacy.blank("en").add_pipe("pll", config={"model": {"name": str(folder)}})

@@ -79,7 +79,7 @@ def test_scores_are_the_same(make_nlp, monkeypatch, architecture):
 def test_bfloat16_that_is_only_emulated_is_warned_of_once(make_nlp, monkeypatch, mixed_precision, is_emulated):
     monkeypatch.setattr("spacy_pll.language_model.onednn.bfloat16_is_emulated", lambda: is_emulated)
     nlp = make_nlp("bert")
-    nlp.get_pipe("pll").model.mixed_precision = mixed_precision
+    nlp.get_pipe("pll").model.precision = "bfloat16" if mixed_precision else "float32"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         list(nlp.pipe(["the cat"] * 3, batch_size=1))

@@ -2,10 +2,11 @@
 
 import spacy
 
+from spacy_pll.language_model.base import MAX_IDS, pass_cost
 from spacy_pll.metrics import get_metric
+from spacy_pll.scoring.passes import PassLimits
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import get_contexts
-from spacy_pll.scoring.wordpieces import get_wordpieces
+from spacy_pll.scoring.windows import Contexts, read_spans
 
 from ..conftest import data_folder, get_tokenizer
 from ..corruption import brown_sentences
@@ -17,14 +18,13 @@ def test_three_metrics_cost_a_quarter_more_than_one():
     nlp = spacy.blank("en")
     contexts = []
     for doc in nlp.pipe(sentences(1000)):
-        pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "spacy")
-        contexts += get_contexts([doc[:]], [pieces], None, 512)[0]
+        contexts += read_spans([doc[:]], tokenizer.backend_tokenizer, "spacy", 512)
     assert len(contexts) == 1000
     rows = {}
     for names in (["word_l2r"], ["word_l2r", "original", "whole_word"]):
         # Sentence by sentence: pairs share more rows when they are planned together.
         metrics = [get_metric(name) for name in names]
-        plans = [plan for c in contexts for plan in make_plans([c], metrics, tokenizer.mask_token_id)]
+        plans = [plan for c in contexts for plan in make_plans(Contexts.of([c]), metrics, tokenizer.mask_token_id)]
         rows[len(names)] = sum(plan.n_rows for plan in plans)
     print(f"forward rows: {rows[1]} for one metric, {rows[3]} for three")  # pytest -s shows it
     assert rows[1] == sum(len(context.word) for context in contexts)
@@ -36,12 +36,26 @@ def test_little_of_what_is_computed_is_padding():
     nlp = spacy.blank("en")
     contexts = []
     for doc in nlp.pipe(brown_sentences(data_folder("data/brown") / "brown.zip", 1000, words=(1, 200))):
-        pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "spacy")
-        contexts += get_contexts([doc[:]], [pieces], None, 512)[0]
+        contexts += read_spans([doc[:]], tokenizer.backend_tokenizer, "spacy", 512)
     ids = padding = 0
-    for plan in make_plans(contexts, [get_metric("word_l2r")], tokenizer.mask_token_id):
-        for batch in plan.batches(2048, 1000, 0):
-            ids += batch.ids.size
-            padding += batch.ids.size - batch.lengths.sum()
+    for plan in make_plans(Contexts.of(contexts), [get_metric("word_l2r")], tokenizer.mask_token_id):
+        for batch in plan.batches(PassLimits(2048, 1000, 0)):
+            ids += batch.size
+            padding += batch.size - batch.n_ids
     print(f"padding: {padding / ids:.1%} of {ids:,} ids")
     assert padding < 0.03 * ids
+
+
+def test_on_a_gpu_a_thousand_sentences_are_four_passes():
+    """There, a pass costs as much as thousands of ids (`language_model.base`)."""
+    tokenizer, nlp = get_tokenizer("bert-base-cased"), spacy.blank("en")
+    contexts = []
+    for doc in nlp.pipe(sentences(1000)):
+        contexts += read_spans([doc[:]], tokenizer.backend_tokenizer, "spacy", 512)
+    layers, parameters = 12, 85_000_000  # of BERT-base, without embeddings
+    [plan] = make_plans(Contexts.of(contexts), [get_metric("word_l2r")], tokenizer.mask_token_id)
+    for precision, most in (("float32", 8), ("tf32", 4), ("bfloat16", 4)):
+        cost = pass_cost("cuda", precision, layers, parameters)
+        n = len(list(plan.batches(PassLimits(MAX_IDS["cuda"], 17_000, 0, pass_cost=cost))))
+        print(f"{precision}: {n} passes, each as dear as {cost:,} ids")
+        assert n <= most

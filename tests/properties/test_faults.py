@@ -98,7 +98,7 @@ def test_interrupted_while_it_is_loaded(model_folder, monkeypatch):
     assert not model.loaded and vars(model) == before
     monkeypatch.undo()
     model.load()
-    assert model.loaded and model.loaded.forward.mixed_precision and model.load().rows.pads
+    assert model.loaded and model.loaded.forward.precision == "bfloat16" and model.load().rows.pads
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -130,7 +130,7 @@ def test_a_long_text_is_scored_in_the_windows_that_are_stated(windowed, metric):
     model = windowed.get_pipe("pll").model
     data = doc._.pll_data
     assert len(data["ids"]) > 4 * 18
-    word = get_wordpieces(doc[:], model.load().tokenizer, "spacy").word
+    word = get_wordpieces([doc[:]], model.load().tokenizer, "spacy").word
     expected = brute_force_in_windows(data["ids"], word, 18, model, metric)
     np.testing.assert_allclose(data["scores"][metric], expected, atol=1e-5)
 
@@ -141,7 +141,7 @@ def test_a_metric_that_never_shows_what_follows_has_the_windows_with_the_most_be
     model = nlp.get_pipe("pll").model
     shorten(model, 20)
     data = nlp(PARAGRAPH)._.pll_data
-    word = get_wordpieces(nlp.make_doc(PARAGRAPH)[:], model.load().tokenizer, "spacy").word
+    word = get_wordpieces([nlp.make_doc(PARAGRAPH)[:]], model.load().tokenizer, "spacy").word
     expected = brute_force_in_windows(data["ids"], word, 18, model, "sentence_l2r", lookahead=0)
     np.testing.assert_allclose(data["scores"]["sentence_l2r"], expected, atol=1e-5)
     # With other metrics, it is read in their windows.

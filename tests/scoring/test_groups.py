@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.groups import BLOCK, GroupPlan, near_positions
-from spacy_pll.scoring.masks import iter_mask_blocks
+from spacy_pll.scoring.groups import BLOCK, GroupPlan, filled, near_runs
+from spacy_pll.scoring.masks import masked_rows, runs
+from spacy_pll.scoring.passes import PassLimits
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import Context
+from spacy_pll.scoring.windows import Context, Contexts
 
 pytestmark = pytest.mark.core
 MASK, PAD = 4, 0
@@ -19,12 +20,12 @@ METRICS = ["word_l2r", "original", "word_any_order"]
 @st.composite
 def contexts(draw):
     out = []
-    for c in range(draw(st.integers(1, 4))):
+    for _ in range(draw(st.integers(1, 4))):
         lengths = draw(st.lists(st.integers(1, 4), min_size=1, max_size=30))
         word = np.repeat(np.arange(len(lengths)), lengths)
         ids = np.array(draw(st.lists(st.integers(5, 40), min_size=len(word), max_size=len(word))), dtype=np.int32)
         scored = np.array(draw(st.lists(st.booleans(), min_size=len(word), max_size=len(word))))
-        out.append(Context(np.array([1, *ids, 2], dtype=np.int32), 1, word, scored, c, 0))
+        out.append(Context(np.array([1, *ids, 2], dtype=np.int32), 1, word, scored))
     return out
 
 
@@ -34,7 +35,34 @@ def test_a_group_has_what_is_masked_and_its_neighbours(length, margin, random):
     expected = [
         [any(row[j] for j in range(length) if abs(i - j) <= margin) for i in range(length)] for row in masked.tolist()
     ]
-    np.testing.assert_array_equal(near_positions(masked, margin), expected)
+    row, begin, end = runs(masked)
+    near_begin, near_end, near_row, holder = near_runs(row, begin, end, np.full(3, length), margin)
+    found = np.zeros(masked.shape, dtype=bool)
+    for r, b, e in zip(near_row, near_begin, near_end):
+        assert not found[r, b:e].any()
+        found[r, b:e] = True
+    np.testing.assert_array_equal(found, expected)
+    assert (near_row[holder] == row).all() and (near_begin[holder] <= begin).all() and (end <= near_end[holder]).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=40), st.integers(1, 20))
+def test_containers_are_filled_one_after_the_other(things, capacity):
+    expected, held = [], 0
+    for i, (weight, of_next) in enumerate(things):
+        new = i == 0 or of_next or held + weight > capacity
+        expected.append(new)
+        held = weight if new else held + weight
+    weight, begins = (np.array(column) for column in zip(*things))
+    begins[0] = True
+    assert filled(weight, begins, capacity).tolist() == expected
+
+
+def true_of(batch):
+    return batch.read(np, batch.flat)[1]
+
+
+def group_of(batch):
+    return batch.read(np, batch.flat)[2]
 
 
 def answer(batch):
@@ -42,71 +70,69 @@ def answer(batch):
     out = []
     for row, position, target in zip(batch.row, batch.position, batch.target):
         content = batch.ids[row, : batch.lengths[row]]
-        group = batch.group[row]
+        group = group_of(batch)[row]
         slots = np.flatnonzero(group == group[position - batch.lengths[row]])
         # A group lies in one block, in the order of its positions, whole.
         assert len(set((slots // batch.block).tolist())) == 1
-        members = batch.true[row, batch.lengths[row] + slots]
+        members = true_of(batch)[row, batch.lengths[row] + slots]
         assert (np.diff(members) > 0).all() and (np.diff(slots) == 1).all()
-        assert batch.ids[row, position] == MASK and content[batch.true[row, position]] == target
-        said = [*content, *members, *batch.ids[row, batch.lengths[row] + slots], batch.true[row, position], target]
+        assert batch.ids[row, position] == MASK and content[true_of(batch)[row, position]] == target
+        said = [*content, *members, *batch.ids[row, batch.lengths[row] + slots], true_of(batch)[row, position], target]
         out.append(hash(tuple(int(x) for x in said)) % 1_000_003 / 1000)
     return np.array(out)
 
 
 def scores(plan, max_tokens, max_targets, pad):
-    batches = list(plan.batches(max_tokens, max_targets, PAD, pad))
-    assert sum(len(batch.target) for batch in batches) == plan.n_targets
+    batches = list(plan.batches(PassLimits(max_tokens, max_targets, PAD, pad)))
+    assert sum(batch.n_targets for batch in batches) == plan.n_targets
     return plan.scores(np.concatenate([answer(batch) for batch in batches]))
 
 
 @given(contexts(), st.integers(0, 5), st.integers(1, 400), st.integers(1, 50), st.booleans())
 def test_scores_do_not_depend_on_how_groups_are_laid_out(contexts, margin, max_tokens, max_targets, pad):
     metrics = [get_metric(name) for name in METRICS]
-    blocks = list(iter_mask_blocks(contexts, metrics, None, 10**6))
-    if not blocks:
+    rows = masked_rows(Contexts.of(contexts), metrics, None, MASK)
+    if not len(rows.source):
         return
-    plan = GroupPlan(contexts, blocks, len(metrics), MASK, margin)
+    plan = GroupPlan(Contexts.of(contexts), rows, len(metrics), MASK, margin)
     ends = np.cumsum([len(context.word) for context in contexts])
     found = np.split(scores(plan, max_tokens, max_targets, pad), ends[:-1], axis=1)
     for c, context in enumerate(contexts):
         if not context.scored.any():
             assert not found[c].any()
             continue
-        own = [block._replace(context=0) for block in blocks if block.context == c]
-        alone = scores(GroupPlan([context], own, len(metrics), MASK, margin), 10**6, 10**6, True)
+        own = masked_rows(Contexts.of([context]), metrics, None, MASK)
+        alone = scores(GroupPlan(Contexts.of([context]), own, len(metrics), MASK, margin), 10**6, 10**6, True)
         np.testing.assert_allclose(found[c], alone)
 
 
 @given(contexts(), st.integers(0, 5))
 def test_halves_ask_the_same(contexts, margin):
-    blocks = list(iter_mask_blocks(contexts, [get_metric("word_l2r")], None, 10**6))
-    if not blocks:
+    rows = masked_rows(Contexts.of(contexts), [get_metric("word_l2r")], None, MASK)
+    if not len(rows.source):
         return
-    for batch in GroupPlan(contexts, blocks, 1, MASK, margin).batches(10**6, 10**6, PAD):
+    for batch in GroupPlan(Contexts.of(contexts), rows, 1, MASK, margin).batches(PassLimits(10**6, 10**6, PAD)):
         parts, whole = [batch], answer(batch)
         while any(part.can_be_halved for part in parts):
             parts = [half for part in parts for half in (part.halves() if part.can_be_halved else (part,))]
             np.testing.assert_array_equal(np.concatenate([answer(part) for part in parts]), whole)
-        assert all(part.group.shape == (1, part.block) for part in parts)
+        assert all(group_of(part).shape == (1, part.block) for part in parts)
 
 
 def test_a_row_with_fewer_blocks_than_the_longest_one_is_halved():
     ids = [np.array([1, *[5] * n, 2], dtype=np.int32) for n in (23, 11)]
-    long = Context(ids[0], 1, np.arange(23), np.arange(23) == 22, 0, 0)
-    short = Context(
-        ids[1], 1, np.repeat([0, 1, 2, 3], [1, 2, 4, 4]), np.array([0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1]) == 1, 1, 0
-    )
+    long = Context(ids[0], 1, np.arange(23), np.arange(23) == 22)
+    short = Context(ids[1], 1, np.repeat([0, 1, 2, 3], [1, 2, 4, 4]), np.array([0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1]) == 1)
     test_halves_ask_the_same.hypothesis.inner_test([long, short], 1)
 
 
 def test_a_row_holds_the_context_once_and_equal_sets_are_one_group():
-    context = Context(np.array([1, 7, 8, 9, 2], dtype=np.int32), 1, np.array([0, 1, 1]), np.ones(3, dtype=bool), 0, 0)
+    context = Context(np.array([1, 7, 8, 9, 2], dtype=np.int32), 1, np.array([0, 1, 1]), np.ones(3, dtype=bool))
     metrics = [get_metric("word_l2r"), get_metric("original")]
-    blocks = list(iter_mask_blocks([context], metrics, None, 10**6))
-    (batch,) = GroupPlan([context], blocks, 2, MASK, 0).batches(1000, 1000, PAD)
+    rows = masked_rows(Contexts.of([context]), metrics, None, MASK)
+    (batch,) = GroupPlan(Contexts.of([context]), rows, 2, MASK, 0).batches(PassLimits(1000, 1000, PAD))
     # word_l2r: [7], [8 9], [9]; original: [7], [8], [9].
-    groups = {tuple(batch.true[0, 5:][batch.group[0] == g].tolist()) for g in range(batch.group.max() + 1)}
+    groups = {tuple(true_of(batch)[0, 5:][group_of(batch)[0] == g].tolist()) for g in range(group_of(batch).max() + 1)}
     assert groups == {(1,), (2, 3), (2,), (3,)}
     assert batch.ids[0, :5].tolist() == [1, 7, 8, 9, 2] and set(batch.ids[0, 5:].tolist()) == {MASK}
     assert batch.n_ids == batch.ids.size == 10 and batch.block == 5 <= BLOCK
@@ -114,11 +140,11 @@ def test_a_row_holds_the_context_once_and_equal_sets_are_one_group():
 
 def test_a_group_that_is_the_whole_context_is_a_plain_row():
     n = 9
-    context = Context(np.arange(10, 12 + n, dtype=np.int32), 1, np.arange(n), np.ones(n, dtype=bool), 0, 0)
+    context = Context(np.arange(10, 12 + n, dtype=np.int32), 1, np.arange(n), np.ones(n, dtype=bool))
     word_l2r = [get_metric("word_l2r")]
     sizes = {}
     for margin in (0, 5, 8, 9, 1000):
-        plans = list(make_plans([context], word_l2r, MASK, None, margin))
+        plans = list(make_plans(Contexts.of([context]), word_l2r, MASK, None, margin))
         sizes[margin] = {type(plan).__name__: plan.n_targets for plan in plans}
     assert sizes[0] == {"GroupPlan": n}
     assert sizes[5] == {"RowPlan": 1, "GroupPlan": n - 1}  # the one in the middle sees five on each side, and all of it
@@ -128,7 +154,7 @@ def test_a_group_that_is_the_whole_context_is_a_plain_row():
 
 def test_the_scores_of_a_plan_need_its_batches():
     """Their number and their order depend on how large a pass may be."""
-    context = Context(np.array([1, 10, 11, 12, 2], dtype=np.int32), 1, np.arange(3), np.ones(3, dtype=bool), 0, 0)
-    [plan] = make_plans([context], [get_metric("original")], MASK, mask_margin=0)
+    context = Context(np.array([1, 10, 11, 12, 2], dtype=np.int32), 1, np.arange(3), np.ones(3, dtype=bool))
+    [plan] = make_plans(Contexts.of([context]), [get_metric("original")], MASK, mask_margin=0)
     with pytest.raises(RuntimeError, match="Read the batches of a plan before its scores"):
         plan.scores(np.zeros(3))

@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, causal, get_metric
-from spacy_pll.scoring.masks import iter_mask_blocks, share_passes
-from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import Context
+from spacy_pll.scoring.masks import masked_rows, share_passes
+from spacy_pll.scoring.windows import Context, Contexts
 
 from ..test_metrics import WITHIN_WORDS
-from .test_plan import LIMITS, MASK, make_context, plan_of, scores_of
+from .test_plan import LIMITS, MASK, make_context, make_plans, plan_of, scores_of
 
 pytestmark = pytest.mark.core
 
@@ -58,19 +57,21 @@ def test_merged_rows_ask_everything_once_and_mask_nothing_else(name, lengths, sp
         if context.scored[t]
     )
     found = []
-    for block in iter_mask_blocks([context], [get_metric(name)], spacing, 10**6):
-        assert block.start == 0
-        for r, masked in enumerate(block.masked):
-            mine = block.row == r
-            union = np.zeros(len(masked), dtype=bool)
-            for t, weight in zip(block.piece[mine], block.weight[mine]):
-                own = masked & (context.word == context.word[t])  # what is masked of the target's word
-                union |= own
-                found.append((int(t), tuple(np.flatnonzero(own)), weight))
-            assert (masked == union).all()
-            places = np.flatnonzero(masked)
-            apart = np.diff(context.word[places]) > 0
-            assert (np.diff(places)[apart] >= spacing).all()
+    rows = masked_rows(Contexts.of([context]), [get_metric(name)], spacing, MASK)
+    for r in range(len(rows.source)):
+        runs, mine = rows.run_row == r, rows.entries.row == r
+        masked = np.zeros(len(context.word), dtype=bool)
+        for begin, end in zip(rows.begin[runs] - 1, rows.end[runs] - 1):
+            masked[begin:end] = True
+        union = np.zeros(len(masked), dtype=bool)
+        for t, weight in zip(rows.entries.piece[mine], rows.entries.weight[mine]):
+            own = masked & (context.word == context.word[t])  # what is masked of the target's word
+            union |= own
+            found.append((int(t), tuple(np.flatnonzero(own)), weight))
+        assert (masked == union).all()
+        places = np.flatnonzero(masked)
+        apart = np.diff(context.word[places]) > 0
+        assert (np.diff(places)[apart] >= spacing).all()
     assert sorted(found) == expected
 
 
@@ -94,7 +95,7 @@ def test_a_spacing_wider_than_the_context_is_exact():
     context = make_context(np.arange(12) + 5, words_of([1, 3, 2, 1, 5]))
     for name in WITHIN_WORDS:
         metrics = [get_metric(name)]
-        exact, spaced = (scores_of([plan_of([context], metrics, n)], [context], 1, **LIMITS) for n in (None, 12))
+        exact, spaced = (scores_of([plan_of([context], metrics, n)], [context], 1) for n in (None, 12))
         np.testing.assert_allclose(exact, spaced)
 
 
@@ -104,18 +105,10 @@ def test_what_is_merged_depends_on_the_context_and_the_metric_alone(name, many, 
     contexts = [contexts_of(lengths, data) for lengths in many]
     names = [name, *data.draw(st.lists(st.sampled_from(WITHIN_WORDS), max_size=2))]
     plans = make_plans(contexts, [get_metric(name) for name in names], MASK, spacing, max_ids=max_ids)
-    together = scores_of(plans, contexts, len(names), **LIMITS)
+    together = scores_of(plans, contexts, len(names))
     for context, found in zip(contexts, together):
-        [alone] = scores_of(make_plans([context], [get_metric(name)], MASK, spacing), [context], 1, **LIMITS)
+        [alone] = scores_of(make_plans([context], [get_metric(name)], MASK, spacing), [context], 1)
         np.testing.assert_allclose(found[0], alone[0])
-
-
-@pytest.mark.parametrize("mask_spacing", [None, 2])
-def test_contexts_come_the_longest_first_and_those_that_nobody_asks_about_not_at_all(mask_spacing):
-    sizes = {0: 3, 1: 9, 2: 12, 3: 6}
-    contexts = [make_context(np.arange(5, 5 + n), np.arange(n), [i != 2] * n) for i, n in sizes.items()]
-    blocks = iter_mask_blocks(contexts, [get_metric("word_l2r")], mask_spacing, 1000)
-    assert [block.context for block in blocks] == [1, 3, 0]
 
 
 def test_a_long_context_is_planned_in_little_memory():
@@ -143,7 +136,7 @@ def test_a_metric_that_does_not_say_what_it_masks_is_looked_at():
     context = make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))
     unknown = of_another_package(lambda word, n: np.triu(word[:, None] == word))
     own = get_metric("word_l2r")
-    scores = [scores_of([plan_of([context], [m], 3)], [context], 1, **LIMITS) for m in (unknown, own)]
+    scores = [scores_of([plan_of([context], [m], 3)], [context], 1) for m in (unknown, own)]
     np.testing.assert_allclose(*scores)
     for masked_of in (
         lambda word, n: np.eye(n, dtype=bool) | np.eye(n, k=1, dtype=bool),  # of the next word too
@@ -154,11 +147,17 @@ def test_a_metric_that_does_not_say_what_it_masks_is_looked_at():
             plan_of([context], [of_another_package(masked_of)], 3)
 
 
-def test_an_untrue_claim_is_found_out():
-    metric = of_another_package(lambda word, n: np.triu(np.ones((n, n), dtype=bool)))
-    metric.within_words = True
-    with pytest.raises(ValueError, match="does not mask each scored piece"):
-        plan_of([make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))], [metric], 3)
+@pytest.mark.parametrize("spacing", [None, 3])
+def test_an_untrue_claim_is_found_out(spacing):
+    context = make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))
+    for masked_of in (
+        lambda word, n: np.triu(np.ones((n, n), dtype=bool)),
+        lambda word, n: np.triu(word[:, None] == word) if n > 6 else np.eye(n, dtype=bool),  # depends on the context
+    ):
+        metric = of_another_package(masked_of)
+        metric.within_words = True
+        with pytest.raises(ValueError, match="'metric' says that it masks within words, but .* to False"):
+            plan_of([context], [metric], spacing)
 
 
 @pytest.mark.parametrize("k", range(1, 7))
@@ -169,11 +168,34 @@ def test_any_order_costs_a_pass_a_subset(k):
 
 def test_a_metric_that_masks_nothing_is_one_row():
     n = 700
-    context = Context(np.arange(n + 2), 1, np.arange(n), np.random.default_rng(0).random(n) < 0.7, 0, 0)
-    found = list(iter_mask_blocks([context], [causal], None, 4_000_000))
-    assert np.concatenate([block.piece for block in found]).tolist() == np.flatnonzero(context.scored).tolist()
-    assert all(block.masked.shape == (1, n) and not block.masked.any() and not block.row.any() for block in found)
-    assert all(block.masked.base is None for block in found)  # that of a view would stay in memory
+    context = Context(np.arange(n + 2), 1, np.arange(n), np.random.default_rng(0).random(n) < 0.7)
+    rows = masked_rows(Contexts.of([context]), [causal], None, MASK)
+    assert rows.entries.piece.tolist() == np.flatnonzero(context.scored).tolist()
+    assert rows.source.tolist() == [0] and not len(rows.run_row) and not rows.entries.row.any()
+
+
+def test_what_is_not_wanted_stays_in_sight():
+    """Of a word that lies partly in the context alone, and under metrics of whole contexts."""
+    word, wanted = words_of([1, 3, 1, 2]), np.array([0, 0, 1, 1, 1, 0, 0], dtype=bool)
+    context = Context(np.arange(5, 14), 1, word, wanted, wanted)
+    for name in ("whole_word", "word_r2l", "word_any_order", "sentence_any_order", "original", "word_l2r"):
+        plan = plan_of([context], [get_metric(name)])
+        [batch] = plan.batches(LIMITS)
+        masked = batch.ids == MASK
+        assert masked.any() and not masked[:, 1:-1][:, ~wanted].any() and not masked[:, [0, -1]].any()
+        if name == "whole_word":
+            assert masked[:, 3:5].all(axis=1).any()
+        if name == "sentence_any_order":  # all orders of the three pieces
+            assert batch.n_rows == 2**3 - 1
+    for name in ("sentence_l2r", "left_context"):  # hide what follows
+        [batch] = plan_of([context], [get_metric(name)]).batches(LIMITS)
+        assert (batch.ids[batch.row, batch.lengths[batch.row] - 2] == MASK).all()
+
+
+def test_wanted_pieces_with_others_between_them():
+    context = Context(np.arange(5, 12), 1, np.zeros(5, dtype=int), *[np.array([1, 0, 1, 0, 1], dtype=bool)] * 2)
+    [batch] = plan_of([context], [get_metric("whole_word")]).batches(LIMITS)
+    assert batch.ids.tolist() == [[5, MASK, 7, MASK, 9, MASK, 11]]
 
 
 @pytest.mark.parametrize(
@@ -181,30 +203,30 @@ def test_a_metric_that_masks_nothing_is_one_row():
     [
         (
             lambda rows: MaskRows(*(column[:-1] for column in rows[:3])),
-            "'broken' has no row for piece 2 of a context of 3",
+            "'broken' has no row for piece 59 of a context of 60",
         ),
         (
             lambda rows: MaskRows(*(column[1:] for column in rows[:3])),
-            "'broken' has no row for piece 0 of a context of 3",
+            "'broken' has no row for piece 0 of a context of 60",
         ),
         (lambda rows: rows._replace(weight=rows.weight / 2), "weights that sum to 0.5 for piece 0"),
         (lambda rows: rows._replace(weight=rows.weight * np.nan), "weights that sum to nan for piece 0"),
-        (lambda rows: rows._replace(target=rows.target + 1), "a row for piece 3 of a context of 3"),
-        (lambda rows: rows._replace(target=rows.target - 1), "a row for piece -1 of a context of 3"),
-        (lambda rows: rows._replace(target=rows.target * 2), "a row for piece 4 of a context of 3"),
-        (lambda rows: rows._replace(target=rows.target[1:]), r"int array `target`.*int64\(2,\), bool\(3, 3\)"),
+        (lambda rows: rows._replace(target=rows.target + 1), "a row for piece 60 of a context of 60"),
+        (lambda rows: rows._replace(target=rows.target - 1), "a row for piece -1 of a context of 60"),
+        (lambda rows: rows._replace(target=rows.target * 2), "a row for piece 60 of a context of 60"),
+        (lambda rows: rows._replace(target=rows.target[1:]), r"int array `target`.*int64\(59,\), bool\(60, 60\)"),
         (
             lambda rows: rows._replace(target=rows.target[[0, 1, 2, 2]]),
-            r"int array `target`.*int64\(4,\), bool\(3, 3\)",
+            r"int array `target`.*int64\(4,\), bool\(60, 60\)",
         ),
-        (lambda rows: rows._replace(weight=rows.weight[1:]), r"float array `weight`.*float64\(2,\)"),
+        (lambda rows: rows._replace(weight=rows.weight[1:]), r"float array `weight`.*float64\(59,\)"),
         (lambda rows: rows._replace(weight=rows.weight[[0, 1, 2, 2]]), r"float array `weight`.*float64\(4,\)"),
-        (lambda rows: rows._replace(masked=rows.masked[1:]), r"bool array `masked` \(rows, 3\).*bool\(2, 3\)"),
-        (lambda rows: rows._replace(masked=rows.masked[[0, 1, 2, 2]]), r"bool array `masked`.*bool\(4, 3\)"),
-        (lambda rows: rows._replace(masked=rows.masked[:, [0, 1, 2, 2]]), r"bool array `masked`.*bool\(3, 4\)"),
-        (lambda rows: rows._replace(masked=rows.masked[:, 1:]), r"bool array `masked` \(rows, 3\).*bool\(3, 2\)"),
-        (lambda rows: rows._replace(masked=rows.masked.astype(int)), r"bool array `masked`.*int64\(3, 3\)"),
-        (lambda rows: rows._replace(target=rows.target + 0.0), r"int array `target`.*float64\(3,\)"),
+        (lambda rows: rows._replace(masked=rows.masked[1:]), r"bool array `masked` \(rows, 60\).*bool\(59, 60\)"),
+        (lambda rows: rows._replace(masked=rows.masked[[0, 1, 2, 2]]), r"bool array `masked`.*bool\(4, 60\)"),
+        (lambda rows: rows._replace(masked=rows.masked[:, [0, 1, 2, 2]]), r"bool array `masked`.*bool\(60, 4\)"),
+        (lambda rows: rows._replace(masked=rows.masked[:, 1:]), r"bool array `masked` \(rows, 60\).*bool\(60, 59\)"),
+        (lambda rows: rows._replace(masked=rows.masked.astype(int)), r"bool array `masked`.*int64\(60, 60\)"),
+        (lambda rows: rows._replace(target=rows.target + 0.0), r"int array `target`.*float64\(60,\)"),
     ],
 )
 def test_mask_rows_of_another_package_are_checked(change, problem):

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_pll.scoring.windows import choose_windows, get_contexts, split_long_words, window_bounds
+from spacy_pll.scoring.windows import choose_windows, split_long_words, window_bounds
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 
 from ..conftest import SENTENCES, get_tokenizer, odd_text
 from ..reference import window_of, windows
+from .reading import read
 
 nlp = spacy.blank("en")
 words = st.lists(st.integers(1, 6), min_size=1, max_size=40).map(lambda sizes: np.repeat(np.arange(len(sizes)), sizes))
@@ -66,9 +67,9 @@ def test_what_never_sees_what_follows_has_half_a_window_before_it(lookahead, exp
 def test_overlapping_spans_score_a_token_once_where_it_has_most_before_it():
     doc = Doc(nlp.vocab, words=["The"] * 12)
     spans = [doc[4:], doc[:8]]
-    pieces = [get_wordpieces(span, get_tokenizer("wordpiece").backend_tokenizer, "spacy") for span in spans]
+    tokenizer = get_tokenizer("wordpiece").backend_tokenizer
     for lookahead, n in [(0, 8), (1, 7)]:
-        contexts, covered = get_contexts(spans, pieces, None, 20, lookahead)
+        _, contexts, covered = read(doc, spans, tokenizer, max_length=20, lookahead=lookahead)
         assert [c.scored.sum() for c in contexts] == [12 - n, n] and covered.all()
 
 
@@ -94,9 +95,7 @@ def test_long_words_are_split(word, size):
 
 def contexts_of(doc, spans, unit="spacy", wanted=None, max_length=20):
     tokenizer = get_tokenizer("wordpiece").backend_tokenizer
-    pieces = [get_wordpieces(span, tokenizer, unit) for span in spans]
-    contexts, covered = get_contexts(spans, pieces, wanted, max_length)
-    return pieces, contexts, covered
+    return read(doc, spans, tokenizer, unit, wanted, max_length)
 
 
 @given(text=odd_text, data=st.data())
@@ -108,9 +107,9 @@ def test_every_piece_of_a_doc_is_scored_once(text, data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of words that are longer than the window
         pieces, contexts, covered = contexts_of(doc, [doc[:]], data.draw(st.sampled_from(WORDS)), None, max_length)
-    seen = np.zeros(len(pieces[0]), dtype=int)
+    seen = np.zeros(pieces[0].n, dtype=int)
     for context in contexts:
-        assert len(context) <= max_length
+        assert context.length <= max_length
         seen[context.offset + np.flatnonzero(context.scored)] += 1
         assert context.ids[context.first : context.first + len(context.word)].tolist() == (
             pieces[0].ids[context.offset : context.offset + len(context.word)].tolist()
@@ -147,8 +146,7 @@ def test_a_token_of_several_words_has_the_context_of_its_poorest_word(mirrored):
 def scored_letters(doc, spans, unit="spacy", max_length=100):
     """How often each character of a doc is scored."""
     tokenizer = get_tokenizer("wordpiece").backend_tokenizer
-    pieces = [get_wordpieces(span, tokenizer, unit) for span in spans]
-    contexts, _ = get_contexts(spans, pieces, None, max_length)
+    pieces, contexts, _ = read(doc, spans, tokenizer, unit, max_length=max_length)
     times = np.zeros(len(doc.text), dtype=int)
     for context in contexts:
         for i in context.offset + np.flatnonzero(context.scored):
@@ -173,7 +171,7 @@ def scored_letters(doc, spans, unit="spacy", max_length=100):
 def test_spans_that_meet_inside_a_contraction_score_each_letter_once(cuts, unit):
     words = "We said that I ca n't go there at all .".split()
     doc = Doc(nlp.vocab, words=words, spaces=[word != "ca" for word in words])
-    whole = get_wordpieces(doc[:], get_tokenizer("wordpiece").backend_tokenizer, unit)
+    whole = get_wordpieces([doc[:]], get_tokenizer("wordpiece").backend_tokenizer, unit)
     inside = doc[5].idx
     assert ((whole.start < inside) & (inside < whole.end)).any()  # a piece reaches from "ca" into "n't"
     inside_some = np.zeros(len(doc.text), dtype=bool)
@@ -200,8 +198,8 @@ def test_a_span_without_pieces_does_not_end_the_others():
     doc = Doc(nlp.vocab, words=["\n", "The", "souvenir"], spaces=[False, True, False])
     _, [context], covered = contexts_of(doc, [doc[:1], doc[1:]], max_length=100)
     assert context.span == 1 and context.scored.all() and covered.all()
-    contexts, covered = get_contexts([], [], None, 100)
-    assert contexts == [] and covered.shape == (0,)
+    _, contexts, covered = contexts_of(doc, [], max_length=100)
+    assert contexts == [] and not covered.any() and len(covered) == len(doc)
 
 
 def test_a_token_at_the_edge_of_two_spans_is_scored_in_the_longer_one():
@@ -223,14 +221,14 @@ def test_only_wanted_tokens_are_scored_and_the_rest_is_context():
     wanted = np.array([token.text == "souvenir" for token in doc])
     pieces, [context], covered = contexts_of(doc, [doc[:]], wanted=wanted, max_length=100)
     assert (covered == wanted).all()
-    assert len(context.word) == len(pieces[0]) and (context.scored == wanted[pieces[0].token]).all()
+    assert len(context.word) == pieces[0].n and (context.scored == wanted[pieces[0].token]).all()
 
 
 def test_a_word_longer_than_the_window_is_scored_in_parts_with_a_warning():
     doc = Doc(nlp.vocab, words=["The", "re" * 45, "end"])
     with pytest.warns(UserWarning, match="token 1, '(re){25}', has more pieces than the model reads at once \\(18\\)"):
         pieces, contexts, _ = contexts_of(doc, [doc[:]])
-    assert sum(context.scored.sum() for context in contexts) == len(pieces[0])
+    assert sum(context.scored.sum() for context in contexts) == pieces[0].n
 
 
 def test_the_warning_names_the_first_token_of_a_long_word():
@@ -242,8 +240,8 @@ def test_the_warning_names_the_first_token_of_a_long_word():
 
 def test_a_word_as_long_as_the_window_is_scored_whole():
     doc = Doc(nlp.vocab, words=["The", "re" * 9])
-    size = len(get_wordpieces(doc[1:], get_tokenizer("wordpiece").backend_tokenizer, "spacy")) + 2
+    size = len(get_wordpieces([doc[1:]], get_tokenizer("wordpiece").backend_tokenizer, "spacy")) + 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pieces, contexts, _ = contexts_of(doc, [doc[:]], max_length=size)
-    assert len(contexts) == 2 and len(pieces[0]) > size - 2
+    assert len(contexts) == 2 and pieces[0].n > size - 2

@@ -5,6 +5,7 @@ import pytest
 import spacy
 from hypothesis import given
 
+from spacy_pll.language_model.backends import Encoding
 from spacy_pll.scoring.wordpieces import (
     WORDS,
     get_wordpieces,
@@ -17,6 +18,7 @@ from spacy_pll.scoring.wordpieces import (
 
 from ..conftest import REAL_TOKENIZERS, SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
 from ..reference import piece_tokens, word_of_pieces
+from .reading import span_of
 
 pytestmark = pytest.mark.core
 
@@ -32,7 +34,7 @@ def partition(numbers):
 def check_alignment(doc, tokenizer, unit):
     encoding = tokenizer.backend_tokenizer.encode(doc[:].text)
     kept = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
-    pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, unit)
+    pieces = get_wordpieces([doc[:]], tokenizer.backend_tokenizer, unit)
     # The pieces are the tokenizer's own, and its special tokens stand around them.
     assert pieces.ids.tolist() == [encoding.ids[i] for i in kept]
     assert [*pieces.prefix, *pieces.ids, *pieces.suffix] == encoding.ids
@@ -69,20 +71,20 @@ def test_alignment_of_sentences(name, unit):
 def test_alignment_by_hand():
     tokenizer = get_tokenizer("bert-base-cased")
     doc = nlp.make_doc("I can't lose the souvenir")
-    pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "spacy")
+    pieces = get_wordpieces([doc[:]], tokenizer.backend_tokenizer, "spacy")
     texts = [tokenizer.backend_tokenizer.id_to_token(i) for i in pieces.ids]
     assert texts == ["I", "can", "'", "t", "lose", "the", "so", "##uve", "##nir"]
     assert [doc[i].text for i in pieces.token] == ["I", "ca", "n't", "n't", "lose", "the", *["souvenir"] * 3]
     # "can" holds letters of "ca" and of "n't", so the two tokens are one word.
     assert partition(pieces.word) == [0, 1, 1, 1, 2, 3, 4, 4, 4]
-    by_pretoken = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "tokenizer")
+    by_pretoken = get_wordpieces([doc[:]], tokenizer.backend_tokenizer, "tokenizer")
     assert partition(by_pretoken.word) == [0, 1, 2, 3, 4, 5, 6, 6, 6]
 
 
 def test_span_inside_a_doc_has_doc_offsets():
     tokenizer = get_tokenizer("wordpiece").backend_tokenizer
     doc = nlp.make_doc("I am here.  The traveler lost it.")
-    pieces = get_wordpieces(doc[5:8], tokenizer, "spacy")
+    pieces = get_wordpieces([doc[5:8]], tokenizer, "spacy")
     assert {doc.text[s:e] for s, e in zip(pieces.start, pieces.end)} <= {*"The traveler lost"} | {
         "The traveler lost"[i:j] for i in range(17) for j in range(i, 18)
     }
@@ -92,34 +94,56 @@ def test_span_inside_a_doc_has_doc_offsets():
 def test_special_pieces_in_text_are_text():
     tokenizer = get_tokenizer("wordpiece")
     doc = nlp.make_doc("The [MASK] and [SEP] here")
-    pieces = get_wordpieces(doc[:], tokenizer.backend_tokenizer, "spacy")
+    pieces = get_wordpieces([doc[:]], tokenizer.backend_tokenizer, "spacy")
     assert tokenizer.mask_token_id in pieces.ids and tokenizer.sep_token_id in pieces.ids
 
 
+def trimmed(text, offsets):
+    n = len(offsets)
+    return [x.tolist() for x in trim(text, np.array(offsets), np.zeros(n, dtype=int), np.full(n, len(text)))]
+
+
 def test_white_space_belongs_to_the_token_that_comes_next():
-    start, end, anchor = trim("ab  cd ", np.array([[0, 2], [2, 5], [5, 6], [6, 7]]))
-    assert start.tolist() == [0, 4, 5, 7] and end.tolist() == [2, 5, 6, 7]
-    assert anchor.tolist() == [0, 4, 5, 5]  # the last piece is white space at the end: to the last token
-    start, end, anchor = trim("a ", np.array([[0, 1], [2, 2]]))  # an empty piece behind the text
-    assert (start.tolist(), end.tolist(), anchor.tolist()) == ([0, 2], [1, 2], [0, 0])
-    start, end, anchor = trim(" ab", np.array([[0, 1], [1, 3]]))
-    assert start.tolist() == [1, 1] and end.tolist() == [1, 3] and anchor.tolist() == [1, 1]
+    begin, start, end, anchor = trimmed("ab  cd ", [[0, 2], [2, 5], [5, 6], [6, 7]])
+    assert begin == [0, 2, 5, 6] and start == [0, 4, 5, 7] and end == [2, 5, 6, 7]
+    assert anchor == [0, 4, 5, 5]  # the last piece is white space at the end: to the last token
+    assert trimmed("a ", [[0, 1], [2, 2]])[1:] == [[0, 2], [1, 2], [0, 0]]  # an empty piece behind the text
+    assert trimmed(" ab", [[0, 1], [1, 3]])[1:] == [[1, 1], [1, 3], [1, 1]]
 
 
 def test_a_piece_without_offsets_stays_where_it_stands():
     # Some tokenizers give (0, 0) to a piece that they insert.
-    start, end, anchor = trim("ab cd", np.array([[0, 2], [0, 0], [3, 5], [0, 0]]))
-    assert start.tolist() == [0, 0, 3, 3] and anchor.tolist() == [0, 0, 3, 3]
-    start, _, anchor = trim("ab cd", np.array([[1, 2], [0, 0], [3, 5]]))
-    assert start.tolist() == [1, 1, 3] and anchor.tolist() == [1, 1, 3]
-    start, end, _ = trim("ab", np.array([[0, 0], [0, 2]]))
-    assert start.tolist() == [0, 0] and end.tolist() == [0, 2]
+    _, start, _, anchor = trimmed("ab cd", [[0, 2], [0, 0], [3, 5], [0, 0]])
+    assert start == [0, 0, 3, 3] and anchor == [0, 0, 3, 3]
+    _, start, _, anchor = trimmed("ab cd", [[1, 2], [0, 0], [3, 5]])
+    assert start == [1, 1, 3] and anchor == [1, 1, 3]
+    _, start, end, _ = trimmed("ab", [[0, 0], [0, 2]])
+    assert start == [0, 0] and end == [0, 2]
+
+
+def test_several_spans_are_read_as_each_is_by_itself():
+    """All of them are one text there, so nothing may reach from one into the next."""
+    texts = ["I can't lose it", "  ", "\n", " the", "souvenir ", "a\n", "\u00a0b", "x y"]
+    docs = [nlp.make_doc(text) for text in texts]
+    first_tokens = np.append(0, np.cumsum([len(doc) for doc in docs]))[:-1]
+    for name in [*TINY_TOKENIZERS, *REAL_TOKENIZERS]:
+        tokenizer = get_tokenizer(name).backend_tokenizer
+        for unit in WORDS:
+            together = get_wordpieces([doc[:] for doc in docs], tokenizer, unit, first_tokens=first_tokens)
+            assert (np.diff(together.word) >= 0).all()
+            for s, (doc, first_token) in enumerate(zip(docs, first_tokens)):
+                own, alone = span_of(together, s), get_wordpieces([doc[:]], tokenizer, unit)
+                for name_of in ("ids", "start", "end", "prefix", "suffix"):
+                    assert getattr(own, name_of).tolist() == getattr(alone, name_of).tolist(), (name, unit, doc.text)
+                assert (own.token - first_token).tolist() == alone.token.tolist()
+                assert partition(own.word) == partition(alone.word)
+            assert len({*together.word}) == sum(len({*span_of(together, s).word}) for s in range(len(docs)))
 
 
 def test_segments_that_share_a_piece_are_joined():
     starts = np.array([0, 2, 4, 6])
     offsets = np.array([[0, 1], [1, 5], [5, 6], [6, 8]])
-    assert partition(joined_units(offsets[:, 0], offsets[:, 1], offsets[:, 0], starts)) == [0, 0, 0, 1]
+    assert partition(joined_units(np.array([0, 0, 2, 3]), offsets[:, 0], offsets[:, 1], starts)) == [0, 0, 0, 1]
 
 
 def test_words_that_a_unit_reaches_into_are_joined():
@@ -143,10 +167,12 @@ def test_spans_that_overlap_are_one_unit():
 
 def test_special_tokens_between_the_pieces_are_refused():
     special = [1, *[0] * 150, 1, *[0] * 150, 1]
-    encoding = SimpleNamespace(special_tokens_mask=special, ids=[*range(303)])
+    encoding = Encoding([*range(303)], [], [], special, [])
     with pytest.raises(ValueError, match="special tokens between the pieces of '(re){50}'; only"):
-        get_wordpieces(nlp.make_doc("re" * 150)[:], SimpleNamespace(encode=lambda text: encoding), "spacy")
+        get_wordpieces([nlp.make_doc("re" * 150)[:]], SimpleNamespace(encode_batch=lambda texts: [encoding]), "spacy")
 
 
 def test_pieces_without_a_pretoken_are_each_a_word():
-    assert partition(pretoken_units([None, None, 0, 0, None, 0, 1, 2, 2])) == [0, 1, 2, 2, 3, 4, 5, 6, 6]
+    word_ids = np.array([-1, -1, 0, 0, -1, 0, 1, 2, 2])
+    assert partition(pretoken_units(word_ids, np.zeros(9))) == [0, 1, 2, 2, 3, 4, 5, 6, 6]
+    assert partition(pretoken_units(word_ids, np.arange(9) > 2)) == [0, 1, 2, 3, 4, 5, 6, 7, 7]  # of two spans

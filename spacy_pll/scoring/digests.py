@@ -1,0 +1,55 @@
+"""Equal rows are found by digests: numbers of 64 bits, computed without making the rows.
+
+The digest of a sequence of ids is the sum over its positions of a random number of the id times one of the position, so
+that of a masked row follows from that of its context, for the price of its runs. Two rows that differ have the same
+digest with a probability of about 2**-63.
+"""
+
+import numpy as np
+
+from ..arrays import IntArray
+
+
+def scrambled(x: IntArray, seed: int) -> IntArray:
+    """Numbers as good as random ones, uint64, always the same for the same number (splitmix64)."""
+    z = (x.astype(np.uint64) + np.uint64(seed)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    out: IntArray = z ^ (z >> np.uint64(31))
+    return out
+
+
+class Digests:
+    """Those of some sequences, one after the other, and of rows in which some of their ids are masked.
+
+    ids (int array, shape (ids,)): The ids of all sequences.
+    edges (int array, shape (sequences + 1,)): Where each begins, and where the last one ends.
+    """
+
+    def __init__(self, ids: IntArray, edges: IntArray, mask_id: int):
+        self.edges = edges
+        length = np.diff(edges)
+        position = np.arange(len(ids)) - np.repeat(edges[:-1], length)
+        factor = scrambled(position, 1) | np.uint64(1)
+        terms = scrambled(ids, 2) * factor
+        self._up_to = up_to(terms)
+        self._masked_up_to = up_to(scrambled(np.array([mask_id]), 2) * factor - terms)
+        self.of_sequences = self._up_to[edges[1:]] - self._up_to[edges[:-1]] + scrambled(length, 3)
+
+    def of_rows(
+        self, source: IntArray, run_edges: IntArray, run_row: IntArray, begin: IntArray, end: IntArray
+    ) -> IntArray:
+        """uint64, shape (rows,).
+
+        source (int array, shape (rows,)): The sequence of each row.
+        run_edges (int array, shape (rows + 1,)): Where its runs of masked positions begin.
+        run_row, begin, end (int arrays, shape (runs,)): As `MaskedRows` has them.
+        """
+        first = self.edges[source[run_row]]
+        of_runs = up_to(self._masked_up_to[first + end] - self._masked_up_to[first + begin])
+        return self.of_sequences[source] + of_runs[run_edges[1:]] - of_runs[run_edges[:-1]]
+
+
+def up_to(terms: IntArray) -> IntArray:
+    """The sums of the terms before each, and of all. They may overflow; their differences are right all the same."""
+    return np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])

@@ -1,0 +1,32 @@
+"""What is read for the spans of a doc, span by span and context by context, for tests that look at single ones."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from spacy_pll.scoring.windows import get_contexts
+from spacy_pll.scoring.wordpieces import get_wordpieces
+
+
+def read(doc, spans, tokenizer, unit="spacy", wanted=None, max_length=1000, lookahead=None):
+    """The pieces of each span, the contexts with their span and the place of their first piece in it, and which tokens
+    are scored.
+    """
+    pieces = get_wordpieces(spans, tokenizer, unit)
+    contexts, covered = get_contexts([spans], pieces, np.array([0, len(doc)]), wanted, max_length, lookahead)
+    found = []
+    for c, context in enumerate(contexts):
+        first = contexts.piece[contexts.first[c]]
+        span = int(np.searchsorted(pieces.first, first, side="right")) - 1
+        place = {"span": span, "offset": int(first - pieces.first[span])}
+        found.append(SimpleNamespace(**vars(context), **place, length=len(context.ids)))
+    return [span_of(pieces, s) for s in range(len(spans))], found, covered
+
+
+def span_of(pieces, s):
+    """The pieces of one span."""
+    own = slice(pieces.first[s], pieces.first[s + 1])
+    columns = {name: getattr(pieces, name)[own] for name in ("ids", "start", "end", "token", "word")}
+    sequence = pieces.sequence[pieces.bounds[s] : pieces.bounds[s + 1]]
+    before, n = pieces.before[s], own.stop - own.start
+    return SimpleNamespace(prefix=sequence[:before], suffix=sequence[before + n :], n=n, **columns)
