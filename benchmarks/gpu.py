@@ -1,36 +1,51 @@
-"""What is worth knowing about a GPU, from strings to attributes: texts per second, and how busy the GPU was.
+"""What a GPU does: texts per second, from strings to attributes, beside the bare encoder and minicons.
 
-    python benchmarks/gpu.py --gpu [--data FOLDER] [--size bert-base] [--tokenizer NAME] [--sentences 13400]
-        [--lines 400] [--paragraphs 12] [--minicons 536]
+    python benchmarks/gpu.py --gpu [--data FOLDER] [--size bert-base] [--tokenizer NAME] [--seconds 3]
+        [--sentences 6700] [--lines 4000] [--paragraphs 400]
 
-Exact scores and those with `mask_margin` 0 and 1, in float32 and then in bfloat16, on sentences of BLiMP, lines of 33
-pieces and paragraphs of 260, and minicons on sentences of BLiMP, if it is installed. A line is printed as soon as it is
-known, the most important ones first, so a run that is cut off says something, too. The weights are random; the time
-does not depend on them. nvidia-smi reports ten times per second for which share of the time the GPU was busy. Loading
-is not counted. minicons takes the best of three batch sizes. At last, scores under the built-in model are compared with
-those on the CPU. Without `--gpu`, all but that runs on the CPU.
+Exact scores and those with `mask_margin` 0, in float32, TF32 and bfloat16, on sentences of BLiMP, lines of 33 pieces
+and paragraphs of 260; then minicons on sentences of BLiMP, in float32 and bfloat16, if it is installed. A line is
+printed as soon as it is known, so a run that is cut off says something, too. Each figure is taken over so many seconds
+of work, with as many of the texts as that takes, after a run on a few of them. All of it takes some five minutes.
+
+"Bare" is what the encoder and its head take for the same passes, whose ids lie on the device: the limit. The host's
+time is that of planning the passes of these texts, tokenizing included. nvidia-smi reports ten times per second for
+which share of the time the GPU was busy. The weights are random; the time does not depend on them. Loading is not
+counted. minicons takes the best of three batch sizes. At last, scores under the built-in model are compared with those
+on the CPU, in each precision. Without `--gpu`, the CPU is measured, in float32 alone.
 """
 
+import itertools
+import os
 import statistics
 import subprocess
 import tempfile
+import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+
+# Every pass has another shape. Without this, the first run of a size is a tenth to a quarter slower. It is read when
+# torch is imported.
+os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
 import spacy
 import torch
 from models import SIZES, TOKENIZERS, save_random
 from one_pass import cut
+from spacy.language import Language
 from speed import make_minicons, processor, seconds
 from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
 from transformers import AutoTokenizer
 
 from spacy_pll.component import get_scorer
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import WorkDone
+from spacy_pll.prediction import Predictor, WorkDone
 
 EVERY_MS = 100
-MARGINS = {"exact": None, "margin 0": 0, "margin 1": 1}
+MARGINS = {"exact": None, "margin 0": 0}
+PRECISIONS = ("float32", "tf32", "bfloat16")
+SAMPLE = 64  # texts of the run that says how many are measured
 
 
 @contextmanager
@@ -46,72 +61,143 @@ def busy_share(device: str):
         shares += [float(line) / 100 for line in process.communicate()[0].splitlines() if line.strip().isdigit()]
 
 
-def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, precision: str | None):
+def wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+class Bare:
+    """Runs the passes of some docs as they are planned, and measures what the encoder and its head take for them."""
+
+    def __init__(self, nlp: Language):
+        scorer = get_scorer(nlp)
+        self.predictor = Predictor(scorer.model, scorer.predictor.get_spans, scorer.settings)
+        self.log_probs = scorer.model.load().log_probs  # type: ignore[attr-defined]  # of `LoadedModel`
+        self.seconds, self.nlp = 0.0, nlp
+
+    def __call__(self, texts: Sequence[str]) -> float:
+        forward, before = self.log_probs.forward, self.log_probs.forward._run
+        self.seconds = 0.0
+
+        def timed(ids, arguments):
+            wait()
+            began = time.perf_counter()
+            logits = before(ids, arguments)
+            if logits.dim() == 3:  # the head's part of the work
+                logits[0].float().logsumexp(dim=1)
+            wait()
+            self.seconds += time.perf_counter() - began
+            return logits
+
+        forward._run = timed
+        try:
+            for batch in self.predictor.batches(map(self.nlp.make_doc, texts)):
+                self.predictor.submit(batch)
+        finally:
+            del forward._run
+        return self.seconds
+
+
+def host_seconds(nlp: Language, texts: Sequence[str]) -> float:
+    """The time in which some texts are tokenized and their passes planned, without a pass."""
+    scorer = get_scorer(nlp)
+    predictor, loaded = scorer.predictor, scorer.model.load(groups=scorer.settings.mask_margin is not None)
+
+    def plan() -> None:
+        for batch in predictor.batches(map(nlp.make_doc, texts)):
+            for one in predictor.plans(predictor.tokenize(batch).contexts, loaded):
+                list(one.batches(loaded.limits(one)))
+
+    return seconds(plan)
+
+
+def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, precision: str, most: float) -> None:
     nlp = make_pipeline(str(folder), words="tokenizer", precision=precision, mask_margin=MARGINS[name])
-    list(nlp.pipe(texts[::20]))
+    list(nlp.pipe(texts[:SAMPLE]))
+    rate = SAMPLE / seconds(lambda: list(nlp.pipe(texts[:SAMPLE])))
+    some = texts[: max(SAMPLE, int(most * rate))]
+    if len(some) > SAMPLE:
+        rate = len(some) / seconds(lambda: list(nlp.pipe(some)))  # a large batch is faster than the sample
+        some = texts[: max(SAMPLE, int(most * rate))]
     predictor = get_scorer(nlp).predictor
-    predictor.counts = WorkDone()
+    predictor.counts = counts = WorkDone()
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     gpu: AbstractContextManager[list] = (
         busy_share(f"GPU-{torch.cuda.get_device_properties(0).uuid}") if on_gpu else nullcontext([])
     )
     with gpu as shares:
-        time = seconds(lambda: list(nlp.pipe(texts)))
-    line = f"{kind}, {name}, {precision or 'float32'}: {len(texts) / time:,.1f} texts/s in {time:.1f} s, "
-    line += f"{predictor.counts.ids / time:,.0f} ids/s"
+        taken = seconds(lambda: list(nlp.pipe(some)))
+    bare = Bare(nlp)(some)
+    line = f"{kind}, {name}, {precision}: {len(some) / taken:,.1f} texts/s in {taken:.1f} s, {bare / taken:.0%} of the "
+    line += (
+        f"bare encoder; {counts.ids / taken:,.0f} ids/s; for 1,000 texts {1000 * counts.passes / len(some):.1f} passes "
+    )
+    line += f"and {1000 * host_seconds(nlp, some) / len(some):.2f} s of the host"
     if on_gpu and shares:
-        line += f", busy {statistics.mean(shares):.0%}, peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GB"
+        line += f"; busy {statistics.mean(shares):.0%}, peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GB"
     print(line, flush=True)
 
 
-def difference_from_cpu(texts: list[str], margin: int | None) -> float:
-    """The largest difference between scores of words on the CPU and on the GPU, under the built-in model."""
+def measure_minicons(folder: Path, texts: list[str], device: str, precisions: Sequence[str], most: float) -> None:
+    for precision in precisions:
+        try:
+            run, batch = make_minicons(folder, texts[:SAMPLE], device, getattr(torch, precision))
+        except ImportError as error:
+            print(f"{error}. Type: pip install --no-deps minicons tenacity wonderwords accelerate")
+            return
+        rate = SAMPLE / seconds(run)
+        some = texts[: max(SAMPLE, int(most * rate))]
+        run, batch = make_minicons(folder, some, device, getattr(torch, precision))
+        taken = seconds(run)
+        print(
+            f"BLiMP, minicons, {precision}: {len(some) / taken:,.1f} texts/s in {taken:.1f} s, in batches of {batch}",
+            flush=True,
+        )
+
+
+def difference_from_cpu(texts: list[str], margin: int | None, precision: str) -> tuple[float, float]:
+    """The largest and the mean difference between scores of texts on the CPU, in float32, and on the GPU."""
     scores = []
-    for choose_device in (spacy.require_cpu, spacy.require_gpu):
+    for choose_device, of in ((spacy.require_cpu, "float32"), (spacy.require_gpu, precision)):
         choose_device()
-        docs = make_pipeline(mask_margin=margin).pipe(texts)
-        scores.append([token._.pll for doc in docs for token in doc])
-    return max(abs(one - other) for one, other in zip(*scores, strict=True))
+        scores.append([doc._.pll for doc in make_pipeline(mask_margin=margin, precision=of).pipe(texts)])
+    differences = [abs(one - other) for one, other in zip(*scores, strict=True)]
+    return max(differences), statistics.mean(differences)
 
 
 def main():
     parser = make_parser(__doc__)
     parser.add_argument("--size", choices=SIZES, default="bert-base")
     parser.add_argument("--tokenizer", help="Folder, or name of one in DATA/tokenizers. Default: that of the size")
-    parser.add_argument("--sentences", type=int, default=13_400)
-    parser.add_argument("--lines", type=int, default=400)
-    parser.add_argument("--paragraphs", type=int, default=12)
-    parser.add_argument("--minicons", type=int, default=536, help="sentences that it scores")
+    parser.add_argument("--seconds", type=float, default=3.0, help="Of work for each figure")
+    parser.add_argument("--sentences", type=int, default=6700, help="At most; so are the other two")
+    parser.add_argument("--lines", type=int, default=4000)
+    parser.add_argument("--paragraphs", type=int, default=400)
     args = parser.parse_args()
     device = "cuda" if args.gpu else "cpu"
-    print(torch.cuda.get_device_name() if args.gpu else processor(), f"PyTorch {torch.__version__}", flush=True)
+    name = torch.cuda.get_device_name() if args.gpu else processor()
+    print(name, f"PyTorch {torch.__version__}", flush=True)
     source = find_tokenizer(args.data, args.tokenizer or TOKENIZERS[args.size])
     tokenizer = AutoTokenizer.from_pretrained(source)
-    blimp = blimp_sentences(args.data, args.sentences)
     texts = {
-        "BLiMP": blimp,
+        "BLiMP": blimp_sentences(args.data, args.sentences),
         "lines": cut(brown_sentences(args.data, 4 * args.lines), tokenizer, 33)[: args.lines],
         "paragraphs": cut(brown_paragraphs(args.data, args.paragraphs, tokenizer.backend_tokenizer), tokenizer, 260),
     }
+    precisions = PRECISIONS if args.gpu else PRECISIONS[:1]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / args.size
         save_random(args.size, source, folder)
-        for precision in (None, "bfloat16"):
-            for kind, of_kind in texts.items():
-                for name in MARGINS:
-                    measure(folder, kind, name, of_kind, args.gpu, precision)
-        fewer = blimp_sentences(args.data, args.minicons)  # of all paradigms, too
-        try:
-            run, batch = make_minicons(folder, fewer, device)
-        except ImportError as error:
-            print(f"{error}. Type: pip install --no-deps minicons tenacity wonderwords accelerate")
-        else:
-            rate = len(fewer) / seconds(run)
-            print(f"BLiMP, minicons, float32: {rate:,.1f} texts/s, in batches of {batch}")
-    for name, margin in MARGINS.items() if args.gpu else ():
-        compared = blimp_sentences(args.data, 134) + brown_sentences(args.data, 20)
-        print(f"{name}: at most {difference_from_cpu(compared, margin):.1e} nats per word from the CPU", flush=True)
+        for precision, (kind, of_kind), margin in itertools.product(precisions, texts.items(), MARGINS):
+            measure(folder, kind, margin, of_kind, args.gpu, precision, args.seconds)
+        measure_minicons(folder, texts["BLiMP"], device, [p for p in precisions if p != "tf32"], args.seconds)
+    compared = blimp_sentences(args.data, 134) + brown_sentences(args.data, 20)
+    for precision, (name, margin) in itertools.product(precisions, MARGINS.items()) if args.gpu else ():
+        largest, mean = difference_from_cpu(compared, margin, precision)
+        print(
+            f"{name}, {precision}: {largest:.1e} nats per text from the CPU at most, {mean:.1e} on average", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from spacy_pll.pipelines import make_pipeline
 
 
 def zeros(self, batch) -> tuple[torch.Tensor]:
-    return (torch.zeros(len(batch.target)),)
+    return (torch.zeros(batch.n_targets),)
 
 
 def score(folder: str, data: Path, n: int, no_model: bool) -> tuple[float, float, int]:

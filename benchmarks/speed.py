@@ -44,8 +44,7 @@ from spacy_pll.metrics import get_metric
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import WorkDone
 from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import get_contexts
-from spacy_pll.scoring.wordpieces import get_wordpieces
+from spacy_pll.scoring.windows import Contexts, read_spans
 
 MINICONS_BATCHES = [1, 4, 16]  # in sentences; the fastest of them on a sample is used
 THREE = ["word_l2r", "original", "whole_word"]
@@ -63,12 +62,12 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     forward.narrowing.set("before_head")
     contexts = []
     for doc in map(nlp.make_doc, texts):
-        pieces = get_wordpieces(doc[:], loaded.tokenizer, "tokenizer")
-        contexts += get_contexts([doc[:]], [pieces], None, loaded.max_length)[0]
+        contexts += read_spans([doc[:]], loaded.tokenizer, "tokenizer", loaded.max_length)
     passes = []
-    for plan in make_plans(contexts, [get_metric("word_l2r")], loaded.mask_id):
-        for batch in plan.batches(*loaded.rows):
-            passes.append(forward.upload(batch.ids, batch.lengths, batch.row, batch.position, batch.target))
+    for plan in make_plans(Contexts.of(contexts), [get_metric("word_l2r")], loaded.mask_id):
+        for batch in plan.batches(loaded.rows):
+            ids = torch.from_numpy(batch.ids).to(forward.device).long()
+            passes.append([ids, *forward.upload(batch.lengths, batch.row, batch.position, batch.target)])
 
     @torch.inference_mode()
     def run():
@@ -82,7 +81,9 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     return run, sum(int(lengths.sum()) for _, lengths, *_ in passes)
 
 
-def make_minicons(folder: Path, texts: list[str], device: str) -> tuple[Callable, int]:
+def make_minicons(
+    folder: Path, texts: list[str], device: str, dtype: torch.dtype = torch.float32
+) -> tuple[Callable, int]:
     """A function that scores some texts with minicons, and the batch size that it uses."""
     from minicons.scorer import MaskedLMScorer
 
@@ -90,6 +91,7 @@ def make_minicons(folder: Path, texts: list[str], device: str) -> tuple[Callable
         vars_of: Any = PreTrainedTokenizerBase
         vars_of.batch_encode_plus = PreTrainedTokenizerBase.__call__
     scorer = MaskedLMScorer(str(folder), device)
+    scorer.model.to(dtype)
 
     def run(size, texts=texts):
         for start in range(0, len(texts), size):
