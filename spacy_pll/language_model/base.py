@@ -31,6 +31,7 @@ from .group_trial import N_LONG, N_SHORT, rows_share_passes
 from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded, PassLimits
+from .special_tokens import with_its_own
 
 logger = logging.getLogger(__name__)
 
@@ -219,7 +220,7 @@ class TransformerLanguageModel:
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         """What turns text into ids, special tokens included."""
-        return backend_of(tokenizer, source)
+        return with_its_own(tokenizer, backend_of(tokenizer, source), source)
 
     def _log_probs(
         self, forward: Forward, shift: int, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str

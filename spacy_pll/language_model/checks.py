@@ -11,6 +11,8 @@ import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from .special_tokens import check_mask_token
+
 # What computes a part of a model, by the setting that names it. Any other name is that of code on the hub, or, as for
 # FlashAttention, may be taken from there: transformers does so where the package `kernels` is installed.
 OWN_CODE = {
@@ -82,7 +84,7 @@ def check_pieces(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
 def check_kind(
     config: Any, tokenizer: PreTrainedTokenizerBase, configs: Mapping[Any, Any], kind: str, example: str, source: str
 ) -> None:
-    """RAISES (ValueError): There is no mask token for a masked model, transformers has no model of this kind, or the
+    """RAISES (ValueError): A masked model has no mask token of its own, transformers has no model of this kind, or the
     model reads more than the text.
     """
     if kind == "masked" and tokenizer.mask_token_id is None:
@@ -90,6 +92,8 @@ def check_kind(
             f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
             f"such as {example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
         )
+    if kind == "masked":
+        check_mask_token(tokenizer, source)
     if getattr(config, "use_lang_emb", False) and getattr(config, "n_langs", 1) > 1:  # XLM
         raise ValueError(
             f"The model {source!r} reads the language of a text beside the text, which is not done here, so its scores "
