@@ -1,6 +1,7 @@
 """Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,6 +25,8 @@ from .user_warnings import warn_user
 
 # Pieces of the longest word that is taken for one.
 LONGEST_WORD = 30
+# How many unknown pieces with a character are many, and how many such characters are warned of at most.
+MANY, MOST_CHARACTERS = 10, 10
 
 
 @dataclass
@@ -108,6 +111,7 @@ class Predictor:
         self._variants = list(variants)
         self.counts = WorkDone()  # since it was made, or since this was set
         self.warned: set[str] = set()  # what has been warned of
+        self.unknown = Counter[str]()  # how many unknown pieces have had a character
         self.model = model
 
     @property
@@ -196,7 +200,7 @@ class Predictor:
             tokenized.append(TokenizedDoc(doc, wordpieces, scored, contexts))
             in_words += wordpieces if not units else []
         self._warn_of_language(docs)
-        self._warn_of_unknown(tokenized, loaded.unknown_id)
+        self._warn_of_unknown(tokenized, loaded)
         self._warn_of_long_words(in_words)
         return tokenized
 
@@ -250,19 +254,36 @@ class Predictor:
                 "`model` that was trained on this language, or on many, such as xlm-roberta-base.",
             )
 
-    def _warn_of_unknown(self, pending: list[TokenizedDoc], unknown_id: int | None) -> None:
-        """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer."""
-        unknown = [(doc.doc, pieces, pieces.ids == unknown_id) for doc in pending for pieces in doc.wordpieces]
-        n_unknown, n = (sum(count(row) for _, _, row in unknown) for count in (np.count_nonzero, len))
-        if n_unknown > n / 10:
-            doc, pieces, row = next(item for item in unknown if item[2].any())
-            first = int(row.argmax())
+    def _warn_of_unknown(self, pending: list[TokenizedDoc], loaded: Loaded) -> None:
+        """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer, and of each character
+        that is so again and again, in however many docs.
+        """
+        n, texts = 0, list[str]()
+        for doc in pending:
+            for pieces in doc.wordpieces:
+                n += len(pieces)
+                for i in np.flatnonzero(pieces.ids == loaded.unknown_id):
+                    texts.append(doc.doc.text[pieces.start[i] : pieces.end[i]])
+        title = self.model.describe().title
+        if len(texts) > n / 10:
             self._warn_once(
                 "unknown",
-                f"{n_unknown} of {n} wordpieces are unknown to the tokenizer of {self.model.describe().title}, such as "
-                f"{doc.text[pieces.start[first] : pieces.end[first]][:50]!r}. Their scores say nothing about the text. "
-                "Give a `model` that was trained on text like this.",
+                f"{len(texts)} of {n} wordpieces are unknown to the tokenizer of {title}, such as {texts[0][:50]!r}. "
+                "Their scores say nothing about the text. Give a `model` that was trained on text like this.",
             )
+        for character in (character for text in texts for character in sorted({*text})):
+            self.unknown[character] += 1
+            named = sum(len(kind) == 1 for kind in self.warned)
+            if self.unknown[character] != MANY or "unknown" in self.warned or named == MOST_CHARACTERS:
+                continue
+            if loaded.unknown_id in loaded.tokenizer.encode(character, add_special_tokens=False).ids:
+                self._warn_once(
+                    character,
+                    f"The character {character!r} (U+{ord(character):04X}) is unknown to the tokenizer of {title}, and "
+                    f"{MANY} wordpieces have had it so far. The scores of such pieces, and of those beside them, say "
+                    "little about the text. Write another character in its place, leave such texts out, or give a "
+                    "`model` that knows it.",
+                )
 
     def _warn_of_long_words(self, wordpieces: list[Wordpieces]) -> None:
         """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it."""

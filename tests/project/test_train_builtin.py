@@ -17,6 +17,8 @@ import transformers
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM
 
+from spacy_pll.language_model import BUILTIN
+
 from ..conftest import SENTENCES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train_builtin.py"
@@ -70,6 +72,14 @@ def run(script, monkeypatch, corpus, output, *more):
     arguments = [str(SCRIPT), str(corpus), str(output), *TINY.split(), *more]
     monkeypatch.setattr(sys, "argv", arguments)
     script.main()
+
+
+def test_a_new_tokenizer_reads_text_as_the_built_in_one_does(data):
+    made, builtin = (
+        json.loads(tokenizer.backend_tokenizer.to_str())
+        for tokenizer in (data.train_tokenizer(SENTENCES, 200), AutoTokenizer.from_pretrained(BUILTIN))
+    )
+    assert made["normalizer"] == builtin["normalizer"] and made["pre_tokenizer"] == builtin["pre_tokenizer"]
 
 
 @pytest.mark.parametrize("average", ["0", "0.5"])
