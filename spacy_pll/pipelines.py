@@ -120,9 +120,9 @@ def make_pipeline(
     """Make a pipeline with a `pll` component whose model is loaded.
 
     A model that you have in memory is not copied, and stays on its device, so scores are those of its weights at the
-    time. As long as the pipeline is there, the model has hooks, which do nothing in other forward passes. When texts
-    are scored, it is put into evaluation mode: call `model.train()` before you train it further. If its weights are not
-    in float32, a copy in float32 is used, which keeps the weights of this moment. The tokenizer is copied. Whether the
+    time. As long as the pipeline is there, the model has hooks, which do nothing in other forward passes. It is in
+    evaluation mode while texts are scored; then each of its parts has the mode that it had. If its weights are not in
+    float32, a copy in float32 is used, which keeps the weights of this moment. The tokenizer is copied. Whether the
     model's head was trained is not known. `nlp.to_disk` saves the model as any other.
 
     model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
