@@ -63,9 +63,7 @@ def _advice(given: object) -> str:
     if any(hasattr(part, "_orig_mod") for part in parts):
         return " Of a compiled model, give the one from which it was made: (model._orig_mod, tokenizer)."
     if "peft" in kinds:
-        return (
-            " Of a model with adapters, give one that has them in its weights: (model.merge_and_unload(), tokenizer)."
-        )
+        return " Of a model with adapters, give one with them in its weights: (model.merge_and_unload(), tokenizer)."
     if any(isinstance(getattr(part, "model", None), PreTrainedModel) and hasattr(part, "tokenizer") for part in parts):
         return " Of a pipeline of transformers, give (pipeline.model, pipeline.tokenizer)."
     if any(isinstance(getattr(part, "module", None), PreTrainedModel) for part in parts):

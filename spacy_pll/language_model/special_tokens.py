@@ -62,12 +62,12 @@ def with_its_own(tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, source:
 
 def puts_around(backend: Tokenizer) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """The special tokens, with their ids, that a tokenizer puts before and after a text."""
-    encoding = backend.encode("a")
+    # Some tokenizers leave out what they do not know: so there are several texts.
+    encodings = map(backend.encode, ("a", "A", "1", *backend.get_vocab()))
+    encoding = next((one for one in encodings if 0 in one.special_tokens_mask), backend.encode(""))
     tokens, special = list(zip(encoding.tokens, encoding.ids)), encoding.special_tokens_mask
-    if 0 not in special:
-        return tokens, []
-    first, last = special.index(0), special[::-1].index(0)
-    return tokens[:first], tokens[len(tokens) - last :]
+    first = special.index(0) if 0 in special else len(special)
+    return tokens[:first], tokens[len(special) - (special[::-1].index(0) if 0 in special else 0) :]
 
 
 def put_around(backend: Tokenizer, before: Sequence[str], after: Sequence[str]) -> Tokenizer:

@@ -190,7 +190,7 @@ PeftModel.__module__ = "peft.peft_model"
     [
         (
             lambda m, t: (torch.compile(m, backend="eager"), t),
-            "(OptimizedModule|BertForMaskedLM).*model._orig_mod, tok",
+            "OptimizedModule.*model._orig_mod, tokenizer",
         ),
         (lambda m, t: (torch.nn.DataParallel(m), t), "DataParallel.*give the one inside: .model.module, tokenizer"),
         (lambda m, t: (PeftModel(), t), "PeftModel.*model.merge_and_unload"),
