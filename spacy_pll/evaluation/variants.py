@@ -208,8 +208,8 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
             )
         if sequence[site] != wild_type and sequence[site] == wild_type.swapcase():
             raise InputError(
-                f"{place}: {part!r} does not fit the sequence, which has {sequence[site]!r} as residue {number}: the case "
-                "of letters counts.",
+                f"{place}: {part!r} does not fit the sequence, which has {sequence[site]!r} as residue {number}: "
+                "the case of letters counts.",
                 f"Write {sequence[site]}{number}{residue.upper() if sequence[site].isupper() else residue}.",
             )
         if sequence[site] != wild_type:
