@@ -106,7 +106,10 @@ class Predictor:
         variants: Sequence[Metric] = (),
     ):
         if not isinstance(model, LanguageModel):
-            raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
+            raise ValueError(
+                "`model` must be a name, a folder, or a block with @architectures, such as spacy-pll.MaskedLM.v1. "
+                f"It is {model!r:.100}."
+            )
         self.get_spans, self.settings = get_spans, settings
         self._variants = list(variants)
         self.counts = WorkDone()  # since it was made, or since this was set
@@ -332,7 +335,8 @@ class Predictor:
         if not np.isfinite(pieces.scores).all():
             raise ValueError(
                 f"Under {self.model.describe().title}, some log-probabilities are not finite, for the text "
-                f"{doc.text[:100]!r}. Nothing was stored. Try it without mixed_precision, or with another model."
+                f"{doc.text[:100]!r}. Nothing was stored. Give `precision='float32'` (in a config, mixed_precision = "
+                "false), or another `model`."
             )
         distributions = pieces.distributions
         alternatives = name_alternatives(distributions, texts) if distributions and texts is not None else []

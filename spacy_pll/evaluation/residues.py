@@ -135,8 +135,8 @@ def marginals(
             scores[i] += row[column[one.residue]] - row[column[one.wild_type]]
     if not np.isfinite(scores).all():
         raise ValueError(
-            f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Try it without "
-            "mixed_precision, or with another model."
+            f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Give "
+            "`precision='float32'` (in a config, mixed_precision = false), or another `model`."
         )
     return scores
 

@@ -13,7 +13,7 @@ from ..scoring.passes import Batch
 from ..scoring.piece_texts import DECODERS, space_marker
 from .backends import backend_of
 from .base import TransformerLanguageModel
-from .checks import embedding_shape
+from .checks import embedding_shape, in_block
 from .forward import Forward
 from .log_probs import TargetLogProbs, Tensors, expected_at
 from .special_tokens import put_around, puts_around
@@ -61,9 +61,10 @@ class CausalLanguageModel(TransformerLanguageModel):
         if any(backend.token_to_id(token) == number for token, number in before):
             return backend
         if tokenizer.bos_token is None:
+            block = {"@architectures": "spacy-pll.CausalLM.v1", "tokenizer_config": {"bos_token": "<|endoftext|>"}}
             raise ValueError(
                 f"The tokenizer of {source!r} has no beginning-of-sequence token, without which the first piece of a "
-                "text cannot be scored. Name one: tokenizer_config = {'bos_token': '<|endoftext|>'}."
+                f"text cannot be scored. Name one: {in_block(source, **block)}"
             )
         return put_around(backend, [tokenizer.bos_token], [token for token, _ in after])
 

@@ -21,6 +21,15 @@ OWN_CODE = {
 }
 
 
+def in_block(source: str, **settings: Any) -> str:
+    """What to type for settings that only the block `model` of a config has."""
+    block = {"name": source, **settings}
+    return (
+        f'nlp.add_pipe("pll", config={{"model": {block}}}). Functions and commands take the pipeline, or the folder to '
+        "which nlp.to_disk saves it, as their model."
+    )
+
+
 def check_no_remote_code(**settings: dict[str, Any]) -> None:
     """RAISES (ValueError): A setting asks to run code that comes with a model."""
     for setting, config in settings.items():
@@ -90,7 +99,7 @@ def check_kind(
     if kind == "masked" and tokenizer.mask_token_id is None:
         raise ValueError(
             f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
-            f"such as {example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
+            f"such as {example!r}, or name the token: {in_block(source, tokenizer_config={'mask_token': '[MASK]'})}"
         )
     if kind == "masked":
         check_mask_token(tokenizer, source)
@@ -112,7 +121,10 @@ def check_trained(report: Mapping[str, Iterable[str]], class_name: str, source: 
     if missing:
         advice = f"Choose a checkpoint that was saved as {class_name}, with its language-modelling head."
         if any(name.startswith("lm_predictions.") for name in report["unexpected_keys"]):  # DeBERTa, by its authors
-            advice = "Its head has other names: under transformers 5, set transformer_config = {'legacy': False}."
+            advice = (
+                "Its head has other names: under transformers 5, it needs a setting: "
+                f"{in_block(source, transformer_config={'legacy': False})}"
+            )
         raise ValueError(
             f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
             f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. {advice}"
@@ -147,7 +159,7 @@ def check_room_for_text(tokenizer: Tokenizer, max_length: int, source: str) -> N
     if max_length <= len(tokenizer.encode("").ids):
         raise ValueError(
             f"The model {source!r} reads at most {max_length} wordpieces, special tokens included, which "
-            "leaves no room for text. Check `model_max_length` in tokenizer_config and the model's config.json."
+            "leaves no room for text. Check model_max_length in its tokenizer_config.json, and its config.json."
         )
 
 
@@ -166,14 +178,14 @@ def check_direction(sees_before: bool, sees_after: bool, should_see: bool, examp
     if should_see and not sees_after:
         raise ValueError(
             f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "
-            'config.json makes it one. Use spacy-pll.CausalLM.v1 for it, with metrics = ["causal"], or choose a '
-            f"masked language model, such as {example!r}."
+            "config.json makes it one. Give `causal=True` (in a config, spacy-pll.CausalLM.v1 and the metric causal). "
+            f"Or choose a masked language model, such as {example!r}."
         )
     if sees_after and not should_see:
         raise ValueError(
             f"The model {source!r} sees what follows a piece, so each piece would give itself away: it is not a "
-            "left-to-right model, or its config.json makes it none. Use spacy-pll.MaskedLM.v1 if it is a masked "
-            f"language model, or choose a left-to-right one, such as {example!r}."
+            "left-to-right model, or its config.json makes it none. If it is a masked language model, leave out "
+            f"`causal` (in a config, use spacy-pll.MaskedLM.v1). Or choose a left-to-right one, such as {example!r}."
         )
 
 
