@@ -43,7 +43,7 @@ class Checkpoint:
 
     transformer: PreTrainedModel  # weights in float32
     tokenizer: PreTrainedTokenizerBase
-    dtype: torch.dtype  # of the weights on file, as config.json says
+    dtype: torch.dtype  # that config.json says: of the weights on file, or what they are for
     documents: Mapping[str, bytes]  # of the folder: the contents of the model card and the licence, by file name
     commit: str | None  # on the hub; None for a folder
     languages: frozenset[str]  # that the model card names; empty if it names none
@@ -116,9 +116,14 @@ def is_left_to_right(source: str, revision: str | None = None) -> bool:
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write a plain Hugging Face folder: config.json, model.safetensors, tokenizer files, model card and licence.
 
-    The weights are written in the dtype in which they were on file, as far as that loses nothing.
+    The weights are written in the dtype that config.json says, as far as that loses nothing; float32 in float16, if
+    that loses nothing of any. (The built-in model is so on file, and its config.json says what it computes in.)
     """
-    weights = _in_dtype(checkpoint.transformer.state_dict(), checkpoint.dtype)
+    weights = checkpoint.transformer.state_dict()
+    in_half = checkpoint.dtype == torch.float32 and all(
+        torch.equal(one.half().float(), one) for one in weights.values() if one.is_floating_point()
+    )
+    weights = _in_dtype(weights, torch.float16 if in_half else checkpoint.dtype)
     with _quiet_transformers():
         checkpoint.transformer.save_pretrained(folder, state_dict=weights)
         checkpoint.tokenizer.save_pretrained(folder)

@@ -38,6 +38,7 @@ def test_size_and_precision():
     weights = load_file(BUILTIN / "model.safetensors")
     assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
     model = AutoModelForMaskedLM.from_pretrained(BUILTIN)
+    assert model.dtype == torch.float32  # in transformers alone, too
     assert sum(parameter.numel() for parameter in model.parameters()) <= 12_000_000
     assert AutoTokenizer.from_pretrained(BUILTIN).model_max_length == model.config.max_position_embeddings
     assert (BUILTIN / "README.md").exists()

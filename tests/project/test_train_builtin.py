@@ -99,7 +99,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(script, monkeypatch,
     without_seconds = [[line.rsplit(",", 1)[0] for line in log] for log in logs]
     assert without_seconds[0] == without_seconds[1] and len(logs[0]) == 3
     assert all(path.stat().st_size <= 15_000_000 for path in (tmp_path / "whole" / "checkpoint").iterdir())
-    AutoModelForMaskedLM.from_pretrained(tmp_path / "whole" / "model")
+    assert AutoModelForMaskedLM.from_pretrained(tmp_path / "whole" / "model").dtype == torch.float32
     assert AutoTokenizer.from_pretrained(tmp_path / "whole" / "model").mask_token == "[MASK]"
 
 
