@@ -178,8 +178,8 @@ def check_direction(sees_before: bool, sees_after: bool, should_see: bool, examp
     if should_see and not sees_after:
         raise ValueError(
             f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "
-            "config.json makes it one. Give `causal=True` (in a config, spacy-pll.CausalLM.v1 and the metric causal). "
-            f"Or choose a masked language model, such as {example!r}."
+            f"config.json makes it one. Choose a masked language model, such as {example!r}. Or score it as it is: "
+            "`causal=True` (in a config, spacy-pll.CausalLM.v1 and the metric causal)."
         )
     if sees_after and not should_see:
         raise ValueError(
