@@ -125,3 +125,8 @@ def test_a_command_has_the_options_that_its_messages_name(name):
     others = {"attribute_map", "quantization_config", "trust_remote_code"}  # said of files
     assert {one for one in names - in_config - others if spelling(one, ...) is None} <= NOT_THERE.keys()
     assert all(render(f"`{one}`", spelling).startswith("--") for one in {"model", "code"} & names)
+
+
+def test_a_command_with_one_metric_has_that_option():
+    assert options_of(COMMANDS["rescore"])("metrics", ...) == "--metric"
+    assert options_of(COMMANDS["score"])("metrics", ...) == "--metrics"
