@@ -193,13 +193,18 @@ def build_causal_model(tokenizer, args) -> LlamaForCausalLM:
 
 
 def export(model, tokenizer, folder: Path):
-    """Save the model folder, with float16 weights. They are converted to float32 when they are loaded."""
+    """Save the model folder, with float16 weights. The config has float32, which they are computed in: transformers 5
+    would otherwise compute in float16.
+    """
     if isinstance(model, LlamaForCausalLM):
         tokenizer.bos_token, tokenizer.eos_token = tokenizer.cls_token, tokenizer.sep_token
     shutil.rmtree(folder, ignore_errors=True)
     half = type(model)(model.config).half()
     half.load_state_dict(model.state_dict())
     half.save_pretrained(folder)
+    settings = json.loads((folder / "config.json").read_text(encoding="utf8"))
+    settings.update((key, "float32") for key in ("dtype", "torch_dtype") if key in settings)
+    (folder / "config.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf8")
     tokenizer.save_pretrained(folder)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 SPECIAL = {
@@ -51,10 +51,38 @@ def is_held_out(line: str) -> bool:
     return zlib.crc32(line.encode("utf8")) % HELD_OUT_ONE_IN == 0
 
 
+# How punctuation is written that is made for print, which the training text has in plain forms: see `normalizer`.
+PLAIN_FORMS = {
+    "'": "\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a\u00b4\uff07",  # quotation marks, apostrophes, primes
+    '"': "\u201c\u201d\u201e\u201f\u2033\u2036\u00ab\u00bb\u301d\u301e\uff02",
+    "...": "\u2026",
+    "..": "\u2025",
+    "-": "\u2010\u2011\u2012\u2212\ufe63\uff0d",  # hyphens, the dash between digits, the minus sign
+    "\u2014": "\u2015\u2e3a",  # dashes
+    "ff": "\ufb00",
+    "fi": "\ufb01",
+    "fl": "\ufb02",
+    "ffi": "\ufb03",
+    "ffl": "\ufb04",
+}
+
+
+def normalizer() -> normalizers.Normalizer:
+    """BERT's, after composed accents and plain forms: no text of ASCII characters is read in another way by these two.
+
+    The training text has straight quotation marks, three dots for an ellipsis, and composed accents. Without this, a
+    typographic apostrophe would be unknown, and an "e" with a combining accent would make its word so.
+    """
+    plain = [normalizers.Replace(Regex(f"[{written}]"), form) for form, written in PLAIN_FORMS.items()]
+    return normalizers.Sequence(
+        [normalizers.NFC(), *plain, normalizers.BertNormalizer(lowercase=False, strip_accents=False)]
+    )
+
+
 def train_tokenizer(lines: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:
     """Train a cased WordPiece vocabulary, with BERT's normalisation and pre-tokens."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
+    tokenizer.normalizer = normalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     trainer = trainers.WordPieceTrainer(

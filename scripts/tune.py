@@ -15,7 +15,8 @@ from tuning.runs import tune
 from tuning.settings import TuningSettings
 from tuning.training import Progress
 
-from spacy_pll.pipelines import BUILTIN_NAME, setup_gpu
+from spacy_pll.language_model import BUILTIN_NAME
+from spacy_pll.pipelines import setup_gpu
 from spacy_pll.scoring.wordpieces import Words
 
 

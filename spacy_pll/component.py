@@ -9,17 +9,19 @@ from functools import partial
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
+from weakref import ref
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, to_bytes, to_disk
+from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, registry, to_bytes, to_disk
 
 from .attributes.names import Names
 from .attributes.registration import assigned, install
 from .attributes.stored import key, store
 from .attributes.values import exp_or_inf
+from .language_model import BUILTIN_NAME
 from .language_model.protocol import LanguageModel
 from .prediction import DocScores, PendingBatch, Predictor
 from .settings import ScoringSettings
@@ -68,13 +70,29 @@ def make_pll(
     The settings are described at `ScoringSettings`; `get_spans` says which spans are read as one context. Where spans
     overlap, a token is scored in the span that gives it the most context on the side that has less, or before it if no
     metric shows the model what follows.
+
+    model (object): A language model. Or a name on the Hugging Face hub, or a folder, for the block with that name; the
+        config that is saved has the block.
     """
+    block = None
+    if model is None or isinstance(model, str):
+        block = {**DEFAULT_CONFIG["model"], "name": None if model == BUILTIN_NAME else model}
+        resolved = registry.resolve({"model": block})
+        model, block = resolved["model"], registry.fill({"model": block})["model"]
     predictor = Predictor(cast(LanguageModel, model), get_spans, ScoringSettings(**settings))
     scorer = PLLScorer(predictor, name, attr=attr)
+    if block is not None:
+        scorer.when_added = partial(_write_block, ref(nlp), name, block)
     for other_name, other in nlp.components:  # spaCy does the same, but only once the component is in the pipeline
         if isinstance(other, PLLScorer) and other_name != name:
             other.find_listeners(scorer)
     return scorer
+
+
+def _write_block(nlp: Callable[[], Language | None], name: str, block: dict[str, Any]) -> None:
+    """Write the block of a model into the config of a pipeline, which had the name alone."""
+    if (pipeline := nlp()) is not None and name in pipeline._pipe_configs:
+        pipeline._pipe_configs[name]["model"] = block
 
 
 class PLLScorer(Pipe):
@@ -117,7 +135,18 @@ class PLLScorer(Pipe):
     # behind it. It is the only notice of a component that was taken from another pipeline.
     listeners: Sequence[object] = ()
     listening_components: Sequence[str] = ()
-    listener_map: dict[str, Sequence[object]] = {}
+    when_added: Callable[[], None] | None = None  # what is done once the pipeline has the component, and its config
+
+    @property
+    def listener_map(self) -> dict[str, Sequence[object]]:
+        return {}
+
+    @listener_map.setter
+    def listener_map(self, value: object) -> None:
+        """spaCy does so whenever the pipeline changes."""
+        if self.when_added:
+            self.when_added()
+            self.when_added = None
 
     def add_listener(self, *names: object) -> None:
         """There are no listeners."""

@@ -3,6 +3,8 @@
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from .texts import plain_text
+
 TEXT_SPAN = "pll_text"  # where the text is in such a doc: a key of `doc.spans`, and what `targets` must be
 
 
@@ -11,7 +13,8 @@ def in_context(nlp: Language, context: str, text: str | Doc, *, separated: bool 
 
     separated (bool): Put a space between the two, unless the context ends with white space.
     """
-    docs = [nlp.make_doc(context), nlp.make_doc(text) if isinstance(text, str) else text]
+    after = text if isinstance(text, Doc) else nlp.make_doc(plain_text(text, "The text after a context"))
+    docs = [nlp.make_doc(plain_text(context, "The context")), after]
     both = Doc.from_docs(docs, ensure_whitespace=separated, exclude=["user_data"])  # type: ignore[call-arg]  # not in spaCy's stub
     both.spans[TEXT_SPAN] = [text_span := both[len(docs[0]) :]]
     if text_span and not docs[1].has_annotation("SENT_START"):

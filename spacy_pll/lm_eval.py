@@ -13,7 +13,7 @@ import torch
 from .component import get_scorer
 from .errors import PLLError
 from .evaluation.distinct_texts import score_in_contexts
-from .pipelines import BUILTIN_NAME, SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value
+from .pipelines import SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value
 from .requirements import install_command
 from .settings import BATCH_SIZE
 
@@ -57,7 +57,10 @@ class PLL(LM):
         **settings: Any,
     ):
         super().__init__()
-        model = None if pretrained == BUILTIN_NAME else pretrained
+        if "model" in settings:  # as make_pipeline calls it
+            if pretrained is not None:
+                raise PLLError("Both `pretrained` and `model` are given.", "Leave one of them out.")
+            pretrained = settings.pop("model")
         for name, value in settings.items():
             if name not in OTHER_SETTINGS:
                 near = get_close_matches(name, OTHER_SETTINGS, 3, 0.5)
@@ -66,8 +69,11 @@ class PLL(LM):
                     f"It has pretrained, metric, {', '.join(OTHER_SETTINGS)}.",
                 )
             if isinstance(value, str):
-                settings[name] = parse_value(value, SETTINGS[name])
-        self.settings = PipelineSettings(model, metric, gpu_id=_gpu_id(device), **settings)
+                try:
+                    settings[name] = parse_value(value, SETTINGS[name])
+                except ValueError as error:
+                    raise PLLError(f"The model argument `{name}` is {value!r}.", str(error)) from None
+        self.settings = PipelineSettings(pretrained, metric, gpu_id=_gpu_id(device), **settings)
         self.nlp = make_pipeline(self.settings)
         self.how: dict[str, Any] = {
             "batch_size": _batch_size(batch_size, max_batch_size),

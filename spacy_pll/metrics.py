@@ -21,7 +21,8 @@ contexts per piece, as `word_any_order` does.
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
 import catalogue
@@ -200,7 +201,8 @@ def some_orders(rank: IntArray) -> MaskRows:
 
 
 # Without those of other packages, which would have to be imported.
-BUILTIN_METRICS = [name for name, item in list(vars().items()) if hasattr(item, "within_words")]
+BUILTINS: dict[str, Metric] = {name: item for name, item in list(vars().items()) if hasattr(item, "within_words")}
+BUILTIN_METRICS = list(BUILTINS)
 
 
 def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows:
@@ -330,9 +332,27 @@ def shows_what_follows(metric: Metric) -> bool:
 
 
 def get_metric(name: str) -> Metric:
-    """The metric registered under a name. RAISES (ValueError): There is none; the message lists the names."""
-    if name not in pll_metrics:
+    """The metric registered under a name.
+
+    RAISES (ValueError): There is none; the message lists the names. Or there are several, of which catalogue would take
+        one without a word: entry points come before what is registered in Python.
+    """
+    own = [BUILTINS[name]] if name in BUILTINS else []
+    loaded = [one.load() for one in _entry_points(name)]
+    registered = [catalogue.REGISTRY[key] for key in [("spacy", "pll_metrics", name)] if key in catalogue.REGISTRY]
+    found: dict[int, Metric] = {id(metric): metric for metric in (*own, *loaded, *registered)}
+    if not found:
         known = ", ".join(sorted(pll_metrics.get_all()))
         raise PLLError(f"Unknown PLL metric {name!r}.", f"Set `metrics` to a list of these: {known}.")
-    metric: Metric = pll_metrics.get(name)
-    return metric
+    if len(found) > 1:
+        places = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in found.values())
+        raise PLLError(
+            f"Several metrics have the name {name!r}: {places}.",
+            f"Register yours under another name{', since this one is of spacy-pll itself' if own else ''}.",
+        )
+    return next(iter(found.values()))
+
+
+@cache
+def _entry_points(name: str) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group="spacy_pll_metrics", name=name))

@@ -9,6 +9,8 @@ from spacy.tokens import Doc
 from spacy.util import ignore_error, raise_error
 from spacy.vocab import Vocab
 
+from .texts import Text
+
 # Scored after a text has failed. If this fails as well, the fault is not the text's.
 CANARY_TEXT = "A word."
 ERROR = "error"  # the column that says why a row has no scores
@@ -18,14 +20,7 @@ class TextError(ValueError):
     """Why a text cannot be scored: the kind of the error, and its message."""
 
 
-Text = str | Doc
 Outcome = Doc | TextError
-
-
-def check_texts(texts: object) -> None:
-    """RAISES (ValueError): It is one text, which would be read letter by letter, or token by token."""
-    if isinstance(texts, str | Doc):
-        raise ValueError(f"`texts` must be a list of texts. It is one text: {str(texts)!r:.50}. Write [text].")
 
 
 def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:

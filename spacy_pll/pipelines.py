@@ -1,6 +1,7 @@
 """From a few settings to a pipeline that scores, and what identifies the model in it."""
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
@@ -10,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
+import catalogue
 import spacy
 import torch
 from spacy.language import Language
@@ -18,10 +20,11 @@ from thinc.api import Config, ConfigValidationError
 
 from .component import PLLScorer, get_scorer
 from .errors import PLLError
-from .language_model import BUILTIN, DOCUMENTS
+from .language_model import BUILTIN, BUILTIN_NAME, DOCUMENTS
 from .language_model.checksums import files_digest
 from .prediction import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of
+from .user_warnings import warn_user
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -31,10 +34,10 @@ SPAN_GETTERS: dict[str, dict[str, Any]] = {
     "sents": {"@span_getters": "spacy-pll.sent_spans.v1"},
     "strided": {"@span_getters": "spacy-pll.strided_spans.v1", "window": 128, "stride": 96},
 }
-# How the built-in model is called where a name is needed.
-BUILTIN_NAME = "builtin"
 # What scores: a name or a folder, a pipeline, or a language model of transformers with its tokenizer.
-Model = str | os.PathLike[str] | Language | tuple["PreTrainedModel", "PreTrainedTokenizerBase"] | None
+Model = (
+    str | os.PathLike[str] | Mapping[str, Any] | Language | tuple["PreTrainedModel", "PreTrainedTokenizerBase"] | None
+)
 
 
 @dataclass(frozen=True, init=False)
@@ -88,7 +91,8 @@ class PipelineSettings:
         **settings: Any,
     ):
         values: dict[str, Any] = {one.name: one.default for one in fields(self)}
-        values |= {"model": os.fspath(model) if isinstance(model, os.PathLike) else model, "scoring": dict(scoring)}
+        model = os.fspath(model) if isinstance(model, os.PathLike) else model
+        values |= {"model": None if model == BUILTIN_NAME else model, "scoring": dict(scoring)}
         for name, value in {"metrics": metrics, **settings}.items():
             if name not in SETTINGS:
                 raise TypeError(f"Unknown setting {name!r}. The settings are: {', '.join(SETTINGS)}.")
@@ -121,16 +125,17 @@ def make_pipeline(
     """Make a pipeline with a `pll` component whose model is loaded.
 
     A model that you have in memory is not copied, and stays on its device, so scores are those of its weights at the
-    time. As long as the pipeline is there, the model has hooks, which do nothing in other forward passes. When texts
-    are scored, it is put into evaluation mode: call `model.train()` before you train it further. If its weights are not
-    in float32, a copy in float32 is used, which keeps the weights of this moment. The tokenizer is copied. Whether the
+    time. As long as the pipeline is there, the model has hooks, which do nothing in other forward passes. It is in
+    evaluation mode while texts are scored; then each of its parts has the mode that it had. If its weights are not in
+    float32, a copy in float32 is used, which keeps the weights of this moment. The tokenizer is copied. Whether the
     model's head was trained is not known. `nlp.to_disk` saves the model as any other.
 
     model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
         a language model, or of a spaCy pipeline with a `pll` component. Or such a pipeline itself: it stays as it is,
         and the new one shares its components and the language model; of several `pll` components it has the first, or
         the one that `component` names. Or a language model of transformers that is in memory, and its tokenizer:
-        `(model, tokenizer)`. None: the built-in model.
+        `(model, tokenizer)`. Or the block `model` of a config, such as `{"name": "gpt2", "tokenizer_config": {...}}`.
+        None, or "builtin": the built-in model.
     metrics (Optional[Sequence[str]]): Names of metrics; the first is the primary one. None: word_l2r, causal for a
         left-to-right model, or what the pipeline has.
     settings (Any): The other settings of `PipelineSettings` and `ScoringSettings`, such as `words`, `spans`, `lang`,
@@ -183,7 +188,9 @@ def _make_new(settings: PipelineSettings) -> Language:
             "hub.",
             "Leave out `revision`.",
         )
-    if isinstance(name, str | None):
+    if isinstance(name, Mapping):
+        causal = "CausalLM" in str(name.get("@architectures"))
+    elif isinstance(name, str | None):
         causal = is_causal(settings)
     else:
         from .language_model.in_memory import use_loaded  # imports torch
@@ -192,9 +199,9 @@ def _make_new(settings: PipelineSettings) -> Language:
         name, causal = loaded.name, loaded.kind == "causal"
     model = {
         "@architectures": "spacy-pll.CausalLM.v1" if causal else "spacy-pll.MaskedLM.v1",
-        "name": name,
         **({"revision": settings.revision} if settings.revision else {}),
         "precision": settings.precision or "float32",
+        **(name if isinstance(name, Mapping) else {"name": name}),
     }
     config = _component_config(settings)
     scorer = nlp.add_pipe("pll", config={**({"metrics": ["causal"]} if causal else {}), **config, "model": model})
@@ -228,7 +235,7 @@ def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
     RAISES (ValueError): A setting is unknown, or has a value of another type.
     """
     model, *parts = (part.strip() for part in scorer.split(","))
-    values: dict[str, Any] = {**defaults, "model": None if model == BUILTIN_NAME else model}
+    values: dict[str, Any] = {**defaults, "model": model}
     for part in parts:
         name, _, value = part.partition("=")
         if name not in SETTINGS or name == "model":
@@ -275,7 +282,23 @@ def import_code(path: str) -> None:
 
 @cache
 def _import_once(path: str, changed: int) -> None:
+    before = _registered()
     import_file("python_code", path)
+    if _registered() == before:
+        warn_user(
+            f"{path} was imported, and it registers nothing: no class of a model (AutoConfig.register and "
+            "AutoModelForMaskedLM.register), no metric (register_metric), nothing of spaCy's. docs/other-models.md has "
+            "an example."
+        )
+
+
+def _registered() -> set[tuple[object, ...]]:
+    """What is registered in spaCy and, if it is imported, in transformers."""
+    found: set[tuple[object, ...]] = {(*key, id(value)) for key, value in catalogue.REGISTRY.items()}
+    auto = sys.modules.get("transformers.models.auto")
+    for name in ("CONFIG_MAPPING", "TOKENIZER_MAPPING", "MODEL_FOR_MASKED_LM_MAPPING", "MODEL_FOR_CAUSAL_LM_MAPPING"):
+        found |= {(name, key) for key in getattr(getattr(auto, name, None), "_extra_content", ())}
+    return found
 
 
 def setup_gpu(gpu_id: int) -> None:

@@ -1,6 +1,7 @@
 """Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -25,6 +26,8 @@ from .user_warnings import warn_user
 
 # Pieces of the longest word that is taken for one.
 LONGEST_WORD = 30
+# How many unknown pieces with a character are many, and how many such characters are warned of at most.
+MANY, MOST_CHARACTERS = 10, 10
 
 
 @dataclass
@@ -109,11 +112,15 @@ class Predictor:
         variants: Sequence[Metric] = (),
     ):
         if not isinstance(model, LanguageModel):
-            raise ValueError(f"`model` must come from an architecture such as spacy-pll.MaskedLM.v1. It is {model!r}.")
+            raise ValueError(
+                "`model` must be a name, a folder, or a block with @architectures, such as spacy-pll.MaskedLM.v1. "
+                f"It is {model!r:.100}."
+            )
         self.get_spans, self.settings = get_spans, settings
         self._variants = list(variants)
         self.counts = WorkDone()  # since it was made, or since this was set
         self.warned: set[str] = set()  # what has been warned of
+        self.unknown = Counter[str]()  # how many unknown pieces have had a character
         self.model = model
 
     @property
@@ -216,7 +223,7 @@ class Predictor:
         contexts, scored = get_contexts(spans_of, pieces, first_tokens, targets, max_length, self._lookahead, units)
         tokenized = TokenizedDocs(docs, first_tokens, pieces.first[bounds(n_spans)], pieces, scored, contexts)
         self._warn_of_language(docs)
-        self._warn_of_unknown(tokenized, loaded.unknown_id)
+        self._warn_of_unknown(tokenized, loaded)
         if units is None:
             self._warn_of_long_words(pieces)
         return tokenized
@@ -299,20 +306,35 @@ class Predictor:
                 "`model` that was trained on this language, or on many, such as xlm-roberta-base.",
             )
 
-    def _warn_of_unknown(self, batch: TokenizedDocs, unknown_id: int | None) -> None:
-        """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer."""
-        pieces = batch.wordpieces
-        unknown = np.flatnonzero(pieces.ids == unknown_id)
-        if len(unknown) > len(pieces) / 10:
-            first = unknown[0]
-            doc = batch.docs[int(np.searchsorted(batch.first_pieces, first, side="right")) - 1]
+    def _warn_of_unknown(self, batch: TokenizedDocs, loaded: Loaded) -> None:
+        """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer, and of each character
+        that is so again and again, in however many docs.
+        """
+        pieces, title = batch.wordpieces, self.model.describe().title
+        unknown = np.flatnonzero(pieces.ids == loaded.unknown_id)
+        docs = (np.searchsorted(batch.first_pieces, unknown, side="right") - 1).tolist()
+        places = zip(docs, pieces.start[unknown].tolist(), pieces.end[unknown].tolist())
+        texts = [batch.docs[d].text[start:end] for d, start, end in places]
+        if len(texts) > len(pieces) / 10:
             self._warn_once(
                 "unknown",
-                f"{len(unknown)} of {len(pieces)} wordpieces are unknown to the tokenizer of "
-                f"{self.model.describe().title}, such as "
-                f"{doc.text[pieces.start[first] : pieces.end[first]][:50]!r}. Their scores say nothing about the text. "
-                "Give a `model` that was trained on text like this.",
+                f"{len(texts)} of {len(pieces)} wordpieces are unknown to the tokenizer of {title}, such as "
+                f"{texts[0][:50]!r}. Their scores say nothing about the text. Give a `model` that was trained on text "
+                "like this.",
             )
+        for character in (character for text in texts for character in sorted({*text})):
+            self.unknown[character] += 1
+            named = sum(len(kind) == 1 for kind in self.warned)
+            if self.unknown[character] != MANY or "unknown" in self.warned or named == MOST_CHARACTERS:
+                continue
+            if loaded.unknown_id in loaded.tokenizer.encode(character, add_special_tokens=False).ids:
+                self._warn_once(
+                    character,
+                    f"The character {character!r} (U+{ord(character):04X}) is unknown to the tokenizer of {title}, and "
+                    f"{MANY} wordpieces have had it so far. The scores of such pieces, and of those beside them, say "
+                    "little about the text. Write another character in its place, leave such texts out, or give a "
+                    "`model` that knows it.",
+                )
 
     def _warn_of_long_words(self, pieces: Wordpieces) -> None:
         """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it."""
@@ -367,7 +389,7 @@ class Predictor:
             doc = batch.docs[int(np.searchsorted(batch.first_pieces, pieces.place[finite.argmin()], side="right")) - 1]
             raise ValueError(
                 f"Under {self.model.describe().title}, some log-probabilities are not finite, for the text "
-                f"{doc.text[:100]!r}. Nothing was stored. Try it with `precision` 'float32', or with another model."
+                f"{doc.text[:100]!r}. Nothing was stored. Give `precision='float32'`, or another `model`."
             )
 
     def _of_pieces(

@@ -23,9 +23,10 @@ from spacy.tokens.underscore import Underscore
 
 from .component import PLLScorer, get_scorer
 from .errors import PLLError
-from .outcomes import Outcome, Text, TextError, check_texts, score_each
+from .outcomes import Outcome, TextError, score_each
 from .prediction import Predictor, WorkDone
 from .progress import total_work, with_progress, work_of
+from .texts import Text, check_texts, plain_texts
 
 Workers = dict[Connection, Process]
 
@@ -50,10 +51,11 @@ def batches_of(predictor: Predictor, texts: Iterable[Text], batch_size: int) -> 
     Where a batch ends depends on nothing before it, so a run may begin behind any of them, and in any process.
 
     batch_size (int): The most texts in a batch.
+    RAISES (ValueError): One is no text.
     """
     most, batch, ids = predictor.prepare().ids_at_once, list[Text](), 0
     try:
-        for text in texts:
+        for text in plain_texts(texts):
             batch.append(text)
             ids += predictor.estimate(text if isinstance(text, str) else text.text)
             if len(batch) == batch_size or ids >= most:

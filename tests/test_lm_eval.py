@@ -166,12 +166,18 @@ def test_tasks_that_need_text_are_refused(make_lm):
         make_lm().generate_until([request("The", {}, kind="generate_until")])
 
 
+def test_the_model_as_make_pipeline_calls_it(model_folder):
+    lm = PLL(model=str(model_folder("bert")), show_progress=False)
+    assert lm.get_model_info()["spacy_pll"]["model"]["folder"] == str(model_folder("bert"))
+
+
 @pytest.mark.parametrize(
     "settings, error, message",
     [
         ({"margin": 0}, PLLError, "no model argument 'margin'. Similar: mask_margin. It has pretrained, metric, "),
-        ({"model": "bert"}, PLLError, "no model argument 'model'"),
-        ({"mask_margin": "wide"}, ValueError, "must be a whole number"),
+        ({"model": "bert"}, PLLError, "Both `pretrained` and `model` are given"),
+        ({"mask_margin": "wide"}, PLLError, "argument `mask_margin` is 'wide'. It must be a whole number"),
+        ({"words": "spacey"}, PLLError, "argument `words` is 'spacey'. It must be spacy or "),
         ({"metric": "word"}, ValueError, "word_l2r"),
         ({"device": "tpu"}, PLLError, "`device` is 'tpu'"),
         ({"batch_size": "many"}, PLLError, "`batch_size` is 'many'"),

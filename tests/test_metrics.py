@@ -2,6 +2,7 @@ import math
 import os
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from itertools import permutations
 
 import catalogue
@@ -13,6 +14,7 @@ from spacy.util import registry
 
 from spacy_pll.metrics import (
     BUILTIN_METRICS,
+    BUILTINS,
     MAX_EXACT,
     ORDER_PAIRS,
     any_order,
@@ -150,6 +152,20 @@ def test_the_module_registers_its_metrics_itself():
     registered = {key[-1] for key in catalogue.REGISTRY if key[:2] == ("spacy", "pll_metrics")}
     expected = {*METRICS, "word_r2l", "left_context", "causal", "word_any_order", "sentence_any_order"}
     assert expected <= registered and expected == set(BUILTIN_METRICS)
+
+
+def test_a_second_metric_of_one_name_is_refused(add_metric, monkeypatch):
+    """catalogue would go on with the one of an entry point, which each of the built-in ones has."""
+    for name in ("word_l2r", "original"):
+        add_metric(name, lambda word: BUILTINS["sentence_l2r"](word))
+        with pytest.raises(ValueError, match=rf"name '{name}': spacy_pll\.metrics\.{name} and .*under another name"):
+            get_metric(name)
+    theirs = [EntryPoint("shared", f"spacy_pll.metrics:{name}", "spacy_pll_metrics") for name in ("causal", "original")]
+    monkeypatch.setattr("spacy_pll.metrics._entry_points", lambda name: theirs)
+    with pytest.raises(ValueError, match="metrics.causal and spacy_pll.metrics.original"):
+        get_metric("shared")
+    theirs.pop()
+    assert get_metric("shared") is BUILTINS["causal"]
 
 
 @pytest.mark.slow

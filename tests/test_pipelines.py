@@ -42,6 +42,68 @@ def test_settings_with_other_values_are_refused(setting, message):
         PipelineSettings(**setting)
 
 
+def test_a_model_by_its_name_alone(model_folder, tmp_path):
+    """What everyone types first. The config that is saved has the block."""
+    folder = str(model_folder("bert"))
+    expected = make_pipeline(folder)(SENTENCES[0])._.pll
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"model": folder, "metrics": ["word_l2r", "original"]})
+    assert nlp(SENTENCES[0])._.pll == expected
+    block = nlp.config["components"]["pll"]["model"]
+    assert (
+        block["@architectures"] == "spacy-pll.MaskedLM.v1" and block["name"] == folder and block["revision"] == "main"
+    )
+    for path in (tmp_path / "first", tmp_path / "second"):
+        nlp.to_disk(path)
+        nlp = spacy.load(path)
+        assert nlp.config["components"]["pll"]["model"] == block and nlp(SENTENCES[0])._.pll == expected
+    config = nlp.config.copy()
+    config["components"]["pll"]["model"] = folder  # as in a file of one's own
+    nlp = spacy.util.load_model_from_config(config)
+    assert nlp.config["components"]["pll"]["model"] == block and nlp(SENTENCES[0])._.pll == expected
+
+
+@pytest.mark.parametrize("name", ["builtin", None])
+def test_the_built_in_model_by_its_name(name):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"model": name})
+    assert nlp.config["components"]["pll"]["model"]["name"] is None
+    assert nlp(SENTENCES[0])._.pll == make_pipeline(name)(SENTENCES[0])._.pll
+
+
+def test_the_block_of_a_config_is_a_model(model_folder):
+    folder = str(model_folder("bert"))
+    nlp = make_pipeline({"name": folder, "tokenizer_config": {"model_max_length": 12}}, ["original"])
+    assert get_scorer(nlp).model.load().max_length == 12
+    causal = {"@architectures": "spacy-pll.CausalLM.v1", "name": folder}
+    with pytest.raises(ValueError, match="sees what follows a piece"):
+        make_pipeline(causal)
+
+
+def test_a_pipeline_is_no_language_model(make_nlp, tmp_path):
+    make_nlp("bert").to_disk(tmp_path)
+    for model in (str(tmp_path), {"name": str(tmp_path)}):
+        nlp = spacy.blank("en")
+        nlp.add_pipe("pll", config={"model": model})
+        with pytest.raises(ValueError, match="is a spaCy pipeline, not a language model. Load it with spacy.load"):
+            nlp(SENTENCES[0])
+
+
+def test_a_type_that_transformers_does_not_know(model_folder, tmp_path):
+    folder = shutil.copytree(model_folder("bert"), tmp_path / "model")
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace('"model_type": "bert"', '"model_type": "foobert"'))
+    message = "of the type 'foobert', which transformers .* does not know.*as `code`"
+    with pytest.raises(ValueError, match=message) as caught:
+        make_pipeline(str(folder))
+    assert "sentencepiece" not in str(caught.value)
+    code = tmp_path / "code.py"
+    code.write_text("x = 1\n")
+    with pytest.warns(UserWarning, match="code.py was imported, and it registers nothing"):
+        with pytest.raises(ValueError, match=message):
+            make_pipeline(str(folder), code=str(code))
+
+
 def test_settings_that_are_none_stay_as_a_saved_pipeline_has_them(make_nlp, tmp_path):
     make_nlp("bert", metrics=["original"], words="whitespace", keep_pieces=True).to_disk(tmp_path)
     kept = get_scorer(make_pipeline(str(tmp_path)))

@@ -13,9 +13,10 @@ from spacy_pll.corpus.readers import list_files, read_records
 from spacy_pll.corpus.records import STANDARD_STREAM
 from spacy_pll.errors import InputError
 from spacy_pll.files import atomic_folder
+from spacy_pll.language_model import BUILTIN_NAME
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.checksums import files_digest, write_checksums
-from spacy_pll.pipelines import BUILTIN_NAME, describe_model
+from spacy_pll.pipelines import describe_model
 
 from .agreement import agreement_table, draw_contexts, measure_agreement
 from .settings import TuningSettings

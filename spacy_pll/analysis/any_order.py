@@ -21,6 +21,7 @@ from ..component import PLLScorer, get_scorer
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, all_orders, draw_orders, some_orders
 from ..prediction import Predictor
 from ..settings import BATCH_SIZE, ScoringSettings
+from ..texts import plain_texts
 
 
 class Bound(NamedTuple):
@@ -72,7 +73,7 @@ def log_probability_bounds(
     predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, draws)
     with nlp.select_pipes(disable=[name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]):
         bounds = list[Bound | None]()
-        for docs in minibatch(nlp.pipe(texts, batch_size=batch_size), batch_size):
+        for docs in minibatch(nlp.pipe(plain_texts(texts), batch_size=batch_size), batch_size):
             for batch in predictor.batches(docs):
                 for doc in predictor.gather(predictor.submit(batch)):
                     sums = doc.scores.sum(axis=1)

@@ -15,6 +15,7 @@ from ..attributes.piece_record import read_record
 from ..attributes.registration import find_names
 from ..component import get_scorer
 from ..settings import BATCH_SIZE
+from ..texts import plain_texts
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def compare_pairs(
         for pair in batch:
             if isinstance(pair, str | Doc) or len(pair) != 2:
                 raise ValueError(f"Each pair must be two texts, such as (text_a, text_b). One is {pair!r:.100}.")
-        texts = [text for pair in batch for text in pair]
+        texts = list(plain_texts(text for pair in batch for text in pair))
         docs = list(nlp.pipe(texts, batch_size=len(texts)))
         if len(docs) != len(texts):
             raise ValueError(

@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 
 from ..component import get_scorer
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
+from ..texts import plain_text
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def score_continuations(
     scorer = get_scorer(nlp, component)
     if isinstance(candidates, str) or not len(candidates):
         raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
+    prefix, suffix = (plain_text(text, f"`{name}`") for name, text in (("prefix", prefix), ("suffix", suffix)))
+    candidates = [plain_text(candidate, f"Candidate {number}") for number, candidate in enumerate(candidates, 1)]
     spans = [candidate_span(nlp, prefix, candidate, suffix, separator) for candidate in candidates]
     tokenizer = scorer.model.load().tokenizer
     for span in spans:
@@ -78,7 +81,7 @@ def candidate_span(nlp: Language, prefix: str, candidate: str, suffix: str, sepa
 
     RAISES (ValueError): The candidate is blank.
     """
-    if not isinstance(candidate, str) or not candidate.strip():
+    if not candidate.strip():
         raise ValueError(f"A candidate must be a text that is not blank. It is {candidate!r}.")
     if prefix and not prefix[-1].isspace() and not candidate[0].isspace():
         prefix += separator

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from ..component import get_scorer
 from ..errors import PLLError
 from ..language_model import BUILTIN_UNIGRAMS
 from ..progress import with_progress
+from ..texts import plain_texts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -49,7 +50,7 @@ class Unigrams:
         pieces = vocabulary(tokenizer)
         ids_of_texts = (
             encoding.ids
-            for batch in minibatch(texts, TEXTS_AT_ONCE)
+            for batch in minibatch(_strings(texts), TEXTS_AT_ONCE)
             for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False)
         )
         counts = Counter[int]()
@@ -88,6 +89,11 @@ class Unigrams:
                     MAKE_ONE,
                 )
         return float(self.log_probs[list(ids)].sum())
+
+
+def _strings(texts: Iterable[object]) -> Iterator[str]:
+    for text in plain_texts(texts):
+        yield text if isinstance(text, str) else text.text
 
 
 def vocabulary(tokenizer: "Tokenizer") -> list[str | None]:

@@ -14,7 +14,8 @@ from ..evaluation.decisions import Decided
 from ..evaluation.intervals import Estimate
 from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
-from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
+from ..language_model import BUILTIN_NAME
+from ..pipelines import PipelineSettings, make_pipeline, parse_settings
 from ..visualize.text import Table, text_table
 from .options import PICTURES, one_of, several
 from .terminal import save, say

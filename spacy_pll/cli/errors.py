@@ -33,7 +33,8 @@ def options_of(command: TyperCommand) -> Spelling:
     parameters = {parameter.name: parameter for parameter in command.params}
 
     def spell(name: str, value: Any) -> str | None:
-        if (parameter := parameters.get(name)) is None:
+        # Some commands have one metric.
+        if (parameter := parameters.get(name) or parameters.get(name.removesuffix("s"))) is None:
             return None
         if parameter.param_type_name == "argument":
             return parameter.metavar or name.upper()

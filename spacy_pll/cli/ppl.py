@@ -10,7 +10,8 @@ from ..corpus.readers import read_records
 from ..errors import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
 from ..files import check_output, write_json
-from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline
+from ..language_model import BUILTIN_NAME
+from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
 from . import options

@@ -11,9 +11,9 @@ from ..component import get_scorer
 from ..corpus.readers import read_records
 from ..corpus.records import STANDARD_STREAM
 from ..files import check_output, write_text
-from ..outcomes import Text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..texts import Text
 from ..visualize.html import VMIN, View, check_vmin, page_parts
 from ..workers import score_docs
 from . import options

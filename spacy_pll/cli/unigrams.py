@@ -15,8 +15,8 @@ from . import options
 from .options import INPUT_HELP, pipeline_options
 from .terminal import report, save, shows_progress
 
-# The counts depend on the model's vocabulary alone.
-OTHERS = [name for name in SETTINGS if name not in ("model", "component", "causal")]
+# The counts depend on the model's vocabulary alone, and on what loads it.
+OTHERS = [name for name in SETTINGS if name not in ("model", "component", "revision", "causal", "code")]
 
 
 @pipeline_options(without=OTHERS)

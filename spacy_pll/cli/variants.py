@@ -87,7 +87,8 @@ def variants_cli(
     if measured is not None:
         rho = found.correlation(measured)
         shown = rho and f"{rho.value:.3f} (95 % interval {rho.low:.3f} to {rho.high:.3f})"
-        say(f"Spearman's rho with {measured}: {shown or 'none, since one of the two does not vary'}.")
+        some = f"{found.n_measured(measured):,} of {len(found.variants):,} variants"
+        say(f"Spearman's rho with {measured} ({some}): {shown or 'none, since one of the two does not vary'}.")
     save(output, write_table, list(found.rows()))
     save(plot, draw, found.plot)
 

@@ -19,10 +19,10 @@ from ..arrays import FloatArray, IntArray
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import PLLScorer, get_scorer
-from ..outcomes import check_texts
 from ..pipelines import make_pipeline
 from ..progress import total_work, with_progress, work_of
 from ..settings import BATCH_SIZE
+from ..texts import check_texts
 from ..workers import batches_of
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
 from .plots import plot_agreements

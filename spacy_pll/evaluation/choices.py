@@ -194,5 +194,9 @@ def check_choice(choice: Any, place: str) -> None:
             f"{choice.preference!r}, and there are {n} options."
         )
     for option in choice.options:
+        if not isinstance(option.text, str) or not isinstance(option.context, str):
+            raise InputError(
+                f"{place}: text and context of an option must be strings. They are {tuple(option)!r:.100}."
+            )
         if not option.text.strip():
             raise InputError(f"{place}: an option is empty. Each needs a text.")

@@ -35,7 +35,7 @@ class Option(NamedTuple):
     def parts(self) -> tuple[str, str]:
         """The context, and the text with the space before it: together what the model reads."""
         joined = not self.context or self.context[-1].isspace() or self.text[:1].isspace()
-        return self.context, self.text if joined else f" {self.text}"
+        return self.context, self.text if joined else " " + self.text
 
 
 class OptionScores(NamedTuple):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..outcomes import check_texts
 from ..pipelines import vary_scorer
 from ..progress import total_work, work_of
 from ..settings import BATCH_SIZE
+from ..texts import check_texts, plain_texts
 from .agreement import Agreement, compare_scorers
 from .plots import plot_agreements
 
@@ -69,7 +69,7 @@ def compare_margins(
     sides = [(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
     total = total_work(texts, work_of(*(scorer.predictor for scorer in scorers)))
     with nlp.select_pipes(disable=[scorers[0].name]):
-        docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in texts)
+        docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in plain_texts(texts))
         comparisons = compare_scorers(sides, docs, batch_size, *total, show_progress=show_progress)
     smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
     return MarginAgreement(scorers[0].model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)

@@ -49,11 +49,14 @@ class Residues:
         self.loaded, model = self.predictor.prepare(), scorer.model.describe()
         self.ids: dict[str, int] = {}
         self.spaces = False
+        for number, residue in enumerate(sequence, 1):  # first, because some tokenizers join unknown neighbours
+            self.check(residue, f"Letter {number} of the sequence")
         self.pieces = self._read(sequence)
+        ids = list(map(self.id_of, sequence))
         if self.loaded.unknown_id in self.pieces.ids:
             self.spaces = True  # "M K T", as ProtBERT reads it
             self.pieces = self._read(sequence)
-        if self.pieces.ids.tolist() != list(map(self.id_of, sequence)):
+        if self.pieces.ids.tolist() != ids:
             raise PLLError(
                 f"The tokenizer of {model.title} does not make a wordpiece of each residue.",
                 "Give a model of proteins as `model`.",
@@ -63,8 +66,6 @@ class Residues:
                 f"The card of {model.title} names languages, such as {min(model.languages)}. The scores of proteins "
                 "under a model of texts mean nothing."
             )
-        for number, residue in enumerate(sequence, 1):
-            self.check(residue, f"Letter {number} of the sequence")
 
     def _read(self, letters: str) -> Wordpieces:
         return get_wordpieces([self.doc(letters)[:]], self.loaded.tokenizer, "piece")
@@ -134,8 +135,8 @@ def marginals(
             scores[i] += row[column[one.residue]] - row[column[one.wild_type]]
     if not np.isfinite(scores).all():
         raise ValueError(
-            f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Try it with "
-            "`precision` 'float32', or with another model."
+            f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Give "
+            "`precision='float32'`, or another `model`."
         )
     return scores
 

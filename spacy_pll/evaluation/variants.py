@@ -14,6 +14,7 @@ from spacy.language import Language
 
 from ..arrays import FloatArray
 from ..errors import InputError, PLLError
+from ..user_warnings import warn_user
 from .intervals import Estimate
 from .plots import plot_variants
 from .preferences import spearman
@@ -26,6 +27,13 @@ Method = Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]
 METHODS: tuple[str, ...] = get_args(Method)
 # From hydrophobic to polar and charged, so that similar ones are neighbours in a picture.
 AMINO_ACIDS = "GAVLIMCFYWPSTNQHKRDE"
+# Letters that are no amino acid. A model may have a piece for each of them.
+AMBIGUOUS = {
+    "B": "aspartic acid or asparagine",
+    "J": "leucine or isoleucine",
+    "X": "any amino acid",
+    "Z": "glutamic acid or glutamine",
+}
 _SUBSTITUTION = re.compile(r"([^\W\d_])(-?\d+)([^\W\d_])")
 MISSING = ("", "NA", "N/A", "None", "null")  # in a column of numbers
 NO_PICTURE = "The picture shows single substitutions by one of the 20 amino acids, such as 'A24G', and there is none."
@@ -70,6 +78,10 @@ class VariantScores:
             if len(several) == 1 and several[0].residue in AMINO_ACIDS:
                 found[AMINO_ACIDS.index(several[0].residue), several[0].site] = score
         return found
+
+    def n_measured(self, column: str) -> int:
+        """How many variants have a number in the column. RAISES (InputError): See `measured_effects`."""
+        return int(np.isfinite(measured_effects(self.variants, column)).sum())
 
     def correlation(self, column: str) -> Estimate | None:
         """Spearman's rho of the scores and of what was measured, as `spearman` computes it.
@@ -143,9 +155,21 @@ def variants(
     places = [variant.place or f"Variant {number}" for number, variant in enumerate(items, 1)]
     parsed = [parse_variant(one.mutant, sequence, offset, place) for one, place in zip(items, places)]
     residues = Residues(nlp, sequence, component)
+    if unclear := [f"{letter}{site + offset}" for site, letter in enumerate(sequence) if letter in AMBIGUOUS]:
+        warn_user(
+            f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several amino acids, such as "
+            f"{unclear[0]}. The model reads them as they are. There are no variants at these sites."
+        )
     for variant, several, place in zip(items, parsed, places):
         for one in several:
             residues.check(one.residue, f"{place}, {variant.mutant!r}")
+            for letter in (one.wild_type, one.residue):
+                if letter in AMBIGUOUS:
+                    raise InputError(
+                        f"{place}, {variant.mutant!r}: {letter!r} stands for {AMBIGUOUS[letter]}, so what a model says "
+                        "of it is no probability of a residue.",
+                        "Name one amino acid, or leave this variant out.",
+                    )
     if method == "pseudo-ppl":
         scores = whole_variants(residues, parsed, show_progress)
     else:
@@ -157,6 +181,8 @@ def variants(
 def all_single(sequence: str, offset: int = 1) -> Iterator[Variant]:
     """All substitutions of one residue by another of the 20 amino acids."""
     for site, wild_type in enumerate(sequence):
+        if wild_type in AMBIGUOUS:
+            continue
         for residue in AMINO_ACIDS.replace(wild_type, ""):
             fields = {"position": site + offset, "wild_type": wild_type, "residue": residue}
             yield Variant(f"{wild_type}{site + offset}{residue}", fields)
@@ -179,6 +205,12 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
             raise InputError(
                 f"{place}: {part!r} is outside of the sequence, whose residues have the numbers {offset} to {last}.",
                 "If the first residue has another number, give it as `offset`.",
+            )
+        if sequence[site] != wild_type and sequence[site] == wild_type.swapcase():
+            raise InputError(
+                f"{place}: {part!r} does not fit the sequence, which has {sequence[site]!r} as residue {number}: "
+                "the case of letters counts.",
+                f"Write {sequence[site]}{number}{residue.upper() if sequence[site].isupper() else residue}.",
             )
         if sequence[site] != wild_type:
             raise InputError(

@@ -31,6 +31,7 @@ from .checks import (
     check_precision,
     check_room_for_text,
     embedding_shape,
+    in_block,
 )
 from .checksums import check_checksums, write_checksums
 from .forward import HALF, Forward, Precision, half_of, one_thread_after_fork
@@ -39,6 +40,8 @@ from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
 from .narrowing import Narrowing
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded
+from .special_tokens import with_its_own
+from .true_positions import position_embeddings
 
 logger = logging.getLogger(__name__)
 
@@ -209,7 +212,7 @@ class TransformerLanguageModel:
         if masked and shift > texts.before:
             raise ValueError(
                 f"The tokenizer of {source!r} puts no special token before a text, so with `shift=1` nothing "
-                "predicts its first piece. Set `shift` to 0, or choose another model."
+                f"predicts its first piece. Choose another model, or try 0: {in_block(source, shift=0)}"
             )
         n_embeddings, _ = embedding_shape(transformer)
         if self.precision in HALF:
@@ -249,11 +252,24 @@ class TransformerLanguageModel:
         with torch.inference_mode(), loaded.forward.in_float32():
             pads = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
         if pads is None:
+            problem = (
+                f"A {kind}, such as {title}, cannot read all masks in one pass, as `mask_margin` asks: in a trial, its "
+                "scores were not the exact ones."
+            )
+            other = "a model of another architecture (docs/models.md)"
+            counted_from = {first - 1 for _, first in position_embeddings(loaded.checkpoint.transformer)}
+            if shared := counted_from.intersection(loaded.tokenizer.encode("").ids):
+                token = loaded.tokenizer.id_to_token(shared.pop())
+                problem = (
+                    f"With {title}, not all masks can be read in one pass, as `mask_margin` asks: by its config.json, "
+                    f"the padding id, from which a {kind} counts positions, is that of {token!r}, which stands around "
+                    "each text."
+                )
+                other = "another checkpoint"
             raise PLLError(
-                f"A {kind}, such as {title}, cannot read all masks in one pass, as "
-                "`mask_margin` asks: in a trial, its scores were not the exact ones.",
-                "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose a "
-                "model of another architecture (docs/models.md).",
+                problem,
+                "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose "
+                f"{other}.",
             )
         logger.info(
             "%s reads all masks of a text in one pass, %s a pass.", title, "several texts" if pads else "one text"
@@ -267,7 +283,7 @@ class TransformerLanguageModel:
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         """What turns text into ids, special tokens included."""
-        return backend_of(tokenizer, source)
+        return with_its_own(tokenizer, backend_of(tokenizer, source), source)
 
     def _log_probs(
         self, forward: Forward, shift: int, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str

@@ -6,17 +6,16 @@ import numpy as np
 import torch
 from spacy.util import SimpleFrozenDict
 from tokenizers import Tokenizer
-from tokenizers.processors import Sequence as PostProcessorSequence
-from tokenizers.processors import TemplateProcessing
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreTrainedTokenizerBase
 
 from ..scoring.passes import Batch
 from ..scoring.piece_texts import DECODERS, space_marker
 from .backends import backend_of
 from .base import TransformerLanguageModel
-from .checks import embedding_shape
+from .checks import embedding_shape, in_block
 from .forward import Forward, Precision
 from .log_probs import TargetLogProbs, Tensors, expected_at
+from .special_tokens import put_around, puts_around
 
 LeadingSpace = Literal["word", "previous"]
 
@@ -58,21 +57,16 @@ class CausalLanguageModel(TransformerLanguageModel):
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         backend = backend_of(tokenizer, source)
-        if backend.encode("a").special_tokens_mask[:1] == [1]:
+        before, after = puts_around(backend)
+        if any(backend.token_to_id(token) == number for token, number in before):
             return backend
         if tokenizer.bos_token is None:
+            block = {"@architectures": "spacy-pll.CausalLM.v1", "tokenizer_config": {"bos_token": "<|endoftext|>"}}
             raise ValueError(
                 f"The tokenizer of {source!r} has no beginning-of-sequence token, without which the first piece of a "
-                "text cannot be scored. Name one: tokenizer_config = {'bos_token': '<|endoftext|>'}."
+                f"text cannot be scored. Name one: {in_block(source, **block)}"
             )
-        # A copy, so that the tokenizer is saved as it came.
-        backend = Tokenizer.from_str(backend.to_str())
-        begin = TemplateProcessing(
-            single=f"{tokenizer.bos_token} $A", special_tokens=[(tokenizer.bos_token, tokenizer.bos_token_id)]
-        )
-        before = [backend.post_processor] if backend.post_processor is not None else []
-        backend.post_processor = PostProcessorSequence([*before, begin])
-        return backend
+        return put_around(backend, [tokenizer.bos_token], [token for token, _ in after])
 
     def _log_probs(
         self, forward: Forward, shift: int, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str

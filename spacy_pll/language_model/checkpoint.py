@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from huggingface_hub import constants
 from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from safetensors import SafetensorError, safe_open
 from transformers import (
+    CONFIG_MAPPING,
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
@@ -41,7 +43,7 @@ class Checkpoint:
 
     transformer: PreTrainedModel  # weights in float32
     tokenizer: PreTrainedTokenizerBase
-    dtype: torch.dtype  # of the weights on file, as config.json says
+    dtype: torch.dtype  # that config.json says: of the weights on file, or what they are for
     documents: Mapping[str, bytes]  # of the folder: the contents of the model card and the licence, by file name
     commit: str | None  # on the hub; None for a folder
     languages: frozenset[str]  # that the model card names; empty if it names none
@@ -62,6 +64,11 @@ def read_checkpoint(
     RAISES (OSError): There is no such model, or its files are damaged.
     RAISES (ValueError): The model cannot be used to score text.
     """
+    if Path(source, "config.cfg").is_file() and not Path(source, constants.CONFIG_NAME).is_file():
+        raise ValueError(
+            f"{source!r} is a spaCy pipeline, not a language model. Load it with spacy.load({source!r}), or give it to "
+            "a function or a command as its model."
+        )
     hub_settings: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
     no_connection = connection_error(source, revision)
     if no_connection is not None:  # the model may be in the cache
@@ -71,7 +78,7 @@ def read_checkpoint(
             settings, _ = PretrainedConfig.get_config_dict(source, **{**hub_settings, **transformer_config})
         check_own_code(settings, f"config.json of {source!r}")
         check_own_code(transformer_config, "transformer_config")
-        with _explained(source, no_connection):
+        with _explained(source, no_connection, settings.get("model_type")):
             config = AutoConfig.from_pretrained(source, **{**hub_settings, **transformer_config})
             tokenizer = AutoTokenizer.from_pretrained(source, **{**hub_settings, **tokenizer_config})
         backend_of(tokenizer, source)  # an error comes before the weights are read
@@ -109,9 +116,14 @@ def is_left_to_right(source: str, revision: str | None = None) -> bool:
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write a plain Hugging Face folder: config.json, model.safetensors, tokenizer files, model card and licence.
 
-    The weights are written in the dtype in which they were on file, as far as that loses nothing.
+    The weights are written in the dtype that config.json says, as far as that loses nothing; float32 in float16, if
+    that loses nothing of any. (The built-in model is so on file, and its config.json says what it computes in.)
     """
-    weights = _in_dtype(checkpoint.transformer.state_dict(), checkpoint.dtype)
+    weights = checkpoint.transformer.state_dict()
+    in_half = checkpoint.dtype == torch.float32 and all(
+        torch.equal(one.half().float(), one) for one in weights.values() if one.is_floating_point()
+    )
+    weights = _in_dtype(weights, torch.float16 if in_half else checkpoint.dtype)
     with _quiet_transformers():
         checkpoint.transformer.save_pretrained(folder, state_dict=weights)
         checkpoint.tokenizer.save_pretrained(folder)
@@ -149,8 +161,11 @@ def _in_dtype(weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[s
 
 
 @contextmanager
-def _explained(source: str, no_connection: BaseException | None) -> Iterator[None]:
-    """Say what it means when transformers cannot read a configuration or a tokenizer."""
+def _explained(source: str, no_connection: BaseException | None, kind: str | None = None) -> Iterator[None]:
+    """Say what it means when transformers cannot read a configuration or a tokenizer.
+
+    kind (Optional[str]): The type of the model, as config.json says.
+    """
     try:
         yield
     except OSError:
@@ -172,6 +187,13 @@ def _explained(source: str, no_connection: BaseException | None) -> Iterator[Non
             "Its architecture must be one that this version of transformers knows, and it must have a tokenizer.json. "
             f"With a SentencePiece file instead, it needs: pip install sentencepiece protobuf. ({reason})"
         )
+        if kind and kind not in CONFIG_MAPPING:
+            own = ", ".join(getattr(CONFIG_MAPPING, "_extra_content", ())) or "none"
+            advice = (
+                f"It is of the type {kind!r}, which transformers {transformers.__version__} does not know. Install a "
+                "version that does. Or, if you have its classes, give a Python file that registers them as `code` "
+                f"(docs/other-models.md). Types that were registered so far: {own}."
+            )
         if "trust_remote_code" in str(error):
             advice = (
                 "It needs code that comes with it, which is not run here unasked. If you trust that code, give a "

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import PLLError
+from .special_tokens import check_mask_token
 
 # What computes a part of a model, by the setting that names it. Any other name is that of code on the hub, or, as for
 # FlashAttention, may be taken from there: transformers does so where the package `kernels` is installed.
@@ -19,6 +20,15 @@ OWN_CODE = {
     "attn_implementation": ("eager", "sdpa", "flex_attention"),
     "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
 }
+
+
+def in_block(source: str, **settings: Any) -> str:
+    """What to type for settings that only the block `model` of a config has."""
+    block = {"name": source, **settings}
+    return (
+        f'nlp.add_pipe("pll", config={{"model": {block}}}). Functions and commands take the pipeline, or the folder to '
+        "which nlp.to_disk saves it, as their model."
+    )
 
 
 def check_no_remote_code(**settings: dict[str, Any]) -> None:
@@ -84,14 +94,16 @@ def check_pieces(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
 def check_kind(
     config: Any, tokenizer: PreTrainedTokenizerBase, configs: Mapping[Any, Any], kind: str, example: str, source: str
 ) -> None:
-    """RAISES (ValueError): There is no mask token for a masked model, transformers has no model of this kind, or the
+    """RAISES (ValueError): A masked model has no mask token of its own, transformers has no model of this kind, or the
     model reads more than the text.
     """
     if kind == "masked" and tokenizer.mask_token_id is None:
         raise ValueError(
             f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
-            f"such as {example!r}, or name the token: tokenizer_config = {{'mask_token': '[MASK]'}}."
+            f"such as {example!r}, or name the token: {in_block(source, tokenizer_config={'mask_token': '[MASK]'})}"
         )
+    if kind == "masked":
+        check_mask_token(tokenizer, source)
     if getattr(config, "use_lang_emb", False) and getattr(config, "n_langs", 1) > 1:  # XLM
         raise ValueError(
             f"The model {source!r} reads the language of a text beside the text, which is not done here, so its scores "
@@ -110,7 +122,10 @@ def check_trained(report: Mapping[str, Iterable[str]], class_name: str, source: 
     if missing:
         advice = f"Choose a checkpoint that was saved as {class_name}, with its language-modelling head."
         if any(name.startswith("lm_predictions.") for name in report["unexpected_keys"]):  # DeBERTa, by its authors
-            advice = "Its head has other names: under transformers 5, set transformer_config = {'legacy': False}."
+            advice = (
+                "Its head has other names: under transformers 5, it needs a setting: "
+                f"{in_block(source, transformer_config={'legacy': False})}"
+            )
         raise ValueError(
             f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
             f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. {advice}"
@@ -145,7 +160,7 @@ def check_room_for_text(tokenizer: Tokenizer, max_length: int, source: str) -> N
     if max_length <= len(tokenizer.encode("").ids):
         raise ValueError(
             f"The model {source!r} reads at most {max_length} wordpieces, special tokens included, which "
-            "leaves no room for text. Check `model_max_length` in tokenizer_config and the model's config.json."
+            "leaves no room for text. Check model_max_length in its tokenizer_config.json, and its config.json."
         )
 
 
@@ -164,14 +179,14 @@ def check_direction(sees_before: bool, sees_after: bool, should_see: bool, examp
     if should_see and not sees_after:
         raise ValueError(
             f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "
-            'config.json makes it one. Use spacy-pll.CausalLM.v1 for it, with metrics = ["causal"], or choose a '
-            f"masked language model, such as {example!r}."
+            f"config.json makes it one. Choose a masked language model, such as {example!r}. Or score it as it is: "
+            "`causal=True` (in a config, spacy-pll.CausalLM.v1 and the metric causal)."
         )
     if sees_after and not should_see:
         raise ValueError(
             f"The model {source!r} sees what follows a piece, so each piece would give itself away: it is not a "
-            "left-to-right model, or its config.json makes it none. Use spacy-pll.MaskedLM.v1 if it is a masked "
-            f"language model, or choose a left-to-right one, such as {example!r}."
+            "left-to-right model, or its config.json makes it none. If it is a masked language model, leave out "
+            f"`causal` (in a config, use spacy-pll.MaskedLM.v1). Or choose a left-to-right one, such as {example!r}."
         )
 
 

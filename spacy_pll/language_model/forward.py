@@ -65,11 +65,45 @@ class _WithoutCuDNNAttention:
 without_cudnn_attention = _WithoutCuDNNAttention()  # one, since threads may be inside at the same time
 
 
+class _Evaluation:
+    """A context in which a model is in evaluation mode. Behind it, each part has the mode that it had before.
+
+    `eval` is not called: in some packages it merges weights.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._training = Lock(), 0, list[torch.nn.Module]()
+
+    @contextmanager
+    def of(self, model: torch.nn.Module) -> Iterator[None]:
+        with self._lock:
+            self._inside += 1
+            trained = [module for module in model.modules() if module.training]
+            self._training += trained
+            self._set(trained, False)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:  # another thread may be in the midst of a pass
+                    self._set(self._training, True)
+                    self._training = []
+
+    @staticmethod
+    def _set(modules: list[torch.nn.Module], training: bool) -> None:
+        for module in modules:
+            module.training = training
+
+
+_evaluations: WeakKeyDictionary[torch.nn.Module, _Evaluation] = WeakKeyDictionary()
+
+
 class Forward:
     """Runs a transformers model. `narrowing` leaves out work that no target needs.
 
     model (PreTrainedModel): On its device, in evaluation mode.
-    shared (bool): Others use the model, too, and may train it between two passes.
+    shared (bool): Others use the model, too, and may train it between two passes. It may be in any mode.
     """
 
     def __init__(self, model: PreTrainedModel, shared: bool = False):
@@ -213,16 +247,10 @@ class Forward:
             return self._run(ids, arguments)
 
     def _run(self, ids: torch.Tensor, arguments: dict[str, Any]) -> torch.Tensor:
-        if self.shared and self.model.training:
-            self.model.eval()
         if "use_cache" in self._parameters:
             arguments["use_cache"] = False
         with ExitStack() as contexts:
-            if self.shared:
-                # A milder form of the inference mode outside: what the model keeps from a pass, such as a table of
-                # positions, can then be used in training.
-                contexts.enter_context(torch.inference_mode(False))
-                contexts.enter_context(torch.no_grad())
+            contexts.enter_context(self.evaluating())
             if self._is_rounded and self.device.type == "cpu":
                 contexts.enter_context(RoundedLinear())  # keeps the kernels few that oneDNN compiles
             if self.device.type == "cuda":
@@ -230,6 +258,18 @@ class Forward:
             contexts.enter_context(self._arithmetic())
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """A context for passes of the model. Those who use it, too, find it as it was."""
+        if not self.shared:
+            yield
+            return
+        # A milder form of the inference mode outside: what the model keeps from a pass, such as a table of positions,
+        # can then be used in training.
+        evaluation = _evaluations.setdefault(self.model, _Evaluation())
+        with evaluation.of(self.model), torch.inference_mode(False), torch.no_grad():
+            yield
 
     @property
     def _is_rounded(self) -> bool:

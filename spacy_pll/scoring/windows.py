@@ -237,8 +237,8 @@ def _warn_of_cut_units(
     for begin, end in units:
         if scored[begin:end].any() and (owner[begin:end] != owner[begin]).any():
             warn_user(
-                f"The unit at token {begin}, {spans[0].doc[begin:end].text[:50]!r}, is not read in one context: no "
-                "span of `get_spans` holds it. It is scored in parts, each as if it were a unit."
+                f"The unit at token {begin}, {spans[0].doc[begin:end].text[:50]!r}, is not read in one context: none "
+                "of `spans` (in a config, get_spans) holds it. It is scored in parts, each as if it were a unit."
             )
 
 

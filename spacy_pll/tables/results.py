@@ -11,6 +11,7 @@ from ..attributes.names import Names
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..texts import plain_texts
 from ..visualize.text import Table, text_table, visible_text
 from ..workers import score_docs
 from .columns import each_token
@@ -138,6 +139,7 @@ def score(
     """
     if isinstance(texts, str | Doc):
         texts = [texts]
-    nlp, texts = make_pipeline(model, metrics, **settings), list(texts)
+    texts = list(plain_texts(texts))
+    nlp = make_pipeline(model, metrics, **settings)
     with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
         return Scores(list(docs), get_scorer(nlp).names)

@@ -33,10 +33,10 @@ def test_all_single_substitutions(folder, tmp_path):
 
 
 def test_a_file_of_variants_with_measured_effects(folder, tmp_path):
-    (tmp_path / "variants.tsv").write_text("mutant\tdms\nM1A\t1\nK2R:Q22A\t2\nT3W\t3\nT3C\t4\n")
+    (tmp_path / "variants.tsv").write_text("mutant\tdms\nM1A\t1\nK2R:Q22A\tNA\nT3W\t3\nT3C\t4\n")
     options = ("--sequence", PROTEIN, "--method", "wt-marginals", "--measured", "dms")
     result = run("variants", tmp_path / "variants.tsv", "--model", folder, *options, "-o", tmp_path / "out.tsv")
-    assert "Spearman's rho with dms: " in result.stdout
+    assert "Spearman's rho with dms (3 of 4 variants): " in result.stdout
     header, first, *others = (tmp_path / "out.tsv").read_text().splitlines()
     assert header == "mutant\tdms\twt_marginals" and first.startswith("M1A\t1\t") and len(others) == 3
     masked = ("--one-by-one", "--mask-margin", "0")

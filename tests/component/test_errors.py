@@ -46,7 +46,7 @@ def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp):
 
 def test_a_model_of_another_package(make_nlp):
     model = {"@architectures": "spacy.Tok2VecListener.v1", "width": 8}
-    with pytest.raises(ValueError, match="`model` must come from .*spacy-pll.MaskedLM.v1"):
+    with pytest.raises(ValueError, match="`model` must be a name, a folder, or a block .*spacy-pll.MaskedLM.v1"):
         spacy.blank("en").add_pipe("pll", config={"model": model})
 
 

@@ -1,16 +1,20 @@
 import random
 from copy import deepcopy
+from functools import partial
 
 import numpy as np
 import pytest
 import spacy
 import torch
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 from spacy_pll import Variant, make_pipeline, read_fasta, read_variants, variants
 from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.variants import AMINO_ACIDS
 
-from ..proteins import PROTEIN, save_protein_model
+from ..conftest import build_transformer
+from ..proteins import PROTEIN, esm_tokenizer, save_protein_model, spaced_tokenizer
 from ..reference import predict
 
 MUTANTS = ["M1A", "K2R:Q22A", "T3W:A4G:Y5F", "R21K", "A7A"]
@@ -194,10 +198,10 @@ def test_the_picture(protein_models):
     assert image.get_array().shape == (20, len(PROTEIN)) and image.get_extent()[:2] == [9.5, 31.5]
     (dots,) = figure.axes[0].lines
     assert [AMINO_ACIDS[int(y)] for y in dots.get_ydata()] == list(PROTEIN)
-    for mutant in ("M1A:K2R", "M1X"):
+    for mutant in ("M1A:K2R", "M1U"):
         with pytest.raises(ValueError, match="The picture shows single substitutions by one of the 20"):
             variants(make_pipeline(str(protein_models["esm"][0])), PROTEIN, [mutant]).plot()
-    assert variants(make_pipeline(str(protein_models["esm"][0])), "XX", ["X1A"]).plot().axes[0].images
+    assert variants(make_pipeline(str(protein_models["esm"][0])), "UU", ["U1A"]).plot().axes[0].images
 
 
 def test_the_correlation_with_what_was_measured(protein_models):
@@ -230,6 +234,9 @@ def test_the_correlation_with_what_was_measured(protein_models):
         ("M1A:M1G", "'M1A:M1G' has two substitutions of residue 1"),
         ("M1J", "Variant 2, 'M1J': the model does not know 'J' as a residue. Leave it out"),
         ("M1a", "the model does not know 'a' as a residue. Write 'A'"),
+        ("m1a", "'m1a' does not fit the sequence, which has 'M' as residue 1: the case of letters counts. Write M1A"),
+        ("M1X", "Variant 2, 'M1X': 'X' stands for any amino acid, .*Name one amino acid, or leave this variant out"),
+        ("K2B", "'B' stands for aspartic acid or asparagine"),
     ],
 )
 def test_variants_that_cannot_be_scored(protein_models, mutant, message):
@@ -250,6 +257,70 @@ def test_variants_that_cannot_be_scored(protein_models, mutant, message):
 def test_sequences_that_cannot_be_read(protein_models, kind, sequence, message):
     with pytest.raises(InputError, match=message):
         variants(make_pipeline(str(protein_models[kind][0])), sequence)
+
+
+def letters(alphabet, unknown="[UNK]", **more):
+    """A tokenizer that makes a wordpiece of each letter, without white space. Unknown neighbours may be one piece."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces = {piece: i for i, piece in enumerate([*special, *alphabet])}
+    made = Tokenizer(models.BPE(pieces, [], unk_token=unknown, **more))
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special))
+    return PreTrainedTokenizerFast(tokenizer_object=made, **names)
+
+
+def one_by_one(alphabet):
+    tokenizer = letters(alphabet)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        letters,
+        one_by_one,
+        partial(letters, fuse_unk=True),
+        partial(letters, unknown=None),  # leaves out what it does not know
+        lambda alphabet: spaced_tokenizer(),
+        None,
+    ],
+)
+def test_a_residue_that_the_model_does_not_know_under_every_tokenizer(make, tmp_path):
+    tokenizer = make(AMINO_ACIDS) if make else esm_tokenizer(tmp_path)
+    nlp = make_pipeline((build_transformer("bert", tokenizer), tokenizer))
+    assert len(variants(nlp, PROTEIN, MUTANTS).scores) == len(MUTANTS)
+    for sequence, message in [
+        ("MKTJYIAK", "Letter 4 of the sequence: the model does not know 'J'"),
+        ("MKTJJJYI", "Letter 4 of the sequence: the model does not know 'J'"),
+        ("ggatccat", "Letter 1 of the sequence: the model does not know 'g' as a residue. Write 'G'"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            variants(nlp, sequence, ["M1A"] if sequence[0] == "M" else ["g1a"])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_letters_that_stand_for_several_amino_acids_are_context(protein_models, method):
+    nlp, sequence = make_pipeline(str(protein_models["esm"][0])), "MKTXYIABQR"
+    with pytest.warns(UserWarning, match="2 of 10 letters of the sequence .* such as X4"):
+        found = variants(nlp, sequence, ["M1A", "Y5F"], method=method)
+    slow = BruteForce(protein_models["esm"], sequence)
+    slow.log_probs = partial(with_all_letters, slow)
+    np.testing.assert_allclose(found.scores, [slow.score(one, method) for one in ("M1A", "Y5F")], atol=1e-4)
+    with pytest.warns(UserWarning, match="letters of the sequence"):
+        assert len(variants(nlp, sequence).scores) == 8 * 19
+    with pytest.raises(InputError, match="'X4A': 'X' stands for any amino acid"), pytest.warns(UserWarning):
+        variants(nlp, sequence, ["X4A"])
+
+
+def with_all_letters(slow, text, site, masked):
+    ids = slow.read(text)
+    for other in masked:
+        ids[1 + other] = slow.tokenizer.mask_token_id
+    row = predict(slow.transformer, tuple(ids))[1 + site]
+    return {letter: row[slow.read(letter)[1]].item() for letter in AMINO_ACIDS + "XB"}
 
 
 def test_models_that_cannot_score_variants(make_nlp, protein_models):

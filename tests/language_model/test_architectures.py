@@ -307,7 +307,7 @@ def test_left_to_right_models_of_a_masked_class(tmp_path):
     for name, model in {"decoder": decoder, "xlm": build_transformer("xlm", tokenizer, causal=True)}.items():
         model.save_pretrained(tmp_path / name)
         tokenizer.save_pretrained(tmp_path / name)
-        with pytest.raises(ValueError, match="does not see what follows a piece.*CausalLM.v1.*'bert-base-cased'"):
+        with pytest.raises(ValueError, match="does not see what follows a piece.*'bert-base-cased'.*CausalLM.v1"):
             load(tmp_path / name)
     CausalLanguageModel(str(tmp_path / "decoder")).load()
 
@@ -373,7 +373,7 @@ def test_the_head_of_debertas_authors(architecture, tmp_path):
     settings = json.loads((tmp_path / "theirs" / "config.json").read_text())
     del settings["legacy"]  # published checkpoints do not name it
     (tmp_path / "theirs" / "config.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match=r"no trained weights for cls\..*set transformer_config = {'legacy': False}"):
+    with pytest.raises(ValueError, match=r"no trained weights for cls\..*'transformer_config': {'legacy': False}"):
         load(tmp_path / "theirs")
     pipeline = spacy.blank("en")
     model = {"name": str(tmp_path / "theirs"), "transformer_config": {"legacy": False}}

@@ -38,6 +38,7 @@ def test_size_and_precision():
     weights = load_file(BUILTIN / "model.safetensors")
     assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
     model = AutoModelForMaskedLM.from_pretrained(BUILTIN)
+    assert model.dtype == torch.float32  # in transformers alone, too
     assert sum(parameter.numel() for parameter in model.parameters()) <= 12_000_000
     assert AutoTokenizer.from_pretrained(BUILTIN).model_max_length == model.config.max_position_embeddings
     assert (BUILTIN / "README.md").exists()
@@ -49,6 +50,33 @@ def test_word_l2r_does_not_let_a_words_pieces_give_each_other_away(nlp):
     assert souvenir._.pll_pieces > 1
     assert souvenir._.pll_word_l2r <= souvenir._.pll_original
     assert doc[0]._.pll_pieces == 1 and doc[0]._.pll_word_l2r == doc[0]._.pll_original
+
+
+# Plain forms, and how print has them.
+IN_PRINT = {
+    "'": "‘’‚‛′‹›´", '"': "“”„‟″«»", "...": "…", "..": "‥", "-": "‐‑‒−", "—": "―", "fi": "ﬁ", "ffl": "ﬄ",
+    " ": "\u00a0\u2009\u202f\u3000", "é": ["e\u0301"], "ñ": ["n\u0303"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("plain", "printed"), [(plain, one) for plain, many in IN_PRINT.items() for one in many])
+def test_what_print_has_is_read_as_its_plain_form(plain, printed):
+    text = f"They said no{plain}then he left."
+    tokenizer = AutoTokenizer.from_pretrained(BUILTIN)
+    expected, read = (tokenizer(one)["input_ids"] for one in (text, text.replace(plain, printed)))
+    assert read == expected and tokenizer.unk_token_id not in read
+
+
+def test_places_stay_those_of_the_text():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": ["original"], "keep_pieces": True})
+    doc, plain = nlp("“Wait…” she said; it’s ﬁne – go."), nlp('"Wait..." she said; it\'s fine – go.')
+    record = doc._.pll_data
+    assert [doc.text[a:b] for a, b in zip(record["start"], record["end"])][:6] == ["“", "Wait", "…", "…", "…", "”"]
+    assert [token._.pll_pieces for token in doc if token.text in ("“", "…", "’s", "ﬁne")] == [1, 3, 2, 1]
+    assert [token.text for token in doc][record["token"][-1]] == "."
+    assert doc._.pll == pytest.approx(plain._.pll, abs=1e-4)
+    assert sum(token._.pll for token in doc) == pytest.approx(doc._.pll)
 
 
 def test_it_has_learned_english(nlp):

@@ -6,6 +6,7 @@ from copy import deepcopy
 import pytest
 import spacy
 import torch
+import transformers
 
 from spacy_pll import make_pipeline, score
 from spacy_pll.component import get_scorer
@@ -52,11 +53,53 @@ def test_a_model_is_scored_between_steps_of_training(architecture):
             for parameter in model.parameters():
                 parameter -= 0.1 * (parameter.grad if parameter.grad is not None else 0)
         doc = nlp(TEXT)
-        assert not model.training and doc._.pll != before
+        assert model.training and doc._.pll != before
         before = doc._.pll
     # What a model keeps from a pass in inference mode could not be used in training.
     assert modes and not any(modes)
     assert scores(doc).tolist() == scores(make_pipeline((model, tokenizer))(TEXT)).tolist()
+
+
+@pytest.mark.parametrize("margin", [None, 1])
+@pytest.mark.parametrize("mode", ["training", "evaluation", "mixed"])
+def test_each_part_has_the_mode_that_it_had(mode, margin):
+    model, tokenizer = build()
+    model.train(mode == "training")
+    if mode == "mixed":  # as where a part is frozen
+        model.bert.encoder.layer[0].train()
+        model.cls.training = True
+    expected = {name: module.training for name, module in model.named_modules()}
+    pair = deepcopy(model).eval(), tokenizer
+
+    def modes():
+        return {name: module.training for name, module in model.named_modules()}
+
+    nlp = make_pipeline((model, tokenizer), mask_margin=margin)
+    assert modes() == expected
+    # Without dropout, whatever the mode.
+    assert scores(nlp(TEXT)).tolist() == scores(make_pipeline(pair, mask_margin=margin)(TEXT)).tolist()
+    assert modes() == expected
+    with pytest.raises(RuntimeError, match="broken"):
+        with model.cls.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(RuntimeError("broken"))):
+            nlp("Another one.")
+    assert modes() == expected
+
+
+def test_a_thread_that_is_done_leaves_the_mode_to_one_that_is_not():
+    model, tokenizer = build()
+    model.train()
+    first, second = (make_pipeline((model, tokenizer)) for _ in range(2))
+    seen = []
+
+    def score_again(*_):
+        if not seen:
+            seen.append(None)
+            second("Another one.")
+            seen.append(model.cls.training)
+
+    with model.bert.register_forward_pre_hook(score_again):
+        first(TEXT)
+    assert seen == [None, False] and model.training
 
 
 @pytest.mark.parametrize(
@@ -129,6 +172,47 @@ def test_a_left_to_right_model():
 def test_what_is_no_model_with_its_tokenizer(given):
     with pytest.raises(TypeError, match=r"`model` must be the name or folder of a model.*\(model, tokenizer\). It is"):
         make_pipeline(given)
+
+
+def as_pipeline(model, tokenizer):
+    return transformers.FillMaskPipeline(model=model, tokenizer=tokenizer)
+
+
+class PeftModel(torch.nn.Module):
+    """What PEFT has; it is not installed for the tests."""
+
+
+PeftModel.__module__ = "peft.peft_model"
+
+
+@pytest.mark.parametrize(
+    ("wrap", "said"),
+    [
+        (
+            lambda m, t: (torch.compile(m, backend="eager"), t),
+            "OptimizedModule.*model._orig_mod, tokenizer",
+        ),
+        (lambda m, t: (torch.nn.DataParallel(m), t), "DataParallel.*give the one inside: .model.module, tokenizer"),
+        (lambda m, t: (PeftModel(), t), "PeftModel.*model.merge_and_unload"),
+        (as_pipeline, "FillMaskPipeline.*give .pipeline.model, pipeline.tokenizer"),
+        (lambda m, t: (as_pipeline(m, t), t), "give .pipeline.model, pipeline.tokenizer"),
+        (lambda m, t: (t, m), "The model comes first"),
+        (lambda m, t: m, "BertForMaskedLM.*Give its tokenizer, too"),
+        (lambda m, t: (m, t.backend_tokenizer), "PreTrainedTokenizerFast.tokenizer_object"),
+        (lambda m, t: (torch.nn.Linear(1, 1), t), "Linear.*of a class of transformers"),
+    ],
+)
+def test_a_model_in_a_wrapper(wrap, said):
+    with pytest.raises(TypeError, match=said) as caught:
+        make_pipeline(wrap(*build()))
+    assert len(str(caught.value)) < 400
+
+
+def test_a_model_that_is_compiled_in_place():
+    model, tokenizer = build()
+    expected = scores(make_pipeline((model, tokenizer))(TEXT))
+    model.compile(backend="eager")
+    assert scores(make_pipeline((model, tokenizer))(TEXT)) == pytest.approx(expected, abs=1e-5)
 
 
 def test_models_that_cannot_be_used():

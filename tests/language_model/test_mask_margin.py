@@ -8,11 +8,13 @@ import spacy
 import torch
 import transformers
 
+from spacy_pll import make_pipeline
+from spacy_pll.errors import PLLError
 from spacy_pll.language_model import group_attention
 
 from .. import reference
 from ..architectures import ATTENTIONS, TEXTS, WINDOWS, find_difference, worst_difference
-from ..conftest import ALL_ARCHITECTURES, ARCHITECTURES, PARAGRAPH, SENTENCES, get_tokenizer, scores
+from ..conftest import ALL_ARCHITECTURES, ARCHITECTURES, PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, scores
 
 UNABLE = {"bart", "convbert", "fnet", "longformer", "mobilebert"}
 # transformers computes their attention in one way only.
@@ -217,3 +219,11 @@ def test_threads_score_at_the_same_time(make_nlp):
 
 def test_the_tokenizers_of_the_trial_are_those_of_the_architectures():
     assert {get_tokenizer(tokenizer).mask_token_id is not None for *_, tokenizer in ARCHITECTURES.values()} == {True}
+
+
+def test_a_checkpoint_whose_padding_id_is_that_of_another_token():
+    """Said of the checkpoint: others of its class are read in one pass."""
+    tokenizer = get_tokenizer("byte-level")
+    model = build_transformer("roberta", tokenizer, pad_token_id=tokenizer.cls_token_id)
+    with pytest.raises(PLLError, match="With the model 'RobertaForMaskedLM'.*padding id.*is that of '<s>'.*checkpoint"):
+        make_pipeline((model, tokenizer), mask_margin=0)

@@ -129,3 +129,23 @@ def test_a_model_with_neither_languages_nor_an_unknown_piece(make_nlp, monkeypat
     nlp.get_pipe("pll").predictor.warned.clear()
     model.loaded = replace(model.loaded, unknown_id=None)
     assert warned(nlp, [ARABIC]) == []
+
+
+def test_a_character_that_is_unknown_again_and_again_however_many_pieces_there_are():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll")
+    text = "We saw it on the way home, and nobody knew why it was there 🙂."
+    assert warned(nlp, [text] * 9, batch_size=4) == []
+    [message] = warned(nlp, [text])
+    assert "'🙂' (U+1F642) is unknown to the tokenizer of the built-in model" in message and "10 wordpieces" in message
+    assert warned(nlp, [text] * 20) == []  # once
+    # Of a word, it is the letter. Its other letters are known.
+    [message] = warned(nlp, ["The people of Łódź have known it for more than a hundred years, and say so."] * 10)
+    assert "'ź' (U+017A)" in message
+
+
+def test_not_all_characters_are_warned_of():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll")
+    texts = [f"We saw it on the way home, and nobody knew why it was there {chr(0x1F600 + i)}." for i in range(30)]
+    assert len(warned(nlp, texts * 11)) == 10

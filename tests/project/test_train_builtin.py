@@ -17,6 +17,8 @@ import transformers
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM
 
+from spacy_pll.language_model import BUILTIN
+
 from ..conftest import SENTENCES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train_builtin.py"
@@ -72,6 +74,14 @@ def run(script, monkeypatch, corpus, output, *more):
     script.main()
 
 
+def test_a_new_tokenizer_reads_text_as_the_built_in_one_does(data):
+    made, builtin = (
+        json.loads(tokenizer.backend_tokenizer.to_str())
+        for tokenizer in (data.train_tokenizer(SENTENCES, 200), AutoTokenizer.from_pretrained(BUILTIN))
+    )
+    assert made["normalizer"] == builtin["normalizer"] and made["pre_tokenizer"] == builtin["pre_tokenizer"]
+
+
 @pytest.mark.parametrize("average", ["0", "0.5"])
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(script, monkeypatch, corpus, tmp_path, average):
     more = ("--average", average)
@@ -89,7 +99,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(script, monkeypatch,
     without_seconds = [[line.rsplit(",", 1)[0] for line in log] for log in logs]
     assert without_seconds[0] == without_seconds[1] and len(logs[0]) == 3
     assert all(path.stat().st_size <= 15_000_000 for path in (tmp_path / "whole" / "checkpoint").iterdir())
-    AutoModelForMaskedLM.from_pretrained(tmp_path / "whole" / "model")
+    assert AutoModelForMaskedLM.from_pretrained(tmp_path / "whole" / "model").dtype == torch.float32
     assert AutoTokenizer.from_pretrained(tmp_path / "whole" / "model").mask_token == "[MASK]"
 
 

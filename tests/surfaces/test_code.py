@@ -133,6 +133,18 @@ def test_a_file_with_a_metric_is_imported_once_for_each_state_of_it(tmp_path, mo
     assert first(SENTENCES[0])._.pll != again(SENTENCES[0])._.pll_original
 
 
+def test_a_file_with_a_metric_of_a_name_that_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(catalogue, "REGISTRY", catalogue.REGISTRY.copy())
+    code = tmp_path / "taken.py"
+    code.write_text(
+        "from spacy_pll import metrics\n"
+        "@metrics.register_metric('word_l2r', within_words=False)\n"
+        "def mine(word):\n    return metrics.one_row_per_piece(word[:, None] <= word[None, :])\n"
+    )
+    with pytest.raises(PLLError, match=r"Several metrics have the name 'word_l2r': .*python_code\.mine"):
+        make_pipeline(code=str(code))
+
+
 def test_a_run_depends_on_the_file(folder, tmp_path):
     code, texts = tmp_path / "gpt_bert.py", tmp_path / "texts.txt"
     code.write_text(CODE)

@@ -1,0 +1,132 @@
+"""What messages advise exists where they are shown: settings in Python, options on the command line."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import typer
+
+import spacy_pll
+from spacy_pll.cli import app
+from spacy_pll.cli.errors import options_of
+from spacy_pll.component import DEFAULT_CONFIG
+from spacy_pll.errors import SETTING, render
+from spacy_pll.language_model.architectures import CausalLanguageModel, MaskedLanguageModel
+from spacy_pll.pipelines import SETTINGS
+
+ROOT = Path(spacy_pll.__file__).parent
+SAY = {"warn_user", "_warn_once", "PLLError", "InputError", "ResumeError", "TextError", "fail"}
+COMMANDS = typer.main.get_command(app).commands
+# Settings that only a config has: those of the block `model`, and of the component.
+OF_BLOCK = {name for cls in (MaskedLanguageModel, CausalLanguageModel) for name in inspect.signature(cls).parameters}
+IN_CONFIG = ({*OF_BLOCK, *DEFAULT_CONFIG} - {*SETTINGS, "name"}) | {"MaskedLM", "CausalLM"}
+
+
+class Message(NamedTuple):
+    module: str
+    text: str
+
+
+def messages():
+    """The text of each error and warning. Of what is filled in, it has the names."""
+    for path in sorted(ROOT.rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+            call = node.exc if isinstance(node, ast.Raise) else node
+            if not isinstance(call, ast.Call):
+                continue
+            name = getattr(call.func, "id", getattr(call.func, "attr", None))
+            if isinstance(node, ast.Raise) or name in SAY:
+                parts = (getattr(part, "value", getattr(part, "id", None)) for part in ast.walk(call))
+                yield Message(module, " ".join(part for part in parts if isinstance(part, str)))
+
+
+MESSAGES = list(messages())
+
+
+def parameters():
+    """The names of all arguments and fields in the package."""
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+            if isinstance(node, ast.FunctionDef):
+                yield from (one.arg for one in (*node.args.args, *node.args.kwonlyargs))
+            elif isinstance(node, ast.ClassDef):
+                yield from (one.target.id for one in node.body if isinstance(one, ast.AnnAssign))
+                yield from (one.name for one in node.body if isinstance(one, ast.FunctionDef))
+
+
+def test_there_are_messages():
+    assert len(MESSAGES) > 150 and sum(bool(SETTING.search(one.text)) for one in MESSAGES) > 60
+
+
+def test_each_name_is_one_of_an_argument_or_a_setting():
+    # In files that others write; the factory; fields of theirs.
+    others = {"attribute_map", "quantization_config", "trust_remote_code", "pll"}
+    known = {*SETTINGS, *DEFAULT_CONFIG, *parameters(), *others}
+    wrong = {found[1]: one for one in MESSAGES for found in SETTING.finditer(one.text) if found[1] not in known}
+    assert not wrong
+
+
+@pytest.mark.parametrize("message", [one for one in MESSAGES if IN_CONFIG & {*re.findall(r"\w+", one.text)}], ids=str)
+def test_what_only_a_config_has_is_advised_as_of_a_config(message):
+    """Or it is said of a value that was given there."""
+    of_config = any(
+        words in message.text for words in ("in a config", "with @architectures", "tokenizer_config.json", "in_block")
+    )
+    given = re.search(rf"`({'|'.join(IN_CONFIG)})` (must|is)| is set in |has no meaning there", message.text)
+    assert of_config or given
+
+
+# Names in messages of modules that a command imports, which the command cannot lead to.
+NOT_THERE = {
+    "pll": "the name of a component",
+    "nlp": "a pipeline",
+    "texts": "a list in Python",
+    "attr": "taken by a component of the same pipeline",
+    "mutants": "a list in Python; a file on the command line",
+    "accuracies": "a method",
+    "correlations": "a method",
+    "several_references": "of n-best lists",
+    "header": "said only of one that was given",
+    "mask_spacing": "the command has only mask_margin, or neither",
+    "mask_margin": "the command has only mask_spacing, or neither",
+    "spans": "the command has no texts, and the message names the CPU, too",
+    "metrics": "the command has none",
+    "causal": "the command has masked models alone, and the message says to choose one",
+}
+# The settings of scorers are written as they are in Python, "builtin,mask_margin=1", and so are those of lm-eval.
+AS_IN_PYTHON = {"agree", "lm-eval"}
+
+
+def imported(module):
+    """The modules of the package that a module imports."""
+    folder = ROOT.parent.joinpath(*module.split(".")[:-1])
+    for node in ast.walk(ast.parse(ROOT.parent.joinpath(*module.split(".")).with_suffix(".py").read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [folder, *folder.parents][node.level - 1].joinpath(*(node.module or "").split("."))
+            for path in (base, *(base / one.name for one in node.names)):
+                if path.with_suffix(".py").exists():
+                    yield ".".join(path.relative_to(ROOT.parent).parts)
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - AS_IN_PYTHON))
+def test_a_command_has_the_options_that_its_messages_name(name):
+    command = COMMANDS[name]
+    start = inspect.unwrap(command.callback).__module__
+    modules = {start, *imported(start)}
+    modules |= {other for one in modules if one.startswith("spacy_pll.cli") for other in imported(one)}
+    modules |= {f"spacy_pll.language_model.{one}" for one in ("base", "checkpoint", "checks", "special_tokens")}
+    spelling = options_of(command)
+    names = {found[1] for one in MESSAGES if one.module in modules for found in SETTING.finditer(one.text)}
+    in_config = {one for one in names if one in IN_CONFIG or one in OF_BLOCK - {*SETTINGS}}
+    others = {"attribute_map", "quantization_config", "trust_remote_code"}  # said of files
+    assert {one for one in names - in_config - others if spelling(one, ...) is None} <= NOT_THERE.keys()
+    assert all(render(f"`{one}`", spelling).startswith("--") for one in {"model", "code"} & names)
+
+
+def test_a_command_with_one_metric_has_that_option():
+    assert options_of(COMMANDS["rescore"])("metrics", ...) == "--metric"
+    assert options_of(COMMANDS["score"])("metrics", ...) == "--metrics"

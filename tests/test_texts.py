@@ -1,0 +1,87 @@
+"""Texts from arrays and data frames, and what is no text, wherever texts are given."""
+
+from enum import Enum
+
+import numpy as np
+import pytest
+import spacy
+
+import spacy_pll
+from spacy_pll import Choice, Option
+from spacy_pll.analysis.unigrams import Unigrams
+from spacy_pll.component import get_scorer
+
+from .conftest import SENTENCES
+
+
+class Named(str, Enum):
+    """A string that is shown by its name."""
+
+    FIRST = SENTENCES[0]
+    SECOND = SENTENCES[1]
+
+
+@pytest.fixture(scope="module")
+def nlp(model_folder):
+    return spacy_pll.make_pipeline(str(model_folder("bert")), ["original"], keep_pieces=True)
+
+
+def scored(nlp, texts):
+    return [one.score for one in spacy_pll.score(texts, nlp)]
+
+
+# From texts to numbers: everywhere a list of texts is given.
+WAYS = {
+    "score": scored,
+    "score_docs": lambda nlp, texts: [doc._.pll for doc in spacy_pll.score_docs(nlp, texts, 2)],
+    "perplexity": lambda nlp, texts: spacy_pll.perplexity(nlp, texts).to_dict()["pieces"],
+    "compare": lambda nlp, texts: spacy_pll.compare(nlp, *texts).difference,
+    "log_probability_bounds": lambda nlp, texts: spacy_pll.log_probability_bounds(nlp, texts),
+    "agree": lambda nlp, texts: spacy_pll.agree(nlp, nlp, texts).word.r,
+    "compare_margins": lambda nlp, texts: spacy_pll.compare_margins(nlp, texts, [1]).comparisons[0].word.r,
+    "score_continuations": lambda nlp, texts: [one.score for one in spacy_pll.score_continuations(nlp, "So:", texts)],
+    "unigrams": lambda nlp, texts: Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts).counts,
+}  # fmt: skip
+OF_ITEMS = {
+    "minimal_pairs": lambda nlp, texts: spacy_pll.minimal_pairs(nlp, [tuple(texts)]).scores["original"].good.tolist(),
+    "choices": lambda nlp, texts: spacy_pll.choices(nlp, [Choice([Option(one, one) for one in texts], 0)]).scores,
+}
+
+
+@pytest.mark.parametrize("name", [*WAYS, *OF_ITEMS])
+@pytest.mark.parametrize("make", [np.array, lambda texts: [Named(text) for text in texts]])
+def test_strings_of_other_classes_are_scored_as_what_they_are(nlp, name, make):
+    of = {**WAYS, **OF_ITEMS}[name]
+    assert of(nlp, make(SENTENCES[:2])) == of(nlp, SENTENCES[:2])
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize(
+    ("wrong", "advice"), [(float("nan"), "Leave it out"), (b"bytes", "Decode it"), (None, "Leave it out"), (5, "Leave")]
+)
+def test_what_is_no_text_is_named_with_its_number(nlp, name, wrong, advice):
+    with pytest.raises(ValueError, match=rf"(Text|Candidate) 2 is no text, but .*{type(wrong).__name__}.*{advice}"):
+        WAYS[name](nlp, [SENTENCES[0], wrong])
+
+
+def test_items_name_their_number_too(nlp):
+    with pytest.raises(ValueError, match=r"Pair 2 must be two texts.*nan"):
+        spacy_pll.minimal_pairs(nlp, [SENTENCES[:2], (SENTENCES[0], float("nan"))])
+    with pytest.raises(ValueError, match="Choice 1: text and context of an option must be strings.*nan"):
+        spacy_pll.choices(nlp, [Choice([Option("a"), Option(float("nan"))], 0)])
+    with pytest.raises(ValueError, match="`prefix` is no text, but None"):
+        spacy_pll.score_continuations(nlp, None, ["a"])
+
+
+def test_a_data_frame(nlp):
+    pd = pytest.importorskip("pandas")
+    column = pd.Series([SENTENCES[0], None, SENTENCES[1]])
+    assert scored(nlp, column.dropna()) == scored(nlp, SENTENCES[:2])
+    with pytest.raises(ValueError, match="Text 2 is no text, but (nan|None)"):
+        scored(nlp, column)
+    with pytest.raises(ValueError, match="Text 2 is no text"):
+        list(spacy_pll.score_docs(nlp, column, 1, show_progress=True))
+
+
+def test_docs_stay_docs(nlp):
+    assert scored(nlp, [spacy.blank("en")(SENTENCES[0])]) == scored(nlp, SENTENCES[:1])
