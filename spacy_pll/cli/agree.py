@@ -19,7 +19,7 @@ from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
 from .options import PICTURES, parse_numbers, several
-from .terminal import draw, save, say, shows_progress
+from .terminal import draw, save, say
 
 
 def agree_cli(
@@ -90,7 +90,7 @@ def agree_cli(
     records = islice(read_records(corpus, column, nlps[0].vocab), limit)
     texts = [record.text for record in records]
     result: Agreement | MarginAgreement
-    how: dict[str, Any] = {"batch_size": batch_size, "show_progress": shows_progress()}
+    how: dict[str, Any] = {"batch_size": batch_size, "show_progress": True}
     if any(tried):
         goal = AT_LEAST if at_least is None else at_least
         result = compare_margins(nlps[0], texts, *tried, at_least=goal, **how)

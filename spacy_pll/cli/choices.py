@@ -17,7 +17,7 @@ from ..settings import BATCH_SIZE
 from . import accuracies
 from . import options as common
 from .options import OF_TOKENS, one_of, pipeline_options, several
-from .terminal import draw, save, say, shows_progress
+from .terminal import draw, save, say
 
 TITLE = "Spearman's rho (95 % interval)"
 
@@ -100,7 +100,7 @@ def choices_cli(
         ties=ties,  # type: ignore[arg-type]  # one of the two, which the option checks
         batch_size=batch_size,
         n_process=n_process,
-        show_progress=shows_progress(),
+        show_progress=True,
     )
     about = {"path": path, "reading": reading, "per_piece": per_piece, "ties": ties, "sample": sample}
     if found.has_preferences:

@@ -12,7 +12,7 @@ from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from . import accuracies, options
 from .options import OF_TOKENS, pipeline_options
-from .terminal import draw, save, shows_progress
+from .terminal import draw, save
 
 
 @pipeline_options(without=OF_TOKENS)
@@ -67,7 +67,7 @@ def pairs_cli(
         ties=ties,  # type: ignore[arg-type]  # one of the two, which the option checks
         batch_size=batch_size,
         n_process=n_process,
-        show_progress=shows_progress(),
+        show_progress=True,
     )
     about = {"path": path, "per_piece": per_piece, "ties": ties, "sample": sample}
     accuracies.report(found, by, loaded, about, output, items, "pairs")

@@ -15,7 +15,7 @@ from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
 from . import options
 from .options import INPUT_HELP, OF_TOKENS, pipeline_options
-from .terminal import save, say, shows_progress
+from .terminal import save, say
 
 UNITS = {
     "spacy": "spaCy's tokens",
@@ -43,7 +43,7 @@ def ppl_cli(
     check_output(output, (".json",), force, path)
     nlp = make_pipeline(settings)
     texts = (record.text for record in read_records(path, column, nlp.vocab))
-    result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=shows_progress())
+    result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=True)
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
     scorer = get_scorer(nlp)

@@ -18,7 +18,7 @@ from ..visualize.html import VMIN, View, check_vmin, page_parts
 from ..workers import score_docs
 from . import options
 from .options import INPUT_HELP, pipeline_options
-from .terminal import save, shows_progress
+from .terminal import save
 
 
 @pipeline_options(without=("keep_pieces",))
@@ -53,5 +53,5 @@ def render_cli(
     texts: Iterable[Text] = (record.text for record in read_records(input, column, nlp.vocab))
     if input != STANDARD_STREAM:
         texts = list(texts)  # so that the bar knows how much there is
-    with closing(score_docs(nlp, texts, batch_size, n_process, shows_progress())) as docs:
+    with closing(score_docs(nlp, texts, batch_size, n_process, True)) as docs:
         save(output, write_text, page_parts(docs, view, title, about))

@@ -26,7 +26,7 @@ from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
 from .options import OF_TOKENS, pipeline_options
-from .terminal import save, say, shows_progress
+from .terminal import save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
 
@@ -109,7 +109,7 @@ def rescore_cli(
             has_references, missing = False, str(error)
     nlp = make_pipeline(settings, metric)
     texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
-    scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, shows_progress(), n_process)
+    scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, True, n_process)
     lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
     if dev:
         tuned_on = [nbest for nbest in dev_lists if nbest.references]

@@ -20,7 +20,7 @@ from ..settings import BATCH_SIZE
 from ..tables.words import UNITS, WordTable
 from . import options
 from .options import INPUT_HELP, fields_of, one_of, options_in_place, pipeline_options, setting, several
-from .terminal import duration, report, shows_progress, until_closed
+from .terminal import duration, report, until_closed
 
 
 def _check_encoding(value: str) -> str:
@@ -148,7 +148,7 @@ def score_cli(
         raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
     run = Run(
         Input(input_path, column, header=header or None, **of_input),
-        Scoring(settings, batch_size, n_process, show_progress=shows_progress(), **of_scoring),
+        Scoring(settings, batch_size, n_process, show_progress=True, **of_scoring),
         cast(Table, "prodigy" if prodigy else "tokens" if tokens else table),
         words_table,
         **of_output,

@@ -62,8 +62,3 @@ def show_what_cannot_be_encoded() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-
-
-def shows_progress() -> bool:
-    """Whether bars are shown: not in files."""
-    return sys.stderr.isatty()

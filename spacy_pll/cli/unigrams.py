@@ -13,7 +13,7 @@ from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
 from . import options
 from .options import INPUT_HELP, pipeline_options
-from .terminal import report, save, shows_progress
+from .terminal import report, save
 
 # The counts depend on the model's vocabulary alone.
 OTHERS = [name for name in SETTINGS if name not in ("model", "component", "causal")]
@@ -36,7 +36,7 @@ def unigrams_cli(
     nlp = make_pipeline(settings)
     records = read_records(corpus, column, nlp.vocab)
     texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
-    unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts, show_progress=shows_progress())
+    unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts, show_progress=True)
     total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
     report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")
     save(output, write_text, [to_json(unigrams.to_json()), "\n"])

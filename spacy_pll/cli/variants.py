@@ -14,7 +14,7 @@ from ..pipelines import PipelineSettings, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
 from .options import OF_TOKENS, PICTURES, one_of, pipeline_options
-from .terminal import draw, save, say, shows_progress
+from .terminal import draw, save, say
 
 # Settings that say what is read and masked in texts.
 OF_TEXTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing")
@@ -81,7 +81,7 @@ def variants_cli(
         method=method,  # type: ignore[arg-type]  # one of them, which the option checks
         one_by_one=one_by_one,
         offset=offset,
-        show_progress=shows_progress(),
+        show_progress=True,
     )
     say(summary(found))
     if measured is not None:

@@ -14,7 +14,6 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..component import get_scorer
 from ..errors import InputError
 from ..outcomes import ERROR
 from ..tables.rows import ProdigyRows, TextRows, WordRows, check_columns
@@ -76,7 +75,6 @@ class Mark(NamedTuple):
 
     texts: int = 0
     fingerprint: str = ""
-    work: int = 0  # about how many ids are read for them
 
 
 START = Mark()
@@ -123,10 +121,9 @@ class Reading:
 
         ends (Collection[int]): These numbers.
         """
-        estimate, mark, marks = get_scorer(self.nlp).predictor.estimate, START, {0: START}
+        mark, marks = START, {0: START}
         for n, record in enumerate(self.checked(), 1):
-            text = record.text if isinstance(record.text, str) else record.text.text
-            mark = Mark(n, record.fingerprint, mark.work + estimate(text))
+            mark = Mark(n, record.fingerprint)
             if n in ends:
                 marks[n] = mark
         return mark, marks

@@ -49,9 +49,8 @@ class Scoring:
         RAISES (InputError): A text cannot be scored, and `skip_errors` is not set.
         RAISES (ChildProcessError): A worker process was killed.
         """
-        predictor, scored = get_scorer(nlp).predictor, self._score(nlp, records, done.texts)
-        progress = total.work - done.work, total.texts, done.texts, self.show_progress
-        watched = with_progress(scored, predictor, lambda one: predictor.estimate(one.doc.text), *progress)
+        scored = self._score(nlp, records, done.texts)
+        watched = with_progress(scored, total.texts or None, done.texts, self.show_progress)
         with closing(scored), closing(watched):
             yield from watched
 

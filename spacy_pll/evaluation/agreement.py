@@ -21,7 +21,7 @@ from ..attributes.piece_record import read_record
 from ..component import PLLScorer, get_scorer
 from ..outcomes import check_texts
 from ..pipelines import make_pipeline
-from ..progress import total_work, with_progress, work_of
+from ..progress import number_of, with_progress
 from ..settings import BATCH_SIZE
 from ..workers import batches_of
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
@@ -142,21 +142,19 @@ def agree(
     check_texts(texts)
     nlps = [make_pipeline(nlp, keep_pieces=True, component=component) for nlp in (first, second)]
     sides = [(label, get_scorer(nlp), nlp.pipe) for label, nlp in zip(labels, nlps)]
-    total = total_work(texts, work_of(*(scorer.predictor for _, scorer, _ in sides)))
-    return compare_scorers(sides, texts, batch_size, *total, show_progress=show_progress)[0]
+    return compare_scorers(sides, texts, batch_size, show_progress, number_of(texts))[0]
 
 
 def compare_scorers(
     sides: Sequence[tuple[str, PLLScorer, Callable[..., Iterable[Doc]]]],
     texts: Iterable[str | Doc],
     batch_size: int,
-    total: int = 0,
-    n_texts: int = 0,
-    show_progress: bool = False,
+    show_progress: bool,
+    total: int | None,
 ) -> list[Agreement]:
     """Compare each scorer with the first one. Each has a label, and what scores a batch with it.
 
-    total, n_texts (int): See `with_progress`.
+    total (Optional[int]): How many texts there are, if that is known.
     """
     labels, scorers, pipes = zip(*sides)
     compared, seconds = [AgreementCounts((scorers[0], other)) for other in scorers[1:]], [0.0] * len(sides)
@@ -174,8 +172,7 @@ def compare_scorers(
                 counts.add(docs[0], other)
             yield from batch
 
-    work = work_of(*(scorer.predictor for scorer in scorers))
-    for _ in with_progress(compare(), None, work, total, n_texts, show=show_progress):
+    for _ in with_progress(compare(), total, show=show_progress):
         pass
     return [
         counts.result((labels[0], label), (seconds[0], took))

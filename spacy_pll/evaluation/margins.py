@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 
 from ..outcomes import check_texts
 from ..pipelines import vary_scorer
-from ..progress import total_work, work_of
+from ..progress import number_of
 from ..settings import BATCH_SIZE
 from .agreement import Agreement, compare_scorers
 from .plots import plot_agreements
@@ -67,10 +67,9 @@ def compare_margins(
         scorer.predictor.prepare()  # not timed
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
     sides = [(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
-    total = total_work(texts, work_of(*(scorer.predictor for scorer in scorers)))
     with nlp.select_pipes(disable=[scorers[0].name]):
         docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in texts)
-        comparisons = compare_scorers(sides, docs, batch_size, *total, show_progress=show_progress)
+        comparisons = compare_scorers(sides, docs, batch_size, show_progress, number_of(texts))
     smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
     return MarginAgreement(scorers[0].model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)
 
