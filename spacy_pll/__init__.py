@@ -12,11 +12,11 @@ from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
 from .evaluation.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference, agree
 from .evaluation.choice_readers import read_choices
-from .evaluation.choices import Choice, ChoiceScores, choices
-from .evaluation.decisions import Option
-from .evaluation.items import Group, Pair, levels
+from .evaluation.choices import choices
+from .evaluation.decisions import ChoiceScores
+from .evaluation.items import Choice, Group, Option, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
-from .evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs
+from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.perplexity import Perplexity, perplexity
 from .evaluation.readers import read_fasta, read_pairs, read_variants
 from .evaluation.rescoring import rescore
@@ -55,7 +55,6 @@ __all__ = [
     "Scores",
     "ScoringSettings",
     "Segment",
-    "SentenceScores",
     "TextScore",
     "TokenDifference",
     "TokenScore",

@@ -1,28 +1,24 @@
 """`pll pairs PATH`: the accuracy on minimal pairs."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..evaluation.items import sample_items
-from ..evaluation.minimal_pairs import minimal_pairs
+from ..evaluation.minimal_pairs import PairScores, choice_of
 from ..evaluation.readers import BAD, GOOD, read_pairs
 from ..pipelines import PipelineSettings
-from ..settings import BATCH_SIZE
-from . import accuracies, options
+from . import options
+from .accuracies import Evaluation, evaluation_options
 from .options import OF_TOKENS, pipeline_options
-from .terminal import draw, save
 
 
-@pipeline_options(without=OF_TOKENS)
+@pipeline_options(without=(*OF_TOKENS, "targets"))
+@evaluation_options
 def pairs_cli(
     path: Annotated[
         str, typer.Argument(help="A file of minimal pairs (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")
     ],
     settings: PipelineSettings,
-    scorers: accuracies.Scorers = [],  # noqa: B006
-    revisions: accuracies.Revisions = [],  # noqa: B006
     good: Annotated[
         str | None,
         typer.Option(help=f"Column of the sentence that should score higher. [default: {' or '.join(GOOD)}]"),
@@ -31,22 +27,8 @@ def pairs_cli(
         str | None, typer.Option(help=f"Column of the other sentence. [default: {' or '.join(BAD)}]")
     ] = None,
     header: options.Header = [],  # noqa: B006
-    by: accuracies.By = [],  # noqa: B006
-    per_piece: accuracies.PerPiece = False,
-    ties: accuracies.TiesOption = "share",
-    sample: accuracies.Sample = None,
-    output: accuracies.Results = None,
-    items: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also write a table with one row per pair to FILE.csv, FILE.tsv or FILE.parquet: its columns, and its "
-            "scores."
-        ),
-    ] = None,
-    plot: options.Plot = None,
-    force: options.Force = False,
-    batch_size: options.BatchSize = BATCH_SIZE,
-    n_process: options.Processes = 1,
+    *,
+    evaluation: Evaluation,
 ) -> None:
     """Measure the accuracy on minimal pairs.
 
@@ -55,20 +37,6 @@ def pairs_cli(
     PATH is a file of BLiMP, a folder of such files, or your own table with two columns of sentences. With several
     metrics or scorers, each is compared with the first one on the same pairs.
     """
-    accuracies.check_outputs(output, items, plot, force, path)
-    pairs = read_pairs(path, good, bad, header or None)
-    if sample:
-        pairs = sample_items(pairs, sample, by or None)
-    loaded = accuracies.load_scorers(scorers, revisions, settings)
-    found = minimal_pairs(
-        loaded.compared,
-        pairs,
-        per_piece=per_piece,
-        ties=ties,  # type: ignore[arg-type]  # one of the two, which the option checks
-        batch_size=batch_size,
-        n_process=n_process,
-        show_progress=True,
-    )
-    about = {"path": path, "per_piece": per_piece, "ties": ties, "sample": sample}
-    accuracies.report(found, by, loaded, about, output, items, "pairs")
-    save(plot, draw, found.plot_curves if revisions else found.plot, by or None)
+    evaluation.check_outputs(path)
+    pairs = evaluation.sampled(read_pairs(path, good, bad, header or None))
+    evaluation.measure([choice_of(pair) for pair in pairs], settings, {"path": path}, PairScores, "pairs")

@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..component import get_scorer
 from ..errors import InputError
-from ..evaluation.distinct_texts import score_distinct
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..evaluation.rescoring import (
     ADDED,
@@ -16,6 +14,7 @@ from ..evaluation.rescoring import (
     evaluate,
     oracle,
     rescored_rows,
+    score_hypotheses,
     tune,
     with_pll,
     word_error_rate,
@@ -108,8 +107,7 @@ def rescore_cli(
                 raise
             has_references, missing = False, str(error)
     nlp = make_pipeline(settings, metric)
-    texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
-    scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, True, n_process)
+    scores = score_hypotheses(nlp, (*dev_lists, *lists), batch_size, True, n_process)
     lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
     if dev:
         tuned_on = [nbest for nbest in dev_lists if nbest.references]

@@ -64,6 +64,11 @@ OUTPUT: dict[str, Any] = {
 }
 SCORING: dict[str, Any] = {
     "max_length": setting("Characters of the longest text. [default: 1,000,000]", min=1),
+    "shared_pieces": typer.Option(
+        "--shared-pieces",
+        help="With --context-column: a wordpiece that context and text share belongs to the context. Otherwise it is "
+        "an error.",
+    ),
     "skip_errors": typer.Option(
         "--skip-errors",
         help="Where a text cannot be scored, write a row without scores and go on. The column `error` says why.",

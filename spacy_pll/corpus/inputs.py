@@ -14,6 +14,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from ..component import get_scorer
+from ..contexts import SHARED_ADVICE, own_and_shared, separated
 from ..errors import InputError
 from ..outcomes import ERROR
 from ..tables.rows import ProdigyRows, TextRows, WordRows, check_columns
@@ -84,17 +86,22 @@ class Reading:
     """A reading of all of an input that finds what cannot be read, scored or written, and which columns there are.
 
     rows (TextRows): What will be written, in the output format.
-    skip_errors (bool): Whether texts may be too long.
+    skip_errors (bool): Whether texts may be such that they cannot be scored.
+    shared_pieces (bool): Whether they may share a wordpiece with their context.
     """
 
     def __init__(
-        self, source: Input, rows: TextRows, output_format: type[Format], nlp: Language, skip_errors: bool = False
+        self,
+        source: Input,
+        rows: TextRows,
+        output_format: type[Format],
+        nlp: Language,
+        skip_errors: bool = False,
+        shared_pieces: bool = False,
     ):
         self.source, self.rows, self.output_format, self.nlp = source, rows, output_format, nlp
-        self.skip_errors, self.columns = (
-            skip_errors,
-            output_format.input_columns(source.column, output_format.encode_field),
-        )
+        self.skip_errors, self.shared_pieces = skip_errors, shared_pieces
+        self.columns = output_format.input_columns(source.column, output_format.encode_field)
 
     def checked(self) -> Iterator[Record]:
         """RAISES (InputError): A text cannot be read, or its row not be written, or it is too long."""
@@ -114,6 +121,10 @@ class Reading:
                 raise InputError(
                     f"{record.location}: {problem}.", f"Give {more}, or `skip_errors=True` to leave its scores out."
                 )
+            if record.context is not None and not (self.skip_errors or self.shared_pieces):
+                before = separated(record.context, record.text)
+                if fault := own_and_shared(get_scorer(self.nlp), record.text, before)[1]:
+                    raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
             yield record
 
     def read_all(self, ends: Collection[int] = ()) -> tuple[Mark, Mapping[int, Mark]]:

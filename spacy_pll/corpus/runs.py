@@ -90,7 +90,8 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     check_target(parts.folder, run.input.path, folder=True)
     nlp = run.make_pipeline()
     with run.input.as_file() as source:
-        reading = Reading(source, run.make_rows(nlp), output_format, nlp, run.scoring.skip_errors)
+        errors = run.scoring.skip_errors, run.scoring.shared_pieces
+        reading = Reading(source, run.make_rows(nlp), output_format, nlp, *errors)
         total, marks = reading.read_all(parts.ends())
         output, manifest = reading.make_output(run.input.path), make_manifest(run, nlp, total, reading.other_columns)
         first = parts.begin(manifest, {n: mark.fingerprint for n, mark in marks.items()})
@@ -118,7 +119,8 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored."""
     output_format = find_format(STANDARD_STREAM, ROWS[run.table])
     nlp = run.make_pipeline()
-    reading, total = Reading(run.input, run.make_rows(nlp), output_format, nlp, run.scoring.skip_errors), START
+    errors = run.scoring.skip_errors, run.scoring.shared_pieces
+    reading, total = Reading(run.input, run.make_rows(nlp), output_format, nlp, *errors), START
     if run.input.path != STANDARD_STREAM:  # which cannot be read twice
         total, _ = reading.read_all()
     output = reading.make_output(run.input.path)

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
-from ..contexts import in_context
+from ..contexts import own_and_shared, place, separated
 from ..errors import InputError
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
@@ -31,6 +31,7 @@ class Scoring:
     batch_size: int = BATCH_SIZE
     n_process: int = 1
     max_length: int | None = None  # characters of the longest text; None is what the pipeline has
+    shared_pieces: bool = False  # a wordpiece that context and text share belongs to the context; or it is an error
     skip_errors: bool = False  # a text that cannot be scored gets a row without scores, and `error` says why
     show_progress: bool = False
 
@@ -56,22 +57,24 @@ class Scoring:
 
     def _score(self, nlp: Language, records: Iterable[Record], first: int) -> Generator[ScoredText, None, None]:
         scorer, failed, number = get_scorer(nlp), 0, first
-        waiting = deque[Record]()  # those that are being scored
+        waiting = deque[tuple[Record, TextError | None]]()  # those that are being scored
         ends = deque[Record]()  # the last of each batch
 
         def texts() -> Iterator[str | Doc]:
             for record in records:
-                waiting.append(record)
-                yield _readable(nlp, record)
+                text = _readable(nlp, record, self.shared_pieces)
+                waiting.append((record, text if isinstance(text, TextError) else None))
+                yield place(nlp, "") if isinstance(text, TextError) else text
 
         def batches() -> Iterator[list[str | Doc]]:
             for batch in batches_of(scorer.predictor, texts(), self.batch_size):
-                ends.append(waiting[-1])
+                ends.append(waiting[-1][0])
                 yield batch
 
         with closing(score_batches(nlp, batches(), self.n_process)) as outcomes:
             for number, outcome in enumerate(outcomes, first + 1):
-                record, error = waiting.popleft(), None
+                (record, fault), error = waiting.popleft(), None
+                outcome = fault or outcome
                 if isinstance(outcome, TextError):
                     if not self.skip_errors:
                         raise InputError(
@@ -93,11 +96,14 @@ class Scoring:
             )
 
 
-def _readable(nlp: Language, record: Record) -> str | Doc:
-    """What the pipeline gets for a record: its text or, after a context, a doc of both."""
+def _readable(nlp: Language, record: Record, shared_pieces: bool) -> str | Doc | TextError:
+    """What the pipeline gets for a record: its text or, after a context, a doc of both; or why it has no score."""
     if record.context is None:
         return record.text
+    before = separated(record.context, record.text)
+    if not shared_pieces and (fault := own_and_shared(get_scorer(nlp), record.text, before)[1]):
+        return TextError(f"It {fault}")
     try:
-        return in_context(nlp, record.context, record.text)
+        return place(nlp, record.text, before)
     except Exception:  # the pipeline fails in the same way, and its error belongs to this text
-        return f"{record.context} {record.text}"
+        return f"{before}{record.text}"

@@ -5,9 +5,8 @@ from typing import Any, Literal
 
 from ..corpus.records import get_text
 from ..errors import InputError
-from .choices import Choice, check_choice
-from .decisions import Option
-from .items import PARADIGM
+from .choices import check_choice
+from .items import PARADIGM, Choice, Option
 from .readers import rows_of
 
 Reading = Literal["texts", "contexts"]

@@ -1,10 +1,11 @@
-"""Minimal pairs, and the groups that they and other items are divided into."""
+"""Choices and minimal pairs, and the groups that they are divided into."""
 
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..contexts import separated
 from ..errors import InputError
 
 # BLiMP's columns of groups and of smaller groups; and the field that pairs from a folder have.
@@ -37,6 +38,27 @@ class Pair(NamedTuple):
     def paradigm(self) -> str:
         """As BLiMP has it, or the name of the file, or ""."""
         return str(self.fields.get(PARADIGM, self.fields.get(FILE, "")))
+
+
+class Option(NamedTuple):
+    """A text, and what stands before it."""
+
+    text: str  # a space goes before it where there is a context, and no white space between the two
+    context: str = ""  # read before the text, and not scored; white space alone is no context
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The context, with the space after it, and the text: together what the model reads."""
+        return separated(self.context, self.text) if self.context.strip() else "", self.text
+
+
+class Choice(NamedTuple):
+    """Options, one of which is right: texts in the same context, or a text in several contexts."""
+
+    options: Sequence[Option]
+    right: int = 0  # the number of the right option, from 0
+    fields: Mapping[str, Any] = {}  # other columns: ids and conditions
+    preference: float | None = None  # how much people prefer the first option, on any scale; then none is right
 
 
 class Group(NamedTuple):

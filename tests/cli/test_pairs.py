@@ -246,7 +246,7 @@ def test_errors_are_messages(tmp_path, content, options, message):
 def test_a_sentence_without_a_wordpiece_has_no_score(tmp_path, model_folder):
     path = write_jsonl(tmp_path / "pairs.jsonl", blimp_row(GOOD, BAD, "a", "b"), blimp_row(GOOD, "\u200b", "a", "b"))
     result = run("pairs", path, "--model", model_folder("bert"), fails=True)
-    assert r"The sentence '\u200b' has no wordpiece" in result.unwrapped_stderr
+    assert r"The text '\u200b' has no wordpiece" in result.unwrapped_stderr
 
 
 def test_a_folder_with_compressed_files_and_others(blimp, tmp_path):

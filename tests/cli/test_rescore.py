@@ -97,13 +97,13 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
     import spacy_pll.cli.rescore as command
 
     seen = {}
-    score_distinct = command.score_distinct
+    score_hypotheses = command.score_hypotheses
 
     def recording(*args):
-        seen.update(score_distinct(*args))
+        seen.update(score_hypotheses(*args))
         return seen
 
-    monkeypatch.setattr(command, "score_distinct", recording)
+    monkeypatch.setattr(command, "score_hypotheses", recording)
     path = write(tmp_path / "n.jsonl", row(), row("u2"))
     run("rescore", path, "--dev", path, *model)
     assert list(seen) == [RIGHT, WRONG, OTHER]

@@ -4,8 +4,7 @@ import pytest
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.choice_readers import read_choices
-from spacy_pll.evaluation.choices import Choice
-from spacy_pll.evaluation.decisions import Option
+from spacy_pll.evaluation.items import Choice, Option
 
 
 def write(path, *rows):
