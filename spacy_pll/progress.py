@@ -16,7 +16,7 @@ class Lines(tqdm):  # type: ignore[type-arg]
     """Writes a line each time, where a bar would be written over the one before."""
 
     @staticmethod
-    def status_printer(file: Any) -> Callable[[str], object]:
+    def status_printer(file: Any) -> Callable[[str], None]:
         return lambda line: print(line, file=file, flush=True)
 
 
@@ -43,8 +43,8 @@ def progress_bar(total: int | None, done: int = 0, show: bool = True, unit: str 
     look: dict[str, Any] = {"total": total, "initial": done, "unit": unit, "disable": not show}
     if not show or _has_bars():
         return tqdm(**look)
-    seconds = {"mininterval": SECONDS_PER_LINE, "maxinterval": SECONDS_PER_LINE, "miniters": 1}
-    return Lines(**look, **seconds, **({"bar_format": LINE} if total else {}))
+    look |= {"mininterval": SECONDS_PER_LINE, "maxinterval": SECONDS_PER_LINE, "miniters": 1}
+    return Lines(**look, bar_format=LINE if total else None)
 
 
 def number_of(items: object) -> int | None:

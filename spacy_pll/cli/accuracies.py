@@ -1,22 +1,27 @@
 """What `pll pairs` and `pll choices` have in common: several scorers, and what is printed and written."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import typer
 from spacy.language import Language
 
 from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
+from ..corpus.runs import versions
+from ..errors import InputError
 from ..evaluation.accuracies import OVERALL, Accuracy, Ties
-from ..evaluation.decisions import ChoiceScores, check_options, labels, named, score_options
+from ..evaluation.decisions import ChoiceScores, check_options, distinct_options, labels, named, score_options
 from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
+from ..evaluation.kept_scores import KeptScores
 from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
-from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
+from ..language_model.checksums import file_digest
+from ..pipelines import BUILTIN_NAME, PipelineSettings, describe_model, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.plots import new_figure
 from ..visualize.text import Table, text_table
@@ -40,6 +45,7 @@ class Evaluation:
     output: Path | None = None
     items: Path | None = None
     plot: Path | None = None
+    resume: bool = False
     force: bool = False
     batch_size: int = BATCH_SIZE
     n_process: int = 1
@@ -49,6 +55,10 @@ class Evaluation:
         check_output(self.output, (".json", ".csv"), self.force, path)
         check_output(self.items, (".csv", ".tsv", ".parquet"), self.force, path)
         check_output(self.plot, PICTURES, self.force, path)
+        if self.resume and self.force:
+            raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
+        if self.resume and not (self.output or self.items):
+            raise InputError("--resume goes on with what is kept beside --output or --items. Give the one of before.")
         if self.plot:
             new_figure(1, 1)  # fails here without matplotlib, before anything is scored
 
@@ -72,15 +82,26 @@ class Evaluation:
         unit (str): What the choices are called: "pairs".
         RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
         """
+        kept_in = self.output or self.items
+        kept = KeptScores(kept_in, self.resume, self.force) if kept_in else None
         loaded = load_scorers(self.scorers, self.revisions, settings)
         how: dict[str, Any] = {"per_piece": self.per_piece, "ties": self.ties}
         for name, nlp in named(loaded.compared).items():
             check_options(get_scorer(nlp), choices, shared_pieces)
             if self.items:
                 check_columns(results, choices, name, get_scorer(nlp))
-        scored = score_options(loaded.compared, choices, None, self.batch_size, self.n_process, True)
-        found = results(choices, scored.scores, scored.pieces, columns=scored.columns, **how)
-        about = {**about, **how, "sample": self.sample}
+        work = self.batch_size, self.n_process, True
+        if kept:
+            kept.begin([*named(loaded.compared)], distinct_options(choices), loaded.about(self.batch_size))
+        with kept.until_done() if kept else nullcontext():
+            scored = score_options(loaded.compared, choices, None, *work, kept)
+            found = results(choices, scored.scores, scored.pieces, columns=scored.columns, **how)
+            self._write(found, loaded, about | how, unit)
+        return found
+
+    def _write(self, found: ChoiceScores, loaded: "LoadedScorers", about: dict[str, Any], unit: str) -> None:
+        """Print the results, and write what is asked for."""
+        about = {**about, "sample": self.sample}
         if found.has_preferences:
             correlations = found.correlations(self.by or None)
             say(group_table(TITLE, unit, correlations, lambda one: one.choices, show_correlation))
@@ -99,7 +120,6 @@ class Evaluation:
         write_results(rows, self.by, loaded, about, self.output)
         save(self.items, write_table, list(found.rows()))
         save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
-        return found
 
 
 def check_columns(results: type[ChoiceScores], choices: list[Choice], name: str, scorer: PLLScorer) -> None:
@@ -143,9 +163,12 @@ OPTIONS: dict[str, Any] = {
         "FILE.parquet: its columns, and its scores."
     ),
     "plot": typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),
+    "resume": typer.Option(
+        "--resume", help="Continue an interrupted run: what was scored is kept beside --output, or else --items."
+    ),
     "force": typer.Option("--force", help="Replace existing output."),
-    "batch_size": BatchSize.__metadata__[0],
-    "n_process": Processes.__metadata__[0],
+    "batch_size": get_args(BatchSize)[1],
+    "n_process": get_args(Processes)[1],
 }
 evaluation_options = options_in_place("evaluation", *fields_of(Evaluation), OPTIONS, Evaluation)
 
@@ -157,7 +180,11 @@ class LoadedScorers(Mapping[str, Language]):
         self.settings = settings
         self._kept: tuple[str, Language] | None = None
         # All are loaded once before anything is scored, so that an error in the last one costs no time.
-        self.records = [scorer_record(name, given, self[name]) for name, given in settings.items()]
+        self.records, self._pipelines = list[dict[str, Any]](), list[dict[str, Any]]()
+        for name, given in settings.items():
+            self.records.append(scorer_record(name, given, nlp := self[name]))
+            commit = get_scorer(nlp).model.describe().commit
+            self._pipelines.append({"lang": nlp.lang, "commit": commit, "components": nlp.config["components"]})
 
     def __getitem__(self, name: str) -> Language:
         if self._kept is None or self._kept[0] != name:
@@ -170,6 +197,19 @@ class LoadedScorers(Mapping[str, Language]):
 
     def __len__(self) -> int:
         return len(self.settings)
+
+    def about(self, batch_size: int) -> dict[str, Any]:
+        """What the scores depend on, besides the texts."""
+        scorers = [
+            {
+                **record,
+                **made,
+                "model": describe_model(given.model, made["commit"]),
+                "code": given.code and file_digest(Path(given.code)),
+            }
+            for record, made, given in zip(self.records, self._pipelines, self.settings.values())
+        ]
+        return {"scorers": scorers, "batch_size": batch_size, **versions()}
 
     @property
     def compared(self) -> Language | Mapping[str, Language]:

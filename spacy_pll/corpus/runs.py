@@ -62,6 +62,7 @@ class Run:
         rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
         if isinstance(rows, WordRows):
             rows.table, rows.lang = self.words, str(nlp.lang)
+            rows.has_sents = any("token.is_sent_start" in nlp.get_pipe_meta(name).assigns for name in nlp.pipe_names)
             if self.words.log_frequency:
                 log_frequencies(rows.lang)  # an error about it should come now
         return rows
@@ -146,9 +147,14 @@ def make_manifest(run: Run, nlp: Language, total: Mark, fields: list[str]) -> di
         "lang": nlp.lang,
         "pipeline": nlp.config["components"],
         "score_columns": [*scorer.names.metrics.values()],
-        "device": str(get_torch_default_device()),
-        "versions": {package: get_package_version(package) for package in PACKAGES},
+        **versions(),
     }
+
+
+def versions() -> dict[str, Any]:
+    """What the numbers depend on, besides the model, the settings and the texts."""
+    packages = {package: get_package_version(package) for package in PACKAGES}
+    return {"device": str(get_torch_default_device()), "versions": packages}
 
 
 def _next_part(texts: Iterator[ScoredText]) -> list[Batch]:

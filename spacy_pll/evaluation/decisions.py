@@ -17,6 +17,7 @@ from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
 from .distinct_texts import score_in_contexts
 from .intervals import Estimate
 from .items import Choice, Item, levels
+from .kept_scores import KeptScores
 from .plots import plot_accuracies, plot_curves
 from .preferences import Correlation, correlations
 
@@ -224,8 +225,12 @@ def labels(name: str, scorer: PLLScorer) -> list[str]:
 
 def check_options(scorer: PLLScorer, items: Sequence[Choice], shared_pieces: bool) -> None:
     """RAISES (InputError): An option cannot be scored: see `check_places`. Nothing is scored before that is known."""
-    distinct = dict.fromkeys(option.parts for choice in items for option in choice.options)
-    check_places(scorer, ((text, context, "") for context, text in distinct), shared_pieces)
+    check_places(scorer, ((text, context, "") for context, text in distinct_options(items)), shared_pieces)
+
+
+def distinct_options(items: Sequence[Choice]) -> list[tuple[str, str]]:
+    """The contexts and texts of all options, each once."""
+    return list(dict.fromkeys(option.parts for choice in items for option in choice.options))
 
 
 def score_options(
@@ -235,13 +240,17 @@ def score_options(
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
+    kept: KeptScores | None = None,
 ) -> Scored:
-    """Score the options of each choice under each metric of each pipeline. Equal texts in equal contexts once."""
+    """Score the options of each choice under each metric of each pipeline. Equal texts in equal contexts once.
+
+    kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
+    """
     found = Scored({}, {}, {})
     for name, one in named(nlp).items():
         scorer = get_scorer(one, component)
-        distinct = [option.parts for choice in items for option in choice.options]
-        sums = score_in_contexts(one, distinct, batch_size, show_progress, n_process, component)
+        store: Any = (kept.known(name), kept.add) if kept else ()
+        sums = score_in_contexts(one, distinct_options(items), batch_size, show_progress, n_process, component, *store)
         of_options = [[sums[option.parts] for option in choice.options] for choice in items]
         for i, label in enumerate(labels(name, scorer)):
             found.scores[label] = [[one.scores[i] for one in options] for options in of_options]

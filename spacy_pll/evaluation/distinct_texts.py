@@ -1,7 +1,8 @@
 """The scores that evaluations start from: one record per distinct text in its context."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from spacy.language import Language
@@ -11,6 +12,7 @@ from ..attributes.names import Names
 from ..component import get_scorer
 from ..contexts import TEXT_SPAN, score_placed
 from ..settings import BATCH_SIZE
+from ..workers import batches_of
 
 
 class TextSums(NamedTuple):
@@ -31,18 +33,28 @@ def score_in_contexts(
     show_progress: bool = False,
     n_process: int = 1,
     component: str | None = None,
+    known: Mapping[tuple[str, str], TextSums] = {},
+    keep: Callable[[dict[tuple[str, str], TextSums]], object] = id,
 ) -> dict[tuple[str, str], TextSums]:
     """Score each distinct text after its context: the model reads both as one text, and the second part is scored.
 
     nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
     pairs (Iterable[Tuple[str, str]]): Contexts, which may be empty, and texts. A wordpiece belongs to where it begins.
+    known (Mapping[Tuple[str, str], TextSums]): Those of the first texts, which are not scored again.
+    keep (Callable): Gets the scores of each batch.
     RETURNS (Dict[Tuple[str, str], TextSums]): By context and text, in the order in which they first occur.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     """
-    distinct, names = list(dict.fromkeys(pairs)), get_scorer(nlp, component).names
-    places = [(text, context, "") for context, text in distinct]
-    docs = score_placed(nlp, places, batch_size, show_progress, n_process, component)
-    return dict(zip(distinct, (text_sums(doc, names) for doc in docs), strict=True))
+    distinct, scorer = list(dict.fromkeys(pairs)), get_scorer(nlp, component)
+    found, missing = dict(known), [pair for pair in distinct if pair not in known]
+    places = [(text, context, "") for context, text in missing]
+    docs, following = score_placed(nlp, places, batch_size, show_progress, n_process, component), iter(missing)
+    for batch in batches_of(scorer.predictor, map("".join, missing), batch_size):  # as they are scored
+        sums = {pair: text_sums(doc, scorer.names) for pair, doc in zip(islice(following, len(batch)), docs)}
+        found |= sums
+        keep(sums)
+    docs.close()
+    return {pair: found[pair] for pair in distinct}
 
 
 def text_sums(doc: Doc, names: Names) -> TextSums:

@@ -110,6 +110,22 @@ def test_words_are_read_after_a_context_that_has_no_rows(make_nlp, tiny, tmp_pat
     assert {row["before"] for row in rows} == {"He ran.", "", "The\n"} and {row["sent"] for row in rows} == {None}
 
 
+@pytest.mark.parametrize("context", [(), ("--context-column", "before")])
+def test_a_text_of_one_token_has_no_sentence_that_others_have_not(tiny, make_nlp, tmp_path, context):
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = [{"before": "He ran off.", "text": text} for text in ("cup", "A cup.")]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run("score", source, out, *tiny, *WORDS, *context)
+    assert {row["sent"] for row in read_rows(out)} == {None}
+    nlp = make_nlp("bert")
+    frames = [to_dataframe(docs, words=WordTable(log_frequency=False)) for docs in ([nlp("cup"), nlp("A cup.")],)]
+    assert frames[0]["sent"].isna().all()
+    nlp.add_pipe("sentencizer", first=True)
+    nlp.to_disk(tmp_path / "saved")
+    run("score", source, out, "--model", tmp_path / "saved", *WORDS, "--force")
+    assert {row["sent"] for row in read_rows(out)} == {0}
+
+
 @pytest.mark.filterwarnings("ignore:A doc has no spans under `regions`:UserWarning")  # the second has none
 def test_regions_of_spacy_input_stay_with_their_words_after_a_context(tiny, tmp_path):
     nlp = spacy.blank("en")
