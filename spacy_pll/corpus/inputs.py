@@ -3,7 +3,7 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -20,19 +20,16 @@ from ..outcomes import ERROR
 from ..tables.rows import ProdigyRows, TextRows, WordRows, check_columns
 from .base_format import Format
 from .readers import read_records
-from .records import STANDARD_STREAM, Record, get_text
+from .records import STANDARD_STREAM, FileOptions, Record, get_text
 
 
 @dataclass(frozen=True)
-class Input:
+class Input(FileOptions):
     """Texts with their other columns."""
 
     path: str  # a file, a folder, or "-" for standard input
     column: str = "text"
     file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
-    encoding: str = "utf-8"
-    delimiter: str | None = None
-    header: Sequence[str] | None = None  # the columns of tables that have no header
     context_column: str | None = None  # with the table of words: each text is read after its context
 
     def records(self, vocab: Vocab, **options: Any) -> Iterator[Record]:
@@ -43,8 +40,7 @@ class Input:
         RAISES (InputError): A line cannot be read.
         """
         total = sha256()
-        options |= {"encoding": self.encoding, "delimiter": self.delimiter, "header": self.header}
-        for record in read_records(self.path, self.column, vocab, self.file_format, **options):
+        for record in read_records(self.path, self.column, vocab, self.file_format, **self.of_files, **options):
             # The strings of a doc have no order.
             text = repr(record.text.to_bytes(exclude=["strings"])) if isinstance(record.text, Doc) else record.text
             total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))

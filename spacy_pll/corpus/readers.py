@@ -2,7 +2,6 @@
 
 import bz2
 import codecs
-import csv
 import gzip
 import io
 import json
@@ -10,7 +9,7 @@ import lzma
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from ..errors import InputError
+from .delimited import read_cells
 from .records import PARQUET, STANDARD_STREAM, ReadOptions, Record, Row, get_text
 
 COMPRESSED: dict[str, Callable[[IO[bytes], str], Any]] = {
@@ -197,40 +197,37 @@ def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _read_csv_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",") -> Iterator[Row]:
-    """The rows of a table. Blank lines are skipped. The header must have the column of texts, even without any row."""
-    csv.field_size_limit(2**31 - 1)  # a text may be long
+def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",") -> Iterator[Row]:
+    """The rows of a table. Blank lines are skipped. The header must have the column of texts, even without any row.
+
+    delimiter (str): What stands between columns, if nothing else is given or found.
+    """
     lines = (line for _, line in _decoded(file, name, options.encoding))
-    rows = csv.reader(lines, delimiter=options.delimiter or delimiter, strict=True)
-    try:
-        given = options.header
-        header = next(rows, []) if given is None else list(given)
-        if len(set(header)) < len(header):
-            raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
-        if header and options.column is not None:
-            get_text(dict.fromkeys(header, ""), f"{name}, line 1", options.column)
-        options.found(name, dict.fromkeys(header))
-        for row in rows:
-            if not row:
-                continue
-            location = f"{name}, line {rows.line_num}"
-            if row == given and rows.line_num == 1:
-                raise InputError(f"{location}: the file has a header, with the names in `header`.", "Leave it out.")
-            if len(row) != len(header):
-                named = "the header has" if given is None else "`header` names"
-                raise InputError(f"{location}: the row has {len(row)} fields, but {named} {len(header)}.")
-            yield location, dict(zip(header, row))
-    except csv.Error as error:
-        raise InputError(f"{name}, line {rows.line_num}: {error}.") from None
+    rows, given = read_cells(lines, name, options, delimiter), options.header
+    _, header = next(rows, (1, [])) if given is None else (1, list(given))
+    if len(set(header)) < len(header):
+        raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
+    if header and options.column is not None:
+        get_text(dict.fromkeys(header, ""), f"{name}, line 1", options.column)
+    options.found(name, dict.fromkeys(header))
+    for number, cells in rows:
+        location = f"{name}, line {number}"
+        if cells == header and number == 1:
+            raise InputError(f"{location}: the file has a header, with the names in `header`.", "Leave it out.")
+        if len(cells) != len(header):
+            named = "the header has" if given is None else "`header` names"
+            raise InputError(f"{location}: the row has {len(cells)} fields, but {named} {len(header)}.")
+        yield location, dict(zip(header, cells))
 
 
-def read_rows(path: Path, header: Sequence[str] | None = None) -> Iterator[Row]:
-    """The rows of a .jsonl, .csv, .tsv or .parquet file with all their columns.
+def read_rows(path: Path, **how: Any) -> Iterator[Row]:
+    """The rows of a .jsonl, .json, .csv, .tsv or .parquet file with all their columns.
 
-    header (Optional[Sequence[str]]): The columns of .csv and .tsv files that have no header.
+    how (Any): See `FileOptions`.
     """
     with open_file(path) as file:
-        yield from ROW_READERS.get(format_of(path), _read_csv_rows)(file, str(path), ReadOptions(None, header=header))
+        read = ROW_READERS.get(format_of(path), _read_table_rows)
+        yield from read(file, str(path), ReadOptions(None, **how))
 
 
 def _read_spacy(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:
@@ -267,8 +264,8 @@ def _read_texts(
 
 ROW_READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Row]]] = {
     ".jsonl": read_json_rows,
-    ".csv": _read_csv_rows,
-    ".tsv": partial(_read_csv_rows, delimiter="\t"),
+    ".csv": _read_table_rows,
+    ".tsv": partial(_read_table_rows, delimiter="\t"),
     PARQUET: _read_parquet_rows,
 }
 READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Record]]] = {

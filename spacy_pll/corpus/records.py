@@ -1,7 +1,9 @@
 """A text of the input, and what is said where it cannot be read."""
 
+import codecs
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple, get_args
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -11,6 +13,9 @@ from ..errors import InputError
 STANDARD_STREAM = "-"
 PARQUET = ".parquet"
 Row = tuple[str, dict[str, Any]]  # its location, and its columns
+Quoting = Literal["csv", "none"]
+OTHER_DELIMITERS = ";\t|"
+QUOTINGS: tuple[Quoting, ...] = get_args(Quoting)
 
 
 class Record(NamedTuple):
@@ -23,15 +28,53 @@ class Record(NamedTuple):
     fingerprint: str = ""  # of all that was read, up to this text
 
 
-class ReadOptions(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """How files of texts are written. A table is a .csv or .tsv file.
+
+    encoding (str): Of files of text. A file in UTF-16 that begins with a mark is read as such under "utf-8".
+    delimiter (Optional[str]): The character between the columns of a table. None: a comma, or a tab for .tsv; or
+        another one of , ; | and the tab, if this one alone is in the header.
+    quoting (Optional[Literal["csv", "none"]]): "csv": a cell of a table that begins with a quotation mark also ends with
+        one, as in RFC 4180. "none": quotation marks are text. None: "csv" if the delimiter is , or ;, and otherwise what
+        fits the whole file.
+    header (Optional[Sequence[str]]): The names of the columns of a table that has no header.
+    na_as_text (bool): Whether a cell such as NA, in the place of a text, is a text. Otherwise the text is missing.
+    RAISES (ValueError): A value is not valid.
+    """
+
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    quoting: Quoting | None = None
+    header: Sequence[str] | None = None
+    na_as_text: bool = False
+
+    def __post_init__(self) -> None:
+        if self.quoting not in (None, *QUOTINGS):
+            raise ValueError(f"`quoting` must be {' or '.join(map(repr, QUOTINGS))}. It is {self.quoting!r}.")
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(f"`delimiter` must be one character, such as ';'. It is {self.delimiter!r}.")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise ValueError(
+                f"`encoding` must be one that Python knows, such as 'latin-1'. It is {self.encoding!r}."
+            ) from None
+
+    @property
+    def of_files(self) -> dict[str, Any]:
+        """These options alone, without those of a subclass."""
+        return {one.name: getattr(self, one.name) for one in fields(FileOptions)}
+
+
+@dataclass(frozen=True)
+class ReadOptions(FileOptions):
     """How files are read."""
 
     column: str | None = "text"  # of the texts; None where rows are read with all their columns
     vocab: Vocab | None = None  # for the docs of .spacy files
     typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
-    encoding: str = "utf-8"
-    delimiter: str | None = None  # None is the comma, or the tab
-    header: Sequence[str] | None = None  # the columns of .csv and .tsv files that have no header
+    skip_errors: bool = False  # where there is no text in a row, the record says so
     # Gets the name of each table and its columns with their types, Arrow's or None, even if the table has no row.
     found: Callable[[str, Mapping[str, Any]], None] = lambda name, columns: None
 
@@ -47,8 +90,8 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
         if setting is None:
             raise InputError(f"{location}: there is no key {column!r}. The keys are: {names}.", "Add it.")
         advice = f"Name the column to read with {setting}."
-        if len(row) == 1 and (found := {";", "\t"} & set(*row)):
-            advice = f"If {min(found)!r} stands between columns, give it as `delimiter`, or write commas."
+        if found := [mark for mark in OTHER_DELIMITERS if any(mark in name for name in row)]:
+            advice = f"If {found[0]!r} stands between columns, give it as `delimiter`, or write commas."
         raise InputError(f"{location}: there is no column {column!r}. The columns are: {names}.", advice)
     text = row[column]
     if not isinstance(text, str):
