@@ -1,7 +1,7 @@
 """`pll choices PATH`: the accuracy on choices of several options, with or without a context."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from . import accuracies
 from . import options as common
-from .options import OF_TOKENS, one_of, pipeline_options, several
+from .options import OF_TOKENS, file_options, one_of, pipeline_options, several
 from .terminal import draw, save, say, shows_progress
 
 TITLE = "Spearman's rho (95 % interval)"
@@ -28,6 +28,7 @@ def show(one: Correlation) -> str:
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
+@file_options
 def choices_cli(
     path: Annotated[
         str, typer.Argument(help="A file of choices (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")
@@ -56,7 +57,8 @@ def choices_cli(
             **one_of("texts", "contexts"),
         ),
     ] = "texts",
-    header: common.Header = [],  # noqa: B006
+    *,
+    how: dict[str, Any],
     by: accuracies.By = [],  # noqa: B006
     per_piece: accuracies.PerPiece = False,
     ties: accuracies.TiesOption = "share",
@@ -87,7 +89,7 @@ def choices_cli(
     """
     accuracies.check_outputs(output, items, plot, force, path)
     check_output(predictions, (".json",), force, path)
-    read = read_choices(path, context, options, label, reading=reading, header=header or None)  # type: ignore[arg-type]
+    read = read_choices(path, context, options, label, reading=reading, **how)  # type: ignore[arg-type]
     if plot and read[0].preference is not None:
         raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
     if sample:

@@ -1,7 +1,7 @@
 """`pll pairs PATH`: the accuracy on minimal pairs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,11 +11,12 @@ from ..evaluation.readers import BAD, GOOD, read_pairs
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from . import accuracies, options
-from .options import OF_TOKENS, pipeline_options
+from .options import OF_TOKENS, file_options, pipeline_options
 from .terminal import draw, save, shows_progress
 
 
 @pipeline_options(without=OF_TOKENS)
+@file_options
 def pairs_cli(
     path: Annotated[
         str, typer.Argument(help="A file of minimal pairs (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")
@@ -30,7 +31,8 @@ def pairs_cli(
     bad: Annotated[
         str | None, typer.Option(help=f"Column of the other sentence. [default: {' or '.join(BAD)}]")
     ] = None,
-    header: options.Header = [],  # noqa: B006
+    *,
+    how: dict[str, Any],
     by: accuracies.By = [],  # noqa: B006
     per_piece: accuracies.PerPiece = False,
     ties: accuracies.TiesOption = "share",
@@ -56,7 +58,7 @@ def pairs_cli(
     metrics or scorers, each is compared with the first one on the same pairs.
     """
     accuracies.check_outputs(output, items, plot, force, path)
-    pairs = read_pairs(path, good, bad, header or None)
+    pairs = read_pairs(path, good, bad, **how)
     if sample:
         pairs = sample_items(pairs, sample, by or None)
     loaded = accuracies.load_scorers(scorers, revisions, settings)

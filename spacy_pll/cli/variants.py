@@ -1,7 +1,7 @@
 """`pll variants [FILE]`: the variants of a protein."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from ..files import check_output
 from ..pipelines import PipelineSettings, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
-from .options import OF_TOKENS, PICTURES, one_of, pipeline_options
+from .options import OF_TOKENS, PICTURES, file_options, one_of, pipeline_options
 from .terminal import draw, save, say, shows_progress
 
 # Settings that say what is read and masked in texts.
@@ -22,6 +22,7 @@ SHOWN = 5  # of the variants with the highest and the lowest scores
 
 
 @pipeline_options(without=(*OF_TOKENS, *OF_TEXTS))
+@file_options
 def variants_cli(
     settings: PipelineSettings,
     path: Annotated[
@@ -36,7 +37,8 @@ def variants_cli(
     column: Annotated[
         str, typer.Option(help="The column with the substitutions, such as A24G, or A24G:K30R for several.")
     ] = "mutant",
-    header: options.Header = [],  # noqa: B006
+    *,
+    how: dict[str, Any],
     offset: Annotated[int, typer.Option(help="The number of the first residue of the sequence.")] = 1,
     method: Annotated[str, typer.Option(help="How variants are scored.", **one_of(*METHODS))] = METHODS[0],
     one_by_one: Annotated[
@@ -68,7 +70,7 @@ def variants_cli(
         raise ValueError("--measured names a column of FILE. Give the file, too.")
     protein = sequence if fasta is None else read_fasta(fasta)
     assert protein is not None  # one of the two is given
-    items = None if path is None else read_variants(path, column, header or None)
+    items = None if path is None else read_variants(path, column, **how)
     if items is not None:  # what can be wrong is said before anything is scored
         if measured is not None:
             measured_effects(items, measured)

@@ -1,8 +1,8 @@
 """Tables of text: what stands between their columns, and whether quotation marks stand around cells or are text.
 
-Tables with tabs are mostly written without quoting. Then a cell may begin with a quotation mark and go on after the next
-one, or end without any, and reading it as a quoted cell would make one row of several. Others are quoted by the rules of
-RFC 4180, as all tables with commas are. Which of the two holds is a matter of the file as a whole: of all its rows.
+Tables with tabs are mostly written without quoting. Then a cell may begin with a quotation mark and go on after the
+next one, or end without any, and reading it as a quoted cell would make one row of several. Others are quoted by the
+rules of RFC 4180, as all tables with commas are. Which of the two holds is a matter of the file as a whole.
 """
 
 import csv
@@ -68,8 +68,9 @@ def _delimiter_of(line: str, usual: str, header: Sequence[str] | None) -> str:
 
 def _parsed(lines: Iterable[str], name: str, delimiter: str, quoting: str, before: int = 0) -> Iterator[Cells]:
     """before (int): How many lines of the file come before these."""
-    how = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
-    rows = csv.reader(lines, delimiter=delimiter, quoting=how, strict=True)
+    rows = csv.reader(
+        lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL, strict=True
+    )
     try:
         for row in rows:
             if row:
@@ -81,7 +82,7 @@ def _parsed(lines: Iterable[str], name: str, delimiter: str, quoting: str, befor
         raise InputError(
             f"{name}, line {before + rows.line_num}: a cell begins with a quotation mark, and does not end with the "
             f"next one ({error}).",
-            "If quotation marks are text in this file, give `quoting='none'`. Otherwise write those within a cell twice.",
+            "If quotation marks are text in this file, give `quoting='none'`. Otherwise write those in a cell twice.",
         ) from None
 
 

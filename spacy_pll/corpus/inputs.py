@@ -20,7 +20,7 @@ from ..outcomes import ERROR
 from ..tables.rows import ProdigyRows, TextRows, WordRows, check_columns
 from .base_format import Format
 from .readers import read_records
-from .records import STANDARD_STREAM, FileOptions, Record, get_text
+from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,29 @@ class Input(FileOptions):
         """Read the texts with their contexts and fingerprints. A fingerprint is 16 hexadecimal digits of a SHA-256 over
         the texts and columns until there, so two readings that give the same texts and columns give the same ones.
 
-        options (Any): The others of `ReadOptions`: `typed`, `found`.
+        options (Any): The others of `ReadOptions`: `typed`, `skip_errors`, `found`.
         RAISES (InputError): A line cannot be read.
         """
         total = sha256()
         for record in read_records(self.path, self.column, vocab, self.file_format, **self.of_files, **options):
             # The strings of a doc have no order.
-            text = repr(record.text.to_bytes(exclude=["strings"])) if isinstance(record.text, Doc) else record.text
+            text: str = repr(record.text.to_bytes(exclude=["strings"])) if isinstance(record.text, Doc) else record.text
+            text = text or record.in_place
             total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))
-            yield record._replace(context=self._context(record), fingerprint=total.copy().hexdigest()[:16])
+            record = record._replace(fingerprint=total.copy().hexdigest()[:16])
+            try:
+                record = record._replace(context=self._context(record))
+            except InputError as error:
+                if not options.get("skip_errors"):
+                    raise
+                record = record._replace(problem=error.problem.removeprefix(f"{record.location}: "))
+            yield record
 
     def _context(self, record: Record) -> str | None:
         if self.context_column is None:
             return None
+        if isinstance(record.fields.get(self.context_column), Missing):
+            return ""  # nothing stands before the text
         row = {self.column: record.text, **record.fields}
         # Parquet files give Arrow's scalars.
         row = {name: value.as_py() if hasattr(value, "as_py") else value for name, value in row.items()}
@@ -97,7 +107,7 @@ class Reading:
     def checked(self) -> Iterator[Record]:
         """RAISES (InputError): A text cannot be read, or its row not be written, or it is too long."""
         needs_spans = isinstance(self.rows, WordRows) and self.rows.table.regions and self.nlp.path is None
-        options = {"typed": self.output_format.typed, "found": self.columns.declare}
+        options = {"typed": self.output_format.typed, "found": self.columns.declare, "skip_errors": self.skip_errors}
         for record in self.source.records(self.nlp.vocab, **options):
             self.columns.add(record)
             if isinstance(self.rows, ProdigyRows):

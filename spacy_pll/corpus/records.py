@@ -1,7 +1,8 @@
 """A text of the input, and what is said where it cannot be read."""
 
 import codecs
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -14,6 +15,8 @@ STANDARD_STREAM = "-"
 PARQUET = ".parquet"
 Row = tuple[str, dict[str, Any]]  # its location, and its columns
 Quoting = Literal["csv", "none"]
+NA = frozenset(("NA", "N/A", "#N/A", "NaN", "<NA>"))  # as R, pandas and spreadsheets write what is missing
+NAMES_OF_NA = "NA, or another name for a missing value,"
 OTHER_DELIMITERS = ";\t|"
 QUOTINGS: tuple[Quoting, ...] = get_args(Quoting)
 
@@ -26,20 +29,46 @@ class Record(NamedTuple):
     fields: dict[str, Any]  # the other columns, or keys, in their order
     context: str | None = None  # read before the text, and not scored
     fingerprint: str = ""  # of all that was read, up to this text
+    problem: str = ""  # why there is no text
+    in_place: str = ""  # what stands there instead, such as NA
+
+
+class Missing(str):
+    """A cell of a table that stands for a value that is not there, such as NA."""
+
+
+def texts_of(records: Iterable[Record]) -> Iterator[str | Doc]:
+    """The texts of records. Those that are missing are left out, and counted in a warning."""
+    missing = total = 0
+    for record in records:
+        total, missing = total + 1, missing + bool(record.problem)
+        if not record.problem:
+            yield record.text
+    warn_of_missing(missing, total, "They are left out")
+
+
+def warn_of_missing(missing: int, total: int, outcome: str) -> None:
+    """outcome (str): What became of them."""
+    if missing:
+        warnings.warn(
+            f"{missing:,} of {total:,} texts are missing: there is {NAMES_OF_NA} in their place. {outcome}. If this is "
+            "a text, give `na_as_text=True`.",
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
     """How files of texts are written. A table is a .csv or .tsv file.
 
-    encoding (str): Of files of text. A file in UTF-16 that begins with a mark is read as such under "utf-8".
-    delimiter (Optional[str]): The character between the columns of a table. None: a comma, or a tab for .tsv; or
-        another one of , ; | and the tab, if this one alone is in the header.
-    quoting (Optional[Literal["csv", "none"]]): "csv": a cell of a table that begins with a quotation mark also ends with
-        one, as in RFC 4180. "none": quotation marks are text. None: "csv" if the delimiter is , or ;, and otherwise what
-        fits the whole file.
+    encoding (str): Of files of text. Under "utf-8", a mark at the beginning of a file in UTF-16 says that it is one.
+    delimiter (Optional[str]): The character between the columns of a table. None: a comma, or a tab for .tsv; or a tab,
+        a comma, ; or | if the header has only this one.
+    quoting (Optional[Literal["csv", "none"]]): "csv": if a cell of a table begins with a quotation mark, it ends with
+        one, as in RFC 4180. "none": quotation marks are text. None: "csv" if the delimiter is a comma or ;, and
+        otherwise what fits the whole file.
     header (Optional[Sequence[str]]): The names of the columns of a table that has no header.
-    na_as_text (bool): Whether a cell such as NA, in the place of a text, is a text. Otherwise the text is missing.
+    na_as_text (bool): Whether NA, N/A, #N/A, NaN and <NA> as cells of a table are texts. Otherwise nothing is there.
     RAISES (ValueError): A value is not valid.
     """
 
@@ -94,6 +123,9 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
             advice = f"If {found[0]!r} stands between columns, give it as `delimiter`, or write commas."
         raise InputError(f"{location}: there is no column {column!r}. The columns are: {names}.", advice)
     text = row[column]
+    if isinstance(text, Missing):
+        problem = f"{location}: {column!r} is {text}, which stands for a missing value."
+        raise InputError(problem, "Leave the row out. Or, if it is a text, give `na_as_text=True`.")
     if not isinstance(text, str):
         raise InputError(f"{location}: {column!r} must be text. It is {text!r:.100}.")
     try:

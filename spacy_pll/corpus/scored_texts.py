@@ -20,7 +20,7 @@ from ..settings import BATCH_SIZE
 from ..tables.rows import ScoredText
 from ..workers import batches_of, score_batches
 from .inputs import START, Mark, too_long
-from .records import Record
+from .records import Record, warn_of_missing
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Scoring:
             yield from watched
 
     def _score(self, nlp: Language, records: Iterable[Record], first: int) -> Generator[ScoredText, None, None]:
-        scorer, failed, number = get_scorer(nlp), 0, first
+        scorer, failed, missing, number = get_scorer(nlp), 0, 0, first
         waiting = deque[Record]()  # those that are being scored
         ends = deque[Record]()  # the last of each batch
 
@@ -73,6 +73,9 @@ class Scoring:
         with closing(score_batches(nlp, batches(), self.n_process)) as outcomes:
             for number, outcome in enumerate(outcomes, first + 1):
                 record, error = waiting.popleft(), None
+                if record.problem:
+                    outcome, error = unscored(record.text or record.in_place), record.problem
+                    failed, missing = failed + (not record.in_place), missing + bool(record.in_place)
                 if isinstance(outcome, TextError):
                     if not self.skip_errors:
                         raise InputError(
@@ -86,6 +89,7 @@ class Scoring:
                     ends.popleft()
                 pieces = outcome._.get(scorer.names.pieces) or 0
                 yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, is_last)
+        warn_of_missing(missing, number - first, "Their rows have no scores")
         if failed:
             warnings.warn(
                 f"{failed:,} of {number - first:,} texts could not be scored. Their rows have no scores. The "
@@ -96,6 +100,8 @@ class Scoring:
 
 def _readable(nlp: Language, record: Record) -> str | Doc:
     """What the pipeline gets for a record: its text or, after a context, a doc of both."""
+    if record.problem:
+        return ""
     if record.context is None:
         return record.text
     try:

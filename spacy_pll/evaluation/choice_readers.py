@@ -20,7 +20,7 @@ def read_choices(
     label: str | None = None,
     *,
     reading: Reading = "texts",
-    header: Sequence[str] | None = None,
+    **how: Any,
 ) -> list[Choice]:
     """Read choices from a file, or from the files of a folder in the order of their names.
 
@@ -35,13 +35,13 @@ def read_choices(
         `label`.
     reading (Literal["texts", "contexts"]): Whether a row of EWoK is two texts after the first context, or each of its
         texts in two contexts.
-    header (Optional[Sequence[str]]): The names of the columns of .csv and .tsv files that have no header.
+    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
     found = list[Choice]()
     made: Iterable[Choice]
-    for file, place, row, of_file in rows_of(path, header, "choices"):
+    for file, place, row, of_file in rows_of(path, "choices", how):
         published = [read for columns, read in PUBLISHED.items() if columns <= row.keys()]
         if context or options or label or not published:
             made = [_own(row, place, context or ["context"] * ("context" in row), options or ["options"], label)]
