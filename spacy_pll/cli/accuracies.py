@@ -12,12 +12,13 @@ from ..corpus.formats import write_table
 from ..evaluation.accuracies import OVERALL, Accuracy
 from ..evaluation.decisions import Decided
 from ..evaluation.intervals import Estimate
+from ..evaluation.items import Item, levels
 from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline, parse_settings
 from ..visualize.text import Table, text_table
-from .options import PICTURES, one_of, several
-from .terminal import save, say
+from .options import one_of, several
+from .terminal import check_picture, check_table, save, say
 
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
 
@@ -41,7 +42,7 @@ By = Annotated[
     list[str],
     several(
         "Columns to group by, separated by commas: conditions. The groups of several are crossed, too. [default: "
-        "linguistics_term and UID, or the file, as far as they are there]"
+        "those of phenomena and paradigms, such as linguistics_term and UID, or the file, as far as they are there]"
     ),
 ]
 PerPiece = Annotated[
@@ -68,8 +69,13 @@ Results = Annotated[
 def check_outputs(output: Path | None, items: Path | None, plot: Path | None, force: bool, path: str) -> None:
     """RAISES (ValueError): A file cannot be written."""
     check_output(output, (".json", ".csv"), force, path)
-    check_output(items, (".csv", ".tsv", ".parquet"), force, path)
-    check_output(plot, PICTURES, force, path)
+    check_table(items, force, path)
+    check_picture(plot, force, path)
+
+
+def check_groups(found: Sequence[Item], by: list[str]) -> None:
+    """RAISES (InputError): The items cannot be grouped so."""
+    levels(found, by or None)
 
 
 class LoadedScorers(Mapping[str, Language]):
@@ -92,6 +98,15 @@ class LoadedScorers(Mapping[str, Language]):
 
     def __len__(self) -> int:
         return len(self.settings)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What `score_options` calls the scorers, and what their columns begin with."""
+        if len(self) == 1:
+            return dict(get_scorer(next(iter(self.values()))).names.metrics)
+        several = [(one["scorer"], one["metrics"]) for one in self.records]
+        names = (name if len(metrics) == 1 else f"{name} {metric}" for name, metrics in several for metric in metrics)
+        return {name: name for name in names}
 
     @property
     def compared(self) -> Language | Mapping[str, Language]:

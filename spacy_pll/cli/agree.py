@@ -18,8 +18,8 @@ from ..pipelines import SETTINGS, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
-from .options import PICTURES, file_options, parse_numbers, several
-from .terminal import draw, save, say, shows_progress
+from .options import file_options, parse_numbers, several
+from .terminal import check_picture, draw, save, say, shows_progress
 
 
 @file_options
@@ -85,7 +85,7 @@ def agree_cli(
     if not any(tried) and at_least is not None:
         raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
     check_output(output, (".json",), force, corpus)
-    check_output(plot, PICTURES, force, corpus)
+    check_picture(plot, force, corpus)
     if corpus != STANDARD_STREAM:
         list_files(corpus)  # fails before a model is loaded
     settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, threads=threads) for scorer in scorers]

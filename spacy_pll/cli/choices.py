@@ -8,8 +8,9 @@ import typer
 from ..corpus.formats import write_table
 from ..errors import InputError
 from ..evaluation.choice_readers import read_choices
-from ..evaluation.choices import choices
+from ..evaluation.choices import ChoiceScores, choices
 from ..evaluation.items import sample_items
+from ..evaluation.labels import KINDS
 from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings
@@ -47,9 +48,19 @@ def choices_cli(
     label: Annotated[
         str | None,
         typer.Option(
-            help="Column that says which option is right: its text, its column, or its number from 0. [default: label]"
+            help="Column that says which option is right: its text, its column, its number from 0, or its letter. "
+            "[default: label]"
         ),
     ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="How all labels of a file are read, if they can be read in two ways, or count from 1. [default: as "
+            "all can be read]",
+            **one_of(*KINDS),
+        ),
+    ] = None,
+    separator: Annotated[str, common.SEPARATOR] = " ",
     reading: Annotated[
         str,
         typer.Option(
@@ -89,12 +100,25 @@ def choices_cli(
     """
     accuracies.check_outputs(output, items, plot, force, path)
     check_output(predictions, (".json",), force, path)
-    read = read_choices(path, context, options, label, reading=reading, **how)  # type: ignore[arg-type]
+    read = read_choices(
+        path,
+        context,
+        options,
+        label,
+        labels=labels,  # type: ignore[arg-type]  # one of them, which the option checks
+        separator=separator,
+        reading=reading,  # type: ignore[arg-type]  # the same
+        **how,
+    )
     if plot and read[0].preference is not None:
         raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
     if sample:
         read = sample_items(read, sample, by or None)
+    accuracies.check_groups(read, by)
     loaded = accuracies.load_scorers(scorers, revisions, settings)
+    if items:  # the table with other numbers, so that columns that clash are found before anything is scored
+        ones = dict.fromkeys(loaded.labels, [[1] * len(choice.options) for choice in read])
+        list(ChoiceScores(read, ones, ones, columns=loaded.labels).rows())
     found = choices(
         loaded.compared,
         read,

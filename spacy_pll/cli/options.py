@@ -15,6 +15,7 @@ from ..corpus.records import QUOTINGS, FileOptions
 from ..errors import render
 from ..pipelines import SETTINGS, PipelineSettings
 from ..settings import ScoringSettings, choices_of, describe_settings
+from .terminal import PICTURES
 
 Command = Callable[..., Any]
 
@@ -101,6 +102,10 @@ FILES: dict[str, Any] = {
         "--na-as-text", help="In .csv and .tsv input, NA, N/A, #N/A, NaN and <NA> are texts, and not missing values."
     ),
 }
+SEPARATOR: Any = setting(
+    "What stands between a context and a text, if neither has white space there. Give '' for languages that are "
+    "written without spaces. [default: a space]"
+)
 # Settings that change nothing in numbers about whole texts.
 OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
 
@@ -120,7 +125,6 @@ Gpu = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU."
 Threads = Annotated[
     int | None, typer.Option(min=1, help="How many threads PyTorch uses on a CPU. [default: what PyTorch chooses]")
 ]
-PICTURES = (".png", ".svg", ".pdf")
 Plot = Annotated[
     Path | None,
     typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),

@@ -30,6 +30,7 @@ INPUT: dict[str, Any] = {
         "With --table words: a column with a context for each text. The model reads it before the text. It is not "
         "scored, and its words have no rows."
     ),
+    "separator": options.SEPARATOR,
 }
 OUTPUT: dict[str, Any] = {
     "normalise": several(
@@ -154,10 +155,11 @@ def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> 
 def _check(run: Run, output: str, resume: bool, force: bool) -> None:
     """RAISES (InputError): Options do not go together."""
     is_spacy = Path(output).suffix.lower() == ".spacy"
-    if run.table != "words" and (run.words != WordTable() or run.input.context_column):
+    of_words = run.words != WordTable() or run.input.context_column or run.input.separator != " "
+    if run.table != "words" and of_words:
         raise InputError(
-            "--word-unit, --lags, --regions, --no-log-frequency and --context-column are for rows of words. Add "
-            "--table words."
+            "--word-unit, --lags, --regions, --no-log-frequency, --context-column and --separator are for rows of "
+            "words. Add --table words."
         )
     if run.input.context_column and run.scoring.pipeline.spans == "sents":
         raise InputError(

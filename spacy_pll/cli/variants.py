@@ -9,12 +9,11 @@ from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.readers import read_fasta, read_variants
 from ..evaluation.variants import METHODS, NO_PICTURE, VariantScores, measured_effects, variants
-from ..files import check_output
 from ..pipelines import PipelineSettings, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
-from .options import OF_TOKENS, PICTURES, file_options, one_of, pipeline_options
-from .terminal import draw, save, say, shows_progress
+from .options import OF_TOKENS, file_options, one_of, pipeline_options
+from .terminal import check_picture, check_table, draw, save, say, shows_progress
 
 # Settings that say what is read and masked in texts.
 OF_TEXTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing")
@@ -64,8 +63,8 @@ def variants_cli(
         raise ValueError("Give the protein as --sequence or as --fasta.")
     if settings.model is None:
         raise PLLError("There is no model.", "Give a `model` of proteins, such as facebook/esm2_t12_35M_UR50D.")
-    check_output(output, (".csv", ".tsv", ".parquet"), force, path, fasta)
-    check_output(plot, PICTURES, force, path, fasta)
+    check_table(output, force, path, fasta)
+    check_picture(plot, force, path, fasta)
     if measured is not None and path is None:
         raise ValueError("--measured names a column of FILE. Give the file, too.")
     protein = sequence if fasta is None else read_fasta(fasta)

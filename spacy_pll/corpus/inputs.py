@@ -31,6 +31,7 @@ class Input(FileOptions):
     column: str = "text"
     file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
     context_column: str | None = None  # with the table of words: each text is read after its context
+    separator: str = " "  # between the two, unless one of them has white space there
 
     def records(self, vocab: Vocab, **options: Any) -> Iterator[Record]:
         """Read the texts with their contexts and fingerprints. A fingerprint is 16 hexadecimal digits of a SHA-256 over
@@ -47,7 +48,7 @@ class Input(FileOptions):
             total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))
             record = record._replace(fingerprint=total.copy().hexdigest()[:16])
             try:
-                record = record._replace(context=self._context(record))
+                record = record._replace(context=self._context(record), separator=self.separator)
             except InputError as error:
                 if not options.get("skip_errors"):
                     raise

@@ -9,7 +9,7 @@ import lzma
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import chain
@@ -91,12 +91,13 @@ def read_records(
                 yield record
 
 
-def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
+def list_files(path: str, formats: Collection[str] | None = None, beside: Sequence[str] = (".json",)) -> list[Path]:
     """The files that `read_records` reads: the path itself, or the files of a folder and its subfolders.
 
     Hidden files are not read. Files of other formats are named in a warning.
 
     formats (Optional[Collection[str]]): The formats to read. None is all that there are.
+    beside (Sequence[str]): Those of them that describe others, as manifests do, where a folder has others.
     RAISES (InputError): There is no such file, or the folder contains no file of these formats.
     """
     root, formats = Path(path), formats or READERS
@@ -111,8 +112,8 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
     names = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file())
     found = [root / name for name in names if not any(part.startswith(".") for part in name.parts)]
     files = [file for file in found if format_of(file) in formats]
-    # Beside data in other formats, these describe them, as manifests do.
-    files = [file for file in files if format_of(file) != ".json"] or files
+    for ending in beside:
+        files = [file for file in files if format_of(file) != ending] or files
     if not files:
         raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")
     for file in files:
@@ -193,6 +194,13 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
 def _read_txt(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:
     for number, line in _decoded(file, name, options.encoding):
         yield Record(f"{name}, line {number}", line.rstrip("\r\n"), {})
+
+
+def _read_txt_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
+    """The lines that are not blank, each as a row with the column `text`."""
+    for record in _read_txt(file, name, options):
+        if str(record.text).strip():
+            yield record.location, {"text": record.text}
 
 
 def read_json_lines(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) -> Iterator[Row]:
@@ -280,12 +288,13 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
 
 
 def read_rows(path: Path, **how: Any) -> Iterator[Row]:
-    """The rows of a .jsonl, .json, .csv, .tsv or .parquet file with all their columns.
+    """The rows of a .jsonl, .json, .csv, .tsv or .parquet file with all their columns, or the lines of a .txt file.
 
     how (Any): See `FileOptions`.
     """
     with open_file(path) as file:
-        read = ROW_READERS.get(format_of(path), _read_table_rows)
+        ending = format_of(path)
+        read = _read_txt_rows if ending == ".txt" else ROW_READERS.get(ending, _read_table_rows)
         yield from read(file, str(path), ReadOptions(None, **how))
 
 

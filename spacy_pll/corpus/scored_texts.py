@@ -101,10 +101,10 @@ class Scoring:
 def _readable(nlp: Language, record: Record) -> str | Doc:
     """What the pipeline gets for a record: its text or, after a context, a doc of both."""
     if record.problem:
-        return ""
+        return in_context(nlp, "", "")
     if record.context is None:
         return record.text
     try:
-        return in_context(nlp, record.context, record.text)
+        return in_context(nlp, record.context, record.text, record.separator)
     except Exception:  # the pipeline fails in the same way, and its error belongs to this text
-        return f"{record.context} {record.text}"
+        return f"{record.context}{record.separator}{record.text}"

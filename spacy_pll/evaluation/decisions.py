@@ -28,14 +28,15 @@ MOST_CURVES = 10
 class Option(NamedTuple):
     """A text, and what stands before it."""
 
-    text: str  # a space goes before it where there is a context, and no white space between the two
+    text: str
     context: str = ""  # read before the text, and not scored
+    separator: str = " "  # between the two, unless one of them has white space there
 
     @property
     def parts(self) -> tuple[str, str]:
-        """The context, and the text with the space before it: together what the model reads."""
+        """The context, and the text with the separator before it: together what the model reads."""
         joined = not self.context or self.context[-1].isspace() or self.text[:1].isspace()
-        return self.context, self.text if joined else f" {self.text}"
+        return self.context, self.text if joined else self.separator + self.text
 
 
 class OptionScores(NamedTuple):

@@ -65,7 +65,7 @@ def score_in_contexts(
     nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN)
     names, distinct = get_scorer(nlp).names, list(dict.fromkeys(pairs))
     parts = ((context, text) if context.strip() else ("", text.lstrip()) for context, text in distinct)
-    contexts = [in_context(nlp, *both, separated=False) for both in parts]
+    contexts = [in_context(nlp, *both, separator="") for both in parts]
     with closing(score_docs(nlp, contexts, batch_size, n_process, show_progress)) as docs:
         return dict(zip(distinct, (_sums(doc, names) for doc in docs), strict=True))
 

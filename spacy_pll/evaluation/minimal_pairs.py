@@ -13,7 +13,6 @@ from ..settings import BATCH_SIZE
 from .accuracies import Ties, outcomes
 from .decisions import Decided, Option, OptionScores, score_options
 from .items import Pair
-from .readers import BAD, GOOD
 
 
 class SentenceScores(NamedTuple):
@@ -59,7 +58,7 @@ class PairScores(Decided):
         """
         outcomes = self.outcomes
         for i, pair in enumerate(self.pairs):
-            sentences, scores = {GOOD[0]: pair.good, BAD[0]: pair.bad}, dict[str, Any]()
+            sentences, scores = {"sentence_good": pair.good, "sentence_bad": pair.bad}, dict[str, Any]()
             for scorer, sides in self.scores.items():
                 values = {name: column[i].item() for name, column in sides._asdict().items()}
                 values |= {f"{side}_per_piece": values[side] / values[f"{side}_pieces"] for side in ("good", "bad")}

@@ -1,4 +1,4 @@
-"""The files of evaluations: minimal pairs, n-best lists, and variants of a protein."""
+"""The files of evaluations: rows of tables, n-best lists, and variants of a protein."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,12 +12,10 @@ from ..corpus.readers import format_of, list_files, read_json_lines, read_rows
 from ..corpus.records import PARQUET, get_text
 from ..errors import InputError
 from ..tables.rows import check_columns
-from .items import FILE, Pair
+from .items import FILE
 from .variants import Variant
 
 ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
-# What the columns of the two sentences are called where nothing else is said, in BLiMP's files and in others.
-GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 
 
@@ -31,38 +29,21 @@ class NBest(NamedTuple):
     pll: np.ndarray = np.zeros(0)  # the same shape, before it is weighted; NaN without a wordpiece
 
 
-def read_pairs(path: str, good: str | None = None, bad: str | None = None, **how: Any) -> list[Pair]:
-    """Read minimal pairs from a file, or from the files of a folder in the order of their names.
-
-    good, bad (Optional[str]): The columns of the sentences. None is BLiMP's name or "good" and "bad".
-    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
-    RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
-    RAISES (InputError): A pair cannot be read; the message gives the line.
-    """
-    pairs, sides = [], ((good, GOOD), (bad, BAD))
-    for file, place, row, of_file in rows_of(path, "minimal pairs", how):
-        table = how.get("header") is None and format_of(file) in (".csv", ".tsv")
-        hint = ", or, if the file has no header, name its columns with `header`" if table else ""
-        names = [one or next((name for name in usual if name in row), usual[0]) for one, usual in sides]
-        both = [_sentence(row, place, name, setting + hint) for name, setting in zip(names, ("`good`", "`bad`"))]
-        pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
-    if not pairs:
-        raise InputError(f"There is no pair in {path!r}.")
-    return pairs
-
-
-def rows_of(path: str, what: str, how: Mapping[str, Any]) -> Iterator[tuple[Path, str, dict[str, Any], dict[str, str]]]:
+def rows_of(
+    path: str, what: str, how: Mapping[str, Any], endings: tuple[str, ...] = ENDINGS
+) -> Iterator[tuple[Path, str, dict[str, Any], dict[str, str]]]:
     """The rows of a file, or of the files of a folder in the order of their names.
 
     what (str): What the file is of, for messages.
     how (Mapping[str, Any]): See `FileOptions`.
+    endings (tuple[str]): The formats that are read.
     YIELDS: The file, the location of the row, its columns, and, in a folder, the field `file`.
     """
     if not Path(path).exists():
         raise InputError(f"There is no file or folder {path!r}. Give a file of {what}, or a folder of them.")
-    files = list_files(path, ENDINGS)
-    if format_of(files[0]) not in ENDINGS:
-        raise InputError(f"{path!r} is no file that ends in {', '.join(ENDINGS)}, and no folder that holds one.")
+    files = list_files(path, endings, beside=(".txt", ".json"))
+    if format_of(files[0]) not in endings:
+        raise InputError(f"{path!r} is no file that ends in {', '.join(endings)}, and no folder that holds one.")
     for file in files:
         name = file.relative_to(path).as_posix()
         of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
@@ -114,13 +95,6 @@ def read_fasta(path: str) -> str:
             f"There is no sequence in {path!r}.", "A FASTA file has '>' and a name, and lines of residues."
         )
     return "".join(parts)
-
-
-def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str:
-    sentence = get_text(row, place, column, setting)
-    if not sentence.strip():
-        raise InputError(f"{place}: {column!r} is empty. Each pair needs two sentences.")
-    return sentence
 
 
 def read_nbest(path: str, several_references: bool = False, added: Sequence[str] = ()) -> list[NBest]:
