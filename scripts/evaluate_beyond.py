@@ -30,7 +30,7 @@ from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.accuracies import outcomes_of
 from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
 from spacy_pll.evaluation.items import Pair, sample_items
-from spacy_pll.evaluation.readers import read_pairs
+from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import WorkDone

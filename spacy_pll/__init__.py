@@ -17,8 +17,9 @@ from .evaluation.decisions import ChoiceScores
 from .evaluation.items import Choice, Group, Option, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
 from .evaluation.minimal_pairs import PairScores, minimal_pairs
+from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity
-from .evaluation.readers import read_fasta, read_pairs, read_variants
+from .evaluation.readers import read_fasta, read_variants
 from .evaluation.rescoring import rescore
 from .evaluation.variants import Variant, VariantScores, variants
 from .metrics import MaskRows, register_metric

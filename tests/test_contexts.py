@@ -141,13 +141,11 @@ def test_sentences_by_themselves_have_no_context(make_nlp):
 
 
 @pytest.mark.parametrize("n_process", [1, 2])
-def test_a_text_of_a_table_that_shares_a_piece(make_nlp, model_folder, tmp_path, monkeypatch, n_process):
+def test_a_text_of_a_table_that_shares_a_piece(make_nlp, model_folder, tmp_path, n_process):
     rows = [{"b": "The ", "text": "cat ran."}, {"b": "The trav", "text": "eler"}, {"b": "He.", "text": "It."}]
-    for module in ("inputs", "scored_texts"):  # as for languages without spaces
-        monkeypatch.setattr(f"spacy_pll.corpus.{module}.separated", lambda before, text: before)
     (table := tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     how = ("--model", model_folder("bert"), "--table", "words", "--no-log-frequency", "--context-column", "b")
-    how += ("--n-process", n_process)
+    how += ("--n-process", n_process, "--separator", "")
     error = run("score", table, tmp_path / "o.jsonl", *how, fails=True).unwrapped_stderr
     assert "t.jsonl, line 2: the text cannot be scored apart" in error and "--shared-pieces" in error
     with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):

@@ -23,10 +23,9 @@ from ..files import check_output, write_json
 from ..language_model.checksums import file_digest
 from ..pipelines import BUILTIN_NAME, PipelineSettings, describe_model, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
-from ..visualize.plots import new_figure
 from ..visualize.text import Table, text_table
-from .options import PICTURES, BatchSize, Processes, fields_of, one_of, options_in_place, several
-from .terminal import draw, save, say
+from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
+from .terminal import check_picture, check_table, draw, save, say
 
 TITLE = "Spearman's rho (95 % interval)"
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
@@ -53,14 +52,12 @@ class Evaluation:
     def check_outputs(self, path: str) -> None:
         """path (str): Of the input. RAISES (ValueError): A file cannot be written."""
         check_output(self.output, (".json", ".csv"), self.force, path)
-        check_output(self.items, (".csv", ".tsv", ".parquet"), self.force, path)
-        check_output(self.plot, PICTURES, self.force, path)
+        check_table(self.items, self.force, path)
+        check_picture(self.plot, self.force, path)
         if self.resume and self.force:
             raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
         if self.resume and not (self.output or self.items):
             raise InputError("--resume goes on with what is kept beside --output or --items. Give the one of before.")
-        if self.plot:
-            new_figure(1, 1)  # fails here without matplotlib, before anything is scored
 
     def sampled(self, items: list[AnyItem]) -> list[AnyItem]:
         """The items to use. RAISES (InputError): One has no column to group by."""
@@ -148,7 +145,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "by": several(
         "Columns to group by, separated by commas: conditions. The groups of several are crossed, too. [default: "
-        "linguistics_term and UID, or the file, as far as they are there]"
+        "those of phenomena and paradigms, such as linguistics_term and UID, or the file, as far as they are there]"
     ),
     "per_piece": typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums."),
     "ties": typer.Option(
@@ -162,11 +159,11 @@ OPTIONS: dict[str, Any] = {
         help="Also write a table with one row per pair, or per option of a choice, to FILE.csv, FILE.tsv or "
         "FILE.parquet: its columns, and its scores."
     ),
-    "plot": typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),
+    "plot": get_args(Plot)[1],
     "resume": typer.Option(
         "--resume", help="Continue an interrupted run: what was scored is kept beside --output, or else --items."
     ),
-    "force": typer.Option("--force", help="Replace existing output."),
+    "force": get_args(Force)[1],
     "batch_size": get_args(BatchSize)[1],
     "n_process": get_args(Processes)[1],
 }

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..corpus.readers import list_files, read_records
-from ..corpus.records import STANDARD_STREAM
+from ..corpus.records import STANDARD_STREAM, texts_of
 from ..evaluation.agreement import Agreement, LevelAgreement, agree
 from ..evaluation.margins import AT_LEAST, MarginAgreement, compare_margins
 from ..files import check_output, write_json
@@ -18,10 +18,11 @@ from ..pipelines import SETTINGS, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
-from .options import PICTURES, parse_numbers, several
-from .terminal import draw, save, say
+from .options import file_options, parse_numbers, several
+from .terminal import check_picture, draw, save, say
 
 
+@file_options
 def agree_cli(
     scorers: Annotated[
         list[str],
@@ -52,6 +53,8 @@ def agree_cli(
         ),
     ] = None,
     column: options.Column = "text",
+    *,
+    how: dict[str, Any],
     limit: Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")] = None,
     lang: Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")] = "en",
     gpu_id: options.Gpu = -1,
@@ -82,21 +85,20 @@ def agree_cli(
     if not any(tried) and at_least is not None:
         raise ValueError(f"--at-least {at_least} is for choosing a margin. Add --margins 0,1,2,4, or leave it out.")
     check_output(output, (".json",), force, corpus)
-    check_output(plot, PICTURES, force, corpus)
+    check_picture(plot, force, corpus)
     if corpus != STANDARD_STREAM:
         list_files(corpus)  # fails before a model is loaded
     settings = [parse_settings(scorer, lang=lang, gpu_id=gpu_id, threads=threads) for scorer in scorers]
     nlps = [make_pipeline(one) for one in settings]
-    records = islice(read_records(corpus, column, nlps[0].vocab), limit)
-    texts = [record.text for record in records]
+    texts = list(islice(texts_of(read_records(corpus, column, nlps[0].vocab, **how)), limit))
     result: Agreement | MarginAgreement
-    how: dict[str, Any] = {"batch_size": batch_size, "show_progress": True}
+    settled: dict[str, Any] = {"batch_size": batch_size, "show_progress": True}
     if any(tried):
         goal = AT_LEAST if at_least is None else at_least
-        result = compare_margins(nlps[0], texts, *tried, at_least=goal, **how)
+        result = compare_margins(nlps[0], texts, *tried, at_least=goal, **settled)
         say(margin_tables(result))
     else:
-        result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), **how)
+        result = agree(nlps[0], nlps[1], texts, labels=(scorers[0], scorers[1]), **settled)
         say(agreement_tables(result))
     save(output, write_json, {"corpus": corpus, **asdict(result)})
     save(plot, draw, result.plot)

@@ -1,7 +1,7 @@
 """`pll choices PATH`: the accuracy on choices of several options, with or without a context."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -9,16 +9,18 @@ from ..errors import InputError
 from ..evaluation.choice_readers import read_choices
 from ..evaluation.choices import check_choices
 from ..evaluation.decisions import ChoiceScores
+from ..evaluation.labels import KINDS
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings
 from . import options as common
 from .accuracies import Evaluation, evaluation_options
-from .options import OF_TOKENS, one_of, pipeline_options, several
+from .options import OF_TOKENS, file_options, one_of, pipeline_options, several
 from .terminal import save
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @evaluation_options
+@file_options
 def choices_cli(
     path: Annotated[
         str, typer.Argument(help="A file of choices (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")
@@ -35,9 +37,19 @@ def choices_cli(
     label: Annotated[
         str | None,
         typer.Option(
-            help="Column that says which option is right: its text, its column, or its number from 0. [default: label]"
+            help="Column that says which option is right: its text, its column, its number from 0, or its letter. "
+            "[default: label]"
         ),
     ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="How all labels of a file are read, if they can be read in two ways, or count from 1. [default: as "
+            "all can be read]",
+            **one_of(*KINDS),
+        ),
+    ] = None,
+    separator: Annotated[str, common.SEPARATOR] = " ",
     reading: Annotated[
         str,
         typer.Option(
@@ -53,12 +65,12 @@ def choices_cli(
             "error.",
         ),
     ] = False,
-    header: common.Header = [],  # noqa: B006
     predictions: Annotated[
         Path | None,
         typer.Option(help="Also write the chosen texts to FILE.json, as the BabyLM evaluation pipeline does."),
     ] = None,
     *,
+    how: dict[str, Any],
     evaluation: Evaluation,
 ) -> None:
     """Measure the accuracy on choices, with or without a context.
@@ -73,7 +85,16 @@ def choices_cli(
     """
     evaluation.check_outputs(path)
     check_output(predictions, (".json",), evaluation.force, path)
-    read = read_choices(path, context, options, label, reading=reading, header=header or None)  # type: ignore[arg-type]
+    read = read_choices(
+        path,
+        context,
+        options,
+        label,
+        labels=labels,  # type: ignore[arg-type]  # one of them, which the option checks
+        separator=separator,
+        reading=reading,  # type: ignore[arg-type]  # the same
+        **how,
+    )
     check_choices(read)
     if evaluation.plot and read[0].preference is not None:
         raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")

@@ -1,12 +1,13 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from wasabi import table
 
 from ..component import get_scorer
 from ..corpus.readers import read_records
+from ..corpus.records import texts_of
 from ..errors import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
 from ..files import check_output, write_json
@@ -14,7 +15,7 @@ from ..pipelines import BUILTIN_NAME, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
 from . import options
-from .options import INPUT_HELP, OF_TOKENS, pipeline_options
+from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options
 from .terminal import save, say
 
 UNITS = {
@@ -26,10 +27,13 @@ UNITS = {
 
 
 @pipeline_options(without=OF_TOKENS)
+@file_options
 def ppl_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
     column: options.Column = "text",
+    *,
+    how: dict[str, Any],
     output: options.Output = None,
     force: options.Force = False,
     batch_size: options.BatchSize = BATCH_SIZE,
@@ -42,7 +46,7 @@ def ppl_cli(
     """
     check_output(output, (".json",), force, path)
     nlp = make_pipeline(settings)
-    texts = (record.text for record in read_records(path, column, nlp.vocab))
+    texts = texts_of(read_records(path, column, nlp.vocab, **how))
     result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=True)
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")

@@ -1,6 +1,7 @@
 """`pll rescore NBEST`: n-best lists reranked with the PLL."""
 
 import math
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -97,6 +98,13 @@ def rescore_cli(
     dev_lists = read_nbest(dev, several_references=several_references) if dev else []
     if dev and not any(nbest.references for nbest in dev_lists):
         raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
+    of_dev = {repr(nbest.row) for nbest in dev_lists}
+    if tuned := sum(repr(nbest.row) in of_dev for nbest in lists):
+        warnings.warn(
+            f"{tuned:,} of {len(lists):,} lists of {path!r} are also in {dev!r}: the weight is chosen on what it is "
+            "measured on. Give other lists as `dev`.",
+            stacklevel=1,
+        )
     measure, missing = bleu if several_references else word_error_rate, f"No list in {path!r} has a reference.\n"
     has_references = any(nbest.references for nbest in (*lists, *dev_lists))
     if has_references:

@@ -8,6 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..corpus.records import PARQUET
+from ..files import check_output
+from ..visualize.plots import new_figure
+
+PICTURES = (".png", ".svg", ".pdf")
+TABLES = (".csv", ".tsv", PARQUET)
 # Those of ASCII and Latin-1, except tabs and newlines. A terminal obeys them: they may change its title, or hide text.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -40,6 +46,20 @@ def save(file: Path | None, write: Callable[..., object], *contents: Any) -> Non
     if file:
         write(file, *contents)
         report(f"Wrote {file}.")
+
+
+def check_picture(file: Path | None, force: bool, *inputs: str | None) -> None:
+    """RAISES (ImportError, OSError, ValueError): It cannot be drawn, which would else be found when all is scored."""
+    check_output(file, PICTURES, force, *inputs)
+    if file:
+        new_figure(1, 1)
+
+
+def check_table(file: Path | None, force: bool, *inputs: str | None) -> None:
+    """RAISES (ImportError, OSError, ValueError): It cannot be written."""
+    check_output(file, TABLES, force, *inputs)
+    if file and file.suffix == PARQUET:
+        from ..corpus import parquet as _  # noqa: F401  # needs the extra `[parquet]`
 
 
 def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:

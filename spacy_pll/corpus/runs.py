@@ -99,7 +99,8 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         if first is None:
             return None
         written = Written(total.texts, first, parts.seconds)
-        records = islice(source.records(nlp.vocab, typed=output.typed), first, None)
+        how = {"typed": output.typed, "skip_errors": run.scoring.skip_errors}
+        records = islice(source.records(nlp.vocab, **how), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total.texts), closing(run.scoring.score(nlp, records, total, marks[first])) as texts:
             while part := _next_part(texts):

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
-from ..contexts import own_and_shared, place, separated
+from ..contexts import SHARED_ADVICE, place, separated
 from ..errors import InputError
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
@@ -19,8 +19,8 @@ from ..progress import with_progress
 from ..settings import BATCH_SIZE
 from ..tables.rows import ScoredText
 from ..workers import batches_of, score_batches
-from .inputs import START, Mark, too_long
-from .records import Record
+from .inputs import START, Mark, shared_piece, too_long
+from .records import Record, warn_of_missing
 
 
 @dataclass(frozen=True)
@@ -56,25 +56,30 @@ class Scoring:
             yield from watched
 
     def _score(self, nlp: Language, records: Iterable[Record], first: int) -> Generator[ScoredText, None, None]:
-        scorer, failed, number = get_scorer(nlp), 0, first
-        waiting = deque[tuple[Record, TextError | None]]()  # those that are being scored
+        scorer, failed, missing, number = get_scorer(nlp), 0, 0, first
+        waiting = deque[Record]()  # those that are being scored
         ends = deque[Record]()  # the last of each batch
 
         def texts() -> Iterator[str | Doc]:
             for record in records:
-                text = _readable(nlp, record, self.shared_pieces)
-                waiting.append((record, text if isinstance(text, TextError) else None))
-                yield place(nlp, "") if isinstance(text, TextError) else text
+                if not self.shared_pieces and (fault := shared_piece(nlp, record)):
+                    if not self.skip_errors:
+                        raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
+                    record = record._replace(problem=f"The text {fault}")
+                waiting.append(record)
+                yield _readable(nlp, record)
 
         def batches() -> Iterator[list[str | Doc]]:
             for batch in batches_of(scorer.predictor, texts(), self.batch_size):
-                ends.append(waiting[-1][0])
+                ends.append(waiting[-1])
                 yield batch
 
         with closing(score_batches(nlp, batches(), self.n_process)) as outcomes:
             for number, outcome in enumerate(outcomes, first + 1):
-                (record, fault), error = waiting.popleft(), None
-                outcome = fault or outcome
+                record, error = waiting.popleft(), None
+                if record.problem:
+                    outcome, error = unscored(record.text or record.in_place), record.problem
+                    failed, missing = failed + (not record.in_place), missing + bool(record.in_place)
                 if isinstance(outcome, TextError):
                     if not self.skip_errors:
                         raise InputError(
@@ -88,6 +93,7 @@ class Scoring:
                     ends.popleft()
                 pieces = outcome._.get(scorer.names.pieces) or 0
                 yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, is_last)
+        warn_of_missing(missing, number - first, "Their rows have no scores")
         if failed:
             warnings.warn(
                 f"{failed:,} of {number - first:,} texts could not be scored. Their rows have no scores. The "
@@ -96,13 +102,13 @@ class Scoring:
             )
 
 
-def _readable(nlp: Language, record: Record, shared_pieces: bool) -> str | Doc | TextError:
-    """What the pipeline gets for a record: its text or, after a context, a doc of both; or why it has no score."""
+def _readable(nlp: Language, record: Record) -> str | Doc:
+    """What the pipeline gets for a record: its text or, after a context, a doc of both."""
+    if record.problem:
+        return place(nlp, "")
     if record.context is None:
         return record.text
-    before = separated(record.context, record.text)
-    if not shared_pieces and (fault := own_and_shared(get_scorer(nlp), record.text, before)[1]):
-        return TextError(f"It {fault}")
+    before = separated(record.context, record.text, record.separator)
     try:
         return place(nlp, record.text, before)
     except Exception:  # the pipeline fails in the same way, and its error belongs to this text

@@ -12,7 +12,6 @@ from ..settings import BATCH_SIZE
 from .accuracies import Ties
 from .decisions import ChoiceScores, check_options, named, score_options
 from .items import Choice, Option, Pair
-from .readers import BAD, GOOD
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class PairScores(ChoiceScores):
         """
         outcomes = self.outcomes
         for i, pair in enumerate(self.pairs):
-            sentences, scores = {GOOD[0]: pair.good, BAD[0]: pair.bad}, dict[str, Any]()
+            sentences, scores = {"sentence_good": pair.good, "sentence_bad": pair.bad}, dict[str, Any]()
             for scorer in self.scores:
                 good, bad = map(float, self.scores[scorer][i])
                 good_pieces, bad_pieces = self.pieces[scorer][i]

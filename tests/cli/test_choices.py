@@ -9,7 +9,7 @@ from .conftest import run
 
 ROWS = [
     {"context": "The traveler", "options": ["lost it.", "souvenir it."], "label": 0, "kind": "verb"},
-    {"context": "The hooligans", "options": ["travel.", "travels.", "young."], "label": "travel.", "kind": "number"},
+    {"context": "The hooligans", "options": ["travel.", "travels.", "young."], "label": 0, "kind": "number"},
 ]
 
 

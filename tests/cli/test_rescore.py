@@ -105,7 +105,8 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
 
     monkeypatch.setattr(command, "score_hypotheses", recording)
     path = write(tmp_path / "n.jsonl", row(), row("u2"))
-    run("rescore", path, "--dev", path, *model)
+    with pytest.warns(UserWarning, match="2 of 2 lists of .* are also in .*Give other lists as `dev`"):
+        run("rescore", path, "--dev", path, *model)
     assert list(seen) == [RIGHT, WRONG, OTHER]
 
 
@@ -134,7 +135,8 @@ def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path
     result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.jsonl", *model)
     assert "The word error rate needs jiwer. Install it with: " in " ".join(result.stdout.split())
     assert len(read(tmp_path / "o.jsonl")[0]["hypotheses"]) == 3
-    assert "needs jiwer" in run("rescore", path, "--dev", path, *model, fails=True).unwrapped_stderr
+    dev = write(tmp_path / "dev.jsonl", row("u2"))
+    assert "needs jiwer" in run("rescore", path, "--dev", dev, *model, fails=True).unwrapped_stderr
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
     assert "BLEU needs sacrebleu" in run("rescore", path, "--weight", "1", "--bleu", *model).stdout
 
