@@ -10,7 +10,7 @@ from .analysis.normalised import normalise, pmi
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
-from .evaluation.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference, agree
+from .evaluation.agreement import Agreement, LevelAgreement, ScorerRun, TokenDifference, agree
 from .evaluation.choice_readers import read_choices
 from .evaluation.choices import choices
 from .evaluation.decisions import ChoiceScores
@@ -40,9 +40,7 @@ __all__ = [
     "ChoiceScores",
     "Comparison",
     "Continuation",
-    "Decile",
     "Group",
-    "Histogram",
     "LevelAgreement",
     "MarginAgreement",
     "MaskRows",

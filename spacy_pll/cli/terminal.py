@@ -2,11 +2,12 @@
 
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..corpus.records import PARQUET
 from ..files import check_output
@@ -14,6 +15,7 @@ from ..visualize.plots import new_figure
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".tsv", PARQUET)
+T = TypeVar("T")
 # Those of ASCII and Latin-1, except tabs and newlines. A terminal obeys them: they may change its title, or hide text.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -82,3 +84,40 @@ def show_what_cannot_be_encoded() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+class Stoppable(Sequence[T]):
+    """Items that end where Ctrl-C is pressed, so that what is known of those before can be shown. Pressed once more, it
+    stops at once. After the block, the command ends as it does when it is stopped.
+    """
+
+    def __init__(self, items: Sequence[T]):
+        self.items, self.given, self.stopped = items, 0, False
+
+    def __enter__(self) -> "Stoppable[T]":
+        self._before = signal.signal(signal.SIGINT, self._stop)
+        return self
+
+    def _stop(self, *_: object) -> None:
+        if self.stopped or not self.given:
+            raise KeyboardInterrupt
+        self.stopped = True
+        report(f"Stopping after {self.given:,} of {len(self.items):,} texts. Ctrl-C once more stops at once.")
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+        if self.stopped and (error is None or isinstance(error, ValueError)):  # as if no text was scored
+            raise KeyboardInterrupt
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[T]:
+        for item in self.items:
+            if self.stopped:
+                return
+            self.given += 1
+            yield item

@@ -9,7 +9,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -25,16 +25,10 @@ from ..progress import number_of, with_progress
 from ..settings import BATCH_SIZE
 from ..workers import batches_of
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
-from .plots import plot_agreements
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
-DECILES = 10
-# Samples of the bootstrap, and the rows and columns of the picture of all scores.
-BOOTSTRAP, BINS = 1000, 48
+BOOTSTRAP = 1000  # samples
 LEVELS = ("piece", "word", "text", "text_mean")
 
 Interval = tuple[float, float]
@@ -67,28 +61,6 @@ class LevelAgreement:
 
 
 @dataclass(frozen=True)
-class Decile:
-    """A tenth of the things, by the first scorer's score."""
-
-    n: int
-    low: float
-    high: float
-    mean_first: float
-    mean_second: float
-    mean_difference: float
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
-
-    unit: str  # what is counted: "piece" or "word"
-    labels: Sequence[str]  # of the two scorers
-    edges: Sequence[float]
-    counts: Sequence[Sequence[int]]
-
-
-@dataclass(frozen=True)
 class TokenDifference:
     """A token whose two scores differ, with the text around it."""
 
@@ -110,14 +82,7 @@ class Agreement:
     word: LevelAgreement
     text: LevelAgreement
     text_mean: LevelAgreement  # of the texts' mean scores per piece
-    # Of the scores by piece, or by word if the two have different pieces.
-    deciles: Sequence[Decile]
-    histogram: Histogram
     tokens: Sequence[TokenDifference]  # those that differ most
-
-    def plot(self) -> "Figure":
-        """Draw how many pieces have which two scores. RAISES (ImportError): matplotlib is not installed."""
-        return plot_agreements([self.histogram])
 
 
 def agree(
@@ -232,10 +197,7 @@ class AgreementCounts:
             for level, rows in known.items()
         }
         levels: dict[str, Any] = {level: agreements.get(level) for level in LEVELS}
-        unit = next(iter(known))
-        a, b, _ = known[unit].T
-        picture: dict[str, Any] = {"deciles": deciles(a, b), "histogram": histogram(a, b, unit, labels)}
-        return Agreement(self.n, (runs[0], runs[1]), tokens=self.tokens, **levels, **picture)
+        return Agreement(self.n, (runs[0], runs[1]), tokens=self.tokens, **levels)
 
 
 def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:
@@ -273,22 +235,3 @@ def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def deciles(a: FloatArray, b: FloatArray) -> list[Decile]:
-    """Ten equally large groups, ordered by the first scorer's score, the lowest first."""
-    order = np.argsort(a, kind="stable")
-    return [
-        Decile(len(part), *map(float, (a[part[0]], a[part[-1]], a[part].mean(), b[part].mean(), (b - a)[part].mean())))
-        for part in np.array_split(order, DECILES)
-        if len(part)
-    ]
-
-
-def histogram(a: FloatArray, b: FloatArray, unit: str, labels: Sequence[str]) -> Histogram:
-    """How many things have which two scores. What is below nearly all scores is in the lowest bin."""
-    both = np.concatenate([a, b])
-    low, high = np.quantile(both, 0.001), both.max()
-    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
-    counts, _, _ = np.histogram2d(np.clip(a, low, None), np.clip(b, low, None), bins=(edges, edges))
-    return Histogram(unit, labels, edges.tolist(), counts.astype(int).tolist())

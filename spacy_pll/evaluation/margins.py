@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -12,10 +12,6 @@ from ..pipelines import vary_scorer
 from ..progress import number_of
 from ..settings import BATCH_SIZE
 from .agreement import Agreement, compare_scorers
-from .plots import plot_agreements
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MARGINS = (0, 1, 2, 4)
 AT_LEAST = 0.99
@@ -31,10 +27,6 @@ class MarginAgreement:
     at_least: float  # how large the correlation by word should be
     smallest: Mapping[str, int | None]  # for each setting that was tried: its smallest value that reaches `at_least`
     comparisons: Sequence[Agreement]  # of each margin and spacing with the exact scores, which come first
-
-    def plot(self) -> "Figure":
-        """Draw how many pieces have which two scores. RAISES (ImportError): matplotlib is not installed."""
-        return plot_agreements([one.histogram for one in self.comparisons])
 
 
 def compare_margins(
