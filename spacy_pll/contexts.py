@@ -23,7 +23,7 @@ from .workers import score_docs
 
 TEXT_SPAN = "pll_text"  # where the text is in such a doc: a key of `doc.spans`, and what `targets` must be
 # A text, what stands before it, and what stands after it.
-Place = tuple[str | Doc, str, str]
+Placed = tuple[str | Doc, str, str]
 SHARED_ADVICE = (
     "Put a space between the two, or give such a piece to the side where it begins, with `shared_pieces=True`."
 )
@@ -58,7 +58,7 @@ def place(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> 
     return doc
 
 
-def check_places(scorer: PLLScorer, places: Iterable[Place], shared_pieces: bool = False) -> None:
+def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: bool = False) -> None:
     """Check, without scoring, that each text has a wordpiece of its own, and shares none with what stands beside it.
 
     shared_pieces (bool): It may share some. Each belongs to the side where it begins.
@@ -111,7 +111,7 @@ def _beside(before: str, after: str) -> str:
 
 def score_placed(
     nlp: Language,
-    places: Iterable[Place],
+    places: Iterable[Placed],
     batch_size: int = BATCH_SIZE,
     show_progress: bool = False,
     n_process: int = 1,

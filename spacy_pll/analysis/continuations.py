@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from spacy.language import Language
 from spacy.tokens import Span
 
-from ..contexts import TEXT_SPAN, Place, check_places, place, separated
+from ..contexts import TEXT_SPAN, Placed, check_places, place, separated
 from ..pipelines import vary_scorer
 from ..span_getters import get_doc_spans
 
@@ -77,7 +77,7 @@ def score_continuations(
     ]
 
 
-def _place_of(candidate: str, prefix: str, suffix: str, separator: str) -> Place:
+def _place_of(candidate: str, prefix: str, suffix: str, separator: str) -> Placed:
     """The candidate without the white space at its ends, and what stands before and after it."""
     if not isinstance(candidate, str) or not candidate.strip():
         raise ValueError(f"A candidate must be a text that is not blank. It is {candidate!r}.")
