@@ -21,6 +21,7 @@ from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity
 from .evaluation.readers import read_fasta, read_variants
 from .evaluation.rescoring import rescore
+from .evaluation.suites import Measure, Suite, SuiteScores, read_suite, score_suite
 from .evaluation.variants import Variant, VariantScores, variants
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
@@ -46,6 +47,7 @@ __all__ = [
     "LevelAgreement",
     "MarginAgreement",
     "MaskRows",
+    "Measure",
     "Option",
     "PLLScorer",
     "Pair",
@@ -57,6 +59,8 @@ __all__ = [
     "ScoringSettings",
     "Segment",
     "SentenceScores",
+    "Suite",
+    "SuiteScores",
     "TextScore",
     "TokenDifference",
     "TokenScore",
@@ -81,12 +85,14 @@ __all__ = [
     "read_choices",
     "read_fasta",
     "read_pairs",
+    "read_suite",
     "read_variants",
     "register_metric",
     "rescore",
     "score",
     "score_continuations",
     "score_docs",
+    "score_suite",
     "to_dataframe",
     "variants",
     "visualize",

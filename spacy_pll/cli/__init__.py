@@ -22,6 +22,7 @@ COMMANDS = {
     "render": "Write a web page with the tokens of a corpus coloured by score.",
     "pairs": "Measure the accuracy on minimal pairs.",
     "choices": "Measure the accuracy on choices, with or without a context.",
+    "suite": "Score a published test suite: StereoSet, SyntaxGym, acceptability judgments.",
     "ppl": "Measure the pseudo-perplexity of a corpus.",
     "rescore": "Rerank n-best lists with the PLL.",
     "agree": "Compare the scores of two scorers on the same texts, or choose a margin.",
