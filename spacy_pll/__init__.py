@@ -28,6 +28,7 @@ from .pipelines import PipelineSettings, make_pipeline
 from .settings import ScoringSettings
 from .tables.dataframe import to_dataframe
 from .tables.results import Scores, TextScore, TokenScore, score
+from .tables.word_rows import score_words
 from .tables.words import WordTable
 from .workers import score_docs
 
@@ -93,6 +94,7 @@ __all__ = [
     "score_continuations",
     "score_docs",
     "score_suite",
+    "score_words",
     "to_dataframe",
     "variants",
     "visualize",

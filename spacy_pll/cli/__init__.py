@@ -19,6 +19,7 @@ COMMANDS = {
     "explore": "Open a local page to try out texts, models and metrics.",
     "show": "Print the tokens of some texts with their wordpieces and scores.",
     "score": "Score the texts of a file or folder, and write the scores to a file.",
+    "words": "Score a table that has one word in each row.",
     "render": "Write a web page with the tokens of a corpus coloured by score.",
     "pairs": "Measure the accuracy on minimal pairs.",
     "choices": "Measure the accuracy on choices, with or without a context.",
