@@ -21,12 +21,14 @@ from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity
 from .evaluation.readers import read_fasta, read_variants
 from .evaluation.rescoring import rescore
+from .evaluation.suites import Measure, Suite, SuiteScores, read_suite, score_suite
 from .evaluation.variants import Variant, VariantScores, variants
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
 from .settings import ScoringSettings
 from .tables.dataframe import to_dataframe
 from .tables.results import Scores, TextScore, TokenScore, score
+from .tables.word_rows import score_words
 from .tables.words import WordTable
 from .workers import score_docs
 
@@ -44,6 +46,7 @@ __all__ = [
     "LevelAgreement",
     "MarginAgreement",
     "MaskRows",
+    "Measure",
     "Option",
     "PLLScorer",
     "Pair",
@@ -54,6 +57,8 @@ __all__ = [
     "Scores",
     "ScoringSettings",
     "Segment",
+    "Suite",
+    "SuiteScores",
     "TextScore",
     "TokenDifference",
     "TokenScore",
@@ -78,12 +83,15 @@ __all__ = [
     "read_choices",
     "read_fasta",
     "read_pairs",
+    "read_suite",
     "read_variants",
     "register_metric",
     "rescore",
     "score",
     "score_continuations",
     "score_docs",
+    "score_suite",
+    "score_words",
     "to_dataframe",
     "variants",
     "visualize",

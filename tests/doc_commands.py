@@ -52,7 +52,7 @@ ONLY_CHECKED = {
     "-m spacy package": "builds a wheel; tests/surfaces/test_pipelines.py makes a package",
     "pll agree": "prints how long it took",
     "pll margins": "prints how long it took",
-    "pairs events.csv": "takes a minute; tests/cli/test_pairs.py does so for seconds",
+    "pairs eventsadapt.csv": "takes a minute; tests/cli/test_pairs.py does so for seconds",
     "--revisions ": "needs a hub; tests/cli/test_pairs.py has a cache",
     "pll variants": "needs a model of proteins; tests/cli/test_variants.py has a tiny one",
     "--model bert-tuned": "needs a model that was tuned",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 from spacy.language import Language
@@ -29,6 +29,10 @@ from .terminal import check_picture, check_table, draw, save, say
 
 TITLE = "Spearman's rho (95 % interval)"
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
+
+PerPiece = Annotated[
+    bool, typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums.")
+]
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ OPTIONS: dict[str, Any] = {
         "Columns to group by, separated by commas: conditions. The groups of several are crossed, too. [default: "
         "those of phenomena and paradigms, such as linguistics_term and UID, or the file, as far as they are there]"
     ),
-    "per_piece": typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums."),
+    "per_piece": get_args(PerPiece)[1],
     "ties": typer.Option(
         help="What a tie counts: a share (a half, if two options are equal), or as right where the first of the equal "
         "options is right.",

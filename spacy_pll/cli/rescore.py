@@ -73,6 +73,7 @@ def rescore_cli(
     several_references: Annotated[
         bool, typer.Option("--bleu", help="The texts are translations: show BLEU instead of the word error rate.")
     ] = False,
+    encoding: Annotated[str, options.FILES["encoding"]] = "utf-8",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
     ] = None,
@@ -94,8 +95,8 @@ def rescore_cli(
         raise typer.BadParameter(f"--weight must be a finite number. It is {weight}.")
     weights = parse_grid(grid_)
     check_output(output, (".jsonl",), force, path, dev)
-    lists = read_nbest(path, several_references=several_references, added=ADDED if output else ())
-    dev_lists = read_nbest(dev, several_references=several_references) if dev else []
+    lists = read_nbest(path, several_references, ADDED if output else (), encoding)
+    dev_lists = read_nbest(dev, several_references, encoding=encoding) if dev else []
     if dev and not any(nbest.references for nbest in dev_lists):
         raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
     of_dev = {repr(nbest.row) for nbest in dev_lists}

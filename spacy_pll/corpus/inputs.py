@@ -1,5 +1,6 @@
 """What a run reads: the texts, and what is known of all of them before the first is scored."""
 
+import re
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from ..contexts import SHARED_ADVICE, own_and_shared, separated
 from ..errors import InputError
 from ..outcomes import ERROR
 from ..tables.rows import ProdigyRows, TextRows, WordRows, check_columns
+from ..user_warnings import warn_user
 from .base_format import Format
 from .readers import read_records
 from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text
@@ -79,6 +81,11 @@ class Input(FileOptions):
             yield replace(self, path=str(file))
 
 
+# Of so many texts with other columns, nearly all are seldom one word. Where no spaces are written, sentences look so.
+MANY = 20
+SINGLE_WORD = re.compile(r"[^\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]{1,25}")
+
+
 class Mark(NamedTuple):
     """What is known of the first texts of an input, or of all."""
 
@@ -137,11 +144,19 @@ class Reading:
 
         ends (Collection[int]): These numbers.
         """
-        mark, marks = START, {0: START}
+        mark, marks, single = START, {0: START}, 0
         for n, record in enumerate(self.checked(), 1):
+            text = record.text if isinstance(record.text, str) else record.text.text
+            single += bool(record.fields) and bool(SINGLE_WORD.fullmatch(text.strip()))
             mark = Mark(n, record.fingerprint)
             if n in ends:
                 marks[n] = mark
+        if mark.texts >= MANY and single > 0.9 * mark.texts:
+            warn_user(
+                f"{single:,} of {mark.texts:,} texts are one word each, and are scored without their neighbours. If "
+                "this is a table with one word of a text in each row, score the words in their texts, with `pll words`"
+                " or in Python with `spacy_pll.score_words`."
+            )
         return mark, marks
 
     @property

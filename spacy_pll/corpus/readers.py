@@ -183,8 +183,8 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
             where, why = f"line {number}", f"it has the byte 0x{ord(error.object[error.start]) & 0xFF:02x}"
         advice = "Give another `encoding`."
         if used == "utf-8-sig":
-            advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or score it "
-            advice += f"with `encoding={guess!r}`."
+            advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or give "
+            advice += f"`encoding={guess!r}`."
         raise InputError(f"{name}, {where}: not valid {encoding.upper()} ({why}).", advice) from None
     finally:
         with suppress(ValueError):  # the file is closed

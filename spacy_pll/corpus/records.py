@@ -37,6 +37,8 @@ class Record(NamedTuple):
 class Missing(str):
     """A cell of a table that stands for a value that is not there, such as NA."""
 
+    is_missing = True
+
 
 def texts_of(records: Iterable[Record]) -> Iterator[str | Doc]:
     """The texts of records. Those that are missing are left out, and counted in a warning."""

@@ -179,7 +179,7 @@ def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, 
         label, tab, sentence = row[TEXT].partition("\t")
         if not tab or not sentence.strip():
             raise InputError(f"{place}: there must be True or False, a tab and a sentence. It is {row[TEXT]!r:.100}.")
-        return _Row(place, sentence, _is_good(label, place, layout), of_file)
+        return _Row(place, sentence, read_label(label, place, layout), of_file)
     sentence, good = _sentence(row, place, layout.sentence, "`sentence`"), None
     for setting, columns in (("label", [layout.label] * bool(layout.label)), ("item", layout.item)):
         if missing := [column for column in columns if column not in row]:
@@ -188,12 +188,12 @@ def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, 
                 f"{place}: there is no column {missing[0]!r}. The columns are: {names}.", f"Give another `{setting}`."
             )
     if layout.label:
-        good = _is_good(row[layout.label], place, layout)
+        good = read_label(row[layout.label], place, layout)
     others = {k: v for k, v in row.items() if k not in (layout.sentence, layout.label, "")}
     return _Row(place, sentence, good, {**of_file, **{layout.renamed.get(k, k): v for k, v in others.items()}})
 
 
-def _is_good(label: Any, place: str, layout: Long) -> bool:
+def read_label(label: Any, place: str, layout: Long) -> bool:
     found, good = str("" if label is None else label).strip(), layout.good
     if found and good is not None:
         return found == good

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..corpus.base_format import check_fields
-from ..corpus.readers import format_of, list_files, read_json_lines, read_rows
-from ..corpus.records import PARQUET, get_text
+from ..corpus.readers import format_of, list_files, open_file, read_json_lines, read_rows
+from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError
 from ..tables.rows import check_columns
 from .items import FILE
@@ -97,8 +97,10 @@ def read_fasta(path: str) -> str:
     return "".join(parts)
 
 
-def read_nbest(path: str, several_references: bool = False, added: Sequence[str] = ()) -> list[NBest]:
-    """Read n-best lists from a .jsonl file.
+def read_nbest(
+    path: str, several_references: bool = False, added: Sequence[str] = (), encoding: str = "utf-8"
+) -> list[NBest]:
+    """Read n-best lists from a file of JSON lines, which may be compressed.
 
     several_references (bool): Whether a list may have more than one reference.
     added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
@@ -107,8 +109,8 @@ def read_nbest(path: str, several_references: bool = False, added: Sequence[str]
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a .jsonl file of n-best lists: {FORMAT}")
     lists = []
-    with open(path, "rb") as file:
-        for place, row in read_json_lines(file, path):
+    with open_file(Path(path)) as file:
+        for place, row in read_json_lines(file, path, ReadOptions(encoding=encoding)):
             lists.append(parse_nbest(row, place, several_references))
             if added:
                 check_fields(row, place)

@@ -27,7 +27,7 @@ from .conftest import run
         # an argument
         ("ppl", "`path`", "INPUT"),
         # what is no option of the command, or cannot be given with it
-        ("rescore", "`encoding='utf-16'`", "`encoding='utf-16'`"),
+        ("show", "`encoding='utf-16'`", "`encoding='utf-16'`"),
         ("agree", "`mask_margin`", "`mask_margin`"),
         ("score", "`resume=False`", "`resume=False`"),
         ("score", "`targets=None`", "`targets=None`"),

@@ -11,7 +11,7 @@ from spacy_pll.corpus.records import FileOptions
 
 from .conftest import run
 
-READERS = ("score", "render", "pairs", "choices", "ppl", "agree", "variants", "unigrams")
+READERS = ("score", "words", "suite", "render", "pairs", "choices", "ppl", "agree", "variants", "unigrams")
 
 
 def test_each_command_that_reads_tables_has_the_options_for_them():
