@@ -12,7 +12,7 @@ from pathlib import Path
 import spacy
 
 from spacy_pll.evaluation.items import smallest_groups
-from spacy_pll.evaluation.readers import read_pairs
+from spacy_pll.evaluation.pair_readers import read_pairs
 
 sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 from paper import published_texts  # noqa: E402

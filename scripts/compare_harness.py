@@ -59,7 +59,7 @@ def main():
             for sample in samples[name]:
                 i = sample["doc_id"]
                 theirs = [float(answer[0][0]) for answer in sample["resps"]]
-                largest = max(largest, abs(theirs[0] - scores.good[i]), abs(theirs[1] - scores.bad[i]))
+                largest = max(largest, *(abs(one - other) for one, other in zip(theirs, scores[i])))
                 n, ties = n + 1, ties + (outcomes[i] == 0.5)
                 other += outcomes[i] != 0.5 and outcomes[i] != sample["acc"]
     print(f"{n:,} pairs of {len(names)} files: {other} decided otherwise, {ties} ties, scores differ by {largest:.1e}")

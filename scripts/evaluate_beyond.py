@@ -27,10 +27,10 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll.component import get_scorer
-from spacy_pll.evaluation.accuracies import outcomes
+from spacy_pll.evaluation.accuracies import outcomes_of
 from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
 from spacy_pll.evaluation.items import Pair, sample_items
-from spacy_pll.evaluation.readers import read_pairs
+from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, any_order, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import WorkDone
@@ -76,7 +76,7 @@ def pair_outcomes(docs: list[Doc], metric: str | None = None) -> np.ndarray:
     docs (list[Doc]): Good and bad sentences in turns.
     """
     scores = [doc._.get(f"pll_{metric}" if metric else "pll") for doc in docs]
-    return outcomes(scores[::2], scores[1::2])
+    return outcomes_of(np.reshape(scores, (-1, 2)), [0] * (len(scores) // 2))
 
 
 # mask_spacing

@@ -24,8 +24,8 @@ from spacy_pll.evaluation.agreement import LevelAgreement
 from spacy_pll.evaluation.items import PHENOMENON, Pair, sample_items
 from spacy_pll.evaluation.margins import compare_margins
 from spacy_pll.evaluation.minimal_pairs import minimal_pairs
+from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.evaluation.perplexity import perplexity
-from spacy_pll.evaluation.readers import read_pairs
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]

@@ -10,10 +10,11 @@ import argparse
 import csv
 from pathlib import Path
 
+import numpy as np
 from markdown_tables import print_table, replace_tables
 
 from spacy_pll import compare_pairs
-from spacy_pll.evaluation.accuracies import OVERALL, Accuracy, accuracies, outcomes
+from spacy_pll.evaluation.accuracies import OVERALL, Accuracy, accuracies, outcomes_of
 from spacy_pll.evaluation.items import PARADIGM, PHENOMENON, Pair
 from spacy_pll.pipelines import make_pipeline
 
@@ -41,7 +42,7 @@ def evaluate(pairs: list[Pair], model: str | None) -> list[list[Accuracy]]:
         [comparison.shared_scores(metric, pieces=pieces) for metric, pieces in COLUMNS.values()]
         for comparison in compare_pairs(nlp, (pair[:2] for pair in pairs))
     ]
-    return [accuracies(pairs, outcomes(*zip(*column))) for column in zip(*scores)]
+    return [accuracies(pairs, outcomes_of(np.array(column), [0] * len(pairs))) for column in zip(*scores)]
 
 
 def table_of(results: list[list[Accuracy]]) -> list[dict[str, str]]:

@@ -47,7 +47,7 @@ from training_data import is_held_out, read_lines
 from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.intervals import paired_difference
 from spacy_pll.evaluation.items import sample_items
-from spacy_pll.evaluation.readers import read_pairs
+from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.pipelines import make_pipeline
 
 EXACT = "exact"

@@ -98,10 +98,10 @@ def beside_others(nlp, pairs: list, twin: str | None) -> list[dict]:
         bounds = log_probability_bounds(nlp, texts, unit=unit)
         by_name[f"bound, by {unit}"] = np.array([bound.score for bound in bounds if bound])
     for name, of_pairs in minimal_pairs(make_pipeline(nlp, METRICS), pairs).scores.items():
-        by_name[name] = np.stack([of_pairs.good, of_pairs.bad], axis=1).ravel()
+        by_name[name] = np.ravel(of_pairs)
     if twin:
         (of_pairs,) = minimal_pairs(make_pipeline(twin), pairs).scores.values()
-        by_name["left-to-right model"] = np.stack([of_pairs.good, of_pairs.bad], axis=1).ravel()
+        by_name["left-to-right model"] = np.ravel(of_pairs)
     table = []
     for name, scores in by_name.items():
         good, bad = scores.reshape(-1, 2).T

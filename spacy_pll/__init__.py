@@ -10,22 +10,25 @@ from .analysis.normalised import normalise, pmi
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
-from .evaluation.agreement import Agreement, Decile, Histogram, LevelAgreement, ScorerRun, TokenDifference, agree
+from .evaluation.agreement import Agreement, LevelAgreement, ScorerRun, TokenDifference, agree
 from .evaluation.choice_readers import read_choices
-from .evaluation.choices import Choice, ChoiceScores, choices
-from .evaluation.decisions import Option
-from .evaluation.items import Group, Pair, levels
+from .evaluation.choices import choices
+from .evaluation.decisions import ChoiceScores
+from .evaluation.items import Choice, Group, Option, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
-from .evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs
+from .evaluation.minimal_pairs import PairScores, minimal_pairs
+from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity
-from .evaluation.readers import read_fasta, read_pairs, read_variants
+from .evaluation.readers import read_fasta, read_variants
 from .evaluation.rescoring import rescore
+from .evaluation.suites import Measure, Suite, SuiteScores, read_suite, score_suite
 from .evaluation.variants import Variant, VariantScores, variants
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
 from .settings import ScoringSettings
 from .tables.dataframe import to_dataframe
 from .tables.results import Scores, TextScore, TokenScore, score
+from .tables.word_rows import score_words
 from .tables.words import WordTable
 from .workers import score_docs
 
@@ -39,12 +42,11 @@ __all__ = [
     "ChoiceScores",
     "Comparison",
     "Continuation",
-    "Decile",
     "Group",
-    "Histogram",
     "LevelAgreement",
     "MarginAgreement",
     "MaskRows",
+    "Measure",
     "Option",
     "PLLScorer",
     "Pair",
@@ -55,7 +57,8 @@ __all__ = [
     "Scores",
     "ScoringSettings",
     "Segment",
-    "SentenceScores",
+    "Suite",
+    "SuiteScores",
     "TextScore",
     "TokenDifference",
     "TokenScore",
@@ -80,12 +83,15 @@ __all__ = [
     "read_choices",
     "read_fasta",
     "read_pairs",
+    "read_suite",
     "read_variants",
     "register_metric",
     "rescore",
     "score",
     "score_continuations",
     "score_docs",
+    "score_suite",
+    "score_words",
     "to_dataframe",
     "variants",
     "visualize",

@@ -1,22 +1,136 @@
-"""A text after its context: the model reads both, and the text is scored."""
+"""A text in its place: the model reads what stands before and after it, and the text alone is scored.
 
+A wordpiece belongs to the text if its first visible character lies there. One that reaches over an end of the text is
+an error, unless it is to be given to the side where it begins.
+"""
+
+from collections.abc import Generator, Iterable
+from contextlib import closing
+
+import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from .component import PLLScorer, get_scorer
+from .errors import InputError, PLLError
+from .pipelines import make_pipeline
+from .progress import number_of
+from .scoring.wordpieces import trim
+from .settings import BATCH_SIZE
+from .span_getters import get_sent_spans
 from .texts import plain_text
+from .user_warnings import warn_user
+from .workers import score_docs
 
 TEXT_SPAN = "pll_text"  # where the text is in such a doc: a key of `doc.spans`, and what `targets` must be
+# A text, what stands before it, and what stands after it.
+Placed = tuple[str | Doc, str, str]
+SHARED_ADVICE = (
+    "Put a space between the two, or give such a piece to the side where it begins, with `shared_pieces=True`."
+)
 
 
-def in_context(nlp: Language, context: str, text: str | Doc, *, separated: bool = True) -> Doc:
-    """A doc of a context and a text, for a pipeline with the setting `targets="pll_text"`.
+def separated(before: str, text: str | Doc, separator: str = " ") -> str:
+    """What stands before a text, with a separator, unless one of them has white space there."""
+    first = text.text[:1] if isinstance(text, Doc) else text[:1]
+    return before if not before or before[-1].isspace() or first.isspace() else before + separator
 
-    separated (bool): Put a space between the two, unless the context ends with white space.
+
+def place(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> Doc:
+    """A doc of a text and of what stands beside it, for a pipeline with the setting `targets="pll_text"`.
+
+    before, after (str): As they are: with the white space that there should be.
     """
-    after = text if isinstance(text, Doc) else nlp.make_doc(plain_text(text, "The text after a context"))
-    docs = [nlp.make_doc(plain_text(context, "The context")), after]
-    both = Doc.from_docs(docs, ensure_whitespace=separated, exclude=["user_data"])  # type: ignore[call-arg]  # not in spaCy's stub
-    both.spans[TEXT_SPAN] = [text_span := both[len(docs[0]) :]]
-    if text_span and not docs[1].has_annotation("SENT_START"):
-        text_span[0].is_sent_start = None  # spaCy takes the text for a sentence
-    return both
+    before, after = plain_text(before, "What stands before a text"), plain_text(after, "What stands after a text")
+    text = text if isinstance(text, Doc) else plain_text(text, "A text")
+    if isinstance(text, str) and text and after[:1] == " ":  # which a token has behind it, and is none
+        text, after = text + " ", after[1:]
+    made = nlp.make_doc(text) if isinstance(text, str) else text
+    if not before and not after:
+        doc = made if isinstance(text, str) else made.copy()
+        doc.spans[TEXT_SPAN] = [doc[:]]
+        return doc
+    docs = [nlp.make_doc(before), made, nlp.make_doc(after)]
+    doc = Doc.from_docs(docs, ensure_whitespace=False, exclude=["user_data"])  # type: ignore[call-arg]  # not in spaCy's stub
+    start, end = len(docs[0]), len(docs[0]) + len(made)
+    doc.spans[TEXT_SPAN] = [doc[start:end]]
+    # spaCy takes each part for a sentence, and a single token in any case.
+    known = len(made) > 1 and made.has_annotation("SENT_START")
+    for token in (doc[i] for i in (([] if known else [start]) + [end]) if i < len(doc)):
+        token.is_sent_start = None
+    return doc
+
+
+def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: bool = False) -> None:
+    """Check, without scoring, that each text has a wordpiece of its own, and shares none with what stands beside it.
+
+    shared_pieces (bool): It may share some. Each belongs to the side where it begins.
+    RAISES (InputError): A text has no wordpiece, or shares one.
+    RAISES (PLLError): The component would not read what stands beside a text.
+    """
+    for text, before, after in places:
+        if (before or after) and scorer.predictor.get_spans is get_sent_spans:
+            raise PLLError(
+                "The component reads each sentence alone, so it would not read what stands before or after a text.",
+                "Set `spans` to 'doc', or leave it out.",
+            )
+        has_own, shared = own_and_shared(scorer, text, before, after)
+        what = f"The text {str(text)!r:.100}{_beside(before, after)}"
+        if shared and not shared_pieces:
+            raise InputError(f"{what} {shared}", SHARED_ADVICE)
+        if not has_own:
+            raise InputError(
+                f"{what} has no wordpiece of its own under this model's tokenizer, so it has no score. Leave it out."
+            )
+
+
+def own_and_shared(scorer: PLLScorer, text: str | Doc, before: str = "", after: str = "") -> tuple[bool, str | None]:
+    """Whether a text in its place has a wordpiece of its own; and what is wrong if it shares one with what stands
+    beside it, or None.
+    """
+    text = str(text)
+    whole, first, last = before + text + after, len(before), len(before) + len(text)
+    encoding = scorer.model.load().tokenizer.encode(whole)
+    offsets = [offset for offset, special in zip(encoding.offsets, encoding.special_tokens_mask) if not special]
+    if not (offsets and (before or after)):
+        return bool(offsets), None
+    _, start, end, _ = trim(whole, np.array(offsets, dtype=np.int64), 0, len(whole))
+    own = (first <= start) & (start < np.minimum(end, last))
+    over = ((start < first) & (first < end)) | ((start < last) & (last < end))
+    if not over.any():
+        return bool(own.any()), None
+    at = int(over.argmax())
+    side = "there" if first <= start[at] else "before it"
+    return bool(own.any()), (
+        "cannot be scored apart from the text around it: the tokenizer makes one piece, "
+        f"{whole[start[at] : end[at]]!r}, of both, which begins {side}."
+    )
+
+
+def _beside(before: str, after: str) -> str:
+    """Where a text stands, for messages."""
+    return (f" after {before[-80:]!r}" if before else "") + (f" before {after[:80]!r}" if after else "")
+
+
+def score_placed(
+    nlp: Language,
+    places: Iterable[Placed],
+    batch_size: int = BATCH_SIZE,
+    show_progress: bool = False,
+    n_process: int = 1,
+    component: str | None = None,
+) -> Generator[Doc, None, None]:
+    """Score each text in its place. The docs are made one after the other, as they are scored.
+
+    nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
+    places (Iterable[Tuple[Union[str, Doc], str, str]]): Texts, with what stands before and after each. Similar ones
+        should be neighbours: masked contexts that are equal within a batch run once.
+    YIELDS (Doc): The text is `doc.spans["pll_text"]`. Of the tokens, only those in it have scores.
+    RAISES (ValueError): A text cannot be scored.
+    """
+    if (targets := get_scorer(nlp, component).settings.targets) is not None:
+        warn_user(f"The setting `targets` ({targets!r}) has no effect here: each text is scored whole.")
+    nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN)
+    docs = (place(nlp, *one) for one in places)
+    with closing(score_docs(nlp, docs, batch_size, n_process, show_progress, number_of(places))) as scored:
+        yield from scored

@@ -4,20 +4,26 @@ A request is a context and a continuation. Both are read as one text, and the lo
 sum of the scores of its wordpieces under the metric: see docs/lm-eval.md for what that means for their tasks.
 """
 
+from collections.abc import Callable
 from difflib import get_close_matches
 from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
 from .component import get_scorer
+from .contexts import check_places, score_placed
 from .errors import PLLError
-from .evaluation.distinct_texts import score_in_contexts
+from .evaluation.distinct_texts import text_sums
+from .language_model.checksums import file_digest, files_digest
 from .pipelines import SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value
 from .requirements import install_command
 from .settings import BATCH_SIZE
 
 try:
+    import lm_eval.models  # noqa: F401  # their own models, which they only look for where none is registered
     from lm_eval.api.instance import Instance
     from lm_eval.api.model import LM, CacheHook
     from lm_eval.api.registry import register_model
@@ -37,11 +43,13 @@ class PLL(LM):
 
     pretrained (Optional[str]): Hub name or folder of a language model, or of a spaCy pipeline with a `pll` component.
         None, or "builtin": the built-in model.
-    metric (Optional[str]): None: word_l2r, or causal for a left-to-right model.
+    metrics (Optional[str]): The metric. None: word_l2r, or causal for a left-to-right model. `metric` is the same.
     batch_size (Union[int, str]): The most texts that are read together. "auto", or 1, which is their default: 256.
     max_batch_size (Optional[int]): No more than this with "auto".
     device (Optional[str]): cpu, cuda or cuda:N. Without a GPU it is always the CPU, as with their models.
     show_progress (bool): Show a progress bar.
+    shared_pieces (Union[bool, str]): Take requests whose context and continuation share a wordpiece. It belongs to the
+        context, where it begins. Otherwise they are an error.
     settings (Any): The other settings of `PipelineSettings` and `ScoringSettings`, such as `mask_margin` or `words`.
     RAISES (ValueError): There is no such setting, one is not valid, or the model cannot score text.
     """
@@ -49,11 +57,13 @@ class PLL(LM):
     def __init__(
         self,
         pretrained: str | None = None,
-        metric: str | None = None,
+        metrics: str | None = None,
         batch_size: int | str = "auto",
         max_batch_size: int | None = None,
         device: str | None = None,
         show_progress: bool = True,
+        shared_pieces: bool | str = False,
+        metric: str | None = None,
         **settings: Any,
     ):
         super().__init__()
@@ -61,19 +71,21 @@ class PLL(LM):
             if pretrained is not None:
                 raise PLLError("Both `pretrained` and `model` are given.", "Leave one of them out.")
             pretrained = settings.pop("model")
+        if metric and metrics:
+            raise PLLError("`metrics` and `metric` are the same model argument.", "Give one of the two.")
+        chosen = metrics or metric
+        if not isinstance(chosen, str | None) or "+" in (chosen or ""):
+            raise PLLError(f"`metrics` is {chosen!r}, and a task has one score for each text.", "Give one metric.")
         for name, value in settings.items():
             if name not in OTHER_SETTINGS:
                 near = get_close_matches(name, OTHER_SETTINGS, 3, 0.5)
                 raise PLLError(
                     f"spacy-pll has no model argument {name!r}." + (f" Similar: {', '.join(near)}." if near else ""),
-                    f"It has pretrained, metric, {', '.join(OTHER_SETTINGS)}.",
+                    f"It has pretrained, metrics, shared_pieces, {', '.join(OTHER_SETTINGS)}.",
                 )
-            if isinstance(value, str):
-                try:
-                    settings[name] = parse_value(value, SETTINGS[name])
-                except ValueError as error:
-                    raise PLLError(f"The model argument `{name}` is {value!r}.", str(error)) from None
-        self.settings = PipelineSettings(pretrained, metric, gpu_id=_gpu_id(device), **settings)
+            settings[name] = _value(name, value, SETTINGS[name])
+        self.shared_pieces: bool = _value("shared_pieces", shared_pieces, bool)
+        self.settings = PipelineSettings(pretrained, chosen, gpu_id=_gpu_id(device), **settings)
         self.nlp = make_pipeline(self.settings)
         self.how: dict[str, Any] = {
             "batch_size": _batch_size(batch_size, max_batch_size),
@@ -84,13 +96,13 @@ class PLL(LM):
         """The log-likelihood of each continuation, natural log, and whether a greedy search would find it: a masked
         model has none, so this is always False.
 
-        RAISES (ValueError): A continuation has no wordpiece of its own.
+        RAISES (ValueError): A continuation has no wordpiece of its own, or shares one with its context.
         """
-        return [(score, False) for score in self._score([request.args for request in requests])]
+        return self._respond("loglikelihood", requests, lambda score: (score, False))
 
     def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:
         """The log-likelihood of each text, natural log. RAISES (ValueError): A text has no wordpiece."""
-        return self._score([("", text) for (text,) in (request.args for request in requests)])
+        return self._respond("loglikelihood_rolling", requests, lambda score: score)
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
         """RAISES (NotImplementedError): Always."""
@@ -106,6 +118,10 @@ class PLL(LM):
         about = {
             "version": version("spacy-pll"),
             "model": describe_model(settings.model, scorer.model.describe().commit),
+            "revision": settings.revision,
+            "lang": self.nlp.lang,
+            "component": scorer.name,
+            "code": settings.code and file_digest(Path(settings.code)),
             "metric": scorer.settings.metrics[0],
             "spans": settings.spans,
             "precision": settings.precision,
@@ -116,21 +132,49 @@ class PLL(LM):
         """Their cache of responses knows the texts alone. RAISES (ValueError): It has those of other settings."""
         super().set_cache_hook(cache_hook)
         if cache_hook.dbdict is not None:
-            now = self.get_model_info()
+            with TemporaryDirectory() as folder:  # a pipeline may take its weights from elsewhere
+                get_scorer(self.nlp).model.to_disk(folder)
+                weights = files_digest(sorted(path for path in Path(folder).rglob("*") if path.is_file()))
+            now = {**self.get_model_info(), "weights": weights}
             if (before := cache_hook.dbdict.setdefault("spacy-pll", now)) != now:
                 raise ValueError(
                     f"The cache has the scores of other settings: {before}. Now they are: {now}. Give --use_cache "
                     "another name."
                 )
 
-    def _score(self, pairs: list[tuple[str, str]]) -> list[float]:
-        """The scores of texts after their contexts, which may be empty."""
-        scores = score_in_contexts(self.nlp, pairs, **self.how)
-        for context, text in pairs:
-            if not scores[context, text].pieces:
-                where = f" after {context[-100:]!r}" if context else ""
-                raise ValueError(f"{text!r:.100} has no wordpiece of its own{where}, so it has no log-likelihood.")
-        return [scores[pair].scores[0] for pair in pairs]
+    def _respond(self, kind: str, requests: list[Instance], response: Callable[[float], Any]) -> list[Any]:
+        """The responses to requests. Each goes to the cache as soon as it is known."""
+        places = [_place_of(*(request.args if len(request.args) == 2 else ("", *request.args))) for request in requests]
+        by_place: dict[tuple[str, str, str], list[Instance]] = {}
+        for request, place in zip(requests, places):
+            by_place.setdefault(place, []).append(request)
+        scorer, found = get_scorer(self.nlp), dict[tuple[str, str, str], Any]()
+        check_places(scorer, by_place, self.shared_pieces)
+        docs = score_placed(self.nlp, list(by_place), **self.how)
+        try:
+            for (place, equal), doc in zip(by_place.items(), docs, strict=True):
+                found[place] = response(text_sums(doc, scorer.names).scores[0])
+                for request in equal:
+                    self.cache_hook.add_partial(kind, request.args, found[place])
+        finally:
+            if self.cache_hook.dbdict is not None:
+                self.cache_hook.dbdict.commit()  # also where this was stopped
+        return [found[place] for place in places]
+
+
+def _place_of(context: str, text: str) -> tuple[str, str, str]:
+    """A continuation after its context, as `score_placed` takes them. Without a context it begins a sentence."""
+    return (text, context, "") if context.strip() else (text.lstrip(), "", "")
+
+
+def _value(name: str, value: Any, type_: Any) -> Any:
+    """The value of a model argument, which comes as text from a command line."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_value(value, type_)
+    except ValueError as error:
+        raise PLLError(f"The model argument {name!r} is {value!r}.", str(error)) from None
 
 
 def _gpu_id(device: str | None) -> int:

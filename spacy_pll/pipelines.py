@@ -24,6 +24,7 @@ from .language_model import BUILTIN, BUILTIN_NAME, DOCUMENTS
 from .language_model.checksums import files_digest
 from .prediction import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of
+from .span_getters import SpanGetter
 from .user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ def import_code(path: str) -> None:
         raise PLLError(f"There is no file {path!r}.", "Set `code` to a Python file.")
     try:
         _import_once(str(Path(path).resolve()), os.stat(path).st_mtime_ns)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script may end with `sys.exit`
         raise PLLError(f"{path} cannot be imported: {type(error).__name__}: {error}.", "Correct it.") from error
 
 
@@ -389,15 +390,23 @@ def _vary(settings: PipelineSettings) -> Language:
     return varied
 
 
-def vary_scorer(nlp: Language, component: str | None = None, *, attr: str | None = None, **changes: Any) -> PLLScorer:
+def vary_scorer(
+    nlp: Language,
+    component: str | None = None,
+    *,
+    attr: str | None = None,
+    get_spans: SpanGetter | None = None,
+    **changes: Any,
+) -> PLLScorer:
     """A `pll` component like that of a pipeline, with some settings changed, and the same model.
 
     component (Optional[str]): The name of one of several `pll` components. None: the first.
+    get_spans (Optional[SpanGetter]): Which spans are read as one context. None: those of the component.
     changes (Any): `ScoringSettings`, such as `mask_margin`.
     RAISES (ValueError): A setting is not valid.
     """
     scorer = get_scorer(nlp, component)
-    predictor = Predictor(scorer.model, scorer.predictor.get_spans, replace(scorer.settings, **changes))
+    predictor = Predictor(scorer.model, get_spans or scorer.predictor.get_spans, replace(scorer.settings, **changes))
     return PLLScorer(predictor, scorer.name, attr=attr or scorer.attr)
 
 

@@ -145,15 +145,6 @@ class Predictor:
         """Score docs without changing them."""
         return self.gather(self.submit(docs))
 
-    def predict_spans(self, spans: Sequence[Span], units: Sequence[list[Span]]) -> list[DocScores]:
-        """Score one span of each doc, each doc read as one context, whatever `get_spans`, `targets` and `units` say.
-
-        units (Sequence[list[Span]]): For each doc, the spans that are read as one word.
-        """
-        docs = [span.doc for span in spans]
-        tokenized = self._tokenize(docs, [[doc[:]] for doc in docs], [[span] for span in spans], units)
-        return self.gather(self._submit(tokenized))
-
     def predict_contexts(self, contexts: Sequence[Context]) -> tuple[FloatArray, Distributions | None]:
         """The scores of the contexts' pieces, one context after the other, and what the model expected there. Both are
         0 at pieces that are not scored. float64, shape (metrics, pieces).

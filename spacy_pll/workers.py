@@ -21,11 +21,11 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.tokens.underscore import Underscore
 
-from .component import PLLScorer, get_scorer
+from .component import get_scorer
 from .errors import PLLError
 from .outcomes import Outcome, TextError, score_each
-from .prediction import Predictor, WorkDone
-from .progress import total_work, with_progress, work_of
+from .prediction import Predictor
+from .progress import number_of, with_progress
 from .texts import Text, check_texts, plain_texts
 
 Workers = dict[Connection, Process]
@@ -84,18 +84,21 @@ def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int =
 
 
 def score_docs(
-    nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1, show_progress: bool = False
+    nlp: Language,
+    texts: Iterable[Text],
+    batch_size: int,
+    n_process: int = 1,
+    show_progress: bool = False,
+    total: int | None = None,
 ) -> Generator[Doc, None, None]:
     """The same, for texts that all must have scores.
 
     show_progress (bool): Show a progress bar.
+    total (Optional[int]): How many texts there are. None: the length of `texts`, if it has one.
     RAISES (TextError): A text cannot be scored.
     """
-    outcomes = watched = score_texts(nlp, texts, batch_size, n_process)
-    if show_progress:
-        predictor = get_scorer(nlp).predictor
-        work = work_of(predictor)
-        watched = with_progress(outcomes, predictor, work, *total_work(texts, work))
+    outcomes = score_texts(nlp, texts, batch_size, n_process)
+    watched = with_progress(outcomes, number_of(texts) or total, show=show_progress)
     # Closed even if a text fails: otherwise workers would live, and a bar be shown, for as long as the error is kept.
     with closing(outcomes), closing(watched):
         for outcome in watched:
@@ -183,9 +186,6 @@ def _work(connection: Connection, nlp: Language, underscore: tuple[Any, ...]) ->
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     Underscore.load_state(underscore)
-    for _, component in nlp.components:
-        if isinstance(component, PLLScorer):
-            component.predictor.counts = WorkDone()  # a bar belongs to the parent
     with suppress(EOFError, OSError):  # the parent has ended
         while True:
             texts = [Doc(nlp.vocab).from_bytes(text) if isinstance(text, bytes) else text for text in connection.recv()]

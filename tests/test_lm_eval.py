@@ -2,7 +2,11 @@
 
 import json
 import math
+import shutil
+import sqlite3
+import subprocess
 import sys
+from itertools import islice
 
 import pytest
 import spacy
@@ -14,11 +18,14 @@ from lm_eval.api.instance import Instance  # noqa: E402
 from lm_eval.api.model import CachingLM  # noqa: E402
 from lm_eval.api.registry import get_model  # noqa: E402
 from lm_eval.tasks import TaskManager  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-from spacy_pll import minimal_pairs  # noqa: E402
+from spacy_pll import make_pipeline, minimal_pairs  # noqa: E402
 from spacy_pll.cli import app  # noqa: E402
+from spacy_pll.contexts import place, score_placed  # noqa: E402
 from spacy_pll.errors import PLLError  # noqa: E402
+from spacy_pll.evaluation.distinct_texts import text_sums  # noqa: E402
 from spacy_pll.lm_eval import PLL  # noqa: E402
 
 from . import reference  # noqa: E402
@@ -119,7 +126,7 @@ def test_pairs_of_sentences_are_decided_as_by_minimal_pairs(make_lm, tmp_path):
     samples = evaluate(lm, tmp_path, "choices")["samples"]["choices"]
     scores = minimal_pairs(lm.nlp, pairs).scores["whole_word"]
     found = {item["doc_id"]: item["acc"] for item in samples}
-    assert found == {i: float(good >= bad) for i, (good, bad) in enumerate(zip(scores.good, scores.bad))}
+    assert found == {i: float(good >= bad) for i, (good, bad) in enumerate(scores)}
     assert 0 < sum(found.values()) < len(pairs)
 
 
@@ -154,7 +161,11 @@ def test_a_context_may_be_longer_than_the_model(make_lm):
 
 @pytest.mark.parametrize(
     "context, text, message",
-    [("The traveler", "", "'' has no wordpiece of its own after 'The traveler'"), ("", " ", "' ' has no wordpiece")],
+    [
+        ("The traveler", "", "The text '' after 'The traveler' has no wordpiece of its own"),
+        ("", " ", "The text '' has no wordpiece of its own"),
+        ("The trav", "eler.", "'eler.' after 'The trav' cannot be scored apart.*shared_pieces=True"),
+    ],
 )
 def test_a_continuation_without_a_piece_is_an_error(make_lm, context, text, message):
     with pytest.raises(ValueError, match=message):
@@ -174,10 +185,13 @@ def test_the_model_as_make_pipeline_calls_it(model_folder):
 @pytest.mark.parametrize(
     "settings, error, message",
     [
-        ({"margin": 0}, PLLError, "no model argument 'margin'. Similar: mask_margin. It has pretrained, metric, "),
-        ({"model": "bert"}, PLLError, "Both `pretrained` and `model` are given"),
-        ({"mask_margin": "wide"}, PLLError, "argument `mask_margin` is 'wide'. It must be a whole number"),
-        ({"words": "spacey"}, PLLError, "argument `words` is 'spacey'. It must be spacy or "),
+        ({"margin": 0}, PLLError, "no model argument 'margin'. Similar: mask_margin. It has pretrained, metrics, "),
+        ({"pretrained": "bert", "model": "bert"}, PLLError, "Both `pretrained` and `model` are given"),
+        ({"mask_margin": "wide"}, PLLError, "The model argument 'mask_margin' is 'wide'. It must be a whole number."),
+        ({"words": "spacey"}, PLLError, "argument 'words' is 'spacey'. It must be spacy or "),
+        ({"shared_pieces": "no"}, PLLError, "The model argument 'shared_pieces' is 'no'. It must be true or false."),
+        ({"metrics": "original+word_l2r"}, PLLError, "and a task has one score for each text. Give one metric."),
+        ({"metrics": "original", "metric": "original"}, PLLError, "are the same model argument. Give one of the two."),
         ({"metric": "word"}, ValueError, "word_l2r"),
         ({"device": "tpu"}, PLLError, "`device` is 'tpu'"),
         ({"batch_size": "many"}, PLLError, "`batch_size` is 'many'"),
@@ -198,6 +212,92 @@ def test_settings_come_as_text(model_folder):
     assert info["model"]["folder"] == str(model_folder()) and lm.how["batch_size"] == 256
     assert PLL(str(model_folder()), batch_size="auto:4", max_batch_size=8).how["batch_size"] == 8
     assert PLL(str(model_folder()), batch_size="16").how["batch_size"] == 16
+
+
+@pytest.mark.parametrize("name", ["metric", "metrics"])
+def test_the_metric_has_two_names(make_lm, name):
+    assert make_lm(**{name: "original"}).get_model_info()["spacy_pll"]["metric"] == "original"
+
+
+def test_a_shared_piece_belongs_to_the_context_where_that_is_wanted(make_lm):
+    ((found, _),) = make_lm(metric="original", shared_pieces="true").loglikelihood(
+        [request("The trav", "eler lost it.")]
+    )
+    doc = make_lm(metric="original").nlp("The traveler lost it.")
+    assert found == pytest.approx(sum(token._.pll for token in doc[2:]), abs=1e-4)
+    with pytest.raises(ValueError, match="has no wordpiece of its own"):
+        make_lm(shared_pieces=True).loglikelihood([request("The trav", "el")])
+
+
+def read_cache(path):
+    """The responses in a cache of the harness."""
+    with sqlite3.connect(path) as database:
+        return [value for key, value in database.execute("SELECT key, value FROM unnamed") if key != "spacy-pll"]
+
+
+@pytest.mark.parametrize("kind", ["loglikelihood", "loglikelihood_rolling"])
+def test_responses_are_in_the_cache_as_soon_as_they_are_known(make_lm, tmp_path, monkeypatch, kind):
+    texts = [f"The traveler lost it {n} times." for n in range(12)]
+    requests = [request(*((text,) if kind == "loglikelihood_rolling" else ("", text)), kind=kind) for text in texts]
+    lm = CachingLM(make_lm(batch_size=4), str(tmp_path / "cache.db"))
+
+    def stop(*args):
+        yield from islice(score_placed(*args[:2], **lm.lm.how), 8)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("spacy_pll.lm_eval.score_placed", lambda nlp, places, **how: stop(nlp, places))
+        getattr(lm, kind)(requests)
+    assert len(read_cache(tmp_path / "cache.db")) == 8
+    asked = []
+    again = CachingLM(make_lm(batch_size=4), str(tmp_path / "cache.db"))
+    original = getattr(again.lm, kind)
+    monkeypatch.setattr(again.lm, kind, lambda requests: asked.extend(requests) or original(requests))
+    assert getattr(again, kind)(requests) == getattr(make_lm(batch_size=4), kind)(requests)
+    assert [one.args for one in asked] == [one.args for one in requests[8:]]
+
+
+def test_a_request_without_a_piece_is_said_before_the_work(make_lm):
+    lm = make_lm()
+    requests = [*(request("The traveler", f" lost {n}.") for n in range(5)), request("The traveler", "\u200b")]
+    with pytest.raises(ValueError, match="has no wordpiece of its own"):
+        lm.loglikelihood(requests)
+    assert lm.nlp.get_pipe("pll").predictor.counts.rows == 0
+
+
+def test_docs_are_made_as_they_are_scored(make_lm, monkeypatch):
+    lm, made, scored = make_lm(batch_size=4), [], []
+    monkeypatch.setattr("spacy_pll.contexts.place", lambda *args: made.append(1) or place(*args))
+    monkeypatch.setattr("spacy_pll.lm_eval.text_sums", lambda *args: scored.append(len(made)) or text_sums(*args))
+    lm.loglikelihood([request("The traveler", f" lost {n}.") for n in range(40)])
+    assert scored[0] <= 8 and len(made) == 40
+
+
+def test_a_cache_knows_the_weights_and_the_code(make_lm, model_folder, tmp_path):
+    """Not the folder alone: a pipeline's config may name another folder that has the weights."""
+    shutil.copytree(model_folder("bert"), weights := tmp_path / "weights")
+    spacy.blank("en").to_disk(tmp_path / "unused")
+    nlp = make_pipeline(str(weights))
+    nlp.to_disk(tmp_path / "saved", exclude=["pll"])
+    shutil.rmtree(tmp_path / "saved" / "pll", ignore_errors=True)
+    lm = PLL(str(tmp_path / "saved"), show_progress=False)
+    CachingLM(lm, cache := str(tmp_path / "cache.db"))
+    CachingLM(PLL(str(tmp_path / "saved"), show_progress=False), cache)
+    state = load_file(weights / "model.safetensors")
+    name = next(iter(state))
+    save_file({**state, name: state[name] + 1}, weights / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ValueError, match="The cache has the scores of other settings.*'weights': "):
+        CachingLM(PLL(str(tmp_path / "saved"), show_progress=False), cache)
+    (code := tmp_path / "code.py").write_text("x = 1")
+    about = [PLL(str(model_folder("bert")), show_progress=False, **more).get_model_info()["spacy_pll"]
+             for more in ({}, {"code": str(code)}, {"lang": "de"})]  # fmt: skip
+    assert about[0] != about[1] != about[2] != about[0]
+
+
+def test_their_own_models_are_there_too(tmp_path):
+    code = "import spacy_pll.lm_eval; from lm_eval.api.registry import get_model; print(get_model('dummy').__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "DummyLM", done.stderr
 
 
 def test_a_cache_of_other_settings_is_refused(make_lm, tmp_path):

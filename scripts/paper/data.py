@@ -4,7 +4,7 @@ from pathlib import Path
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.items import PHENOMENON, Pair, sample_items
-from spacy_pll.evaluation.readers import read_pairs
+from spacy_pll.evaluation.pair_readers import read_pairs
 
 from .published_texts import (
     BROWN_PATH,

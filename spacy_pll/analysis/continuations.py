@@ -1,14 +1,15 @@
 """Candidates in context: scores for cloze tests and multiple choice."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Span
 
-from ..component import get_scorer
-from ..scoring.wordpieces import Wordpieces, get_wordpieces
+from ..contexts import TEXT_SPAN, Placed, check_places, place, separated
+from ..pipelines import vary_scorer
+from ..span_getters import get_doc_spans
 from ..texts import plain_text
 
 
@@ -36,6 +37,7 @@ def score_continuations(
     suffix: str = "",
     *,
     separator: str = " ",
+    shared_pieces: bool = False,
     component: str | None = None,
 ) -> list[Continuation]:
     """Score candidates that stand between a prefix and a suffix, for cloze tests and multiple choice.
@@ -46,80 +48,46 @@ def score_continuations(
 
     nlp (Language): A pipeline with a `pll` component. Its tokenizer makes the docs; its other components do not run.
     prefix (str): The text before the candidates; may be empty.
-    candidates (Sequence[str]): The candidates, in any order.
+    candidates (Sequence[str]): The candidates, in any order. White space at their ends is not scored.
     suffix (str): The text after them, as it is: begin it with a space if there should be one.
     separator (str): Put between prefix and candidate, unless one of them has white space there.
+    shared_pieces (bool): Score also candidates that share a wordpiece with the text beside them: it belongs to the side
+        where it begins.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     RETURNS (list[Continuation]): One per candidate, in their order.
-    RAISES (ValueError): There is no such component or no candidate, a candidate is blank, or the tokenizer makes one
-        piece of the end of a candidate and the text beside it.
+    RAISES (ValueError): There is no such component or no candidate, a candidate is blank or has no wordpiece, or the
+        tokenizer makes one piece of an end of a candidate and the text beside it.
     """
-    scorer = get_scorer(nlp, component)
+    scorer = vary_scorer(nlp, component, get_spans=get_doc_spans, targets=TEXT_SPAN, units=TEXT_SPAN)
     if isinstance(candidates, str) or not len(candidates):
         raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
     prefix, suffix = (plain_text(text, f"`{name}`") for name, text in (("prefix", prefix), ("suffix", suffix)))
     candidates = [plain_text(candidate, f"Candidate {number}") for number, candidate in enumerate(candidates, 1)]
-    spans = [candidate_span(nlp, prefix, candidate, suffix, separator) for candidate in candidates]
-    tokenizer = scorer.model.load().tokenizer
-    for span in spans:
-        pieces = get_wordpieces([span.doc[:]], tokenizer, scorer.settings.words)
-        check_apart(span, pieces, tokenizer.id_to_token)
-    results = scorer.predictor.predict_spans(spans, units=[[span] for span in spans])
-    scorer.set_annotations([span.doc for span in spans], results)
-    totals = [float(result.scores[0].sum()) for result in results]
+    places = [_place_of(candidate, prefix, suffix, separator) for candidate in candidates]
+    check_places(scorer, places, shared_pieces)
+    docs = list(scorer.pipe(place(nlp, *one) for one in places))
+    totals = [doc._.get(scorer.names.score) for doc in docs]
     return [
         Continuation(
-            text, span, total, int(result.pieces.sum()), result.scores[0, span.start : span.end].tolist(), probability
+            text,
+            span := doc.spans[TEXT_SPAN][0],
+            total,
+            doc._.get(scorer.names.pieces),
+            [token._.get(scorer.names.score) for token in span],
+            probability,
         )
-        for text, span, total, result, probability in zip(candidates, spans, totals, results, softmax(totals))
+        for text, doc, total, probability in zip(candidates, docs, totals, softmax(totals), strict=True)
     ]
 
 
-def candidate_span(nlp: Language, prefix: str, candidate: str, suffix: str, separator: str) -> Span:
-    """The candidate as a span of whole tokens, in a doc with the prefix before it and the suffix after it. A token that
-    reaches over an end of the candidate is split there.
-
-    RAISES (ValueError): The candidate is blank.
-    """
+def _place_of(candidate: str, prefix: str, suffix: str, separator: str) -> Placed:
+    """The candidate without the white space at its ends, and what stands before and after it."""
     if not candidate.strip():
         raise ValueError(f"A candidate must be a text that is not blank. It is {candidate!r}.")
-    if prefix and not prefix[-1].isspace() and not candidate[0].isspace():
-        prefix += separator
-    start = len(prefix) + len(candidate) - len(candidate.lstrip())
-    end = start + len(candidate.strip())
-    doc = nlp.make_doc(prefix + candidate + suffix)
-    for position in (start, end):
-        _split_at(doc, position)
-    span = doc.char_span(start, end)
-    assert span is not None  # tokens begin and end there now
-    return span
-
-
-def _split_at(doc: Doc, position: int) -> None:
-    """Split the token that reaches over a character position, if there is one."""
-    token = next((token for token in doc if token.idx < position < token.idx + len(token)), None)
-    if token is None:
-        return
-    parts = [token.text[: position - token.idx], token.text[position - token.idx :]]
-    with doc.retokenize() as retokenizer:
-        retokenizer.split(token, parts, heads=[(token, 0), (token, 1)])
-
-
-def check_apart(span: Span, pieces: Wordpieces, id_to_piece: Callable[[int], str | None]) -> None:
-    """Check that the candidate has pieces of its own. Otherwise its score would include other text, or leave some out.
-
-    RAISES (ValueError): A piece reaches over an end of the span, or no piece lies in it.
-    """
-    for position in (span.start_char, span.end_char):
-        over = (pieces.start < position) & (position < pieces.end)
-        if over.any():
-            raise ValueError(
-                f"The candidate {span.text!r} cannot be scored apart from the text around it: the tokenizer makes one "
-                f"piece, {id_to_piece(int(pieces.ids[over.argmax()]))!r}, of both. Give whole words as candidates, or "
-                "another model."
-            )
-    if not ((span.start <= pieces.token) & (pieces.token < span.end)).any():
-        raise ValueError(f"The model's tokenizer drops the candidate {span.text!r}, so it has no score. Leave it out.")
+    text = candidate.strip()
+    first = candidate.index(text)
+    before = separated(prefix, candidate, separator) + candidate[:first]
+    return text, before, candidate[first + len(text) :] + suffix
 
 
 def softmax(scores: Sequence[float]) -> list[float]:

@@ -14,6 +14,8 @@ from spacy.tokens import Doc, Span
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import get_scorer
+from ..pipelines import vary_scorer
+from ..span_getters import get_doc_spans
 from .unigrams import Unigrams, load_unigrams
 
 
@@ -108,19 +110,21 @@ def pmi(
     metrics = list(scorer.settings.metrics)
     if metric not in (None, *metrics):
         raise ValueError(f"There are no scores under {metric!r}, only under {', '.join(metrics)}.")
-    row = metrics.index(metric) if metric else 0
-    attribute = scorer.names.metrics[metrics[row]]
+    attribute = scorer.names.metrics[metric or metrics[0]]
     in_context = [span._.get(attribute) for span in spans]
-    copies = [span.as_doc()[:] for span in spans]
-    units = [
-        [copy[max(0, unit.start - span.start) : unit.end - span.start]
-         for unit in span.doc.spans.get(scorer.settings.units, []) if unit.start < span.end and span.start < unit.end]
-        for span, copy in zip(spans, copies)
-    ]  # fmt: skip
-    alone = scorer.predictor.predict_spans(copies, units)
+    alone = vary_scorer(nlp, component, get_spans=get_doc_spans, targets=None)
+    copies, units = [span.as_doc() for span in spans], scorer.settings.units
+    for span, copy in zip(spans, copies):
+        if units is not None:
+            copy.spans[units] = [
+                copy[max(0, unit.start - span.start) : unit.end - span.start]
+                for unit in span.doc.spans.get(units, [])
+                if unit.start < span.end and span.start < unit.end
+            ]
+    alone_scores = [doc._.get(attribute) for doc in alone.pipe(copies)]
     return [
-        score - float(of_span.scores[row].sum()) if score is not None and of_span.pieces.any() else None
-        for score, of_span in zip(in_context, alone, strict=True)
+        None if here is None or by_itself is None else here - by_itself
+        for here, by_itself in zip(in_context, alone_scores, strict=True)
     ]
 
 

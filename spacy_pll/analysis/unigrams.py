@@ -44,7 +44,7 @@ class Unigrams:
         """Count the wordpieces of a corpus.
 
         tokenizer (tokenizers.Tokenizer): The model's: `get_scorer(nlp).model.load().tokenizer`.
-        show_progress (bool): Show how many wordpieces have been counted.
+        show_progress (bool): Show how many texts have been counted.
         RAISES (ValueError): There is none.
         """
         pieces = vocabulary(tokenizer)
@@ -54,7 +54,7 @@ class Unigrams:
             for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False)
         )
         counts = Counter[int]()
-        for ids in with_progress(ids_of_texts, None, len, 0, 0, show=show_progress):
+        for ids in with_progress(ids_of_texts, show=show_progress):
             counts.update(ids)
         if not counts:
             raise ValueError("No text has a wordpiece, so there is nothing to count. Give other texts.")

@@ -1,76 +1,178 @@
 """What `pll pairs` and `pll choices` have in common: several scorers, and what is printed and written."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 from spacy.language import Language
 
-from ..component import get_scorer
+from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
-from ..evaluation.accuracies import OVERALL, Accuracy
-from ..evaluation.decisions import Decided
+from ..corpus.runs import versions
+from ..errors import InputError
+from ..evaluation.accuracies import OVERALL, Accuracy, Ties
+from ..evaluation.decisions import ChoiceScores, check_options, distinct_options, labels, named, score_options
 from ..evaluation.intervals import Estimate
+from ..evaluation.items import AnyItem, Choice, levels, sample_items
+from ..evaluation.kept_scores import KeptScores
 from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
-from ..pipelines import PipelineSettings, make_pipeline, parse_settings
+from ..language_model.checksums import file_digest
+from ..pipelines import PipelineSettings, describe_model, make_pipeline, parse_settings
+from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from .options import PICTURES, one_of, several
-from .terminal import save, say
+from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
+from .terminal import check_picture, check_table, draw, save, say
 
+TITLE = "Spearman's rho (95 % interval)"
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
 
-Scorers = Annotated[
-    list[str],
-    typer.Option(
+PerPiece = Annotated[
+    bool, typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums.")
+]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is compared on which items, and what is written."""
+
+    scorers: Sequence[str] = ()
+    revisions: Sequence[str] = ()
+    by: Sequence[str] = ()
+    per_piece: bool = False
+    ties: Ties = "share"
+    sample: int | None = None
+    output: Path | None = None
+    items: Path | None = None
+    plot: Path | None = None
+    resume: bool = False
+    force: bool = False
+    batch_size: int = BATCH_SIZE
+    n_process: int = 1
+
+    def check_outputs(self, path: str) -> None:
+        """path (str): Of the input. RAISES (ValueError): A file cannot be written."""
+        check_output(self.output, (".json", ".csv"), self.force, path)
+        check_table(self.items, self.force, path)
+        check_picture(self.plot, self.force, path)
+        if self.resume and self.force:
+            raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
+        if self.resume and not (self.output or self.items):
+            raise InputError("--resume goes on with what is kept beside --output or --items. Give the one of before.")
+
+    def sampled(self, items: list[AnyItem]) -> list[AnyItem]:
+        """The items to use. RAISES (InputError): One has no column to group by."""
+        levels(items, self.by or None)
+        return sample_items(items, self.sample, self.by or None) if self.sample else items
+
+    def measure(
+        self,
+        choices: list[Choice],
+        settings: PipelineSettings,
+        about: dict[str, Any],
+        results: type[ChoiceScores],
+        unit: str,
+        shared_pieces: bool = False,
+    ) -> ChoiceScores:
+        """Score the choices, print the accuracies or correlations, and write what is asked for.
+
+        about (Dict[str, Any]): What was read, for the file of results.
+        unit (str): What the choices are called: "pairs".
+        RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
+        """
+        kept_in = self.output or self.items
+        kept = KeptScores(kept_in, self.resume, self.force) if kept_in else None
+        loaded = load_scorers(self.scorers, self.revisions, settings)
+        how: dict[str, Any] = {"per_piece": self.per_piece, "ties": self.ties}
+        for name, nlp in named(loaded.compared).items():
+            check_options(get_scorer(nlp), choices, shared_pieces)
+            if self.items:
+                check_columns(results, choices, name, get_scorer(nlp))
+        work = self.batch_size, self.n_process, True
+        if kept:
+            kept.begin([*named(loaded.compared)], distinct_options(choices), loaded.about(self.batch_size))
+        with kept.until_done() if kept else nullcontext():
+            scored = score_options(loaded.compared, choices, None, *work, kept)
+            found = results(choices, scored.scores, scored.pieces, columns=scored.columns, **how)
+            self._write(found, loaded, about | how, unit)
+        return found
+
+    def _write(self, found: ChoiceScores, loaded: "LoadedScorers", about: dict[str, Any], unit: str) -> None:
+        """Print the results, and write what is asked for."""
+        about = {**about, "sample": self.sample}
+        if found.has_preferences:
+            correlations = found.correlations(self.by or None)
+            say(group_table(TITLE, unit, correlations, lambda one: one.choices, show_correlation))
+            rows = [one._asdict() for one in correlations]
+        else:
+            accuracies = found.accuracies(self.by or None)
+            say(accuracy_table(accuracies, unit) + ties_line(accuracies, self.ties, unit))
+            rows = [
+                {unit if name == "pairs" else name: value for name, value in one._asdict().items()}
+                for one in accuracies
+            ]
+            if len(found.scores) > 1:
+                say(difference_table(accuracies))
+            else:
+                rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
+        write_results(rows, self.by, loaded, about, self.output)
+        save(self.items, write_table, list(found.rows()))
+        save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
+
+
+def check_columns(results: type[ChoiceScores], choices: list[Choice], name: str, scorer: PLLScorer) -> None:
+    """RAISES (ValueError): The table of items cannot be made: a column of theirs has the name of one of scores."""
+    first, numbers = choices[0], [[1.0] * len(choices[0].options)]
+    every = first._replace(fields={column: None for choice in choices for column in choice.fields})
+    scores = dict.fromkeys(labels(name, scorer), numbers)
+    next(results([every], scores, scores, columns={} if name else scorer.names.metrics).rows())  # type: ignore[arg-type]
+
+
+def show_correlation(one: Correlation) -> str:
+    """A correlation with its interval."""
+    return "-" if one.rho is None else f"{one.rho:.3f} ({one.low:.3f} to {one.high:.3f})"
+
+
+OPTIONS: dict[str, Any] = {
+    "scorers": typer.Option(
         "--scorer",
         help="In place of --model and its settings, and once for each of several scorers to compare: a model, with "
         "settings after commas, as for `pll agree`. NAME= before it names the scorer in the results: "
         "margin0=builtin,mask_margin=0.",
     ),
-]
-Revisions = Annotated[
-    list[str],
-    several(
+    "revisions": several(
         "In place of --revision: those of several checkpoints of the model, to compare them in this order. --plot then "
         "draws curves."
     ),
-]
-By = Annotated[
-    list[str],
-    several(
+    "by": several(
         "Columns to group by, separated by commas: conditions. The groups of several are crossed, too. [default: "
-        "linguistics_term and UID, or the file, as far as they are there]"
+        "those of phenomena and paradigms, such as linguistics_term and UID, or the file, as far as they are there]"
     ),
-]
-PerPiece = Annotated[
-    bool, typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums.")
-]
-TiesOption = Annotated[
-    str,
-    typer.Option(
-        "--ties",
+    "per_piece": get_args(PerPiece)[1],
+    "ties": typer.Option(
         help="What a tie counts: a share (a half, if two options are equal), or as right where the first of the equal "
         "options is right.",
         **one_of("share", "first"),
     ),
-]
-Sample = Annotated[
-    int | None,
-    typer.Option(min=1, help="Use at most this many of each of the smallest groups, the same in each run."),
-]
-Results = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json or FILE.csv.")
-]
-
-
-def check_outputs(output: Path | None, items: Path | None, plot: Path | None, force: bool, path: str) -> None:
-    """RAISES (ValueError): A file cannot be written."""
-    check_output(output, (".json", ".csv"), force, path)
-    check_output(items, (".csv", ".tsv", ".parquet"), force, path)
-    check_output(plot, PICTURES, force, path)
+    "sample": typer.Option(min=1, help="Use at most this many of each of the smallest groups, the same in each run."),
+    "output": typer.Option("--output", "-o", help="Also write the results to FILE.json or FILE.csv."),
+    "items": typer.Option(
+        help="Also write a table with one row per pair, or per option of a choice, to FILE.csv, FILE.tsv or "
+        "FILE.parquet: its columns, and its scores."
+    ),
+    "plot": get_args(Plot)[1],
+    "resume": typer.Option(
+        "--resume", help="Continue an interrupted run: what was scored is kept beside --output, or else --items."
+    ),
+    "force": get_args(Force)[1],
+    "batch_size": get_args(BatchSize)[1],
+    "n_process": get_args(Processes)[1],
+}
+evaluation_options = options_in_place("evaluation", *fields_of(Evaluation), OPTIONS, Evaluation)
 
 
 class LoadedScorers(Mapping[str, Language]):
@@ -80,7 +182,11 @@ class LoadedScorers(Mapping[str, Language]):
         self.settings = settings
         self._kept: tuple[str, Language] | None = None
         # All are loaded once before anything is scored, so that an error in the last one costs no time.
-        self.records = [scorer_record(name, given, self[name]) for name, given in settings.items()]
+        self.records, self._pipelines = list[dict[str, Any]](), list[dict[str, Any]]()
+        for name, given in settings.items():
+            self.records.append(scorer_record(name, given, nlp := self[name]))
+            commit = get_scorer(nlp).model.describe().commit
+            self._pipelines.append({"lang": nlp.lang, "commit": commit, "components": nlp.config["components"]})
 
     def __getitem__(self, name: str) -> Language:
         if self._kept is None or self._kept[0] != name:
@@ -94,13 +200,26 @@ class LoadedScorers(Mapping[str, Language]):
     def __len__(self) -> int:
         return len(self.settings)
 
+    def about(self, batch_size: int) -> dict[str, Any]:
+        """What the scores depend on, besides the texts."""
+        scorers = [
+            {
+                **record,
+                **made,
+                "model": describe_model(given.model, made["commit"]),
+                "code": given.code and file_digest(Path(given.code)),
+            }
+            for record, made, given in zip(self.records, self._pipelines, self.settings.values())
+        ]
+        return {"scorers": scorers, "batch_size": batch_size, **versions()}
+
     @property
     def compared(self) -> Language | Mapping[str, Language]:
         """One pipeline, whose metrics are compared, or several by name."""
         return self if len(self) > 1 else next(iter(self.values()))
 
 
-def load_scorers(scorers: list[str], revisions: list[str], settings: PipelineSettings) -> LoadedScorers:
+def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: PipelineSettings) -> LoadedScorers:
     """The pipelines to compare, or the one that the other options describe.
 
     RAISES (ValueError): Several of these are given, or two have one name.
@@ -120,34 +239,9 @@ def load_scorers(scorers: list[str], revisions: list[str], settings: PipelineSet
     return LoadedScorers(used)
 
 
-def report(
-    found: Decided,
-    by: list[str],
-    loaded: LoadedScorers,
-    about: dict[str, Any],
-    output: Path | None,
-    items: Path | None,
-    unit: str,
-) -> None:
-    """Print the accuracies, and write what is asked for.
-
-    about (Dict[str, Any]): What was read, for the file of results.
-    unit (str): What the items are called: "pairs".
-    """
-    results = found.accuracies(by or None)
-    say(accuracy_table(results, unit) + ties_line(results, about["ties"], unit))
-    rows = [{unit if name == "pairs" else name: value for name, value in one._asdict().items()} for one in results]
-    if len(found.scores) > 1:
-        say(difference_table(results))
-    else:
-        rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    write_results(rows, by, loaded, about, output)
-    save(items, write_table, list(found.rows()))
-
-
 def write_results(
     rows: list[dict[str, Any]],
-    by: list[str],
+    by: Sequence[str],
     loaded: LoadedScorers,
     about: dict[str, Any],
     output: Path | None,
@@ -158,10 +252,10 @@ def write_results(
         save(output, write_table, rows)
         return
     first, *others = loaded.records
-    save(output, write_json, {"settings": {**first, "compared": others, "by": by, **about}, "results": rows})
+    save(output, write_json, {"settings": {**first, "compared": others, "by": list(by), **about}, "results": rows})
 
 
-def named_settings(scorers: list[str], **common: Any) -> dict[str, PipelineSettings]:
+def named_settings(scorers: Sequence[str], **common: Any) -> dict[str, PipelineSettings]:
     """The settings of each scorer by its name: what stands before `=`, as in small=builtin, or else the whole text.
 
     RAISES (ValueError): Two scorers have the same name.

@@ -1,40 +1,31 @@
 """`pll choices PATH`: the accuracy on choices of several options, with or without a context."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ..corpus.formats import write_table
 from ..errors import InputError
 from ..evaluation.choice_readers import read_choices
-from ..evaluation.choices import choices
-from ..evaluation.items import sample_items
-from ..evaluation.preferences import Correlation
+from ..evaluation.choices import check_choices
+from ..evaluation.decisions import ChoiceScores
+from ..evaluation.labels import KINDS
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings
-from ..settings import BATCH_SIZE
-from . import accuracies
 from . import options as common
-from .options import OF_TOKENS, one_of, pipeline_options, several
-from .terminal import draw, save, say, shows_progress
-
-TITLE = "Spearman's rho (95 % interval)"
-
-
-def show(one: Correlation) -> str:
-    """A correlation with its interval."""
-    return "-" if one.rho is None else f"{one.rho:.3f} ({one.low:.3f} to {one.high:.3f})"
+from .accuracies import Evaluation, evaluation_options
+from .options import OF_TOKENS, file_options, one_of, pipeline_options, several
+from .terminal import save
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
+@evaluation_options
+@file_options
 def choices_cli(
     path: Annotated[
         str, typer.Argument(help="A file of choices (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")
     ],
     settings: PipelineSettings,
-    scorers: accuracies.Scorers = [],  # noqa: B006
-    revisions: accuracies.Revisions = [],  # noqa: B006
     context: Annotated[
         list[str],
         several("Column of the context, or of a list; or the columns of several. [default: context, if it is there]"),
@@ -46,9 +37,19 @@ def choices_cli(
     label: Annotated[
         str | None,
         typer.Option(
-            help="Column that says which option is right: its text, its column, or its number from 0. [default: label]"
+            help="Column that says which option is right: its text, its column, its number from 0, or its letter. "
+            "[default: label]"
         ),
     ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="How all labels of a file are read, if they can be read in two ways, or count from 1. [default: as "
+            "all can be read]",
+            **one_of(*KINDS),
+        ),
+    ] = None,
+    separator: Annotated[str, common.SEPARATOR] = " ",
     reading: Annotated[
         str,
         typer.Option(
@@ -56,24 +57,21 @@ def choices_cli(
             **one_of("texts", "contexts"),
         ),
     ] = "texts",
-    header: common.Header = [],  # noqa: B006
-    by: accuracies.By = [],  # noqa: B006
-    per_piece: accuracies.PerPiece = False,
-    ties: accuracies.TiesOption = "share",
-    sample: accuracies.Sample = None,
-    output: accuracies.Results = None,
-    items: Annotated[
-        Path | None,
-        typer.Option(help="Also write a table with one row per option to FILE.csv, FILE.tsv or FILE.parquet."),
-    ] = None,
+    shared_pieces: Annotated[
+        bool,
+        typer.Option(
+            "--shared-pieces",
+            help="A wordpiece that context and text share belongs to the context, where it begins. Otherwise it is an "
+            "error.",
+        ),
+    ] = False,
     predictions: Annotated[
         Path | None,
         typer.Option(help="Also write the chosen texts to FILE.json, as the BabyLM evaluation pipeline does."),
     ] = None,
-    plot: common.Plot = None,
-    force: common.Force = False,
-    batch_size: common.BatchSize = BATCH_SIZE,
-    n_process: common.Processes = 1,
+    *,
+    how: dict[str, Any],
+    evaluation: Evaluation,
 ) -> None:
     """Measure the accuracy on choices, with or without a context.
 
@@ -85,31 +83,22 @@ def choices_cli(
 
     In WUG no option is right. There the result is Spearman's correlation with the preferences of people.
     """
-    accuracies.check_outputs(output, items, plot, force, path)
-    check_output(predictions, (".json",), force, path)
-    read = read_choices(path, context, options, label, reading=reading, header=header or None)  # type: ignore[arg-type]
-    if plot and read[0].preference is not None:
-        raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
-    if sample:
-        read = sample_items(read, sample, by or None)
-    loaded = accuracies.load_scorers(scorers, revisions, settings)
-    found = choices(
-        loaded.compared,
-        read,
-        per_piece=per_piece,
-        ties=ties,  # type: ignore[arg-type]  # one of the two, which the option checks
-        batch_size=batch_size,
-        n_process=n_process,
-        show_progress=shows_progress(),
+    evaluation.check_outputs(path)
+    check_output(predictions, (".json",), evaluation.force, path)
+    read = read_choices(
+        path,
+        context,
+        options,
+        label,
+        labels=labels,  # type: ignore[arg-type]  # one of them, which the option checks
+        separator=separator,
+        reading=reading,  # type: ignore[arg-type]  # the same
+        **how,
     )
-    about = {"path": path, "reading": reading, "per_piece": per_piece, "ties": ties, "sample": sample}
-    if found.has_preferences:
-        correlations = found.correlations(by or None)
-        say(accuracies.group_table(TITLE, "choices", correlations, lambda one: one.choices, show))
-        accuracies.write_results([one._asdict() for one in correlations], by, loaded, about, output)
-        save(items, write_table, list(found.rows()))
-    else:
-        accuracies.report(found, by, loaded, about, output, items, "choices")
-        save(plot, draw, found.plot_curves if revisions else found.plot, by or None)
+    check_choices(read)
+    if evaluation.plot and read[0].preference is not None:
+        raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
+    about = {"path": path, "reading": reading, "shared_pieces": shared_pieces}
+    found = evaluation.measure(evaluation.sampled(read), settings, about, ChoiceScores, "choices", shared_pieces)
     if predictions:
-        save(predictions, write_json, found.predictions(next(iter(found.scores)), by or None))
+        save(predictions, write_json, found.predictions(next(iter(found.scores)), evaluation.by or None))

@@ -11,9 +11,11 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ..corpus.readers import READERS
+from ..corpus.records import QUOTINGS, FileOptions
 from ..errors import render
 from ..pipelines import SETTINGS, PipelineSettings
 from ..settings import ScoringSettings, choices_of, describe_settings
+from .terminal import PICTURES
 
 Command = Callable[..., Any]
 
@@ -60,16 +62,54 @@ def parse_numbers(option: str, values: Sequence[str]) -> list[int]:
 
 
 INPUT_HELP = (
-    f"A file ({', '.join(READERS)}; the first four also compressed, such as texts.txt.gz), a folder of such files, "
+    f"A file ({', '.join(READERS)}; the first five also compressed, such as texts.txt.gz), a folder of such files, "
     "or - for standard input, as .txt"
+)
+
+
+def _check_encoding(value: str) -> str:
+    try:
+        "a".encode(value)
+    except LookupError:
+        raise typer.BadParameter(
+            f"{value!r} is no encoding that Python knows. Examples: utf-8, latin-1, utf-16."
+        ) from None
+    return value
+
+
+def _check_delimiter(value: str | None) -> str | None:
+    value = "\t" if value in ("\\t", "tab") else value
+    if value is not None and (len(value) != 1 or value in '"\r\n'):
+        raise typer.BadParameter(f"{value!r} is not one character. Examples: ';' or tab.")
+    return value
+
+
+# The options for `FileOptions`.
+FILES: dict[str, Any] = {
+    "encoding": typer.Option(callback=_check_encoding, help="Of all input but .parquet and .spacy."),
+    "delimiter": setting(
+        "The character between the columns of .csv and .tsv input. [default: a comma, or a tab for .tsv; or what the "
+        "header has in its place]",
+        callback=_check_delimiter,
+    ),
+    "quoting": setting(
+        "Whether quotation marks at the beginning of a cell of .csv and .tsv input stand around it, as CSV has it, or "
+        "are text. [default: csv, or, with tabs between columns, what fits the file]",
+        **one_of(*QUOTINGS),
+    ),
+    "header": several("The names of the columns, in their order, if .csv and .tsv files have no header.", "--columns"),
+    "na_as_text": typer.Option(
+        "--na-as-text", help="In .csv and .tsv input, NA, N/A, #N/A, NaN and <NA> are texts, and not missing values."
+    ),
+}
+SEPARATOR: Any = setting(
+    "What stands between a context and a text, if neither has white space there. Give '' for languages that are "
+    "written without spaces. [default: a space]"
 )
 # Settings that change nothing in numbers about whole texts.
 OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
 
 Column = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
-Header = Annotated[
-    list[str], several("The names of the columns, in their order, if .csv and .tsv files have no header.", "--columns")
-]
 BatchSize = Annotated[
     int,
     typer.Option(
@@ -85,7 +125,6 @@ Gpu = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU."
 Threads = Annotated[
     int | None, typer.Option(min=1, help="How many threads PyTorch uses on a CPU. [default: what PyTorch chooses]")
 ]
-PICTURES = (".png", ".svg", ".pdf")
 Plot = Annotated[
     Path | None,
     typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),
@@ -140,6 +179,11 @@ def _option_of(name: str, _value: object) -> str | None:
 
 def _make_settings(**values: Any) -> PipelineSettings:
     return PipelineSettings(**{name: value for name, value in values.items() if value is not None})
+
+
+def file_options(command: Command) -> Command:
+    """Give a command the options for `FileOptions` in place of its parameter `how`, which is a dictionary."""
+    return options_in_place("how", *fields_of(FileOptions), FILES, dict)(command)
 
 
 def fields_of(settings: type) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,12 +1,13 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from wasabi import table
 
 from ..component import get_scorer
 from ..corpus.readers import read_records
+from ..corpus.records import texts_of
 from ..errors import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
 from ..files import check_output, write_json
@@ -15,8 +16,8 @@ from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
 from . import options
-from .options import INPUT_HELP, OF_TOKENS, pipeline_options
-from .terminal import save, say, shows_progress
+from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options
+from .terminal import save, say
 
 UNITS = {
     "spacy": "spaCy's tokens",
@@ -27,10 +28,13 @@ UNITS = {
 
 
 @pipeline_options(without=OF_TOKENS)
+@file_options
 def ppl_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
     column: options.Column = "text",
+    *,
+    how: dict[str, Any],
     output: options.Output = None,
     force: options.Force = False,
     batch_size: options.BatchSize = BATCH_SIZE,
@@ -43,8 +47,8 @@ def ppl_cli(
     """
     check_output(output, (".json",), force, path)
     nlp = make_pipeline(settings)
-    texts = (record.text for record in read_records(path, column, nlp.vocab))
-    result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=shows_progress())
+    texts = texts_of(read_records(path, column, nlp.vocab, **how))
+    result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=True)
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
     scorer = get_scorer(nlp)

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..component import get_scorer
 from ..corpus.readers import read_records
-from ..corpus.records import STANDARD_STREAM
+from ..corpus.records import STANDARD_STREAM, texts_of
 from ..files import check_output, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
@@ -17,16 +17,19 @@ from ..texts import Text
 from ..visualize.html import VMIN, View, check_vmin, page_parts
 from ..workers import score_docs
 from . import options
-from .options import INPUT_HELP, pipeline_options
-from .terminal import save, shows_progress
+from .options import INPUT_HELP, file_options, pipeline_options
+from .terminal import save
 
 
 @pipeline_options(without=("keep_pieces",))
+@file_options
 def render_cli(
     input: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
     output: Annotated[Path, typer.Argument(help="The page to write, an .html file.")],
     settings: PipelineSettings,
     column: options.Column = "text",
+    *,
+    how: dict[str, Any],
     vmin: Annotated[float, typer.Option(help="Scores at or below this get the darkest colour.")] = VMIN,
     batch_size: options.BatchSize = BATCH_SIZE,
     n_process: options.Processes = 1,
@@ -43,15 +46,15 @@ def render_cli(
     check_output(output, (output.suffix,), force, input)
     check_vmin(vmin)
     if input != STANDARD_STREAM:
-        for _ in read_records(input, column):  # unreadable input is found before the model is loaded
+        for _ in read_records(input, column, **how):  # unreadable input is found before the model is loaded
             pass
     nlp = make_pipeline(settings, keep_pieces=True)
     scorer = get_scorer(nlp)
     view = View(scorer.names, scorer.names.metrics, vmin, scorer.settings.n_alternatives is not None)
     title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
     about = f"Pseudo-log-likelihood ({', '.join(scorer.settings.metrics)}) under {scorer.model.describe().title}"
-    texts: Iterable[Text] = (record.text for record in read_records(input, column, nlp.vocab))
+    texts: Iterable[Text] = texts_of(read_records(input, column, nlp.vocab, **how))
     if input != STANDARD_STREAM:
         texts = list(texts)  # so that the bar knows how much there is
-    with closing(score_docs(nlp, texts, batch_size, n_process, shows_progress())) as docs:
+    with closing(score_docs(nlp, texts, batch_size, n_process, True)) as docs:
         save(output, write_text, page_parts(docs, view, title, about))

@@ -1,14 +1,13 @@
 """`pll rescore NBEST`: n-best lists reranked with the PLL."""
 
 import math
+import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..component import get_scorer
 from ..errors import InputError
-from ..evaluation.distinct_texts import score_distinct
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..evaluation.rescoring import (
     ADDED,
@@ -16,6 +15,7 @@ from ..evaluation.rescoring import (
     evaluate,
     oracle,
     rescored_rows,
+    score_hypotheses,
     tune,
     with_pll,
     word_error_rate,
@@ -26,7 +26,7 @@ from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
 from .options import OF_TOKENS, pipeline_options
-from .terminal import save, say, shows_progress
+from .terminal import save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
 
@@ -73,6 +73,7 @@ def rescore_cli(
     several_references: Annotated[
         bool, typer.Option("--bleu", help="The texts are translations: show BLEU instead of the word error rate.")
     ] = False,
+    encoding: Annotated[str, options.FILES["encoding"]] = "utf-8",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
     ] = None,
@@ -94,10 +95,17 @@ def rescore_cli(
         raise typer.BadParameter(f"--weight must be a finite number. It is {weight}.")
     weights = parse_grid(grid_)
     check_output(output, (".jsonl",), force, path, dev)
-    lists = read_nbest(path, several_references=several_references, added=ADDED if output else ())
-    dev_lists = read_nbest(dev, several_references=several_references) if dev else []
+    lists = read_nbest(path, several_references, ADDED if output else (), encoding)
+    dev_lists = read_nbest(dev, several_references, encoding=encoding) if dev else []
     if dev and not any(nbest.references for nbest in dev_lists):
         raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
+    of_dev = {repr(nbest.row) for nbest in dev_lists}
+    if tuned := sum(repr(nbest.row) in of_dev for nbest in lists):
+        warnings.warn(
+            f"{tuned:,} of {len(lists):,} lists of {path!r} are also in {dev!r}: the weight is chosen on what it is "
+            "measured on. Give other lists as `dev`.",
+            stacklevel=1,
+        )
     measure, missing = bleu if several_references else word_error_rate, f"No list in {path!r} has a reference.\n"
     has_references = any(nbest.references for nbest in (*lists, *dev_lists))
     if has_references:
@@ -108,8 +116,7 @@ def rescore_cli(
                 raise
             has_references, missing = False, str(error)
     nlp = make_pipeline(settings, metric)
-    texts = [text for nbest in (*dev_lists, *lists) for text in nbest.texts]
-    scores = score_distinct(nlp, get_scorer(nlp).names, texts, batch_size, shows_progress(), n_process)
+    scores = score_hypotheses(nlp, (*dev_lists, *lists), batch_size, True, n_process)
     lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
     if dev:
         tuned_on = [nbest for nbest in dev_lists if nbest.references]

@@ -20,38 +20,17 @@ from ..settings import BATCH_SIZE
 from ..tables.words import UNITS, WordTable
 from . import options
 from .options import INPUT_HELP, fields_of, one_of, options_in_place, pipeline_options, setting, several
-from .terminal import duration, report, shows_progress, until_closed
-
-
-def _check_encoding(value: str) -> str:
-    try:
-        "a".encode(value)
-    except LookupError:
-        raise typer.BadParameter(
-            f"{value!r} is no encoding that Python knows. Examples: utf-8, latin-1, utf-16."
-        ) from None
-    return value
-
-
-def _check_delimiter(value: str | None) -> str | None:
-    value = "\t" if value in ("\\t", "tab") else value
-    if value is not None and (len(value) != 1 or value in '"\r\n'):
-        raise typer.BadParameter(f"{value!r} is not one character. Examples: ';' or tab.")
-    return value
-
+from .terminal import duration, report, until_closed
 
 # The options for the parts of a `Run`, in the order of the help. The fields have the types and the defaults.
 INPUT: dict[str, Any] = {
+    **options.FILES,
     "file_format": setting("The format of standard input. [default: .txt]", "--format", **one_of(*READERS)),
-    "encoding": typer.Option(callback=_check_encoding, help="Of .txt, .jsonl, .csv and .tsv input."),
-    "delimiter": setting(
-        "The character between the columns of .csv and .tsv input. [default: a comma, or a tab for .tsv]",
-        callback=_check_delimiter,
-    ),
     "context_column": setting(
         "With --table words: a column with a context for each text. The model reads it before the text. It is not "
         "scored, and its words have no rows."
     ),
+    "separator": options.SEPARATOR,
 }
 OUTPUT: dict[str, Any] = {
     "normalise": several(
@@ -64,6 +43,11 @@ OUTPUT: dict[str, Any] = {
 }
 SCORING: dict[str, Any] = {
     "max_length": setting("Characters of the longest text. [default: 1,000,000]", min=1),
+    "shared_pieces": typer.Option(
+        "--shared-pieces",
+        help="With --context-column: a wordpiece that context and text share belongs to the context. Otherwise it is "
+        "an error.",
+    ),
     "skip_errors": typer.Option(
         "--skip-errors",
         help="Where a text cannot be scored, write a row without scores and go on. The column `error` says why.",
@@ -107,7 +91,6 @@ def score_cli(
     *,
     settings: PipelineSettings,
     column: options.Column = "text",
-    header: options.Header = [],  # noqa: B006
     of_input: dict[str, Any],
     of_output: dict[str, Any],
     of_scoring: dict[str, Any],
@@ -147,8 +130,8 @@ def score_cli(
     if tokens and table == "words" or prodigy and (tokens or table != "texts"):
         raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
     run = Run(
-        Input(input_path, column, header=header or None, **of_input),
-        Scoring(settings, batch_size, n_process, show_progress=shows_progress(), **of_scoring),
+        Input(input_path, column, **of_input),
+        Scoring(settings, batch_size, n_process, show_progress=True, **of_scoring),
         cast(Table, "prodigy" if prodigy else "tokens" if tokens else table),
         words_table,
         **of_output,
@@ -177,10 +160,11 @@ def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> 
 def _check(run: Run, output: str, resume: bool, force: bool) -> None:
     """RAISES (InputError): Options do not go together."""
     is_spacy = Path(output).suffix.lower() == ".spacy"
-    if run.table != "words" and (run.words != WordTable() or run.input.context_column):
+    of_words = run.words != WordTable() or run.input.context_column or run.input.separator != " "
+    if run.table != "words" and of_words:
         raise InputError(
-            "--word-unit, --lags, --regions, --no-log-frequency and --context-column are for rows of words. Add "
-            "--table words."
+            "--word-unit, --lags, --regions, --no-log-frequency, --context-column and --separator are for rows of "
+            "words. Add --table words."
         )
     if run.input.context_column and run.scoring.pipeline.spans == "sents":
         raise InputError(

@@ -2,12 +2,20 @@
 
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from ..corpus.records import PARQUET
+from ..files import check_output
+from ..visualize.plots import new_figure
+
+PICTURES = (".png", ".svg", ".pdf")
+TABLES = (".csv", ".tsv", PARQUET)
+T = TypeVar("T")
 # Those of ASCII and Latin-1, except tabs and newlines. A terminal obeys them: they may change its title, or hide text.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -42,6 +50,20 @@ def save(file: Path | None, write: Callable[..., object], *contents: Any) -> Non
         report(f"Wrote {file}.")
 
 
+def check_picture(file: Path | None, force: bool, *inputs: str | None) -> None:
+    """RAISES (ImportError, OSError, ValueError): It cannot be drawn, which would else be found when all is scored."""
+    check_output(file, PICTURES, force, *inputs)
+    if file:
+        new_figure(1, 1)
+
+
+def check_table(file: Path | None, force: bool, *inputs: str | None) -> None:
+    """RAISES (ImportError, OSError, ValueError): It cannot be written."""
+    check_output(file, TABLES, force, *inputs)
+    if file and file.suffix == PARQUET:
+        from ..corpus import parquet as _  # noqa: F401  # needs the extra `[parquet]`
+
+
 def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:
     """Write a picture, and make its folder if needed."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +86,38 @@ def show_what_cannot_be_encoded() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def shows_progress() -> bool:
-    """Whether bars are shown: not in files."""
-    return sys.stderr.isatty()
+class Stoppable(Sequence[T]):
+    """Items that end where Ctrl-C is pressed, so that what is known of those before can be shown. Pressed once more, it
+    stops at once. After the block, the command ends as it does when it is stopped.
+    """
+
+    def __init__(self, items: Sequence[T]):
+        self.items, self.given, self.stopped = items, 0, False
+
+    def __enter__(self) -> "Stoppable[T]":
+        self._before = signal.signal(signal.SIGINT, self._stop)
+        return self
+
+    def _stop(self, *_: object) -> None:
+        if self.stopped or not self.given:
+            raise KeyboardInterrupt
+        self.stopped = True
+        report(f"Stopping after {self.given:,} of {len(self.items):,} texts. Ctrl-C once more stops at once.")
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+        if self.stopped and (error is None or isinstance(error, ValueError)):  # as if no text was scored
+            raise KeyboardInterrupt
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[T]:
+        for item in self.items:
+            if self.stopped:
+                return
+            self.given += 1
+            yield item

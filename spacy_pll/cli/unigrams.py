@@ -1,7 +1,7 @@
 """`pll unigrams CORPUS OUTPUT`: how often each wordpiece occurs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from spacy.tokens import Doc
@@ -9,22 +9,26 @@ from spacy.tokens import Doc
 from ..analysis.unigrams import Unigrams
 from ..component import get_scorer
 from ..corpus.readers import read_records
+from ..corpus.records import texts_of
 from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
 from . import options
-from .options import INPUT_HELP, pipeline_options
-from .terminal import report, save, shows_progress
+from .options import INPUT_HELP, file_options, pipeline_options
+from .terminal import report, save
 
 # The counts depend on the model's vocabulary alone, and on what loads it.
 OTHERS = [name for name in SETTINGS if name not in ("model", "component", "revision", "causal", "code")]
 
 
 @pipeline_options(without=OTHERS)
+@file_options
 def unigrams_cli(
     corpus: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
     output: Annotated[Path, typer.Argument(help="The table to write: FILE.json.")],
     settings: PipelineSettings,
     column: options.Column = "text",
+    *,
+    how: dict[str, Any],
     force: options.Force = False,
 ) -> None:
     """Count the wordpieces of a corpus, for normalised scores.
@@ -34,9 +38,9 @@ def unigrams_cli(
     """
     check_output(output, (".json",), force, corpus)
     nlp = make_pipeline(settings)
-    records = read_records(corpus, column, nlp.vocab)
-    texts = (record.text.text if isinstance(record.text, Doc) else record.text for record in records)
-    unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts, show_progress=shows_progress())
+    records = texts_of(read_records(corpus, column, nlp.vocab, **how))
+    texts = (text.text if isinstance(text, Doc) else text for text in records)
+    unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts, show_progress=True)
     total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
     report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")
     save(output, write_text, [to_json(unigrams.to_json()), "\n"])

@@ -1,7 +1,7 @@
 """`pll variants [FILE]`: the variants of a protein."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -9,12 +9,11 @@ from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.readers import read_fasta, read_variants
 from ..evaluation.variants import METHODS, NO_PICTURE, VariantScores, measured_effects, variants
-from ..files import check_output
 from ..pipelines import PipelineSettings, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
-from .options import OF_TOKENS, PICTURES, one_of, pipeline_options
-from .terminal import draw, save, say, shows_progress
+from .options import OF_TOKENS, file_options, one_of, pipeline_options
+from .terminal import check_picture, check_table, draw, save, say
 
 # Settings that say what is read and masked in texts.
 OF_TEXTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing")
@@ -22,6 +21,7 @@ SHOWN = 5  # of the variants with the highest and the lowest scores
 
 
 @pipeline_options(without=(*OF_TOKENS, *OF_TEXTS))
+@file_options
 def variants_cli(
     settings: PipelineSettings,
     path: Annotated[
@@ -36,7 +36,8 @@ def variants_cli(
     column: Annotated[
         str, typer.Option(help="The column with the substitutions, such as A24G, or A24G:K30R for several.")
     ] = "mutant",
-    header: options.Header = [],  # noqa: B006
+    *,
+    how: dict[str, Any],
     offset: Annotated[int, typer.Option(help="The number of the first residue of the sequence.")] = 1,
     method: Annotated[str, typer.Option(help="How variants are scored.", **one_of(*METHODS))] = METHODS[0],
     one_by_one: Annotated[
@@ -62,13 +63,13 @@ def variants_cli(
         raise ValueError("Give the protein as --sequence or as --fasta.")
     if settings.model is None:
         raise PLLError("There is no model.", "Give a `model` of proteins, such as facebook/esm2_t12_35M_UR50D.")
-    check_output(output, (".csv", ".tsv", ".parquet"), force, path, fasta)
-    check_output(plot, PICTURES, force, path, fasta)
+    check_table(output, force, path, fasta)
+    check_picture(plot, force, path, fasta)
     if measured is not None and path is None:
         raise ValueError("--measured names a column of FILE. Give the file, too.")
     protein = sequence if fasta is None else read_fasta(fasta)
     assert protein is not None  # one of the two is given
-    items = None if path is None else read_variants(path, column, header or None)
+    items = None if path is None else read_variants(path, column, **how)
     if items is not None:  # what can be wrong is said before anything is scored
         if measured is not None:
             measured_effects(items, measured)
@@ -81,7 +82,7 @@ def variants_cli(
         method=method,  # type: ignore[arg-type]  # one of them, which the option checks
         one_by_one=one_by_one,
         offset=offset,
-        show_progress=shows_progress(),
+        show_progress=True,
     )
     say(summary(found))
     if measured is not None:

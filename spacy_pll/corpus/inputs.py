@@ -1,9 +1,10 @@
 """What a run reads: the texts, and what is known of all of them before the first is scored."""
 
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -15,44 +16,53 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..component import get_scorer
+from ..contexts import SHARED_ADVICE, own_and_shared, separated
 from ..errors import InputError
 from ..outcomes import ERROR
 from ..tables.rows import ProdigyRows, TextRows, WordRows, check_columns
+from ..user_warnings import warn_user
 from .base_format import Format
 from .readers import read_records
-from .records import STANDARD_STREAM, Record, get_text
+from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text
 
 
 @dataclass(frozen=True)
-class Input:
+class Input(FileOptions):
     """Texts with their other columns."""
 
     path: str  # a file, a folder, or "-" for standard input
     column: str = "text"
     file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
-    encoding: str = "utf-8"
-    delimiter: str | None = None
-    header: Sequence[str] | None = None  # the columns of tables that have no header
     context_column: str | None = None  # with the table of words: each text is read after its context
+    separator: str = " "  # between the two, unless one of them has white space there
 
     def records(self, vocab: Vocab, **options: Any) -> Iterator[Record]:
         """Read the texts with their contexts and fingerprints. A fingerprint is 16 hexadecimal digits of a SHA-256 over
         the texts and columns until there, so two readings that give the same texts and columns give the same ones.
 
-        options (Any): The others of `ReadOptions`: `typed`, `found`.
+        options (Any): The others of `ReadOptions`: `typed`, `skip_errors`, `found`.
         RAISES (InputError): A line cannot be read.
         """
         total = sha256()
-        options |= {"encoding": self.encoding, "delimiter": self.delimiter, "header": self.header}
-        for record in read_records(self.path, self.column, vocab, self.file_format, **options):
+        for record in read_records(self.path, self.column, vocab, self.file_format, **self.of_files, **options):
             # The strings of a doc have no order.
-            text = repr(record.text.to_bytes(exclude=["strings"])) if isinstance(record.text, Doc) else record.text
+            text: str = repr(record.text.to_bytes(exclude=["strings"])) if isinstance(record.text, Doc) else record.text
+            text = text or record.in_place
             total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))
-            yield record._replace(context=self._context(record), fingerprint=total.copy().hexdigest()[:16])
+            record = record._replace(fingerprint=total.copy().hexdigest()[:16])
+            try:
+                record = record._replace(context=self._context(record), separator=self.separator)
+            except InputError as error:
+                if not options.get("skip_errors"):
+                    raise
+                record = record._replace(problem=error.problem.removeprefix(f"{record.location}: "))
+            yield record
 
     def _context(self, record: Record) -> str | None:
         if self.context_column is None:
             return None
+        if isinstance(record.fields.get(self.context_column), Missing):
+            return ""  # nothing stands before the text
         row = {self.column: record.text, **record.fields}
         # Parquet files give Arrow's scalars.
         row = {name: value.as_py() if hasattr(value, "as_py") else value for name, value in row.items()}
@@ -71,12 +81,16 @@ class Input:
             yield replace(self, path=str(file))
 
 
+# Of so many texts with other columns, nearly all are seldom one word. Where no spaces are written, sentences look so.
+MANY = 20
+SINGLE_WORD = re.compile(r"[^\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]{1,25}")
+
+
 class Mark(NamedTuple):
     """What is known of the first texts of an input, or of all."""
 
     texts: int = 0
     fingerprint: str = ""
-    work: int = 0  # about how many ids are read for them
 
 
 START = Mark()
@@ -86,22 +100,27 @@ class Reading:
     """A reading of all of an input that finds what cannot be read, scored or written, and which columns there are.
 
     rows (TextRows): What will be written, in the output format.
-    skip_errors (bool): Whether texts may be too long.
+    skip_errors (bool): Whether texts may be such that they cannot be scored.
+    shared_pieces (bool): Whether they may share a wordpiece with their context.
     """
 
     def __init__(
-        self, source: Input, rows: TextRows, output_format: type[Format], nlp: Language, skip_errors: bool = False
+        self,
+        source: Input,
+        rows: TextRows,
+        output_format: type[Format],
+        nlp: Language,
+        skip_errors: bool = False,
+        shared_pieces: bool = False,
     ):
         self.source, self.rows, self.output_format, self.nlp = source, rows, output_format, nlp
-        self.skip_errors, self.columns = (
-            skip_errors,
-            output_format.input_columns(source.column, output_format.encode_field),
-        )
+        self.skip_errors, self.shared_pieces = skip_errors, shared_pieces
+        self.columns = output_format.input_columns(source.column, output_format.encode_field)
 
     def checked(self) -> Iterator[Record]:
         """RAISES (InputError): A text cannot be read, or its row not be written, or it is too long."""
         needs_spans = isinstance(self.rows, WordRows) and self.rows.table.regions and self.nlp.path is None
-        options = {"typed": self.output_format.typed, "found": self.columns.declare}
+        options = {"typed": self.output_format.typed, "found": self.columns.declare, "skip_errors": self.skip_errors}
         for record in self.source.records(self.nlp.vocab, **options):
             self.columns.add(record)
             if isinstance(self.rows, ProdigyRows):
@@ -116,6 +135,8 @@ class Reading:
                 raise InputError(
                     f"{record.location}: {problem}.", f"Give {more}, or `skip_errors=True` to leave its scores out."
                 )
+            if not (self.skip_errors or self.shared_pieces) and (fault := shared_piece(self.nlp, record)):
+                raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
             yield record
 
     def read_all(self, ends: Collection[int] = ()) -> tuple[Mark, Mapping[int, Mark]]:
@@ -123,12 +144,19 @@ class Reading:
 
         ends (Collection[int]): These numbers.
         """
-        estimate, mark, marks = get_scorer(self.nlp).predictor.estimate, START, {0: START}
+        mark, marks, single = START, {0: START}, 0
         for n, record in enumerate(self.checked(), 1):
             text = record.text if isinstance(record.text, str) else record.text.text
-            mark = Mark(n, record.fingerprint, mark.work + estimate(text))
+            single += bool(record.fields) and bool(SINGLE_WORD.fullmatch(text.strip()))
+            mark = Mark(n, record.fingerprint)
             if n in ends:
                 marks[n] = mark
+        if mark.texts >= MANY and single > 0.9 * mark.texts:
+            warn_user(
+                f"{single:,} of {mark.texts:,} texts are one word each, and are scored without their neighbours. If "
+                "this is a table with one word of a text in each row, score the words in their texts, with `pll words`"
+                " or in Python with `spacy_pll.score_words`."
+            )
         return mark, marks
 
     @property
@@ -150,3 +178,10 @@ def too_long(text: str | Doc, nlp: Language) -> str | None:
     if not isinstance(text, str) or len(text) <= nlp.max_length:
         return None
     return f"the text has {len(text):,} characters, and at most {nlp.max_length:,} are read"
+
+
+def shared_piece(nlp: Language, record: Record) -> str | None:
+    """What is wrong if a text shares a wordpiece with its context."""
+    if record.context is None or record.problem:
+        return None
+    return own_and_shared(get_scorer(nlp), record.text, separated(record.context, record.text, record.separator))[1]

@@ -1,8 +1,7 @@
-"""Texts from files: .txt, .jsonl, .csv, .tsv (also compressed), .spacy, .parquet, a folder, or standard input."""
+"""Texts from files: .txt, .jsonl, .json, .csv, .tsv (also compressed), .spacy, .parquet, folders, standard input."""
 
 import bz2
 import codecs
-import csv
 import gzip
 import io
 import json
@@ -10,9 +9,10 @@ import lzma
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,18 +20,44 @@ from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from ..errors import InputError
-from .records import PARQUET, STANDARD_STREAM, ReadOptions, Record, Row, get_text
+from ..requirements import install_command
+from .delimited import read_cells
+from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text
+
+
+class _StaysOpen(io.RawIOBase):
+    """A file that is written by what would close it."""
+
+    def __init__(self, file: IO[bytes]):
+        self.file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, block: Any) -> int:
+        return self.file.write(block)
+
+
+def _open_zstandard(file: IO[bytes], mode: str) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ImportError(f".zst files need pyarrow. Install it with: {install_command('parquet')}") from None
+    if mode == "wb":
+        return pa.CompressedOutputStream(_StaysOpen(file), "zstd")
+    return io.BufferedReader(pa.CompressedInputStream(file, "zstd"))
+
 
 COMPRESSED: dict[str, Callable[[IO[bytes], str], Any]] = {
     # Without the name and the time of writing, so that the same contents give the same bytes.
     ".gz": lambda file, mode: gzip.GzipFile("", mode, fileobj=file, mtime=0),
     ".bz2": bz2.open,
     ".xz": lzma.open,
+    ".zst": _open_zstandard,
 }
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what reading damaged or incomplete data raises
-TEXT_FORMATS = (".txt", ".jsonl", ".csv", ".tsv")  # these may be compressed
-# How a file in UTF-16 begins where it is read as UTF-8, and each byte that is not valid is a lone surrogate.
-BROKEN_MARKS = tuple(mark.decode("utf8", "surrogateescape") for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+TEXT_FORMATS = (".txt", ".jsonl", ".json", ".csv", ".tsv")  # these may be compressed
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # neither is valid UTF-8
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 AS_DOCUMENTED = ReadOptions()
 
@@ -65,12 +91,13 @@ def read_records(
                 yield record
 
 
-def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
+def list_files(path: str, formats: Collection[str] | None = None, beside: Sequence[str] = (".json",)) -> list[Path]:
     """The files that `read_records` reads: the path itself, or the files of a folder and its subfolders.
 
     Hidden files are not read. Files of other formats are named in a warning.
 
     formats (Optional[Collection[str]]): The formats to read. None is all that there are.
+    beside (Sequence[str]): Those of them that describe others, as manifests do, where a folder has others.
     RAISES (InputError): There is no such file, or the folder contains no file of these formats.
     """
     root, formats = Path(path), formats or READERS
@@ -85,11 +112,13 @@ def list_files(path: str, formats: Collection[str] | None = None) -> list[Path]:
     names = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file())
     found = [root / name for name in names if not any(part.startswith(".") for part in name.parts)]
     files = [file for file in found if format_of(file) in formats]
+    for ending in beside:
+        files = [file for file in files if format_of(file) != ending] or files
     if not files:
         raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")
     for file in files:
         _check_name(file)
-    if others := [repr(str(file.relative_to(root))) for file in found if format_of(file) not in formats]:
+    if others := [repr(str(file.relative_to(root))) for file in found if file not in files]:
         named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         count = "1 file" if len(others) == 1 else f"{len(others)} files"
         warnings.warn(f"{count} of other formats in {path!r} will not be read: {named}.", stacklevel=1)
@@ -136,13 +165,14 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
     """Numbered lines, including their newlines. Other line separators, such as U+2028, are part of the text."""
     number, guess = 0, "latin1"
     used = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    peek = getattr(file, "peek", None)
+    if used == "utf-8-sig" and peek and peek(2)[:2] in UTF_16_MARKS:
+        used = encoding = "utf-16"
     # A byte that is not valid becomes a lone surrogate, so the line is known that has it.
     lines = io.TextIOWrapper(file, used, "surrogateescape", newline="\n")
     try:
         for number, line in enumerate(lines, 1):
-            if number == 1 and line.startswith(BROKEN_MARKS):
-                guess = "utf-16"
-            elif number == 1 and len(line) > 8 and line.count("\0") > 0.4 * len(line):
+            if number == 1 and len(line) > 8 and line.count("\0") > 0.4 * len(line):
                 guess = "utf-16le"
                 raise UnicodeError("every other byte is 0")
             line.encode("utf8")
@@ -153,8 +183,8 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
             where, why = f"line {number}", f"it has the byte 0x{ord(error.object[error.start]) & 0xFF:02x}"
         advice = "Give another `encoding`."
         if used == "utf-8-sig":
-            advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or score it "
-            advice += f"with `encoding={guess!r}`."
+            advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or give "
+            advice += f"`encoding={guess!r}`."
         raise InputError(f"{name}, {where}: not valid {encoding.upper()} ({why}).", advice) from None
     finally:
         with suppress(ValueError):  # the file is closed
@@ -166,25 +196,60 @@ def _read_txt(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Reco
         yield Record(f"{name}, line {number}", line.rstrip("\r\n"), {})
 
 
-def read_json_rows(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) -> Iterator[Row]:
+def _read_txt_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
+    """The lines that are not blank, each as a row with the column `text`."""
+    for record in _read_txt(file, name, options):
+        if str(record.text).strip():
+            yield record.location, {"text": record.text}
+
+
+def read_json_lines(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) -> Iterator[Row]:
     """The objects of a JSON-lines file. Blank lines are skipped."""
-    for number, line in _decoded(file, name, options.encoding):
-        if not line.strip():
-            continue
-        location = f"{name}, line {number}"
-        try:
-            row = json.loads(line, object_pairs_hook=_with_distinct_keys)
-        except InputError as error:
-            raise InputError(f"{location}: {error}") from None
-        except ValueError as error:
-            raise InputError(f"{location}: not valid JSON ({error}). Each line must be one JSON object.") from None
-        except RecursionError:
-            raise InputError(f"{location}: too many lists or objects are within each other. Flatten them.") from None
-        if not isinstance(row, dict):
-            raise InputError(
-                f"{location}: this is a JSON {type(row).__name__}. Each line must be one JSON object, {{...}}."
-            )
-        yield location, row
+    yield from _objects(_decoded(file, name, options.encoding), name)
+
+
+def _objects(lines: Iterable[tuple[int, str]], name: str) -> Iterator[Row]:
+    for number, line in lines:
+        if line.strip():
+            location = f"{name}, line {number}"
+            yield location, _object(_parsed_json(line, location, "Each line must be one JSON object"), location)
+
+
+def read_json(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) -> Iterator[Row]:
+    """The objects of a list, which is read into memory as a whole, or of JSON lines."""
+    lines = _decoded(file, name, options.encoding)
+    number, first = next(((number, line) for number, line in lines if line.strip()), (1, ""))
+    with suppress(ValueError, RecursionError):
+        if isinstance(json.loads(first or "{}"), dict):
+            yield from _objects(chain([(number, first)], lines), name)
+            return
+    value = _parsed_json(first + "".join(line for _, line in lines), name, "It must be a list of JSON objects")
+    if not isinstance(value, list):
+        keys = ", ".join(map(repr, value))[:100] if isinstance(value, dict) else repr(value)[:100]
+        raise InputError(
+            f"{name}: this is a JSON {type(value).__name__} ({keys}).",
+            "Make a list of objects of it, [{...}, {...}], one for each text, or one object in each line.",
+        )
+    for number, item in enumerate(value, 1):
+        yield f"{name}, item {number}", _object(item, f"{name}, item {number}")
+
+
+def _parsed_json(text: str, location: str, rule: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_with_distinct_keys)
+    except InputError as error:
+        raise InputError(f"{location}: {error}") from None
+    except ValueError as error:
+        raise InputError(f"{location}: not valid JSON ({error}). {rule}.") from None
+    except RecursionError:
+        raise InputError(f"{location}: too many lists or objects are within each other. Flatten them.") from None
+
+
+def _object(value: Any, location: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        kind = type(value).__name__
+        raise InputError(f"{location}: this is a JSON {kind}. Each line must be one JSON object, {{...}}.")
+    return value
 
 
 def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -197,40 +262,40 @@ def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _read_csv_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",") -> Iterator[Row]:
-    """The rows of a table. Blank lines are skipped. The header must have the column of texts, even without any row."""
-    csv.field_size_limit(2**31 - 1)  # a text may be long
+def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",") -> Iterator[Row]:
+    """The rows of a table. Blank lines are skipped. The header must have the column of texts, even without any row.
+
+    delimiter (str): What stands between columns, if nothing else is given or found.
+    """
     lines = (line for _, line in _decoded(file, name, options.encoding))
-    rows = csv.reader(lines, delimiter=options.delimiter or delimiter, strict=True)
-    try:
-        given = options.header
-        header = next(rows, []) if given is None else list(given)
-        if len(set(header)) < len(header):
-            raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
-        if header and options.column is not None:
-            get_text(dict.fromkeys(header, ""), f"{name}, line 1", options.column)
-        options.found(name, dict.fromkeys(header))
-        for row in rows:
-            if not row:
-                continue
-            location = f"{name}, line {rows.line_num}"
-            if row == given and rows.line_num == 1:
-                raise InputError(f"{location}: the file has a header, with the names in `header`.", "Leave it out.")
-            if len(row) != len(header):
-                named = "the header has" if given is None else "`header` names"
-                raise InputError(f"{location}: the row has {len(row)} fields, but {named} {len(header)}.")
-            yield location, dict(zip(header, row))
-    except csv.Error as error:
-        raise InputError(f"{name}, line {rows.line_num}: {error}.") from None
+    rows, given = read_cells(lines, name, options, delimiter), options.header
+    _, header = next(rows, (1, [])) if given is None else (1, list(given))
+    if len(set(header)) < len(header):
+        raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
+    if header and options.column is not None:
+        get_text(dict.fromkeys(header, ""), f"{name}, line 1", options.column)
+    options.found(name, dict.fromkeys(header))
+    for number, cells in rows:
+        location = f"{name}, line {number}"
+        if cells == header and number == 1:
+            raise InputError(f"{location}: the file has a header, with the names in `header`.", "Leave it out.")
+        if len(cells) != len(header):
+            named = "the header has" if given is None else "`header` names"
+            raise InputError(f"{location}: the row has {len(cells)} fields, but {named} {len(header)}.")
+        if not options.na_as_text and not NA.isdisjoint(cells):
+            cells = [Missing(cell) if cell in NA else cell for cell in cells]
+        yield location, dict(zip(header, cells))
 
 
-def read_rows(path: Path, header: Sequence[str] | None = None) -> Iterator[Row]:
-    """The rows of a .jsonl, .csv, .tsv or .parquet file with all their columns.
+def read_rows(path: Path, **how: Any) -> Iterator[Row]:
+    """The rows of a .jsonl, .json, .csv, .tsv or .parquet file with all their columns, or the lines of a .txt file.
 
-    header (Optional[Sequence[str]]): The columns of .csv and .tsv files that have no header.
+    how (Any): See `FileOptions`.
     """
     with open_file(path) as file:
-        yield from ROW_READERS.get(format_of(path), _read_csv_rows)(file, str(path), ReadOptions(None, header=header))
+        ending = format_of(path)
+        read = _read_txt_rows if ending == ".txt" else ROW_READERS.get(ending, _read_table_rows)
+        yield from read(file, str(path), ReadOptions(None, **how))
 
 
 def _read_spacy(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:
@@ -260,15 +325,24 @@ def _read_texts(
     """The texts in a column of a table."""
     assert options.column is not None
     for location, row in read_rows(file, name, options):
-        text = get_text(row, location, options.column)
+        text, unread = "", {}
+        try:
+            text = get_text(row, location, options.column)
+        except InputError as error:
+            found = row.get(options.column)
+            if not isinstance(found, Missing) and (not options.skip_errors or options.column not in row):
+                raise
+            problem = error.problem.removeprefix(f"{location}: ")
+            unread = {"problem": problem, "in_place": str(found) if isinstance(found, Missing) else ""}
         del row[options.column]
-        yield Record(location, text, row)
+        yield Record(location, text, row, **unread)
 
 
 ROW_READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Row]]] = {
-    ".jsonl": read_json_rows,
-    ".csv": _read_csv_rows,
-    ".tsv": partial(_read_csv_rows, delimiter="\t"),
+    ".jsonl": read_json_lines,
+    ".json": read_json,
+    ".csv": _read_table_rows,
+    ".tsv": partial(_read_table_rows, delimiter="\t"),
     PARQUET: _read_parquet_rows,
 }
 READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Record]]] = {

@@ -1,7 +1,10 @@
 """A text of the input, and what is said where it cannot be read."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+import codecs
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple, get_args
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -11,6 +14,11 @@ from ..errors import InputError
 STANDARD_STREAM = "-"
 PARQUET = ".parquet"
 Row = tuple[str, dict[str, Any]]  # its location, and its columns
+Quoting = Literal["csv", "none"]
+NA = frozenset(("NA", "N/A", "#N/A", "NaN", "<NA>"))  # as R, pandas and spreadsheets write what is missing
+NAMES_OF_NA = "NA, or another name for a missing value,"
+OTHER_DELIMITERS = ";\t|"
+QUOTINGS: tuple[Quoting, ...] = get_args(Quoting)
 
 
 class Record(NamedTuple):
@@ -20,18 +28,85 @@ class Record(NamedTuple):
     text: str | Doc
     fields: dict[str, Any]  # the other columns, or keys, in their order
     context: str | None = None  # read before the text, and not scored
+    separator: str = " "  # between the two
     fingerprint: str = ""  # of all that was read, up to this text
+    problem: str = ""  # why there is no text
+    in_place: str = ""  # what stands there instead, such as NA
 
 
-class ReadOptions(NamedTuple):
+class Missing(str):
+    """A cell of a table that stands for a value that is not there, such as NA."""
+
+    is_missing = True
+
+
+def texts_of(records: Iterable[Record]) -> Iterator[str | Doc]:
+    """The texts of records. Those that are missing are left out, and counted in a warning."""
+    missing = total = 0
+    for record in records:
+        total, missing = total + 1, missing + bool(record.problem)
+        if not record.problem:
+            yield record.text
+    warn_of_missing(missing, total, "They are left out")
+
+
+def warn_of_missing(missing: int, total: int, outcome: str) -> None:
+    """outcome (str): What became of them."""
+    if missing:
+        warnings.warn(
+            f"{missing:,} of {total:,} texts are missing: there is {NAMES_OF_NA} in their place. {outcome}. If this is "
+            "a text, give `na_as_text=True`.",
+            stacklevel=3,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """How files of texts are written. A table is a .csv or .tsv file.
+
+    encoding (str): Of files of text. Under "utf-8", a mark at the beginning of a file in UTF-16 says that it is one.
+    delimiter (Optional[str]): The character between the columns of a table. None: a comma, or a tab for .tsv; or a tab,
+        a comma, ; or | if the header has only this one.
+    quoting (Optional[Literal["csv", "none"]]): "csv": if a cell of a table begins with a quotation mark, it ends with
+        one, as in RFC 4180. "none": quotation marks are text. None: "csv" if the delimiter is a comma or ;, and
+        otherwise what fits the whole file.
+    header (Optional[Sequence[str]]): The names of the columns of a table that has no header.
+    na_as_text (bool): Whether NA, N/A, #N/A, NaN and <NA> as cells of a table are texts. Otherwise nothing is there.
+    RAISES (ValueError): A value is not valid.
+    """
+
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    quoting: Quoting | None = None
+    header: Sequence[str] | None = None
+    na_as_text: bool = False
+
+    def __post_init__(self) -> None:
+        if self.quoting not in (None, *QUOTINGS):
+            raise ValueError(f"`quoting` must be {' or '.join(map(repr, QUOTINGS))}. It is {self.quoting!r}.")
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(f"`delimiter` must be one character, such as ';'. It is {self.delimiter!r}.")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise ValueError(
+                f"`encoding` must be one that Python knows, such as 'latin-1'. It is {self.encoding!r}."
+            ) from None
+
+    @property
+    def of_files(self) -> dict[str, Any]:
+        """These options alone, without those of a subclass."""
+        return {one.name: getattr(self, one.name) for one in fields(FileOptions)}
+
+
+@dataclass(frozen=True)
+class ReadOptions(FileOptions):
     """How files are read."""
 
     column: str | None = "text"  # of the texts; None where rows are read with all their columns
     vocab: Vocab | None = None  # for the docs of .spacy files
     typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
-    encoding: str = "utf-8"
-    delimiter: str | None = None  # None is the comma, or the tab
-    header: Sequence[str] | None = None  # the columns of .csv and .tsv files that have no header
+    skip_errors: bool = False  # where there is no text in a row, the record says so
     # Gets the name of each table and its columns with their types, Arrow's or None, even if the table has no row.
     found: Callable[[str, Mapping[str, Any]], None] = lambda name, columns: None
 
@@ -47,10 +122,13 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
         if setting is None:
             raise InputError(f"{location}: there is no key {column!r}. The keys are: {names}.", "Add it.")
         advice = f"Name the column to read with {setting}."
-        if len(row) == 1 and (found := {";", "\t"} & set(*row)):
-            advice = f"If {min(found)!r} stands between columns, give it as `delimiter`, or write commas."
+        if found := [mark for mark in OTHER_DELIMITERS if any(mark in name for name in row)]:
+            advice = f"If {found[0]!r} stands between columns, give it as `delimiter`, or write commas."
         raise InputError(f"{location}: there is no column {column!r}. The columns are: {names}.", advice)
     text = row[column]
+    if isinstance(text, Missing):
+        problem = f"{location}: {column!r} is {text}, which stands for a missing value."
+        raise InputError(problem, "Leave the row out. Or, if it is a text, give `na_as_text=True`.")
     if not isinstance(text, str):
         raise InputError(f"{location}: {column!r} must be text. It is {text!r:.100}.")
     try:

@@ -181,6 +181,15 @@ class ResumableOutput:
         self._write(self.folder / name, [part])
         self.done, self.fingerprint, self.seconds, self._since = end, fingerprint, self.seconds + seconds, now
 
+    def read(self) -> bytes:
+        """What the parts have, in their order."""
+        return b"".join(path.read_bytes() for path, _ in self._found())
+
+    def discard(self) -> None:
+        """Delete the parts: what was made of them is written."""
+        self.complete = True
+        self._remove_folder()
+
     @contextmanager
     def kept(self, total: int) -> Iterator[None]:
         """If the run stops in this context, for whatever reason, the error gets a note that says what is kept."""

@@ -62,6 +62,7 @@ class Run:
         rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
         if isinstance(rows, WordRows):
             rows.table, rows.lang = self.words, str(nlp.lang)
+            rows.has_sents = any("token.is_sent_start" in nlp.get_pipe_meta(name).assigns for name in nlp.pipe_names)
             if self.words.log_frequency:
                 log_frequencies(rows.lang)  # an error about it should come now
         return rows
@@ -90,14 +91,16 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     check_target(parts.folder, run.input.path, folder=True)
     nlp = run.make_pipeline()
     with run.input.as_file() as source:
-        reading = Reading(source, run.make_rows(nlp), output_format, nlp, run.scoring.skip_errors)
+        errors = run.scoring.skip_errors, run.scoring.shared_pieces
+        reading = Reading(source, run.make_rows(nlp), output_format, nlp, *errors)
         total, marks = reading.read_all(parts.ends())
         output, manifest = reading.make_output(run.input.path), make_manifest(run, nlp, total, reading.other_columns)
         first = parts.begin(manifest, {n: mark.fingerprint for n, mark in marks.items()})
         if first is None:
             return None
         written = Written(total.texts, first, parts.seconds)
-        records = islice(source.records(nlp.vocab, typed=output.typed), first, None)
+        how = {"typed": output.typed, "skip_errors": run.scoring.skip_errors}
+        records = islice(source.records(nlp.vocab, **how), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total.texts), closing(run.scoring.score(nlp, records, total, marks[first])) as texts:
             while part := _next_part(texts):
@@ -118,7 +121,8 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored."""
     output_format = find_format(STANDARD_STREAM, ROWS[run.table])
     nlp = run.make_pipeline()
-    reading, total = Reading(run.input, run.make_rows(nlp), output_format, nlp, run.scoring.skip_errors), START
+    errors = run.scoring.skip_errors, run.scoring.shared_pieces
+    reading, total = Reading(run.input, run.make_rows(nlp), output_format, nlp, *errors), START
     if run.input.path != STANDARD_STREAM:  # which cannot be read twice
         total, _ = reading.read_all()
     output = reading.make_output(run.input.path)
@@ -144,9 +148,14 @@ def make_manifest(run: Run, nlp: Language, total: Mark, fields: list[str]) -> di
         "lang": nlp.lang,
         "pipeline": nlp.config["components"],
         "score_columns": [*scorer.names.metrics.values()],
-        "device": str(get_torch_default_device()),
-        "versions": {package: get_package_version(package) for package in PACKAGES},
+        **versions(),
     }
+
+
+def versions() -> dict[str, Any]:
+    """What the numbers depend on, besides the model, the settings and the texts."""
+    packages = {package: get_package_version(package) for package in PACKAGES}
+    return {"device": str(get_torch_default_device()), "versions": packages}
 
 
 def _next_part(texts: Iterator[ScoredText]) -> list[Batch]:

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
-from ..contexts import in_context
+from ..contexts import SHARED_ADVICE, place, separated
 from ..errors import InputError
 from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
@@ -19,8 +19,8 @@ from ..progress import with_progress
 from ..settings import BATCH_SIZE
 from ..tables.rows import ScoredText
 from ..workers import batches_of, score_batches
-from .inputs import START, Mark, too_long
-from .records import Record
+from .inputs import START, Mark, shared_piece, too_long
+from .records import Record, warn_of_missing
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Scoring:
     batch_size: int = BATCH_SIZE
     n_process: int = 1
     max_length: int | None = None  # characters of the longest text; None is what the pipeline has
+    shared_pieces: bool = False  # a wordpiece that context and text share belongs to the context; or it is an error
     skip_errors: bool = False  # a text that cannot be scored gets a row without scores, and `error` says why
     show_progress: bool = False
 
@@ -49,19 +50,22 @@ class Scoring:
         RAISES (InputError): A text cannot be scored, and `skip_errors` is not set.
         RAISES (ChildProcessError): A worker process was killed.
         """
-        predictor, scored = get_scorer(nlp).predictor, self._score(nlp, records, done.texts)
-        progress = total.work - done.work, total.texts, done.texts, self.show_progress
-        watched = with_progress(scored, predictor, lambda one: predictor.estimate(one.doc.text), *progress)
+        scored = self._score(nlp, records, done.texts)
+        watched = with_progress(scored, total.texts or None, done.texts, self.show_progress)
         with closing(scored), closing(watched):
             yield from watched
 
     def _score(self, nlp: Language, records: Iterable[Record], first: int) -> Generator[ScoredText, None, None]:
-        scorer, failed, number = get_scorer(nlp), 0, first
+        scorer, failed, missing, number = get_scorer(nlp), 0, 0, first
         waiting = deque[Record]()  # those that are being scored
         ends = deque[Record]()  # the last of each batch
 
         def texts() -> Iterator[str | Doc]:
             for record in records:
+                if not self.shared_pieces and (fault := shared_piece(nlp, record)):
+                    if not self.skip_errors:
+                        raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
+                    record = record._replace(problem=f"The text {fault}")
                 waiting.append(record)
                 yield _readable(nlp, record)
 
@@ -73,6 +77,9 @@ class Scoring:
         with closing(score_batches(nlp, batches(), self.n_process)) as outcomes:
             for number, outcome in enumerate(outcomes, first + 1):
                 record, error = waiting.popleft(), None
+                if record.problem:
+                    outcome, error = unscored(record.text or record.in_place), record.problem
+                    failed, missing = failed + (not record.in_place), missing + bool(record.in_place)
                 if isinstance(outcome, TextError):
                     if not self.skip_errors:
                         raise InputError(
@@ -86,6 +93,7 @@ class Scoring:
                     ends.popleft()
                 pieces = outcome._.get(scorer.names.pieces) or 0
                 yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, is_last)
+        warn_of_missing(missing, number - first, "Their rows have no scores")
         if failed:
             warnings.warn(
                 f"{failed:,} of {number - first:,} texts could not be scored. Their rows have no scores. The "
@@ -96,9 +104,12 @@ class Scoring:
 
 def _readable(nlp: Language, record: Record) -> str | Doc:
     """What the pipeline gets for a record: its text or, after a context, a doc of both."""
+    if record.problem:
+        return place(nlp, "")
     if record.context is None:
         return record.text
+    before = separated(record.context, record.text, record.separator)
     try:
-        return in_context(nlp, record.context, record.text)
+        return place(nlp, record.text, before)
     except Exception:  # the pipeline fails in the same way, and its error belongs to this text
-        return f"{record.context} {record.text}"
+        return f"{before}{record.text}"

@@ -64,14 +64,6 @@ def outcomes_of(scores: FloatArray, right: Sequence[int] | IntArray, ties: Ties 
     return best[np.arange(len(best)), right] / best.sum(axis=1)
 
 
-def outcomes(
-    good: Sequence[float] | FloatArray, bad: Sequence[float] | FloatArray, *, ties: Ties = "share"
-) -> FloatArray:
-    """The same for pairs: 1 where the good sentence scores higher, 0 where the bad one does, 0.5 on a tie."""
-    both = np.stack((np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)), axis=1)
-    return outcomes_of(both, np.zeros(len(both), dtype=np.int64), ties)
-
-
 def accuracies(
     items: Sequence[Item],
     outcomes: FloatArray,

@@ -9,7 +9,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -20,21 +20,15 @@ from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import PLLScorer, get_scorer
 from ..pipelines import make_pipeline
-from ..progress import total_work, with_progress, work_of
+from ..progress import number_of, with_progress
 from ..settings import BATCH_SIZE
 from ..texts import check_texts
 from ..workers import batches_of
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
-from .plots import plot_agreements
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
-DECILES = 10
-# Samples of the bootstrap, and the rows and columns of the picture of all scores.
-BOOTSTRAP, BINS = 1000, 48
+BOOTSTRAP = 1000  # samples
 LEVELS = ("piece", "word", "text", "text_mean")
 
 Interval = tuple[float, float]
@@ -67,28 +61,6 @@ class LevelAgreement:
 
 
 @dataclass(frozen=True)
-class Decile:
-    """A tenth of the things, by the first scorer's score."""
-
-    n: int
-    low: float
-    high: float
-    mean_first: float
-    mean_second: float
-    mean_difference: float
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """How many things have which two scores: `counts[i][j]` for the first in bin i and the second in bin j."""
-
-    unit: str  # what is counted: "piece" or "word"
-    labels: Sequence[str]  # of the two scorers
-    edges: Sequence[float]
-    counts: Sequence[Sequence[int]]
-
-
-@dataclass(frozen=True)
 class TokenDifference:
     """A token whose two scores differ, with the text around it."""
 
@@ -110,14 +82,7 @@ class Agreement:
     word: LevelAgreement
     text: LevelAgreement
     text_mean: LevelAgreement  # of the texts' mean scores per piece
-    # Of the scores by piece, or by word if the two have different pieces.
-    deciles: Sequence[Decile]
-    histogram: Histogram
     tokens: Sequence[TokenDifference]  # those that differ most
-
-    def plot(self) -> "Figure":
-        """Draw how many pieces have which two scores. RAISES (ImportError): matplotlib is not installed."""
-        return plot_agreements([self.histogram])
 
 
 def agree(
@@ -142,21 +107,19 @@ def agree(
     check_texts(texts)
     nlps = [make_pipeline(nlp, keep_pieces=True, component=component) for nlp in (first, second)]
     sides = [(label, get_scorer(nlp), nlp.pipe) for label, nlp in zip(labels, nlps)]
-    total = total_work(texts, work_of(*(scorer.predictor for _, scorer, _ in sides)))
-    return compare_scorers(sides, texts, batch_size, *total, show_progress=show_progress)[0]
+    return compare_scorers(sides, texts, batch_size, show_progress, number_of(texts))[0]
 
 
 def compare_scorers(
     sides: Sequence[tuple[str, PLLScorer, Callable[..., Iterable[Doc]]]],
     texts: Iterable[str | Doc],
     batch_size: int,
-    total: int = 0,
-    n_texts: int = 0,
-    show_progress: bool = False,
+    show_progress: bool,
+    total: int | None,
 ) -> list[Agreement]:
     """Compare each scorer with the first one. Each has a label, and what scores a batch with it.
 
-    total, n_texts (int): See `with_progress`.
+    total (Optional[int]): How many texts there are, if that is known.
     """
     labels, scorers, pipes = zip(*sides)
     compared, seconds = [AgreementCounts((scorers[0], other)) for other in scorers[1:]], [0.0] * len(sides)
@@ -174,8 +137,7 @@ def compare_scorers(
                 counts.add(docs[0], other)
             yield from batch
 
-    work = work_of(*(scorer.predictor for scorer in scorers))
-    for _ in with_progress(compare(), None, work, total, n_texts, show=show_progress):
+    for _ in with_progress(compare(), total, show=show_progress):
         pass
     return [
         counts.result((labels[0], label), (seconds[0], took))
@@ -235,10 +197,7 @@ class AgreementCounts:
             for level, rows in known.items()
         }
         levels: dict[str, Any] = {level: agreements.get(level) for level in LEVELS}
-        unit = next(iter(known))
-        a, b, _ = known[unit].T
-        picture: dict[str, Any] = {"deciles": deciles(a, b), "histogram": histogram(a, b, unit, labels)}
-        return Agreement(self.n, (runs[0], runs[1]), tokens=self.tokens, **levels, **picture)
+        return Agreement(self.n, (runs[0], runs[1]), tokens=self.tokens, **levels)
 
 
 def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:
@@ -276,22 +235,3 @@ def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def deciles(a: FloatArray, b: FloatArray) -> list[Decile]:
-    """Ten equally large groups, ordered by the first scorer's score, the lowest first."""
-    order = np.argsort(a, kind="stable")
-    return [
-        Decile(len(part), *map(float, (a[part[0]], a[part[-1]], a[part].mean(), b[part].mean(), (b - a)[part].mean())))
-        for part in np.array_split(order, DECILES)
-        if len(part)
-    ]
-
-
-def histogram(a: FloatArray, b: FloatArray, unit: str, labels: Sequence[str]) -> Histogram:
-    """How many things have which two scores. What is below nearly all scores is in the lowest bin."""
-    both = np.concatenate([a, b])
-    low, high = np.quantile(both, 0.001), both.max()
-    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
-    counts, _, _ = np.histogram2d(np.clip(a, low, None), np.clip(b, low, None), bins=(edges, edges))
-    return Histogram(unit, labels, edges.tolist(), counts.astype(int).tolist())

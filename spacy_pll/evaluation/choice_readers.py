@@ -1,13 +1,15 @@
 """The files of choices: own tables, and those of BLiMP, EWoK, COMPS, entity tracking and WUG as they are published."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from ..corpus.records import get_text
 from ..errors import InputError
-from .choices import Choice, check_choice
-from .decisions import Option
-from .items import PARADIGM
+from .choices import check_choice
+from .items import PARADIGM, Choice, Option
+from .labels import LabelKind, Labelled, read_labels
 from .readers import rows_of
 
 Reading = Literal["texts", "contexts"]
@@ -19,8 +21,10 @@ def read_choices(
     options: Sequence[str] = (),
     label: str | None = None,
     *,
+    labels: LabelKind | None = None,
+    separator: str = " ",
     reading: Reading = "texts",
-    header: Sequence[str] | None = None,
+    **how: Any,
 ) -> list[Choice]:
     """Read choices from a file, or from the files of a folder in the order of their names.
 
@@ -31,31 +35,59 @@ def read_choices(
     context (Sequence[str]): The columns of the contexts, or one column of a list. Empty: `context`, if there is one.
     options (Sequence[str]): The columns of the texts, or one column of a list. A single text is an option in each of
         several contexts.
-    label (Optional[str]): The column that says which option is right: its text, its column, or its number from 0. None:
-        `label`.
+    label (Optional[str]): The column that says which option is right: its text, its column, its number from 0, or its
+        letter; in one file all in the same way. None: `label`.
+    labels (Optional[LabelKind]): How labels are read: "text", "column", "from0", "from1" (numbers from 1), or "letter".
+        None: as all of a file can be read.
+    separator (str): Put between a context and a text, unless one of them has white space there.
     reading (Literal["texts", "contexts"]): Whether a row of EWoK is two texts after the first context, or each of its
         texts in two contexts.
-    header (Optional[Sequence[str]]): The names of the columns of .csv and .tsv files that have no header.
+    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
-    found = list[Choice]()
+    _check_distinct({"context": context, "options": options, "label": [label] if label else []})
+    found, labelled = list[Choice](), defaultdict[Path, dict[int, Labelled]](dict)
     made: Iterable[Choice]
-    for file, place, row, of_file in rows_of(path, header, "choices"):
+    for file, place, row, of_file in rows_of(path, "choices", how):
         published = [read for columns, read in PUBLISHED.items() if columns <= row.keys()]
         if context or options or label or not published:
-            made = [_own(row, place, context or ["context"] * ("context" in row), options or ["options"], label)]
+            choice, right = _own(row, place, context or ["context"] * ("context" in row), options or ["options"], label)
+            labelled[file][len(found)], made = right, [choice]
         else:
             made = published[0](row, place, file.stem, reading)
         for choice in made:
             check_choice(choice, place)
-            found.append(choice._replace(fields={**of_file, **choice.fields}))
+            texts = [option._replace(separator=separator) for option in choice.options]
+            found.append(choice._replace(options=texts, fields={**of_file, **choice.fields}))
     if not found:
         raise InputError(f"There is no choice in {path!r}.")
+    for of_one in labelled.values():
+        numbers = read_labels([*of_one.values()], label or "label", labels)
+        for i, number in zip(of_one, numbers):
+            found[i] = found[i]._replace(right=number)
     return found
 
 
-def _own(row: dict[str, Any], place: str, context: Sequence[str], options: Sequence[str], label: str | None) -> Choice:
+def _check_distinct(columns: Mapping[str, Sequence[str]]) -> None:
+    """RAISES (InputError): One column is named twice."""
+    seen = dict[str, str]()
+    for setting, names in columns.items():
+        for name in names:
+            if name in seen:
+                where = f"`{seen[name]}`" if seen[name] == setting else f"`{seen[name]}` and `{setting}`"
+                raise InputError(f"{where} name the column {name!r} twice. Each column is one thing.")
+            seen[name] = setting
+
+
+def _own(
+    row: dict[str, Any],
+    place: str,
+    context: Sequence[str],
+    options: Sequence[str],
+    label: str | None,
+) -> tuple[Choice, Labelled]:
+    """A choice of which it is not known yet which option is right, and what says so."""
     contexts, texts = _texts(row, place, context, "`context`"), _texts(row, place, options, "`options`")
     if len(contexts) > 1 and len(texts) > 1:
         raise InputError(
@@ -72,7 +104,7 @@ def _own(row: dict[str, Any], place: str, context: Sequence[str], options: Seque
     several, columns = (contexts, context) if len(contexts) > 1 else (texts, options)
     made = [Option(text, before) for before in contexts or [""] for text in texts]
     fields = {column: value for column, value in row.items() if column not in {*context, *options, name}}
-    return Choice(made, _right(row[name], several, columns, place, name), fields)
+    return Choice(made, 0, fields), Labelled(place, row[name], several, columns)
 
 
 def _texts(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:
@@ -80,21 +112,6 @@ def _texts(row: dict[str, Any], place: str, columns: Sequence[str], setting: str
     if len(columns) == 1 and isinstance(values := row.get(columns[0]), list):
         return [get_text({columns[0]: value}, place, columns[0], setting) for value in values]
     return [get_text(row, place, column, setting) for column in columns]
-
-
-def _right(label: Any, texts: Sequence[str], columns: Sequence[str], place: str, name: str) -> int:
-    """The number of the right option."""
-    for names in (texts, columns):
-        if label in names and len(names) == len(texts):
-            return list(names).index(label)
-    if isinstance(label, str) and label.strip().isdecimal():
-        label = int(label)
-    if type(label) is int and 0 <= label < len(texts):
-        return label
-    raise InputError(
-        f"{place}: {name!r} is {label!r:.100}, which is none of the options: {', '.join(map(repr, texts)):.200}.",
-        f"Give the text of the right one, or its number from 0 to {len(texts) - 1}.",
-    )
 
 
 def _blimp(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:

@@ -1,21 +1,25 @@
-"""What minimal pairs and other choices have in common: options that are scored, and items that are decided by them."""
+"""Choices and what decides them: the scores of their options. A minimal pair is a choice of two."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from spacy.language import Language
 
-from ..arrays import FloatArray
-from ..component import get_scorer
-from ..errors import InputError
+from ..arrays import FloatArray, IntArray
+from ..component import PLLScorer, get_scorer
+from ..contexts import check_places
 from ..metrics import pll_metrics
+from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
-from .accuracies import OVERALL, Accuracy, Ties, accuracies
-from .distinct_texts import score_distinct, score_in_contexts
+from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
+from .distinct_texts import score_in_contexts
 from .intervals import Estimate
-from .items import Item, levels
+from .items import Choice, Item, levels
+from .kept_scores import KeptScores
 from .plots import plot_accuracies, plot_curves
+from .preferences import Correlation, correlations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,56 +29,52 @@ if TYPE_CHECKING:
 MOST_CURVES = 10
 
 
-class Option(NamedTuple):
-    """A text, and what stands before it."""
+@dataclass(frozen=True)
+class ChoiceScores:
+    """Choices with their scores."""
 
-    text: str  # a space goes before it where there is a context, and no white space between the two
-    context: str = ""  # read before the text, and not scored
-
-    @property
-    def parts(self) -> tuple[str, str]:
-        """The context, and the text with the space before it: together what the model reads."""
-        joined = not self.context or self.context[-1].isspace() or self.text[:1].isspace()
-        return self.context, self.text if joined else " " + self.text
-
-
-class OptionScores(NamedTuple):
-    """The scores of the options of each item."""
-
-    scores: list[list[float]]  # natural log, summed over wordpieces
-    pieces: list[list[int]]  # scored wordpieces
-
-
-class Decided(ABC):
-    """Items that several scorers have decided."""
-
-    scores: Mapping[str, Any]  # by metric, or by scorer
-    ties: Ties  # see `outcomes_of`
+    choices: Sequence[Choice]
+    scores: Mapping[str, Sequence[Sequence[float]]]  # by scorer, of each option of each choice: natural log, summed
+    pieces: Mapping[str, Sequence[Sequence[int]]]  # scored wordpieces
+    per_piece: bool = False  # whether means per wordpiece are compared, instead of sums
+    ties: Ties = "share"
+    columns: Mapping[str, str] = field(default_factory=dict)  # what columns begin with where it is not the scorer
 
     @property
-    @abstractmethod
-    def items(self) -> Sequence[Item]: ...
+    def items(self) -> Sequence[Item]:
+        """What the choices are made of."""
+        return self.choices
 
-    @abstractmethod
-    def decide(self, ties: Ties) -> dict[str, FloatArray]:
-        """By scorer, the outcome of each item: see `outcomes_of`."""
-
-    @abstractmethod
-    def rows(self) -> Iterator[dict[str, Any]]: ...
+    def compared(self, scorer: str) -> FloatArray:
+        """What is compared: sums, or means per wordpiece. Shape (choices, options); minus infinity where a choice has
+        fewer options than others.
+        """
+        table = np.full((len(self.choices), max(len(choice.options) for choice in self.choices)), -np.inf)
+        for row, scores, pieces in zip(table, self.scores[scorer], self.pieces[scorer]):
+            row[: len(scores)] = np.divide(scores, pieces if self.per_piece else 1)
+        return table
 
     @property
     def outcomes(self) -> dict[str, FloatArray]:
-        """By scorer, for each item: 1 where the right option has the highest score, and 0 where it has not. `ties` says
-        what a tie counts.
+        """By scorer, for each choice: 1 where the right option has the highest score, and 0 where it has not. `ties`
+        says what a tie counts: see `outcomes_of`.
+
+        RAISES (ValueError): The choices have preferences of people instead of a right option.
         """
-        return self.decide(self.ties)
+        return self._decided(self.ties)
+
+    def _decided(self, ties: Ties) -> dict[str, FloatArray]:
+        if self.has_preferences:
+            raise ValueError("These choices have no right option, so there is no accuracy. Use `correlations`.")
+        right = [choice.right for choice in self.choices]
+        return {scorer: outcomes_of(self.compared(scorer), right, ties) for scorer in self.scores}
 
     def accuracies(self, by: Sequence[str] | None = None) -> list[Accuracy]:
         """The accuracies of each scorer, of all items and of each group, compared with those of the first scorer.
 
         by (Optional[Sequence[str]]): See `levels`.
         """
-        outcomes, shares = self.outcomes, self.decide("share")
+        outcomes, shares = self.outcomes, self._decided("share")
         base, found = None, list[Accuracy]()
         for scorer, won in outcomes.items():
             tied = (shares[scorer] > 0) & (shares[scorer] < 1)
@@ -118,6 +118,84 @@ class Decided(ABC):
                 curves.setdefault(curve, {})[scorer] = one.estimate
         return plot_curves(curves)
 
+    @property
+    def has_preferences(self) -> bool:
+        """Whether the choices have preferences of people instead of a right option."""
+        return self.choices[0].preference is not None
+
+    def probabilities(self, scorer: str) -> FloatArray:
+        """exp of what is compared, normalised so that the options of a choice sum to 1. Shape (choices, options)."""
+        compared = self.compared(scorer)
+        weights = np.exp(compared - compared.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def correlations(self, by: Sequence[str] | None = None) -> list[Correlation]:
+        """By scorer and group, how the probability of the first option correlates with the preferences of people.
+
+        by (Optional[Sequence[str]]): See `levels`.
+        RAISES (ValueError): The choices have no preferences of people.
+        """
+        if not self.has_preferences:
+            raise ValueError("These choices have no preferences of people. Use `accuracies`.")
+        people = np.array([choice.preference for choice in self.choices], dtype=np.float64)
+        each = ((scorer, self.probabilities(scorer)[:, 0]) for scorer in self.scores)
+        return [one for scorer, model in each for one in correlations(self.choices, model, people, by, scorer)]
+
+    def chosen(self, scorer: str) -> IntArray:
+        """The number of the option with the highest score, for each choice; of equal ones the first."""
+        return self.compared(scorer).argmax(axis=1)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row per option: the numbers of choice and option, whether it is right (None where none is), its context
+        and text, the other columns of the choice, and under each scorer its score, wordpieces, whether it was chosen,
+        and its probability among the options.
+
+        RAISES (ValueError): Another column has the name of one of these.
+        """
+        chosen = {scorer: self.chosen(scorer) for scorer in self.scores}
+        probabilities = {scorer: self.probabilities(scorer) for scorer in self.scores}
+        for i, choice in enumerate(self.choices):
+            for k, option in enumerate(choice.options):
+                row: dict[str, Any] = {"choice": i + 1, "option": k + 1, "right": None}
+                if choice.preference is None:
+                    row["right"] = k == choice.right
+                row |= {"context": option.context, "text": option.text}
+                scores = dict[str, Any]()
+                for scorer in self.scores:
+                    name = self.columns.get(scorer, scorer)
+                    scores[name] = float(self.scores[scorer][i][k])
+                    scores |= {
+                        f"{name}_pieces": self.pieces[scorer][i][k],
+                        f"{name}_chosen": bool(chosen[scorer][i] == k),
+                        f"{name}_probability": float(probabilities[scorer][i, k]),
+                    }
+                if clash := {*row, *scores} & choice.fields.keys():
+                    raise ValueError(f"The choices have a column {clash.pop()!r}, as their scores do. Rename it.")
+                yield {**row, **choice.fields, **scores}
+
+    def predictions(self, scorer: str, by: Sequence[str] | None = None) -> dict[str, Any]:
+        """The chosen texts by group, as the BabyLM evaluation pipeline (2025) writes them: an option with the space
+        before it; where the options are a text in several contexts, context and text. Where no option is right, they
+        have the probability of the first.
+
+        by (Optional[Sequence[str]]): See `levels`; the smallest groups are taken.
+        """
+        *_, groups = levels(self.choices, by).values()
+        made = [{"pred": _chosen_text(*one)} for one in zip(self.choices, self.chosen(scorer))]
+        if self.has_preferences:
+            first = self.probabilities(scorer)[:, 0].tolist()
+            made = [{**one, "prob": probability} for one, probability in zip(made, first)]
+        return {
+            name: {"predictions": [{"id": f"{name}_{n}", **made[i]} for n, i in enumerate(members)]}
+            for name, _, members in groups
+        }
+
+
+def _chosen_text(choice: Choice, chosen: int) -> str:
+    context, text = choice.options[chosen].parts
+    several = len({option.context for option in choice.options}) > 1
+    return (context if several else context[len(choice.options[chosen].context) :]) + text
+
 
 def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str, ...]:
     """The columns whose groups are drawn."""
@@ -126,50 +204,57 @@ def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str
     return last if len(last) > 1 else list(groups)[min(1, len(groups) - 1)]
 
 
+class Scored(NamedTuple):
+    """The scores of the options of each choice, by scorer."""
+
+    scores: dict[str, list[list[float]]]  # natural log, summed over wordpieces
+    pieces: dict[str, list[list[int]]]  # scored wordpieces
+    columns: dict[str, str]  # the attributes of the metrics, where the scorers are metrics of one pipeline
+
+
+def named(nlp: Language | Mapping[str, Language]) -> Mapping[str, Language]:
+    """Pipelines by name. One alone has none: then its metrics are the scorers."""
+    return nlp if isinstance(nlp, Mapping) else {"": nlp}
+
+
+def labels(name: str, scorer: PLLScorer) -> list[str]:
+    """What results call the metrics of a pipeline."""
+    metrics = scorer.settings.metrics
+    return [metric if not name else name if len(metrics) == 1 else f"{name} {metric}" for metric in metrics]
+
+
+def check_options(scorer: PLLScorer, items: Sequence[Choice], shared_pieces: bool) -> None:
+    """RAISES (InputError): An option cannot be scored: see `check_places`. Nothing is scored before that is known."""
+    check_places(scorer, ((text, context, "") for context, text in distinct_options(items)), shared_pieces)
+
+
+def distinct_options(items: Sequence[Choice]) -> list[tuple[str, str]]:
+    """The contexts and texts of all options, each once."""
+    return list(dict.fromkeys(option.parts for choice in items for option in choice.options))
+
+
 def score_options(
     nlp: Language | Mapping[str, Language],
-    items: Sequence[Sequence[Option]],
-    component: str | None,
-    batch_size: int,
-    n_process: int,
-    show_progress: bool,
-) -> tuple[dict[str, OptionScores], dict[str, str]]:
-    """Score the options of each item under each metric of each pipeline.
+    items: Sequence[Choice],
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    n_process: int = 1,
+    show_progress: bool = False,
+    kept: KeptScores | None = None,
+) -> Scored:
+    """Score the options of each choice under each metric of each pipeline. Equal texts in equal contexts once.
 
-    RETURNS: The scores, by scorer; and the attributes of the metrics, where the scorers are metrics of one pipeline.
-    RAISES (InputError): An option has no wordpiece.
+    kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
     """
-    found: dict[str, OptionScores] = {}
-    columns: dict[str, str] = {}
-    distinct = dict.fromkeys(option for options in items for option in options)
-    how = batch_size, show_progress, n_process
-    for name, one in (nlp if isinstance(nlp, Mapping) else {"": nlp}).items():
+    found = Scored({}, {}, {})
+    for name, one in named(nlp).items():
         scorer = get_scorer(one, component)
-        if any(option.context for option in distinct):
-            in_context = score_in_contexts(one, [option.parts for option in distinct], *how, component=component)
-            scores = {option: in_context[option.parts] for option in distinct}
-        else:
-            alone = score_distinct(one, scorer.names, [option.text for option in distinct], *how)
-            scores = {option: alone[option.text] for option in distinct}
-        for option, score in scores.items():
-            if not score.pieces:
-                raise InputError(_without_piece(option))
-        metrics, pieces = scorer.settings.metrics, [[scores[one].pieces for one in options] for options in items]
-        for i, metric in enumerate(metrics):
-            label = metric if not name else name if len(metrics) == 1 else f"{name} {metric}"
-            found[label] = OptionScores([[scores[one].scores[i] for one in options] for options in items], pieces)
-            if not name:
-                columns[label] = scorer.names.metrics[metric]
-    return found, columns
-
-
-def _without_piece(option: Option) -> str:
-    if not option.context:
-        return (
-            f"The sentence {option.text!r} has no wordpiece under this model's tokenizer, so what it belongs to has no "
-            "outcome. Leave it out."
-        )
-    return (
-        f"The text {option.text!r} has no wordpiece of its own after {option.context[-80:]!r}: a wordpiece belongs to "
-        "where it begins. Put a space between the two, or leave this choice out."
-    )
+        store: Any = (kept.known(name), kept.add) if kept else ()
+        sums = score_in_contexts(one, distinct_options(items), batch_size, show_progress, n_process, component, *store)
+        of_options = [[sums[option.parts] for option in choice.options] for choice in items]
+        for i, label in enumerate(labels(name, scorer)):
+            found.scores[label] = [[one.scores[i] for one in options] for options in of_options]
+            found.pieces[label] = [[one.pieces for one in options] for options in of_options]
+        if not name:
+            found.columns.update(scorer.names.metrics)
+    return found

@@ -1,14 +1,18 @@
-"""Minimal pairs, and the groups that they and other items are divided into."""
+"""Choices and minimal pairs, and the groups that they are divided into."""
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..contexts import separated
 from ..errors import InputError
 
-# BLiMP's columns of groups and of smaller groups; and the field that pairs from a folder have.
+# BLiMP's columns of groups and of smaller groups, with what others call them, in whatever letters; and the field that
+# items from a folder have.
 PHENOMENON, PARADIGM, FILE = "linguistics_term", "UID", "file"
+PHENOMENA = (PHENOMENON, "phenomenon", "bias_type", "field")
+PARADIGMS = (PARADIGM, "paradigm", "pid", FILE)
 
 
 class Item(Protocol):
@@ -30,13 +34,35 @@ class Pair(NamedTuple):
 
     @property
     def phenomenon(self) -> str:
-        """As BLiMP has it, or ""."""
-        return str(self.fields.get(PHENOMENON, ""))
+        """As BLiMP and others have it, or ""."""
+        return str(self.fields.get(_named(self.fields, PHENOMENA), ""))
 
     @property
     def paradigm(self) -> str:
-        """As BLiMP has it, or the name of the file, or ""."""
-        return str(self.fields.get(PARADIGM, self.fields.get(FILE, "")))
+        """As BLiMP and others have it, or the name of the file, or ""."""
+        return str(self.fields.get(_named(self.fields, PARADIGMS), ""))
+
+
+class Option(NamedTuple):
+    """A text, and what stands before it."""
+
+    text: str
+    context: str = ""  # read before the text, and not scored; white space alone is no context
+    separator: str = " "  # between the two, unless one of them has white space there
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The context, with the separator after it, and the text: together what the model reads."""
+        return separated(self.context, self.text, self.separator) if self.context.strip() else "", self.text
+
+
+class Choice(NamedTuple):
+    """Options, one of which is right: texts in the same context, or a text in several contexts."""
+
+    options: Sequence[Option]
+    right: int = 0  # the number of the right option, from 0
+    fields: Mapping[str, Any] = {}  # other columns: ids and conditions
+    preference: float | None = None  # how much people prefer the first option, on any scale; then none is right
 
 
 class Group(NamedTuple):
@@ -48,12 +74,21 @@ class Group(NamedTuple):
 
 
 def default_columns(items: Sequence[Item]) -> list[str]:
-    """BLiMP's columns of phenomena and paradigms as far as all items have them; without paradigms, the files."""
+    """The columns of phenomena and paradigms as far as all items have them; without paradigms, the files."""
     if not items:
         raise ValueError("There is no pair, so there is no accuracy.")
     shared = set.intersection(*(set(item.fields) for item in items))
-    smaller = PARADIGM if PARADIGM in shared else FILE
-    return [column for column in (PHENOMENON, smaller) if column in shared]
+    in_order = [column for column in items[0].fields if column in shared]
+    return [column for names in (PHENOMENA, PARADIGMS) if (column := _named(in_order, names))]
+
+
+def _named(columns: Iterable[str], names: Sequence[str]) -> str:
+    """The column that has the first of these names; "" if none has any."""
+    return min(
+        (column for column in columns if column in names or column.lower() in names),
+        key=lambda column: names.index(column if column in names else column.lower()),
+        default="",
+    )
 
 
 def levels(items: Sequence[Item], by: Sequence[str] | None = None) -> dict[tuple[str, ...], list[Group]]:

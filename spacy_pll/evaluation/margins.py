@@ -2,20 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..pipelines import vary_scorer
-from ..progress import total_work, work_of
+from ..progress import number_of
 from ..settings import BATCH_SIZE
 from ..texts import check_texts, plain_texts
 from .agreement import Agreement, compare_scorers
-from .plots import plot_agreements
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MARGINS = (0, 1, 2, 4)
 AT_LEAST = 0.99
@@ -31,10 +27,6 @@ class MarginAgreement:
     at_least: float  # how large the correlation by word should be
     smallest: Mapping[str, int | None]  # for each setting that was tried: its smallest value that reaches `at_least`
     comparisons: Sequence[Agreement]  # of each margin and spacing with the exact scores, which come first
-
-    def plot(self) -> "Figure":
-        """Draw how many pieces have which two scores. RAISES (ImportError): matplotlib is not installed."""
-        return plot_agreements([one.histogram for one in self.comparisons])
 
 
 def compare_margins(
@@ -67,10 +59,9 @@ def compare_margins(
         scorer.predictor.prepare()  # not timed
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
     sides = [(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
-    total = total_work(texts, work_of(*(scorer.predictor for scorer in scorers)))
     with nlp.select_pipes(disable=[scorers[0].name]):
         docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in plain_texts(texts))
-        comparisons = compare_scorers(sides, docs, batch_size, *total, show_progress=show_progress)
+        comparisons = compare_scorers(sides, docs, batch_size, show_progress, number_of(texts))
     smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
     return MarginAgreement(scorers[0].model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)
 

@@ -1,54 +1,30 @@
 """Minimal pairs: how often the better sentence of a pair has the higher score (BLiMP: Warstadt et al. 2020)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from spacy.language import Language
 
-from ..arrays import FloatArray, IntArray
+from ..component import get_scorer
 from ..settings import BATCH_SIZE
-from .accuracies import Ties, outcomes
-from .decisions import Decided, Option, OptionScores, score_options
-from .items import Pair
-from .readers import BAD, GOOD
-
-
-class SentenceScores(NamedTuple):
-    """The scores of the two sentences of each pair."""
-
-    good: FloatArray  # natural log, summed over wordpieces
-    bad: FloatArray
-    good_pieces: IntArray
-    bad_pieces: IntArray
+from .accuracies import Ties
+from .decisions import ChoiceScores, check_options, named, score_options
+from .items import Choice, Option, Pair
 
 
 @dataclass(frozen=True)
-class PairScores(Decided):
-    """Minimal pairs with their scores."""
+class PairScores(ChoiceScores):
+    """Minimal pairs with their scores: each is a choice of two options, of which the first is the good sentence."""
 
-    pairs: Sequence[Pair]
-    scores: Mapping[str, SentenceScores]  # by metric, or by scorer
-    per_piece: bool = False  # whether means per wordpiece are compared, instead of sums
-    columns: Mapping[str, str] = field(default_factory=dict)  # what columns begin with where it is not the scorer
-    ties: Ties = "share"
+    @property
+    def pairs(self) -> list[Pair]:
+        return [Pair(good.text, bad.text, fields) for (good, bad), _, fields, _ in self.choices]
 
     @property
     def items(self) -> Sequence[Pair]:
         return self.pairs
-
-    def decide(self, ties: Ties) -> dict[str, FloatArray]:
-        """By scorer, 1 for each pair whose good sentence scores higher, 0 where the bad one does; on a tie 0.5, or 1 if
-        the first is taken.
-        """
-        return {
-            scorer: outcomes(good / good_pieces, bad / bad_pieces, ties=ties)
-            if self.per_piece
-            else outcomes(good, bad, ties=ties)
-            for scorer, (good, bad, good_pieces, bad_pieces) in self.scores.items()
-        }
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row per pair: its number, the sentences, the other columns, and under each scorer the outcome, the scores
@@ -59,12 +35,21 @@ class PairScores(Decided):
         """
         outcomes = self.outcomes
         for i, pair in enumerate(self.pairs):
-            sentences, scores = {GOOD[0]: pair.good, BAD[0]: pair.bad}, dict[str, Any]()
-            for scorer, sides in self.scores.items():
-                values = {name: column[i].item() for name, column in sides._asdict().items()}
-                values |= {f"{side}_per_piece": values[side] / values[f"{side}_pieces"] for side in ("good", "bad")}
-                values = {"correct": float(outcomes[scorer][i]), **values, "difference": values["good"] - values["bad"]}
-                values["difference_per_piece"] = values["good_per_piece"] - values["bad_per_piece"]
+            sentences, scores = {"sentence_good": pair.good, "sentence_bad": pair.bad}, dict[str, Any]()
+            for scorer in self.scores:
+                good, bad = map(float, self.scores[scorer][i])
+                good_pieces, bad_pieces = self.pieces[scorer][i]
+                values = {
+                    "correct": float(outcomes[scorer][i]),
+                    "good": good,
+                    "bad": bad,
+                    "good_pieces": good_pieces,
+                    "bad_pieces": bad_pieces,
+                    "good_per_piece": good / good_pieces,
+                    "bad_per_piece": bad / bad_pieces,
+                    "difference": good - bad,
+                    "difference_per_piece": good / good_pieces - bad / bad_pieces,
+                }
                 scores |= {f"{self.columns.get(scorer, scorer)}_{name}": value for name, value in values.items()}
             if clash := {*sentences, *scores} & pair.fields.keys():
                 raise ValueError(f"The pairs have a column {clash.pop()!r}, as their scores do. Rename it.")
@@ -94,10 +79,16 @@ def minimal_pairs(
     show_progress (bool): Show a progress bar for each pipeline.
     RAISES (ValueError): There is no pair, or one is not of this form, or a sentence cannot be scored.
     """
-    items = _checked(pairs)
-    options = [(Option(pair.good), Option(pair.bad)) for pair in items]
-    scored, columns = score_options(nlp, options, component, batch_size, n_process, show_progress)
-    return PairScores(items, {label: _sentence_scores(of) for label, of in scored.items()}, per_piece, columns, ties)
+    items = [choice_of(pair) for pair in _checked(pairs)]
+    for one in named(nlp).values():
+        check_options(get_scorer(one, component), items, shared_pieces=False)
+    scored = score_options(nlp, items, component, batch_size, n_process, show_progress)
+    return PairScores(items, scored.scores, scored.pieces, per_piece, ties, scored.columns)
+
+
+def choice_of(pair: Pair) -> Choice:
+    """A pair as a choice of two, of which the first is right."""
+    return Choice((Option(pair.good), Option(pair.bad)), 0, pair.fields)
 
 
 def _checked(pairs: Iterable[Pair | Sequence[str]]) -> list[Pair]:
@@ -113,7 +104,3 @@ def _checked(pairs: Iterable[Pair | Sequence[str]]) -> list[Pair]:
     if not items:
         raise ValueError("There is no pair, so there is no accuracy.")
     return items
-
-
-def _sentence_scores(of_pairs: OptionScores) -> SentenceScores:
-    return SentenceScores(*np.array(of_pairs.scores, dtype=np.float64).T, *np.array(of_pairs.pieces).T)

@@ -1,4 +1,4 @@
-"""Accuracies on minimal pairs, and the agreement of two scorers, as figures."""
+"""Accuracies on minimal pairs, and the variants of a protein, as figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from ..visualize.text import visible_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .agreement import Histogram
     from .intervals import Estimate
 
 
@@ -86,22 +85,4 @@ def plot_variants(sequence: str, residues: str, scores: FloatArray, offset: int,
     axes.set_yticks(range(len(residues)), list(residues), fontsize=8)
     axes.set_xlabel("residue number")
     axes.set_ylabel("other residue")
-    return figure
-
-
-def plot_agreements(histograms: Sequence["Histogram"]) -> "Figure":
-    """Draw how many things have which two scores: one picture per histogram.
-
-    RAISES (ImportError): matplotlib is not installed.
-    """
-    figure = new_figure(5 * len(histograms), 4.5)
-    for axes, one in zip(figure.subplots(1, len(histograms), squeeze=False)[0], histograms):
-        edges, counts = one.edges, np.array(one.counts, dtype=np.float64)
-        # The darker, the more (logarithmic). Where there is nothing, there is no colour.
-        squares = axes.pcolormesh(edges, edges, np.where(counts, counts, np.nan).T, norm="log", cmap="Blues", vmin=0.5)
-        figure.colorbar(squares, ax=axes, label=f"{one.unit}s")
-        axes.axline((edges[0], edges[0]), slope=1, color="0.4", linestyle="--", linewidth=0.8, label="equal scores")
-        for label, write in zip(one.labels, (axes.set_xlabel, axes.set_ylabel)):
-            write(visible_text(label), parse_math=False)
-        add_frame(axes, "both")
     return figure

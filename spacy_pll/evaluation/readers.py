@@ -1,23 +1,21 @@
-"""The files of evaluations: minimal pairs, n-best lists, and variants of a protein."""
+"""The files of evaluations: rows of tables, n-best lists, and variants of a protein."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..corpus.base_format import check_fields
-from ..corpus.readers import format_of, list_files, read_json_rows, read_rows
-from ..corpus.records import PARQUET, get_text
+from ..corpus.readers import format_of, list_files, open_file, read_json_lines, read_rows
+from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError
 from ..tables.rows import check_columns
-from .items import FILE, Pair
+from .items import FILE
 from .variants import Variant
 
-ENDINGS = (".jsonl", ".csv", ".tsv", PARQUET)
-# What the columns of the two sentences are called where nothing else is said, in BLiMP's files and in others.
-GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
+ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 
 
@@ -31,57 +29,37 @@ class NBest(NamedTuple):
     pll: np.ndarray = np.zeros(0)  # the same shape, before it is weighted; NaN without a wordpiece
 
 
-def read_pairs(
-    path: str, good: str | None = None, bad: str | None = None, header: Sequence[str] | None = None
-) -> list[Pair]:
-    """Read minimal pairs from a file, or from the files of a folder in the order of their names.
-
-    good, bad (Optional[str]): The columns of the sentences. None is BLiMP's name or "good" and "bad".
-    header (Optional[Sequence[str]]): The names of the columns of .csv and .tsv files that have no header.
-    RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
-    RAISES (InputError): A pair cannot be read; the message gives the line.
-    """
-    pairs, sides = [], ((good, GOOD), (bad, BAD))
-    for file, place, row, of_file in rows_of(path, header, "minimal pairs"):
-        table = header is None and format_of(file) in (".csv", ".tsv")
-        hint = ", or, if the file has no header, name its columns with `header`" if table else ""
-        names = [one or next((name for name in usual if name in row), usual[0]) for one, usual in sides]
-        both = [_sentence(row, place, name, setting + hint) for name, setting in zip(names, ("`good`", "`bad`"))]
-        pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
-    if not pairs:
-        raise InputError(f"There is no pair in {path!r}.")
-    return pairs
-
-
 def rows_of(
-    path: str, header: Sequence[str] | None, what: str
+    path: str, what: str, how: Mapping[str, Any], endings: tuple[str, ...] = ENDINGS
 ) -> Iterator[tuple[Path, str, dict[str, Any], dict[str, str]]]:
     """The rows of a file, or of the files of a folder in the order of their names.
 
     what (str): What the file is of, for messages.
+    how (Mapping[str, Any]): See `FileOptions`.
+    endings (tuple[str]): The formats that are read.
     YIELDS: The file, the location of the row, its columns, and, in a folder, the field `file`.
     """
     if not Path(path).exists():
         raise InputError(f"There is no file or folder {path!r}. Give a file of {what}, or a folder of them.")
-    files = list_files(path, ENDINGS)
-    if format_of(files[0]) not in ENDINGS:
-        raise InputError(f"{path!r} is no file that ends in {', '.join(ENDINGS)}, and no folder that holds one.")
+    files = list_files(path, endings, beside=(".txt", ".json"))
+    if format_of(files[0]) not in endings:
+        raise InputError(f"{path!r} is no file that ends in {', '.join(endings)}, and no folder that holds one.")
     for file in files:
         name = file.relative_to(path).as_posix()
         of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
-        for place, row in read_rows(file, header):
+        for place, row in read_rows(file, **how):
             yield file, place, row, of_file
 
 
-def read_variants(path: str, column: str = "mutant", header: Sequence[str] | None = None) -> list[Variant]:
+def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:
     """Read variants of a protein from a table.
 
     column (str): Their substitutions, such as "A24G" or "A24G:K30R".
-    header (Optional[Sequence[str]]): The names of the columns of .csv and .tsv files that have no header.
+    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
     found = list[Variant]()
-    for _, place, row, of_file in rows_of(path, header, "variants"):
+    for _, place, row, of_file in rows_of(path, "variants", how):
         mutant = get_text(row, place, column)
         found.append(Variant(mutant, {**of_file, **row}, place))
     if not found:
@@ -119,15 +97,10 @@ def read_fasta(path: str) -> str:
     return "".join(parts)
 
 
-def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str:
-    sentence = get_text(row, place, column, setting)
-    if not sentence.strip():
-        raise InputError(f"{place}: {column!r} is empty. Each pair needs two sentences.")
-    return sentence
-
-
-def read_nbest(path: str, several_references: bool = False, added: Sequence[str] = ()) -> list[NBest]:
-    """Read n-best lists from a .jsonl file.
+def read_nbest(
+    path: str, several_references: bool = False, added: Sequence[str] = (), encoding: str = "utf-8"
+) -> list[NBest]:
+    """Read n-best lists from a file of JSON lines, which may be compressed.
 
     several_references (bool): Whether a list may have more than one reference.
     added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
@@ -136,8 +109,8 @@ def read_nbest(path: str, several_references: bool = False, added: Sequence[str]
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a .jsonl file of n-best lists: {FORMAT}")
     lists = []
-    with open(path, "rb") as file:
-        for place, row in read_json_rows(file, path):
+    with open_file(Path(path)) as file:
+        for place, row in read_json_lines(file, path, ReadOptions(encoding=encoding)):
             lists.append(parse_nbest(row, place, several_references))
             if added:
                 check_fields(row, place)

@@ -16,15 +16,20 @@ from typing import Any
 import numpy as np
 from spacy.language import Language
 
-from ..component import get_scorer
 from ..requirements import install_command
 from ..settings import BATCH_SIZE
-from .distinct_texts import TextSums, score_distinct
+from .distinct_texts import TextSums, score_in_contexts
 from .readers import NBest, parse_nbest
 
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 # From one hypothesis per text, and the references of each, to the figures of a corpus. The first is the measure.
 Measure = Callable[[Sequence[str], Sequence[Sequence[str]]], dict[str, float]]
+
+
+def score_hypotheses(nlp: Language, lists: Iterable[NBest], *how: Any) -> dict[str, TextSums]:
+    """The scores of all hypotheses, each by itself, by text. how (Any): As for `score_in_contexts`."""
+    texts = (("", text) for nbest in lists for text in nbest.texts)
+    return {text: sums for (_, text), sums in score_in_contexts(nlp, texts, *how).items()}
 
 
 def with_pll(lists: Sequence[NBest], scores: dict[str, TextSums], per_piece: bool) -> list[NBest]:
@@ -136,7 +141,5 @@ def rescore(
     if not math.isfinite(weight):
         raise ValueError(f"`weight` must be a finite number, such as 0.5. It is {weight}.")
     nbests = [parse_nbest(dict(row), f"list {number}", True) for number, row in enumerate(lists, 1)]
-    texts = [text for nbest in nbests for text in nbest.texts]
-    names = get_scorer(nlp, component).names
-    scores = score_distinct(nlp, names, texts, batch_size, show_progress, n_process)
+    scores = score_hypotheses(nlp, nbests, batch_size, show_progress, n_process, component)
     return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight))

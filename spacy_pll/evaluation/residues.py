@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
-from tqdm import tqdm
 
 from ..arrays import FloatArray, IntArray
 from ..component import get_scorer
 from ..errors import InputError, PLLError
 from ..metrics import MaskRows, one_row_per_piece
 from ..prediction import Predictor
+from ..progress import progress_bar
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
 from ..settings import ScoringSettings
@@ -162,7 +162,7 @@ def at_sites(residues: Residues, questions: Sequence[Question], ids: IntArray, s
     predictor = Predictor(of.model, of.get_spans, settings, [mask_together if masks else unmasked])
     predictor.counts = of.counts
     out = np.zeros((len(questions), len(ids)))
-    with tqdm(total=len(questions), unit=" sites", disable=not show) as bar:
+    with progress_bar(len(questions), show=show, unit=" sites") as bar:
         for batch in batches(residues, questions, predictor):
             contexts = [context for context, *_ in batch]
             _, distributions = predictor.predict_contexts(contexts)
@@ -236,7 +236,7 @@ def whole_variants(residues: Residues, variants: Sequence[tuple[Substitution, ..
             yield residues.doc("".join(letters))
 
     scores = list[float]()
-    with tqdm(total=len(variants), unit=" variants", disable=not show) as bar:
+    with progress_bar(len(variants), show=show, unit=" variants") as bar:
         for batch in predictor.batches(docs()):
             scores += [float(doc.scores[0].sum()) for doc in predictor.gather(predictor.submit(batch))]
             bar.update(len(scores) - 1 - bar.n)

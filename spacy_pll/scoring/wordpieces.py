@@ -157,7 +157,7 @@ def is_white_space(text: str) -> BoolArray:
 
 
 def trim(
-    text: str, offsets: IntArray, text_start: IntArray, text_end: IntArray
+    text: str, offsets: IntArray, text_start: IntArray | int, text_end: IntArray | int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Trim white space off both ends of the pieces, by their character offsets, shape (pieces, 2).
 

@@ -54,11 +54,14 @@ def to_dataframe(
     types: dict[str, Any] = {"token": "int64", "text": str, names.pieces: int, **columns}
     if words:
         types = words.types(names, "entropy" in columns)
+    has_sents = any(len(item.doc) > 1 and item.doc.has_annotation("SENT_START") for item in docs)
     rows = [
         {"doc": number, **row}
         for number, doc in enumerate(docs)
         for row in (
-            words.rows(doc, names, "entropy" in columns, doc.doc.lang_) if words else _token_rows(doc, names, columns)
+            words.rows(doc, names, "entropy" in columns, doc.doc.lang_, has_sents)
+            if words
+            else _token_rows(doc, names, columns)
         )
     ]
     types = {"doc": "int64", **types}

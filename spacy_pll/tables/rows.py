@@ -135,7 +135,7 @@ class WordRows(TokenRows):
 
     keep_pieces = False
     first = ("doc", "word")
-    table, lang = WordTable(), ""
+    table, lang, has_sents = WordTable(), "", True
 
     @property
     def types(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class WordRows(TokenRows):
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         text = doc.spans[TEXT_SPAN][0] if TEXT_SPAN in doc.spans else doc
-        for row in self.table.rows(text, self.names, self.distribution, self.lang):
+        for row in self.table.rows(text, self.names, self.distribution, self.lang, self.has_sents):
             first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
             yield {**first, **fields, **row}
 

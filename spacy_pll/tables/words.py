@@ -57,10 +57,13 @@ class WordTable:
         again = {f"{name}_lag{lag}": type_ for lag in range(1, self.lags + 1) for name, type_ in lagged.items()}
         return {"word": int, "text": str, **place, **region, **lagged, **again}
 
-    def rows(self, tokens: Doc | Span, names: Names, distribution: bool, lang: str) -> list[dict[str, Any]]:
+    def rows(
+        self, tokens: Doc | Span, names: Names, distribution: bool, lang: str, has_sents: bool = True
+    ) -> list[dict[str, Any]]:
         """The rows of a scored text. Words and characters are counted from its beginning.
 
         lang (str): The language of `log_frequency`.
+        has_sents (bool): Whether something sets sentence boundaries: a doc of one token does not show it.
         """
         words, text = self._words(tokens), tokens.text_with_ws
         starts = [word.start_char - tokens[0].idx for word in words]
@@ -74,7 +77,7 @@ class WordTable:
             "length": [len(word.text) for word in words],
             names.pieces: [word._.get(names.pieces) for word in words],
         }
-        columns["sent"], columns["word_in_sent"] = _sentences(tokens, words)
+        columns["sent"], columns["word_in_sent"] = _sentences(tokens, words, has_sents)
         if self.regions:
             if self.regions not in tokens.doc.spans:
                 warn_user(
@@ -113,9 +116,9 @@ def _scores(names: Names, distribution: bool) -> dict[str, Any]:
     return {name: type_ for name, type_ in columns.items() if type_ is float}
 
 
-def _sentences(tokens: Doc | Span, words: list[Span]) -> tuple[list[int | None], list[int | None]]:
+def _sentences(tokens: Doc | Span, words: list[Span], has_sents: bool) -> tuple[list[int | None], list[int | None]]:
     """For each word: the number of its sentence, and its own number there. None without sentence boundaries."""
-    if not tokens.doc.has_annotation("SENT_START"):
+    if not tokens.doc.has_annotation("SENT_START") or len(tokens.doc) == 1 and not has_sents:
         return [None] * len(words), [None] * len(words)
     sents = tokens.sents  # type: ignore[union-attr]  # spaCy's stub leaves out that of Span
     sentence = {token.i: number for number, sent in enumerate(sents) for token in sent}

@@ -1,7 +1,10 @@
 import json
 import re
+import signal
 
 import pytest
+
+from spacy_pll.evaluation.agreement import AgreementCounts
 
 from ..conftest import SENTENCES
 from .conftest import run
@@ -17,15 +20,13 @@ def corpus(tmp_path):
 def test_two_pairs_of_scorers(tmp_path, model_folder, corpus):
     bert = str(model_folder("bert"))
     for other, saves_passes in ((f"{bert},mask_spacing=4", True), (f"{bert},precision=bfloat16", False)):
-        files = ("-o", tmp_path / "out.json", "--plot", tmp_path / "new" / "out.svg")
-        result = run("agree", bert, other, corpus, "--column", "line", *files, "--force")
+        result = run("agree", bert, other, corpus, "--column", "line", "-o", tmp_path / "out.json", "--force")
         assert "agreement by" in result.stdout and "the tokens that differ most" in result.stdout
         content = json.loads((tmp_path / "out.json").read_text())
         first, second = content["scorers"]
         assert content["texts"] == 4 and (first["label"], second["label"]) == (bert, other)
         assert content["piece"]["r"] < 1
         assert (second["forward_passes"] < first["forward_passes"]) == saves_passes
-        assert "<svg" in (tmp_path / "new" / "out.svg").read_text()
 
 
 def test_saved_pipelines_and_a_part_of_the_corpus(tmp_path, make_nlp, corpus):
@@ -38,44 +39,35 @@ def test_saved_pipelines_and_a_part_of_the_corpus(tmp_path, make_nlp, corpus):
     assert content["piece"] is None
 
 
-def test_margins_of_one_scorer(tmp_path, model_folder, corpus):
-    bert = str(model_folder("bert"))
-    options = ("--column", "line", "--at-least", "0", "-o", tmp_path / "out.json")
-    result = run("agree", f"{bert},metrics=original", corpus, "--margins", "1000,0", "--spacings", "4", *options)
-    assert "mask_margin 0" in result.stdout and "mask_spacing 4" in result.stdout
-    assert "mask_margin 0 is the smallest of these that reaches r = 0 by word" in result.stdout
-    content = json.loads((tmp_path / "out.json").read_text())
-    assert (
-        content["smallest"] == {"mask_margin": 0, "mask_spacing": 4}
-        and content["at_least"] == 0
-        and content["texts"] == 4
-    )
-    assert [one["scorers"][1]["metric"] for one in content["comparisons"]] == ["original"] * 3
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "TEXTS"], "Give two scorers before the corpus, or one with --margins 0,1,2,4. The scorers .* are: a."),
+        (["a", "TEXTS"], "Give two scorers before the corpus. They are: a. `pll margins` compares one scorer"),
         (["TEXTS", "builtin"], "The scorers come first, and the texts last: pll agree builtin .*texts.jsonl. There is"),
         (["a", "TEXTS", "b"], "The scorers come first, and the texts last: pll agree a b .*texts.jsonl. There is"),
-        (
-            ["TEXTS", "builtin", "--margins", "0"],
-            "come first, and the texts last: pll agree builtin .*no file .*'builtin'",
-        ),
-        (["a", "b", "c", "TEXTS"], "Give two scorers .* The scorers before the corpus are: a, b, c."),
-        (
-            ["a", "b", "TEXTS", "--margins", "1"],
-            "compare one scorer with its own exact scores. Give one. The scorers before the corpus are: a, b.",
-        ),
-        (["a", "TEXTS", "--margins", "1,x"], "--margins must be whole numbers with commas, such as 0,1. It is '1,x'"),
-        (["a", "b", "TEXTS", "--at-least", "0.9"], "--at-least 0.9 is for choosing a margin. Add --margins"),
-        (["builtin", "TEXTS", "--column", "line", "--margins", "-1"], "`mask_margin` must be 0 or more.*It is -1"),
+        (["a", "b", "c", "TEXTS"], "Give two scorers .* They are: a, b, c."),
     ],
 )
-def test_margins_and_scorers_that_do_not_go_together(corpus, arguments, message):
+def test_scorers_that_do_not_go_together(corpus, arguments, message):
     arguments = [corpus if one == "TEXTS" else one for one in arguments]
     assert re.search(message, run("agree", *arguments, fails=True).unwrapped_stderr)
+
+
+@pytest.mark.parametrize("command", ["agree", "margins"])
+def test_what_is_done_is_shown_when_it_is_stopped(model_folder, corpus, monkeypatch, command):
+    scorers, batches = [model_folder("bert")] * (2 if command == "agree" else 1), []
+    add = AgreementCounts.add
+
+    def stop(self, *docs):
+        batches.append(add(self, *docs))
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(AgreementCounts, "add", stop)
+    how = ("--column", "line", "--batch-size", 2, *(("--margins", 0) if command == "margins" else ()))
+    result = run(command, *scorers, corpus, *how, code=130)
+    assert len(batches) == 1 and "Stopping after 2 of 4 texts" in result.stderr and "Stopped by Ctrl-C" in result.stderr
+    assert ("agreement by" if command == "agree" else "mask_margin 0") in result.stdout
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_errors_are_messages(tmp_path, model_folder, corpus):

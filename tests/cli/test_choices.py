@@ -3,11 +3,13 @@ import json
 
 import pytest
 
+from spacy_pll.evaluation import kept_scores
+
 from .conftest import run
 
 ROWS = [
     {"context": "The traveler", "options": ["lost it.", "souvenir it."], "label": 0, "kind": "verb"},
-    {"context": "The hooligans", "options": ["travel.", "travels.", "young."], "label": "travel.", "kind": "number"},
+    {"context": "The hooligans", "options": ["travel.", "travels.", "young."], "label": 0, "kind": "number"},
 ]
 
 
@@ -77,3 +79,44 @@ def test_a_sample(path, tmp_path, model_folder):
     out = tmp_path / "out.json"
     run("choices", path, "--model", model_folder("bert"), "--sample", "1", "--by", "kind", "-o", out)
     assert json.loads(out.read_text())["results"][0]["choices"] == 2
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("command", ["choices", "pairs"])
+def test_a_run_that_is_stopped_goes_on(tmp_path, model_folder, monkeypatch, command, processes):
+    """With two scorers, of which the second is stopped in the middle: the numbers are those of one run."""
+    texts = [f"The traveler lost {n}." for n in range(10)]
+    rows = [{"options": [one, f"It {one}"], "label": 0, "good": one, "bad": f"It {one}"} for one in texts]
+    (file := tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder = model_folder("bert")
+    scorers = ("--scorer", f"a={folder}", "--scorer", f"b={folder},mask_margin=0")
+    more = ("--batch-size", 4, "--n-process", processes, "--items")
+    once, out = tmp_path / "once.csv", tmp_path / "out.csv"
+    run(command, file, *scorers, *more, once)
+    original, n = kept_scores.KeptScores.add, 0
+
+    def stop(self, sums):
+        nonlocal n
+        original(self, sums)
+        if (n := n + 1) == 7:  # five batches for each scorer
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_scores.KeptScores, "add", stop)
+        error = run(command, file, *scorers, *more, out, code=130).unwrapped_stderr
+    assert "The scores of 28 of 40 texts are kept in" in error and "--resume" in error and not out.exists()
+    seen = []
+    monkeypatch.setattr(kept_scores.KeptScores, "add", lambda self, sums: seen.extend(sums) or original(self, sums))
+    error = run(command, file, *scorers, *more, out, fails=True).unwrapped_stderr
+    assert "unfinished run. Continue it with --resume" in error
+    others = (*scorers[:3], f"b={folder},mask_margin=1")
+    assert "cannot be resumed" in run(command, file, *others, *more, out, "--resume", fails=True).unwrapped_stderr
+    run(command, file, *scorers, *more, out, "--resume")
+    assert len(seen) == 12 and out.read_bytes() == once.read_bytes()
+    assert not list(tmp_path.glob("*.parts")) and not list(tmp_path.glob("*.manifest.json"))
+
+
+def test_what_goes_on_must_be_named(path, model_folder):
+    error = run("choices", path, "--resume", fails=True).unwrapped_stderr
+    assert "--resume goes on with what is kept beside --output or --items" in error
+    assert "Leave out one of the two" in run("choices", path, "--resume", "--force", fails=True).unwrapped_stderr

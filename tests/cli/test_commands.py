@@ -64,7 +64,7 @@ def test_the_help_says_what_can_be_given():
         about = " ".join(f"{n} {metric.__doc__.splitlines()[0]}" for n, metric in sorted(pll_metrics.get_all().items()))
         assert (f"Metrics: {about}" in text) == ("--metric" in text), name
     assert "windows of 128 tokens that begin 96 tokens apart" in texts["score"]
-    assert "[.txt|.jsonl|.csv|.tsv|.parquet|.spacy]" in texts["score"]
+    assert "[.txt|.jsonl|.json|.csv|.tsv|.parquet|.spacy]" in texts["score"]
     assert all("also compressed, such as texts.txt.gz" in texts[name] for name in ("score", "render", "ppl"))
     assert "The settings are: component, revision, causal" in texts["agree"]
     assert "Give this or --dev" in texts["rescore"] and "Instead of --weight" in texts["rescore"]

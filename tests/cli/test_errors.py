@@ -27,7 +27,7 @@ from .conftest import run
         # an argument
         ("ppl", "`path`", "INPUT"),
         # what is no option of the command, or cannot be given with it
-        ("ppl", "`encoding='utf-16'`", "`encoding='utf-16'`"),
+        ("show", "`encoding='utf-16'`", "`encoding='utf-16'`"),
         ("agree", "`mask_margin`", "`mask_margin`"),
         ("score", "`resume=False`", "`resume=False`"),
         ("score", "`targets=None`", "`targets=None`"),
@@ -38,8 +38,7 @@ def test_each_kind_of_setting(command, python, shown):
 
 
 def test_an_error_has_the_words_of_the_command_that_is_called(tmp_path):
-    (tmp_path / "in.csv").write_text("a;text\n1;Two words.\n")
-    error = run("score", tmp_path / "in.csv", tmp_path / "out.csv", fails=True).unwrapped_stderr
-    assert "If ';' stands between columns, give it as --delimiter, or" in error
-    error = run("ppl", tmp_path / "in.csv", fails=True).unwrapped_stderr
-    assert "If ';' stands between columns, give it as `delimiter`, or" in error
+    (tmp_path / "in.csv").write_text("a;text,n\n1;Two words.,1\n")
+    for command in (["score", tmp_path / "in.csv", tmp_path / "out.csv"], ["ppl", tmp_path / "in.csv"]):
+        error = run(*command, fails=True).unwrapped_stderr
+        assert "If ';' stands between columns, give it as --delimiter, or" in error

@@ -11,7 +11,7 @@ import pytest
 
 from spacy_pll.cli.accuracies import load_scorers
 from spacy_pll.evaluation.items import sample_items
-from spacy_pll.evaluation.readers import read_pairs
+from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.pipelines import PipelineSettings
 
 from ..conftest import data_folder
@@ -229,7 +229,7 @@ def test_files_of_one_name_in_two_folders_are_two_paradigms(tmp_path):
         (
             '{"sentence_good": "A", "sentence_bad": "B"}\n',
             ("--good", "x"),
-            "Name the column to read with --good",
+            "Name those of the two sentences with --good and --bad.",
         ),
         ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),
         ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--model", "no/such"), "'no/such' was not found"),
@@ -246,7 +246,7 @@ def test_errors_are_messages(tmp_path, content, options, message):
 def test_a_sentence_without_a_wordpiece_has_no_score(tmp_path, model_folder):
     path = write_jsonl(tmp_path / "pairs.jsonl", blimp_row(GOOD, BAD, "a", "b"), blimp_row(GOOD, "\u200b", "a", "b"))
     result = run("pairs", path, "--model", model_folder("bert"), fails=True)
-    assert r"The sentence '\u200b' has no wordpiece" in result.unwrapped_stderr
+    assert r"The text '\u200b' has no wordpiece" in result.unwrapped_stderr
 
 
 def test_a_folder_with_compressed_files_and_others(blimp, tmp_path):
@@ -269,9 +269,9 @@ def test_a_folder_with_compressed_files_and_others(blimp, tmp_path):
 
 def test_paths_that_hold_no_pairs(tmp_path):
     assert "There is no file or folder" in run("pairs", tmp_path / "nowhere", fails=True).unwrapped_stderr
-    (tmp_path / "a.txt").write_text("text\n")
-    for path in (tmp_path, tmp_path / "a.txt"):
-        assert "no file that ends in .jsonl, .csv, .tsv" in run("pairs", path, fails=True).unwrapped_stderr
+    (tmp_path / "a.docx").write_text("text\n")
+    for path in (tmp_path, tmp_path / "a.docx"):
+        assert "no file that ends in .txt, .jsonl" in run("pairs", path, fails=True).unwrapped_stderr
 
 
 def test_an_output_that_is_there_is_kept(blimp, tmp_path, model_folder):

@@ -238,7 +238,7 @@ def test_without_pyarrow_the_error_says_what_to_install(corpus, tiny, tmp_path, 
         ("score", corpus, tmp_path / "out.jsonl"),
         ("score", texts, tmp_path / "out.parquet"),
         ("ppl", corpus),
-        ("pairs", corpus, "--good", "text", "--bad", "text"),
+        ("pairs", corpus, "--good", "text", "--bad", "other"),
         ("render", corpus, tmp_path / "page.html"),
     ]:
         error = run(*arguments, *tiny, fails=True).unwrapped_stderr

@@ -55,9 +55,9 @@ def test_a_text_without_a_wordpiece_is_not_counted(tmp_path, model):
 def test_what_the_terminal_shows(tmp_path, model):
     result = run("ppl", write_texts(tmp_path / "corpus.txt"), *model)
     assert "words (spaCy's tokens)" in result.stdout and "per piece" in result.stdout and "word_l2r" in result.stdout
-    assert result.stderr == ""  # no progress bar where there is no terminal
+    assert all(" texts [" in line for line in result.stderr.split("\n") if line)  # no bar where there is no terminal
     output = tmp_path / "o.json"
-    assert run("ppl", tmp_path / "corpus.txt", *model, "-o", output).unwrapped_stderr == f"Wrote {output}."
+    assert run("ppl", tmp_path / "corpus.txt", *model, "-o", output).unwrapped_stderr.endswith(f" Wrote {output}.")
 
 
 def test_every_format_gives_the_same(tmp_path, model):

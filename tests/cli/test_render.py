@@ -356,12 +356,9 @@ def test_what_was_expected_opens_for_the_pointer_and_for_the_keyboard(opened, pa
     assert not browser.get_log("browser")
 
 
-def test_the_bar_knows_how_many_texts_there_are(model_folder, tmp_path, monkeypatch):
+def test_the_bar_knows_how_many_texts_there_are(model_folder, tmp_path):
     (tmp_path / "in.txt").write_text("One.\nTwo.\nThree.\n")
     arguments = ("render", tmp_path / "in.txt", tmp_path / "out.html", "--model", model_folder("bert"), "--force")
-    assert " texts" not in run(*arguments).stderr  # no terminal
-    monkeypatch.setattr("spacy_pll.cli.render.shows_progress", lambda: True)
-    last = run(*arguments).stderr.split("\r")[-1]
-    assert "100%" in last and "3/3 texts" in last and "pieces/s" in last
+    assert "3/3 texts [" in run(*arguments).stderr
     result = run("render", "-", tmp_path / "other.html", "--model", model_folder("bert"), input="One.\n")
-    assert "1 texts [" in result.stderr and "%" not in result.stderr.split("\r")[-1]
+    assert "1 texts [" in result.stderr

@@ -97,15 +97,16 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
     import spacy_pll.cli.rescore as command
 
     seen = {}
-    score_distinct = command.score_distinct
+    score_hypotheses = command.score_hypotheses
 
     def recording(*args):
-        seen.update(score_distinct(*args))
+        seen.update(score_hypotheses(*args))
         return seen
 
-    monkeypatch.setattr(command, "score_distinct", recording)
+    monkeypatch.setattr(command, "score_hypotheses", recording)
     path = write(tmp_path / "n.jsonl", row(), row("u2"))
-    run("rescore", path, "--dev", path, *model)
+    with pytest.warns(UserWarning, match="2 of 2 lists of .* are also in .*Give other lists as `dev`"):
+        run("rescore", path, "--dev", path, *model)
     assert list(seen) == [RIGHT, WRONG, OTHER]
 
 
@@ -134,7 +135,8 @@ def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path
     result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.jsonl", *model)
     assert "The word error rate needs jiwer. Install it with: " in " ".join(result.stdout.split())
     assert len(read(tmp_path / "o.jsonl")[0]["hypotheses"]) == 3
-    assert "needs jiwer" in run("rescore", path, "--dev", path, *model, fails=True).unwrapped_stderr
+    dev = write(tmp_path / "dev.jsonl", row("u2"))
+    assert "needs jiwer" in run("rescore", path, "--dev", dev, *model, fails=True).unwrapped_stderr
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
     assert "BLEU needs sacrebleu" in run("rescore", path, "--weight", "1", "--bleu", *model).stdout
 
@@ -217,3 +219,13 @@ def test_the_word_error_rate_of_corrupted_sentences_falls(tmp_path):
     result = run("rescore", tmp_path / "test.jsonl", "--dev", tmp_path / "dev.jsonl")
     before, after, oracle = map(float, figures(result.stdout, "WER"))
     assert oracle < after < before and after < 0.95 * before
+
+
+def test_lists_in_another_encoding(tmp_path, model):
+    content = json.dumps(row(), ensure_ascii=False).replace(RIGHT, f"{RIGHT} é") + "\n"
+    (tmp_path / "n.jsonl").write_bytes(content.encode("latin-1"))
+    error = run("rescore", tmp_path / "n.jsonl", "--weight", "1", *model, fails=True).unwrapped_stderr
+    assert "line 1: not valid UTF-8" in error and "--encoding latin1" in error
+    given = ("--weight", "1", "--encoding", "latin1", "-o", tmp_path / "o.jsonl")
+    run("rescore", tmp_path / "n.jsonl", *given, *model)
+    assert f"{RIGHT} é" in {hypothesis["text"] for hypothesis in read(tmp_path / "o.jsonl")[0]["hypotheses"]}

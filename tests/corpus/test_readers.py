@@ -11,7 +11,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.corpus.readers import COMPRESSED, TEXT_FORMATS, list_files, read_records, read_rows
-from spacy_pll.corpus.records import Record
+from spacy_pll.corpus.records import Record, texts_of
 from spacy_pll.errors import InputError
 
 
@@ -83,7 +83,8 @@ def test_compressed_text_is_read_like_other_text(tmp_path, ending):
     assert records[3].fields == {"file": f"c.csv{ending.upper()}", "n": "1"}
     path = tmp_path / f"a.txt{ending}"
     whole = compress("".join(f"Line {i}.\n" for i in range(9)))
-    for damaged in (whole[:-9], b"no compressed data", whole[:20] + b"\0\0\0\0" + whole[24:]):
+    altered = [whole[:20] + b"\0\0\0\0" + whole[24:]] * (ending != ".zst")  # which has no checksum
+    for damaged in (whole[:-9], b"no compressed data", *altered):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=f"a.txt{ending}: the compressed file is damaged or incomplete"):
             list(read_records(str(path)))
@@ -94,7 +95,7 @@ def test_compressed_text_is_read_like_other_text(tmp_path, ending):
 def test_text_in_another_encoding(tmp_path, ending, encoding):
     """A byte of a newline may be part of another character (U+0A0A, in UTF-16 only), and other separators are text."""
     texts = ["Ünë\x85 \x0b.", "Zwei \u0a0a\u2028."] if encoding.startswith("utf") else ["Ünë.", "Zwei."]
-    lines = [json.dumps({"text": text}) if ending == ".jsonl" else text for text in texts]
+    lines = [json.dumps({"text": text}) if ending in (".jsonl", ".json") else text for text in texts]
     header = ["text"] if ending in (".csv", ".tsv") else []
     path = tmp_path / f"a{ending}"
     path.write_bytes("".join(f"{line}\r\n" for line in [*header, *lines]).encode(encoding))
@@ -105,7 +106,7 @@ def test_text_that_is_not_in_the_encoding(tmp_path):
     (tmp_path / "a.txt").write_bytes("One.\nTwo.\n".encode("utf-16") + b"\n")
     with pytest.raises(InputError, match="a.txt, after line 2: not valid UTF-16 .*truncated data.* another `encoding`"):
         list(read_records(str(tmp_path / "a.txt"), encoding="utf-16"))
-    with pytest.raises(InputError, match="line 1: not valid UTF-8.*`encoding"):
+    with pytest.raises(InputError, match="after line 2: not valid UTF-16"):
         list(read_records(str(tmp_path / "a.txt")))
     (tmp_path / "b.txt").write_bytes("One line.\nTwo.\n".encode("utf-16-le"))  # without a mark
     with pytest.raises(InputError, match="b.txt, line 1: not valid UTF-8 .every other byte is 0.*utf-16le"):
@@ -212,9 +213,8 @@ def test_docs_whose_fields_are_not_ours(tmp_path):
             list(read_records(str(tmp_path / "a.spacy")))
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
-def test_utf_16_is_called_by_its_name(tmp_path, encoding):
-    (tmp_path / "a.txt").write_text("The traveler lost it.\n", encoding=encoding)
+def test_utf_16_without_a_mark_is_called_by_its_name(tmp_path):
+    (tmp_path / "a.txt").write_text("The traveler lost it.\n", encoding="utf-16-le")
     with pytest.raises(InputError, match="line 1: .*iconv -f utf-16") as raised:
         list(read_records(str(tmp_path / "a.txt")))
     assert "latin" not in str(raised.value)
@@ -241,11 +241,11 @@ def test_rows_with_all_columns(tmp_path):
         ("a.jsonl", b'{"text": 3}\n', "a.jsonl, line 1: 'text' must be text. It is 3"),
         ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl, line 1: 'text' has a lone surrogate"),
         ("a.jsonl", b'{"text": "x", "y": ' + b"[" * 10**5, "a.jsonl, line 1: too many lists or objects are within"),
-        ("a.csv", b"id;text\n1;x\n", "The columns are: 'id;text'. If ';' stands between columns.*`delimiter`"),
+        ("a.csv", b"id;text,n\n1;x,y\n", "The columns are: 'id;text', 'n'. If ';' stands between columns.*`delimiter`"),
         ("a.csv", b"sentence\nx\n", "a.csv, line 1: there is no column 'text'. The columns are: 'sentence'"),
         ("a.csv", b"text,n\nx\n", "a.csv, line 2: the row has 1 fields, but the header has 2"),
         ("a.csv", b"text,text\nx,y\n", "a.csv, line 1: two columns have the same name"),
-        ("a.csv", b'text\n"x\n', "a.csv, line 2: unexpected end of data"),
+        ("a.csv", b'text\n"x\n', "a.csv, line 2: a cell begins .*unexpected end of data"),
         ("a.txt", b"good\nbad \xff byte\n", r"a.txt, line 2: not valid UTF-8 \(it has the byte 0xff\)"),
         ("a.csv", b"text\nbad \xff byte\n", "a.csv, line 2: not valid UTF-8"),
         ("a.spacy", b"no docs", "a.spacy: this file is damaged, or was not written by DocBin.to_disk"),
@@ -264,3 +264,105 @@ def test_input_that_is_not_there(tmp_path):
         list(read_records(str(tmp_path / "none.txt")))
     with pytest.raises(InputError, match="contains no file that ends in"):
         list(read_records(str(tmp_path)))
+
+
+def test_json_is_a_list_or_lines(tmp_path):
+    rows = [{"text": "One.", "n": 1}, {"text": "Two.", "n": 2}]
+    contents = {
+        "list.json": json.dumps(rows, indent=1),
+        "list in one line.json": json.dumps(rows),
+        "lines.json": "\n".join(map(json.dumps, rows)),
+        "one.json": json.dumps(rows[0]),
+    }
+    for name, content in contents.items():
+        for path, raw in (
+            (tmp_path / name, content.encode()),
+            (tmp_path / f"{name}.gz", gzip.compress(content.encode())),
+        ):
+            path.write_bytes(raw)
+            records = list(read_records(str(path)))
+            assert [(record.text, record.fields["n"]) for record in records] == [("One.", 1), ("Two.", 2)][
+                : len(records)
+            ]
+            assert len(records) == (1 if name == "one.json" else 2)
+    assert [row for _, row in read_rows(tmp_path / "list.json.gz")] == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[{"text": "One."}, "Two."]', "a.json, item 2: this is a JSON str"),
+        ('[{"text": "One."}, {"txt": "Two."}]', "a.json, item 2: there is no column 'text'"),
+        ('{"text": "One."}\n{"txt": "Two."}', "a.json, line 2: there is no column 'text'"),
+        ('{\n"data": {"text": "One."}}', r"a.json: this is a JSON dict \('data'\). Make a list of objects of it"),
+        ('[{"text": "One."},', "a.json: not valid JSON"),
+        ('"One."', r"a.json: this is a JSON str"),
+    ],
+)
+def test_json_that_cannot_be_read(tmp_path, content, message):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(InputError, match=message):
+        list(read_records(str(tmp_path / "a.json")))
+
+
+def test_json_beside_other_files_of_a_folder_describes_them(tmp_path):
+    (tmp_path / "a.csv").write_text("text\nOne.\n")
+    (tmp_path / "a.csv.manifest.json").write_text('{"run": {}}')
+    with pytest.warns(UserWarning, match="will not be read: 'a.csv.manifest.json'"):
+        assert [record.text for record in read_records(str(tmp_path))] == ["One."]
+    (tmp_path / "a.csv").unlink()
+    (tmp_path / "a.csv.manifest.json").write_text('[{"text": "Two."}]')
+    assert [record.text for record in read_records(str(tmp_path))] == ["Two."]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_mark_of_utf_16_says_so(tmp_path, encoding):
+    for name, content in (("a.txt", "Ünë.\n"), ("a.tsv", "n\ttext\n1\tÜnë.\n"), ("a.json", '[{"text": "Ünë."}]')):
+        (tmp_path / name).write_bytes(f"\ufeff{content}".encode(encoding))
+        assert [record.text for record in read_records(str(tmp_path / name))] == ["Ünë."]
+
+
+def test_cells_that_stand_for_a_missing_value(tmp_path):
+    (tmp_path / "a.csv").write_text("text,n\nOne.,NA\nNA,2\n<NA>,3\nNA.,4\n,5\n")
+    records = list(read_records(str(tmp_path / "a.csv")))
+    assert [(record.text, record.in_place, record.fields["n"]) for record in records] == [
+        ("One.", "", "NA"),
+        ("", "NA", "2"),
+        ("", "<NA>", "3"),
+        ("NA.", "", "4"),
+        ("", "", "5"),
+    ]
+    with pytest.warns(
+        UserWarning, match="2 of 5 texts are missing: there is NA, or .* They are left out.*`na_as_text=True"
+    ):
+        assert list(texts_of(records)) == ["One.", "NA.", ""]
+    assert [record.text for record in read_records(str(tmp_path / "a.csv"), na_as_text=True)][1:3] == ["NA", "<NA>"]
+    (tmp_path / "a.jsonl").write_text('{"text": "NA"}\n')
+    assert [record.text for record in read_records(str(tmp_path / "a.jsonl"))] == ["NA"]
+
+
+def test_a_row_without_a_text_is_a_record_where_errors_are_skipped(tmp_path):
+    lines = ['{"text": null, "n": 1}', '{"text": 3, "n": 2}', '{"text": "\\ud800", "n": 3}', '{"text": "One.", "n": 4}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    records = list(read_records(str(tmp_path / "a.jsonl"), skip_errors=True))
+    assert [record.fields["n"] for record in records] == [1, 2, 3, 4]
+    assert [record.text for record in records] == ["", "", "", "One."]
+    problems = [record.problem for record in records]
+    assert problems[:2] == ["'text' must be text. It is None.", "'text' must be text. It is 3."] and not problems[3]
+    (tmp_path / "a.jsonl").write_text('{"txt": "One."}\n')
+    with pytest.raises(InputError, match="there is no column 'text'"):
+        list(read_records(str(tmp_path / "a.jsonl"), skip_errors=True))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"quoting": "all"}, "`quoting` must be 'csv' or 'none'. It is 'all'"),
+        ({"delimiter": "\t\t"}, "`delimiter` must be one character"),
+        ({"encoding": "utf-9"}, "`encoding` must be one that Python knows, such as 'latin-1'. It is 'utf-9'"),
+    ],
+)
+def test_options_that_are_not_valid(tmp_path, how, message):
+    (tmp_path / "a.csv").write_text("text\nOne.\n")
+    with pytest.raises(ValueError, match=message):
+        list(read_rows(tmp_path / "a.csv", **how))

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.evaluation.accuracies import accuracies, outcomes
+from spacy_pll.evaluation.accuracies import accuracies, outcomes_of
 from spacy_pll.evaluation.intervals import proportion
 from spacy_pll.evaluation.items import Pair, levels
 
@@ -14,6 +14,10 @@ scored_pairs = st.lists(
     st.tuples(scores, scores, st.sampled_from(["binding", "agreement", "islands"]), st.sampled_from("abcde")),
     min_size=1,
 )
+
+
+def outcomes(good, bad):
+    return outcomes_of(np.stack((good, bad), axis=1, dtype=np.float64), [0] * len(good))
 
 
 def parts(rows):

@@ -4,8 +4,7 @@ import pytest
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.choice_readers import read_choices
-from spacy_pll.evaluation.choices import Choice
-from spacy_pll.evaluation.decisions import Option
+from spacy_pll.evaluation.items import Choice, Option
 
 
 def write(path, *rows):
@@ -122,3 +121,26 @@ def test_files_that_are_not_there_or_empty(tmp_path):
         read_choices(str(tmp_path / "none"))
     with pytest.raises(InputError, match="There is no choice in"):
         read_choices(write(tmp_path / "a.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "columns, message",
+    [
+        (([], ["one", "one"], "label"), "`options` name the column 'one' twice"),
+        (([], ["one", "two"], "two"), "`options` and `label` name the column 'two' twice"),
+        ((["one"], ["one", "two"], None), "`context` and `options` name the column 'one' twice"),
+    ],
+)
+def test_a_column_is_one_thing(tmp_path, columns, message):
+    with pytest.raises(InputError, match=message):
+        read_choices(write(tmp_path / "a.jsonl", {"one": "x", "two": "y", "label": 0}), *columns)
+
+
+def test_what_stands_between_context_and_text(tmp_path):
+    own = write(tmp_path / "a.jsonl", {"context": "\u6211\u4eec", "options": ["\u82f9\u679c", " x"], "label": 0})
+    ewok = {"Context1": "A", "Context2": "B", "Target1": "a", "Target2": "b"}
+    for path, expected in ((own, "\u6211\u4eec\u82f9\u679c"), (write(tmp_path / "b.jsonl", ewok), "Aa")):
+        (choice,) = read_choices(path, separator="")
+        assert "".join(choice.options[0].parts) == expected
+    (choice,) = read_choices(own, separator="-")
+    assert ["".join(option.parts) for option in choice.options] == ["\u6211\u4eec-\u82f9\u679c", "\u6211\u4eec x"]

@@ -1,32 +1,28 @@
 import inspect
+import io
 import math
+from contextlib import redirect_stderr
 
 import pytest
 
 from spacy_pll import agree, compare_margins, compare_pairs, minimal_pairs, perplexity, score
 from spacy_pll.corpus.scored_texts import Scoring
-from spacy_pll.evaluation.distinct_texts import TextSums, score_distinct
+from spacy_pll.evaluation.distinct_texts import TextSums, score_in_contexts
 from spacy_pll.settings import BATCH_SIZE
 
 
-def test_equal_texts_are_scored_once(make_nlp, monkeypatch):
+def test_equal_texts_in_equal_contexts_are_scored_once(make_nlp):
     nlp = make_nlp("bert", metrics=["word_l2r", "original"])
-    names = nlp.get_pipe("pll").names
-    seen = []
-
-    def progress(docs, predictor, work, total, n_texts):
-        seen.append((total, n_texts))
-        return docs
-
-    monkeypatch.setattr("spacy_pll.workers.with_progress", progress)
-    texts = ["The traveler.", "", "The souvenir.", "The traveler.", ""]
-    scores = score_distinct(nlp, names, texts, show_progress=True)
-    work = sum(map(nlp.get_pipe("pll").predictor.estimate, dict.fromkeys(texts)))
-    assert seen == [(work, 3)] and list(scores) == ["The traveler.", "", "The souvenir."]
+    pairs = [("", "The traveler."), ("", ""), ("It left. ", "The souvenir."), ("", "The traveler."), ("", "")]
+    with redirect_stderr(io.StringIO()) as shown:
+        found = score_in_contexts(nlp, pairs, show_progress=True)
+    assert list(found) == list(dict.fromkeys(pairs)) and "3/3 texts" in shown.getvalue()
     doc = nlp("The traveler.")
-    assert scores["The traveler."].scores == pytest.approx((doc._.pll_word_l2r, doc._.pll_original))
-    assert scores["The traveler."].pieces == doc._.pll_pieces
-    assert scores[""].pieces == 0 and all(map(math.isnan, scores[""].scores))
+    assert found[pairs[0]].scores == pytest.approx((doc._.pll_word_l2r, doc._.pll_original))
+    assert found[pairs[0]].pieces == doc._.pll_pieces
+    span = nlp("It left. The souvenir.")[3:]
+    assert found[pairs[2]].scores == pytest.approx((span._.pll_word_l2r, span._.pll_original), abs=1e-5)
+    assert found["", ""].pieces == 0 and all(map(math.isnan, found["", ""].scores))
 
 
 def test_per_piece():
@@ -34,11 +30,17 @@ def test_per_piece():
     assert math.isnan(TextSums((math.nan,), 0).per_piece().scores[0])
 
 
-@pytest.mark.filterwarnings("ignore:A doc has no spans under `targets`")
 def test_a_text_of_which_nothing_was_scored(make_nlp):
-    nlp = make_nlp("bert", targets="critical")
-    with pytest.raises(ValueError, match="Nothing was scored in the text 'The traveler.'.*`targets`"):
-        score_distinct(nlp, nlp.get_pipe("pll").names, ["The traveler."])
+    nlp = make_nlp("bert")
+    nlp.get_pipe("pll").predictor.get_spans = lambda docs: [[] for _ in docs]
+    with pytest.raises(ValueError, match="Nothing was scored in the text 'The traveler.'"):
+        score_in_contexts(nlp, [("", "The traveler.")])
+
+
+def test_targets_have_no_effect_and_that_is_said(make_nlp):
+    expected = score_in_contexts(make_nlp("bert"), [("", "The traveler.")])
+    with pytest.warns(UserWarning, match=r"The setting `targets` \('critical'\) has no effect here"):
+        assert score_in_contexts(make_nlp("bert", targets="critical"), [("", "The traveler.")]) == expected
 
 
 def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp):
@@ -49,6 +51,6 @@ def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp)
     assert list(minimal_pairs(nlp, pairs, component="second").scores) == ["original"]
     assert perplexity(nlp, texts, component="second") == perplexity(alone, texts)
     assert compare_margins(nlp, texts, (0,), component="second").comparisons[0].scorers[0].metric == "original"
-    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_distinct, Scoring]
+    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_in_contexts, Scoring]
     defaults = {inspect.signature(function).parameters["batch_size"].default for function in functions}
     assert defaults == {BATCH_SIZE}

@@ -3,7 +3,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from spacy_pll.cli.agree import margin_tables
+from spacy_pll.cli.margins import margin_tables
 from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.agreement import agree
 from spacy_pll.evaluation.margins import compare_margins
@@ -81,11 +81,6 @@ def test_the_table_says_which_to_take(result):
     assert "No mask_spacing of these reaches r = 0.99 by word. Try larger ones" in table
     for one in result.comparisons:
         assert one.scorers[1].label in table and f"{one.text_mean.r:.4f}" in table
-
-
-def test_one_picture_per_comparison(result):
-    labels = [axes.get_ylabel() for axes in result.plot().axes]
-    assert {"mask_margin 0", f"mask_margin {WIDE}", "mask_spacing 4"} <= set(labels)
 
 
 def test_what_cannot_be_compared_is_an_error(make_nlp):

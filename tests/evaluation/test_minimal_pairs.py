@@ -6,24 +6,26 @@ import spacy
 
 from spacy_pll.evaluation.intervals import paired_difference
 from spacy_pll.evaluation.items import Pair
-from spacy_pll.evaluation.minimal_pairs import PairScores, SentenceScores, minimal_pairs
+from spacy_pll.evaluation.minimal_pairs import PairScores, choice_of, minimal_pairs
 
-PIECES = np.array([1, 2, 4]), np.array([1, 2, 2])
-SIDES = {
-    "m": SentenceScores(
-        np.array([-1.0, -2.0, -4.0]), np.array([-3.0, -2.0, -3.0]), np.array([1, 2, 4]), np.array([1, 2, 2])
-    ),
-    "n": SentenceScores(
-        np.array([-5.0, -1.0, -2.0]), np.array([-4.0, -2.0, -3.0]), np.array([1, 2, 4]), np.array([1, 2, 2])
-    ),
+PIECES = [[1, 1], [2, 2], [4, 2]]
+SCORES = {
+    "m": [[-1.0, -3.0], [-2.0, -2.0], [-4.0, -3.0]],
+    "n": [[-5.0, -4.0], [-1.0, -2.0], [-2.0, -3.0]],
 }
+
+
+def scored(pairs, scores=SCORES, pieces=PIECES, **settings):
+    return PairScores([choice_of(pair) for pair in pairs], scores, dict.fromkeys(scores, pieces), **settings)
+
+
 PAIRS = [Pair("a", "b", {"id": 0}), Pair("b", "c", {"id": 1}), Pair("d", "e", {"id": 2})]
 
 
 def test_outcomes_and_differences_of_two_scorers():
-    found = PairScores(PAIRS, SIDES)
+    found = scored(PAIRS)
     assert {name: won.tolist() for name, won in found.outcomes.items()} == {"m": [1, 0.5, 0], "n": [0, 1, 1]}
-    assert PairScores(PAIRS, SIDES, per_piece=True).outcomes["m"].tolist() == [1, 0.5, 1]
+    assert scored(PAIRS, per_piece=True).outcomes["m"].tolist() == [1, 0.5, 1]
     first, overall = found.accuracies([])
     assert overall[:4] == ("n", "overall", "", 3) and first[:4] == ("m", "overall", "", 3)
     assert set(first[8:14]) == {None}
@@ -33,48 +35,48 @@ def test_outcomes_and_differences_of_two_scorers():
 
 
 def test_a_row_for_each_pair():
-    frame = PairScores(PAIRS, SIDES).to_dataframe()
+    frame = scored(PAIRS).to_dataframe()
     assert list(frame)[:6] == ["pair", "sentence_good", "sentence_bad", "id", "m_correct", "m_good"]
     assert frame["pair"].tolist() == [1, 2, 3] and frame["m_correct"].tolist() == [1, 0.5, 0]
     assert frame["m_difference"].tolist() == [2, 0, -1] and frame["n_bad_pieces"].tolist() == [1, 2, 2]
     assert frame["n_difference_per_piece"].tolist() == [-1, 0.5, 1]
     with pytest.raises(ValueError, match="The pairs have a column 'm_good', as their scores do"):
-        list(PairScores([Pair("a", "b", {"m_good": 1})], SIDES).rows())
+        list(scored([Pair("a", "b", {"m_good": 1})]).rows())
     # A number that the pairs have themselves is kept.
-    (first, *_) = PairScores([Pair("a", "b", {"pair": "x7"})], SIDES, columns={"m": "pll_m"}).rows()
+    (first, *_) = scored([Pair("a", "b", {"pair": "x7"})], columns={"m": "pll_m"}).rows()
     assert first["pair"] == "x7" and first["pll_m_difference"] == 2 and "m_good" not in first
 
 
 def test_a_picture_has_the_groups():
     pairs = [Pair("a", "b", {"kind": "x"}), Pair("b", "c", {"kind": "y"}), Pair("d", "e", {"kind": "x"})]
-    axes = PairScores(pairs, SIDES).plot(["kind"]).axes[0]
+    axes = scored(pairs).plot(["kind"]).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["m", "n"]
-    assert [label.get_text() for label in PairScores(pairs, SIDES).plot().axes[0].get_yticklabels()] == ["overall"]
+    assert [label.get_text() for label in scored(pairs).plot().axes[0].get_yticklabels()] == ["overall"]
 
 
 def test_columns_that_are_called_as_the_levels_are():
     for column in ("macro", "overall"):
-        scored = PairScores([Pair("a", "b", {column: name}) for name in "xyx"], SIDES)
-        assert [label.get_text() for label in scored.plot([column]).axes[0].get_yticklabels()] == ["x", "y"]
-        assert [one.name for one in scored.accuracies([column]) if one.group] == ["x", "y"] * 2
+        found = scored([Pair("a", "b", {column: name}) for name in "xyx"])
+        assert [label.get_text() for label in found.plot([column]).axes[0].get_yticklabels()] == ["x", "y"]
+        assert [one.name for one in found.accuracies([column]) if one.group] == ["x", "y"] * 2
 
 
 def test_curves_over_checkpoints():
     pairs = [Pair("a", "b", {"kind": kind}) for kind in "xxy"]
-    sides = SentenceScores(*(np.array(column) for column in ([2, 1, 2], [1, 2, 1], [1, 1, 1], [1, 1, 1])))
+    sides, pieces = [[2, 1], [1, 2], [2, 1]], [[1, 1]] * 3
     scorers = {f"{name} {metric}": sides for name in ("my 1M", "my 2M") for metric in ("original", "word_l2r")}
-    axes = PairScores(pairs, scorers).plot_curves(["kind"]).axes[0]
+    axes = scored(pairs, scorers, pieces).plot_curves(["kind"]).axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["my 1M", "my 2M"]
     curves = {line.get_label(): list(line.get_ydata()) for line in axes.lines[:-1]}
     assert curves["x original"] == [50, 50] and curves["overall word_l2r"] == pytest.approx([200 / 3] * 2)
     assert len(curves) == 6
-    axes = PairScores(pairs, {"my 1M": sides, "my 2M": sides}).plot_curves([]).axes[0]
+    axes = scored(pairs, {"my 1M": sides, "my 2M": sides}, pieces).plot_curves([]).axes[0]
     assert [line.get_label() for line in axes.lines[:-1]] == ["overall"] and len(axes.get_xticklabels()) == 2
     many = [Pair("a", "b", {"kind": str(i)}) for i in range(3)] + [Pair("a", "b", {"kind": "z"})] * 9
     many = [pair._replace(fields={"kind": str(i)}) for i, pair in enumerate(many)]
-    sides = SentenceScores(*(np.arange(12.0) for _ in range(4)))
-    assert len(PairScores(many, {"a": sides}).plot_curves(["kind"]).axes[0].lines) == 2
+    sides = [[i, i] for i in range(12)]
+    assert len(scored(many, {"a": sides}, sides).plot_curves(["kind"]).axes[0].lines) == 2
 
 
 def test_pairs_of_texts_are_scored(make_nlp):
@@ -82,10 +84,12 @@ def test_pairs_of_texts_are_scored(make_nlp):
     found = minimal_pairs(nlp, [("The traveler.", "The souvenir."), ("The traveler.", "The cats sleep.")])
     docs = {text: nlp(text) for text in ("The traveler.", "The souvenir.", "The cats sleep.")}
     assert list(found.scores) == ["word_l2r", "original"]
-    good, bad, good_pieces, bad_pieces = found.scores["word_l2r"]
+    good, bad = zip(*found.scores["word_l2r"])
     assert good == pytest.approx([docs["The traveler."]._.pll] * 2, abs=1e-4)
     assert bad == pytest.approx([docs[text]._.pll for text in ("The souvenir.", "The cats sleep.")], abs=1e-4)
-    assert bad_pieces.tolist() == [docs[text]._.pll_pieces for text in ("The souvenir.", "The cats sleep.")]
+    assert [bad for _, bad in found.pieces["word_l2r"]] == [
+        docs[text]._.pll_pieces for text in ("The souvenir.", "The cats sleep.")
+    ]
     other = make_nlp("bert", metrics=["original"])
     both = minimal_pairs({"one": nlp, "two": other}, found.pairs)
     assert list(both.scores) == ["one word_l2r", "one original", "two"]
@@ -113,4 +117,4 @@ def test_what_is_no_pair(pairs, message):
 
 def test_columns_are_a_list():
     with pytest.raises(ValueError, match=r"`by` must be a list of columns, such as \['kind'\]. It is 'kind'."):
-        PairScores(PAIRS, SIDES).accuracies("kind")
+        scored(PAIRS).accuracies("kind")

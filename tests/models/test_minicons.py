@@ -5,7 +5,7 @@ import pytest
 import spacy
 
 from spacy_pll.evaluation.items import smallest_groups
-from spacy_pll.evaluation.readers import read_pairs
+from spacy_pll.evaluation.pair_readers import read_pairs
 
 from ..conftest import data_folder
 

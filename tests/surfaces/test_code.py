@@ -181,3 +181,6 @@ def test_a_file_that_is_not_there_or_fails(tmp_path):
     (tmp_path / "wrong.py").write_text("1 / 0\n")
     with pytest.raises(PLLError, match="wrong.py cannot be imported: ZeroDivisionError"):
         make_pipeline(code=str(tmp_path / "wrong.py"))
+    (tmp_path / "script.py").write_text("import sys\nsys.exit('no arguments')\n")
+    with pytest.raises(PLLError, match="script.py cannot be imported: SystemExit: no arguments"):
+        make_pipeline(code=str(tmp_path / "script.py"))

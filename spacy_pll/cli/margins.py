@@ -1,0 +1,87 @@
+"""`pll margins SCORER CORPUS`: how close the scores with margins are to the exact ones."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from ..evaluation.margins import AT_LEAST, MARGINS, MarginAgreement, compare_margins
+from ..files import check_output, write_json
+from ..settings import BATCH_SIZE
+from ..visualize.text import Table, text_table
+from . import options
+from .agree import SCORER, Lang, Limit, check_order, load, shown
+from .options import file_options, parse_numbers, several
+from .terminal import Stoppable, save, say
+
+
+@file_options
+def margins_cli(
+    scorer: Annotated[str, typer.Argument(help=f"{SCORER} The settings are those of `pll agree`.")],
+    corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.")],
+    margins: Annotated[
+        list[str],
+        several(
+            f"The values of --mask-margin to try. [default: {','.join(map(str, MARGINS))}, or none with --spacings]",
+            metavar="0,1,2,4",
+        ),
+    ] = [],  # noqa: B006
+    spacings: Annotated[list[str], several("Values of --mask-spacing to try. Both can be given.", metavar="8,16")] = [],  # noqa: B006
+    at_least: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="What is close enough: the correlation with the exact scores, by word."),
+    ] = AT_LEAST,
+    column: options.Column = "text",
+    *,
+    how: dict[str, Any],
+    limit: Limit = None,
+    lang: Lang = "en",
+    gpu_id: options.Gpu = -1,
+    threads: options.Threads = None,
+    output: options.Output = None,
+    force: options.Force = False,
+    batch_size: options.BatchSize = BATCH_SIZE,
+) -> None:
+    """Choose a margin: how close its scores are to the exact ones.
+
+    The exact scores of a scorer are compared with those of each margin: the time, r by wordpiece, word and text, and
+    the mean absolute difference by word. So you can choose the margin that your texts need. If it is stopped, the
+    results are those of the texts until then.
+    """
+    check_order("margins", [scorer], corpus)
+    tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
+    if not any(tried):
+        tried = [*MARGINS], []
+    check_output(output, (".json",), force, corpus)
+    (nlp,), texts = load([scorer], corpus, column, how, limit, lang=lang, gpu_id=gpu_id, threads=threads)
+    with Stoppable(texts) as used:
+        result = compare_margins(nlp, used, *tried, at_least=at_least, batch_size=batch_size, show_progress=True)
+        say(margin_tables(result))
+    save(output, write_json, {"corpus": corpus, **asdict(result)})
+
+
+def margin_tables(result: MarginAgreement) -> str:
+    """A row for the exact scores and one per margin and spacing; which to take."""
+    exact = result.comparisons[0].scorers[0]
+    header = ("r by piece", "r by word", "95 % interval", "r by text", "difference by word", "95 % interval")
+    rows: Table = [("scores", "seconds", "times faster", *header)]
+    rows.append(("exact", f"{exact.seconds:,.1f}", "1.0", *["–"] * 6))
+    for one in result.comparisons:
+        scorer, word = one.scorers[1], one.word
+        difference = ("mean_absolute_difference", "mean_absolute_difference_interval")
+        levels = (*shown(one.piece, ".4f", "r"), *shown(word, ".4f", "r", "r_interval"),
+                  *shown(one.text_mean, ".4f", "r"), *shown(word, ".3f", *difference))  # fmt: skip
+        rows.append((scorer.label, f"{scorer.seconds:,.1f}", f"{exact.seconds / scorer.seconds:,.1f}", *levels))
+    lines = [
+        "r by text: of mean scores per wordpiece. Difference: the mean absolute difference from the exact scores, in "
+        "nats."
+    ]
+    for setting, smallest in result.smallest.items():
+        goal, option = f"r = {result.at_least:g} by word", "--" + setting.replace("_", "-")
+        lines.append(
+            f"No {setting} of these reaches {goal}. Try larger ones, or keep the exact scores."
+            if smallest is None
+            else f"{setting} {smallest} is the smallest of these that reaches {goal}. The option for it: {option} "
+            f"{smallest}"
+        )
+    return text_table(rows) + "\n".join(lines)

@@ -1,0 +1,137 @@
+"""Acceptability judgments (CoLA: Warstadt et al. 2019; RuCoLA: Mikhailov et al. 2022): sentences that are labelled as
+acceptable or not, and how well scores tell them apart.
+
+AUC is the probability that an acceptable sentence scores higher than another one. Its interval is that of Newcombe
+(2006, Statistics in Medicine 25: 559-573, method 5), which has a width also if AUC is 1. MCC is Matthews' correlation
+between the labels and whether a sentence scores above a threshold. Its interval is of a bootstrap over sentences, with
+the threshold as it is.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..corpus.records import get_text
+from ..errors import InputError
+from .accuracies import OVERALL
+from .intervals import Estimate, Z, percentiles
+from .pair_readers import Long, read_label
+from .readers import rows_of
+from .suites import Measure, PartScore, Suite, SuiteText, compared, pll_readers
+
+SENTENCES, LABELS = ("sentence", "Sentence", "text"), ("label", "acceptable", "acceptability", "Grammaticality")
+SAMPLES, SEED = 1000, 0
+
+
+class Acceptability(Suite):
+    """Sentences with labels.
+
+    labels (Sequence[bool]): Which are acceptable.
+    threshold (Optional[float]): For MCC, beside the best one.
+    """
+
+    def __init__(self, sentences: Sequence[str], labels: Sequence[bool], threshold: float | None = None):
+        self.texts = [SuiteText(sentence) for sentence in sentences]
+        self.labels, self.threshold = np.array(labels, dtype=bool), threshold
+
+    def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
+        values, n = np.array([compared(part, per_piece) for (part,) in scores]), len(self.labels)
+        best = best_threshold(values, self.labels)
+        found = [
+            Measure("AUC", OVERALL, n, *auc(values, self.labels)),
+            Measure(
+                f"MCC above {best:.4g}, the best threshold for these", OVERALL, n, *mcc(values > best, self.labels)
+            ),
+        ]
+        if self.threshold is not None:
+            above = mcc(values > self.threshold, self.labels)
+            found.append(Measure(f"MCC above {self.threshold:g}", OVERALL, n, *above))
+        return found
+
+    def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
+        for text, label, (part,) in zip(self.texts, self.labels.tolist(), scores):
+            yield {"sentence": text.text, "acceptable": label, **part._asdict()}
+
+
+def auc(values: FloatArray, labels: BoolArray) -> Estimate:
+    """The area under the ROC curve; a tie counts as half. labels (bool array): Which are acceptable: some, not all."""
+    good, bad = values[labels], np.sort(values[~labels])
+    below, not_above = np.searchsorted(bad, good, "left"), np.searchsorted(bad, good, "right")
+    area = float((below + not_above).sum() / (2 * len(good) * len(bad)))
+    n = len(values) / 2 - 1
+
+    def bound(end: float) -> float:
+        near, far = area, end
+        for _ in range(60):
+            p = (near + far) / 2
+            spread = p * (1 - p) * (1 + n * (1 - p) / (2 - p) + n * p / (1 + p)) / (len(good) * len(bad))
+            near, far = (p, far) if abs(p - area) <= Z * math.sqrt(spread) else (near, p)
+        return near
+
+    return Estimate(area, bound(0.0), bound(1.0))
+
+
+def _mcc(counts: FloatArray | IntArray) -> FloatArray:
+    """From the numbers of true and false positives, and of false and true negatives: shape (..., 4). 0 if undefined."""
+    tp, fp, fn, tn = np.moveaxis(counts.astype(np.float64), -1, 0)
+    below = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    return np.asarray((tp * tn - fp * fn) / np.where(below > 0, below, 1))
+
+
+def mcc(predicted: BoolArray, labels: BoolArray) -> Estimate:
+    """Matthews' correlation coefficient."""
+    cells = (predicted & labels, predicted & ~labels, ~predicted & labels, ~predicted & ~labels)
+    counts = np.array([cell.sum() for cell in cells])
+    samples = np.random.default_rng(SEED).multinomial(len(labels), counts / len(labels), size=SAMPLES)
+    low, high = percentiles(_mcc(samples)) or (-1.0, 1.0)
+    return Estimate(float(_mcc(counts)), low, high)
+
+
+def best_threshold(values: FloatArray, labels: BoolArray) -> float:
+    """The threshold with the highest MCC, in the middle between two values; of equally good ones the lowest.
+
+    RETURNS (float): Minus infinity if it is best to accept all.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    good = np.bincount(place, weights=labels, minlength=len(distinct))
+    bad = np.bincount(place, weights=~labels, minlength=len(distinct))
+    fn, tn = (np.cumsum([0, *counts[:-1]]) for counts in (good, bad))
+    best = int(_mcc(np.stack((good.sum() - fn, bad.sum() - tn, fn, tn), axis=-1)).argmax())
+    return float((distinct[best - 1] + distinct[best]) / 2) if best else -math.inf
+
+
+@pll_readers.register("acceptability")
+def read_acceptability(
+    path: str, sentence: str | None = None, label: str | None = None, threshold: float | None = None, **how: Any
+) -> Acceptability:
+    """Read sentences with labels.
+
+    sentence, label (Optional[str]): Their columns; `label` may also say what the acceptable ones have, as in
+        "judgment=ok". None: as CoLA and RuCoLA call them.
+    threshold (Optional[float]): A score above which sentences count as acceptable, for MCC.
+    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    RAISES (InputError): A row cannot be read, or all sentences have the same label.
+    """
+    column, _, good = (label or "").partition("=")
+    sentences, labels = [], []
+    for _, place, row, _ in rows_of(path, "sentences with labels", how):
+        names = [
+            given or next((name for name in usual if name in row), usual[0])
+            for given, usual in ((sentence, SENTENCES), (column, LABELS))
+        ]
+        if names[0] == names[1]:
+            raise InputError(f"`sentence` and `label` name the same column, {names[0]!r}.", "Name one for each.")
+        if names[1] not in row:
+            columns = ", ".join(map(repr, row))
+            raise InputError(f"{place}: there is no column {names[1]!r}. The columns are: {columns}.", "Give `label`.")
+        text = get_text(row, place, names[0], "`sentence`")
+        if not text.strip():
+            raise InputError(f"{place}: {names[0]!r} is empty.", "Leave the row out.")
+        labels.append(read_label(row[names[1]], place, Long(names[0], names[1], good or None)))
+        sentences.append(text)
+    if len(set(labels)) < 2:
+        raise InputError(f"All {len(labels)} sentences in {path!r} have the same label.", "Both kinds are needed.")
+    return Acceptability(sentences, labels, threshold)

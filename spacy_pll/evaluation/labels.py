@@ -1,0 +1,110 @@
+"""Which option is right: labels in a column, in the one way that all rows of a file have."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+from ..errors import InputError
+
+# A label is the text of an option, its column, its number from 0 or from 1, or its letter.
+LabelKind = Literal["text", "column", "from0", "from1", "letter"]
+KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
+NAMES = {
+    "text": "texts of options",
+    "column": "columns of options",
+    "from0": "numbers from 0",
+    "from1": "numbers from 1",
+    "letter": "letters",
+}
+WHOLE = re.compile(r"\d+(\.0*)?")
+
+
+class Labelled(NamedTuple):
+    """A row with its label."""
+
+    place: str  # for messages
+    label: Any
+    texts: Sequence[str]  # of the options
+    columns: Sequence[str]  # those of the options, if each has one
+
+
+def read_labels(rows: Sequence[Labelled], column: str, kind: LabelKind | None = None) -> list[int]:
+    """The numbers of the right options of a file, from 0.
+
+    column (str): That of the labels, for messages.
+    kind (Optional[LabelKind]): How labels are read. None: as all of them can be, but not as numbers from 1, which most
+        files of numbers from 0 could be by chance.
+    RAISES (InputError): A label fits no option, or the labels can be read in two ways that differ.
+    """
+    kinds = [kind] if kind else [one for one in KINDS if one != "from1"]
+    found = {one: [_RIGHT[one](row) for row in rows] for one in kinds}
+    fitting = {one: numbers for one, numbers in found.items() if None not in numbers}
+    for one, numbers in fitting.items():
+        for other, others in fitting.items():
+            for row, a, b in zip(rows, numbers, others):
+                if a != b:
+                    raise InputError(
+                        f"{row.place}: {column!r} is {row.label!r:.100}. All labels can be {NAMES[one]}, and "
+                        f"{NAMES[other]}, and here that is not the same option.",
+                        f"Give `labels={one!r}` or `labels={other!r}`.",
+                    )
+    if fitting:
+        return [number for number in next(iter(fitting.values())) if number is not None]
+    raise _no_option(rows, found, column, kind)
+
+
+def _no_option(
+    rows: Sequence[Labelled], found: dict[LabelKind, list[int | None]], column: str, given: LabelKind | None
+) -> InputError:
+    """About the first label that cannot be read as most others can."""
+    kind = min(found, key=lambda one: found[one].count(None))
+    row = rows[found[kind].index(None)]
+    n, options = len(row.texts), ", ".join(map(repr, row.texts))
+    problem = f"{row.place}: {column!r} is {row.label!r:.100}, which is none of the options: {options:.200}."
+    advice = f"Give the text of the right one, or its number from 0 to {n - 1}."
+    if other := [one for one in found if found[one][rows.index(row)] is not None]:
+        problem = f"{row.place}: {column!r} is {row.label!r:.100}, one of the {NAMES[other[0]]}."
+        advice = f"Other labels of the file are {NAMES[kind]}. Write all in the same way."
+    elif given:
+        advice = f"The labels are read as {NAMES[given]}. Correct it, or give other `labels`."
+    elif all(_RIGHT["from1"](one) is not None for one in rows):
+        advice = "If the labels count from 1, give `labels='from1'`."
+    return InputError(problem, advice)
+
+
+def _text(label: Any) -> str | None:
+    """A label as a table has it. None: it is missing, or neither text nor number."""
+    return str(label) if isinstance(label, str | int | float) and not isinstance(label, bool) else None
+
+
+def _number(row: Labelled) -> int | None:
+    text = (_text(row.label) or "").strip()
+    return int(float(text)) if WHOLE.fullmatch(text) else None
+
+
+def _below(number: int | None, n: int) -> int | None:
+    return number if number is not None and 0 <= number < n else None
+
+
+def _among(row: Labelled, names: Sequence[str]) -> int | None:
+    text = _text(row.label)
+    return [*names].index(text) if text is not None and len(names) == len(row.texts) and text in names else None
+
+
+def _from_1(row: Labelled) -> int | None:
+    number = _number(row)
+    return None if number is None else _below(number - 1, len(row.texts))
+
+
+def _letter(row: Labelled) -> int | None:
+    text = (_text(row.label) or "").strip().upper()
+    return _below(ord(text) - ord("A"), len(row.texts)) if len(text) == 1 else None
+
+
+_RIGHT: dict[LabelKind, Callable[[Labelled], int | None]] = {
+    "text": lambda row: _among(row, row.texts),
+    "column": lambda row: _among(row, row.columns),
+    "from0": lambda row: _below(_number(row), len(row.texts)),
+    "from1": _from_1,
+    "letter": _letter,
+}

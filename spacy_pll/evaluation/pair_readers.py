@@ -1,0 +1,260 @@
+"""The files of minimal pairs: two columns of sentences, or one with a label, as they are published.
+
+Columns that the user names come first, then those that are known. Where neither is there, an error lists the columns.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ..corpus.readers import format_of
+from ..corpus.records import get_text
+from ..errors import InputError
+from ..user_warnings import warn_user
+from .items import Pair
+from .readers import ENDINGS, rows_of
+
+First = Literal["good", "bad"]
+TXT, TEXT = ".txt", "text"  # the column of the lines of .txt files
+# What the columns of the two sentences are called: in BLiMP and others; here; in JBLiMP and TurBLiMP; in MultiBLiMP; in
+# RuBLiMP; in CrowS-Pairs.
+KNOWN = (
+    ("sentence_good", "sentence_bad"),
+    ("good", "bad"),
+    ("good_sentence", "bad_sentence"),
+    ("sen", "wrong_sen"),
+    ("source_sentence", "target_sentence"),
+    ("sent_more", "sent_less"),
+)
+# Labels, in small letters, that say of themselves what they mean.
+GOOD_LABELS = ("1", "1.0", "true", "good", "grammatical", "acceptable", "correct", "plausible", "yes")
+BAD_LABELS = ("0", "0.0", "false", "bad", "ungrammatical", "unacceptable", "incorrect", "implausible", "no", "*")
+
+
+class Long(NamedTuple):
+    """How a table with one sentence in a row is read."""
+
+    sentence: str  # the column of the sentences
+    label: str | None = None  # the column that says which are good
+    good: str | None = None  # what it has there; None: one of `GOOD_LABELS`
+    item: Sequence[str] = ()  # columns that the two sentences of a pair have in common; none: they are neighbours
+    first: First | None = None  # which of two neighbours comes first, if there is no label
+    renamed: Mapping[str, str] = {}  # other names for columns
+
+
+class _Row(NamedTuple):
+    place: str
+    sentence: str
+    good: bool | None  # None: there is no label
+    fields: dict[str, Any]  # the other columns
+
+
+def read_pairs(
+    path: str,
+    good: str | None = None,
+    bad: str | None = None,
+    *,
+    sentence: str | None = None,
+    label: str | None = None,
+    item: Sequence[str] = (),
+    first: First | None = None,
+    **how: Any,
+) -> list[Pair]:
+    """Read minimal pairs from a file, or from the files of a folder in the order of their names.
+
+    A row is a pair, if there is no `sentence`, or one of its two sentences. If you name no column, the names of many
+    published files are known: docs/evaluation.md has a table of them.
+
+    good, bad (Optional[str]): The columns of the sentences.
+    sentence (Optional[str]): The column of the sentences, if each has a row of its own.
+    label (Optional[str]): The column that says which of them are good, with what it has there, "Voice=active".
+        Labels such as 1, True and Grammatical need not be given.
+    item (Sequence[str]): The columns that the two sentences of a pair, and no others, have in common. Empty: these are
+        neighbours.
+    first (Optional[Literal["good", "bad"]]): Which of two neighbours comes first, if there is no label. None: the bad
+        one in .txt files, as in Zorro.
+    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
+        A column in which the two rows of a pair differ becomes two, such as `cue_good` and `cue_bad`.
+    RAISES (InputError): A pair cannot be read; the message gives the line.
+    """
+    _check_columns(good, bad, sentence, label, item, first)
+    long = None
+    if sentence:
+        column, _, value = (label or "").partition("=")
+        long = Long(sentence, column or None, value or None, item, None if label else first)
+    pairs, seen = list[Pair](), dict[Path, list[_Row]]()
+    layouts = dict[Path, Long | None]()
+    for file, place, row, of_file in rows_of(path, "minimal pairs", how, (TXT, *ENDINGS)):
+        if file not in layouts:
+            layouts[file] = long if good or bad or long else _known_layout(file, row, first)
+        if layout := layouts[file]:
+            seen.setdefault(file, []).append(_read_row(row, place, layout, of_file))
+            continue
+        table = how.get("header") is None and format_of(file) in (".csv", ".tsv")
+        names = _names(row, place, good, bad, table)
+        both = [_sentence(row, place, name, setting) for name, setting in zip(names, ("`good`", "`bad`"))]
+        pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
+    if first and not any(layout and layout.first for layout in layouts.values()):
+        raise InputError("`first` is for files in which good and bad sentences take turns.", "Leave it out.")
+    for file, rows in seen.items():
+        pairs += _paired(rows, layouts[file])
+    if not pairs:
+        raise InputError(f"There is no pair in {path!r}.")
+    return pairs
+
+
+def _check_columns(
+    good: str | None,
+    bad: str | None,
+    sentence: str | None,
+    label: str | None,
+    item: Sequence[str],
+    first: First | None,
+) -> None:
+    """RAISES (InputError): What is named does not go together."""
+    if good and good == bad:
+        raise InputError(f"`good` and `bad` name the same column, {good!r}.", "Name one for each.")
+    if (good or bad) and sentence:
+        raise InputError("`sentence` is for tables with one sentence in a row.", "Leave it out, or `good` and `bad`.")
+    if sentence and not label and (item or not first):
+        raise InputError(
+            "Nothing says which sentences are good.",
+            "Name the column that does with `label`; or, if good and bad ones take turns, give `first='good'` or "
+            "`first='bad'`.",
+        )
+    if (label or item) and not sentence:
+        raise InputError("`label` and `item` are for tables with one sentence in a row.", "Give `sentence`, too.")
+    named = [sentence, (label or "").partition("=")[0], *item]
+    if twice := [name for name in named if name and named.count(name) > 1]:
+        raise InputError(f"The column {twice[0]!r} is named twice in `sentence`, `label` and `item`.")
+
+
+def _known_layout(file: Path, row: dict[str, Any], first: First | None) -> Long | None:
+    """The layout of a table with one sentence in a row, if it is known. None: each row has both sentences."""
+    if format_of(file) == TXT:
+        head, tab, _ = row[TEXT].partition("\t")
+        if tab and head in ("True", "False"):  # CLAMS
+            return Long(TEXT, TEXT)
+        if first is None:
+            warn_user(
+                f"{file}: of each two lines, the second is read as the good sentence, as in Zorro. `first='bad'` says "
+                "so, and `first='good'` the contrary."
+            )
+        return Long(TEXT, first=first or "bad")
+    if {"Sentence", "Grammaticality", "Item"} <= row.keys():  # BLiMP-NL
+        return Long("Sentence", "Grammaticality", item=[c for c in ("Phenomenon", "Paradigm", "Item") if c in row])
+    if {"0", "1", "2", "3"} == row.keys() - {""}:  # CLiMP
+        return Long("2", "3", renamed={"0": "phenomenon", "1": "paradigm"})
+    return None
+
+
+def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, table: bool) -> tuple[str, str]:
+    """The columns of the two sentences. RAISES (InputError): They are not named, and not known."""
+    # All that is missing is named as what is there suggests.
+    known = max(KNOWN, key=lambda pair: len(row.keys() & {*pair}))
+    partners = {**dict(KNOWN), **{b: a for a, b in KNOWN}}
+    found = good or partners.get(bad or "", known[0]), bad or partners.get(good or "", known[1])
+    for name in found:
+        if name not in row:
+            columns = ", ".join(map(repr, row)) or "none"
+            hint = " If the file has no header, name its columns with `header`." if table else ""
+            raise InputError(
+                f"{place}: there is no column {name!r}. The columns are: {columns}.",
+                "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name"
+                f" its column with `sentence`, and that which says if it is good with `label`.{hint}",
+            )
+    return found
+
+
+def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str:
+    sentence = get_text(row, place, column, setting)
+    if not sentence.strip():
+        raise InputError(f"{place}: {column!r} is empty. Each pair needs two sentences.")
+    return sentence
+
+
+def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, str]) -> _Row:
+    if layout.sentence == layout.label:  # CLAMS: both are in one line
+        label, tab, sentence = row[TEXT].partition("\t")
+        if not tab or not sentence.strip():
+            raise InputError(f"{place}: there must be True or False, a tab and a sentence. It is {row[TEXT]!r:.100}.")
+        return _Row(place, sentence, read_label(label, place, layout), of_file)
+    sentence, good = _sentence(row, place, layout.sentence, "`sentence`"), None
+    for setting, columns in (("label", [layout.label] * bool(layout.label)), ("item", layout.item)):
+        if missing := [column for column in columns if column not in row]:
+            names = ", ".join(map(repr, row))
+            raise InputError(
+                f"{place}: there is no column {missing[0]!r}. The columns are: {names}.", f"Give another `{setting}`."
+            )
+    if layout.label:
+        good = read_label(row[layout.label], place, layout)
+    others = {k: v for k, v in row.items() if k not in (layout.sentence, layout.label, "")}
+    return _Row(place, sentence, good, {**of_file, **{layout.renamed.get(k, k): v for k, v in others.items()}})
+
+
+def read_label(label: Any, place: str, layout: Long) -> bool:
+    found, good = str("" if label is None else label).strip(), layout.good
+    if found and good is not None:
+        return found == good
+    if found.lower() in (*GOOD_LABELS, *BAD_LABELS):
+        return found.lower() in GOOD_LABELS
+    raise InputError(
+        f"{place}: the label is {label!r:.100}, which does not say whether the sentence is good.",
+        f"Give the value of the good ones: `label='{layout.label}=VALUE'`." if found else "Add it.",
+    )
+
+
+def _paired(rows: list[_Row], layout: Long | None) -> Iterator[Pair]:
+    """The pairs of a file."""
+    assert layout is not None
+    if layout.item:
+        items = dict[str, list[_Row]]()
+        for row in rows:
+            items.setdefault(repr([row.fields[column] for column in layout.item]), []).append(row)
+        groups = [*items.values()]
+    else:
+        if layout.label is None:
+            rows = [row._replace(good=(layout.first == "good") == (i % 2 == 0)) for i, row in enumerate(rows)]
+        groups = [rows[i : i + 2] for i in range(0, len(rows), 2)]
+    order = None
+    for group in groups:
+        _check_group(group, layout, order)
+        order = None if layout.item else group[0].good
+        good, bad = sorted(group, key=lambda row: not row.good)
+        yield Pair(good.sentence, bad.sentence, _joined(good.fields, bad.fields))
+
+
+def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:
+    """RAISES (InputError): It is not one good and one bad sentence."""
+    places = " and ".join([group[0].place, *(row.place.rpartition(", ")[2] for row in group[1:])])
+    of = "of these neighbours"
+    if layout.item:
+        of = f"of the item {', '.join(str(group[0].fields[column]) for column in layout.item)}"
+    if len(group) == 1 and not layout.item:
+        raise InputError(f"{places}: the sentence has no partner.", "Each pair needs two rows, one after the other.")
+    n_good = sum(bool(row.good) for row in group)
+    if (n_good, len(group)) != (1, 2):
+        n_bad = len(group) - n_good
+        raise InputError(
+            f"{places}: {n_good} good and {n_bad} bad sentences {of}.",
+            "A pair has one of each. Name more columns with `item`, or correct the rows."
+            if layout.item
+            else "A pair is one of each, in neighbouring rows. Name the columns that its rows share with `item`, or "
+            "correct the rows.",
+        )
+    if order is not None and group[0].good != order:
+        raise InputError(
+            f"{places}: the {'good' if group[0].good else 'bad'} sentence comes first, and not in the pair before.",
+            "A row may be missing. Or name the columns that the rows of a pair share with `item`.",
+        )
+
+
+def _joined(good: dict[str, Any], bad: dict[str, Any]) -> dict[str, Any]:
+    fields = dict[str, Any]()
+    for name in {**good, **bad}:
+        if name in good and name in bad and good[name] == bad[name]:
+            fields[name] = good[name]
+        else:
+            fields |= {f"{name}_{side}": row[name] for side, row in (("good", good), ("bad", bad)) if name in row}
+    return fields

@@ -1,0 +1,172 @@
+"""Test suites: published sets of texts that have measures of their own. A reader makes a suite of a file.
+
+A reader is a function
+
+    path (str): a file or folder
+    how (Any): other arguments: see `read_suite`
+    RETURNS (Suite)
+
+registered by name in `spacy.registry.pll_readers` (entry point group `spacy_pll_readers`), so that another package can
+add one. Ours are in `stereoset`, `syntaxgym` and `acceptability`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import catalogue
+from spacy.language import Language
+from spacy.util import registry
+
+from ..component import get_scorer
+from ..contexts import score_placed, separated
+from ..errors import InputError, PLLError
+from ..settings import BATCH_SIZE
+
+if not hasattr(registry, "pll_readers"):
+    setattr(registry, "pll_readers", catalogue.create("spacy", "pll_readers", entry_points=True))  # noqa: B010
+pll_readers: Any = getattr(registry, "pll_readers")  # noqa: B009
+
+
+class SuiteText(NamedTuple):
+    """A text, of which parts are scored."""
+
+    text: str
+    context: str = ""  # read before the text, and not scored; a space is put between the two
+    parts: Sequence[tuple[int, int]] | None = None  # where each begins and ends in the text; None: the whole text
+
+
+class PartScore(NamedTuple):
+    """The score of a part of a text."""
+
+    score: float  # natural log, summed over wordpieces; 0.0 without a wordpiece
+    pieces: int  # scored wordpieces
+
+
+class Measure(NamedTuple):
+    """A value that a suite has, for all items or a group of them."""
+
+    measure: str  # such as "accuracy"
+    group: str  # "overall", or what the items have in common
+    n: int  # items
+    value: float
+    low: float | None = None  # 95 % interval, if there is one
+    high: float | None = None
+    scorer: str = ""  # the metric
+
+
+class Suite(ABC):
+    """Texts, and what is computed from the scores of their parts."""
+
+    texts: Sequence[SuiteText]
+
+    @abstractmethod
+    def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
+        """What the suite measures.
+
+        scores (Sequence[Sequence[PartScore]]): For each text, its parts in their order.
+        per_piece (bool): Compare means per wordpiece instead of sums.
+        """
+
+    @abstractmethod
+    def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
+        """One row for each part or text, with its score and wordpieces."""
+
+
+@dataclass(frozen=True)
+class SuiteScores:
+    """A suite with its scores."""
+
+    suite: Suite
+    scores: dict[str, list[list[PartScore]]]  # by metric: for each text, its parts
+    per_piece: bool = False
+
+    def measures(self) -> list[Measure]:
+        """What the suite measures, under each metric."""
+        return [
+            one._replace(scorer=metric)
+            for metric, scores in self.scores.items()
+            for one in self.suite.measures(scores, self.per_piece)
+        ]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row for each part or text under each metric."""
+        for metric, scores in self.scores.items():
+            for row in self.suite.rows(scores):
+                yield {"metric": metric, **row}
+
+
+def read_suite(path: str, reader: str, **how: Any) -> Suite:
+    """Read a test suite from a file or folder.
+
+    reader (str): The name of a reader: "stereoset", "syntaxgym", "acceptability", or one of another package.
+    how (Any): For `acceptability` the columns `sentence` and `label`, a `threshold`, and how tables are written:
+        `encoding`, `delimiter`, `quoting`, `header`, `na_as_text`.
+    RAISES (ValueError): There is no such reader, or the file cannot be read.
+    """
+    from . import acceptability, stereoset, syntaxgym  # noqa: F401  # which are registered by this
+
+    readers: dict[str, Callable[..., Suite]] = pll_readers.get_all()
+    if reader not in readers:
+        raise PLLError(f"There is no `reader` {reader!r}.", f"These are there: {', '.join(sorted(readers))}.")
+    try:
+        suite = readers[reader](path, **how)
+    except TypeError as error:
+        raise PLLError(f"The reader {reader!r} does not take what is given: {error}.", "Leave it out.") from None
+    if not suite.texts:
+        raise InputError(f"There is no text in {path!r}.")
+    return suite
+
+
+def score_suite(
+    nlp: Language,
+    suite: Suite,
+    *,
+    per_piece: bool = False,
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    n_process: int = 1,
+    show_progress: bool = False,
+) -> SuiteScores:
+    """Score the texts of a suite. Equal texts are scored once.
+
+    nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
+    suite (Suite): What `read_suite` reads.
+    per_piece (bool): Compare means per wordpiece instead of sums.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
+    batch_size (int): Texts per batch.
+    n_process (int): Worker processes, on a CPU. -1 for one per core.
+    show_progress (bool): Show a progress bar.
+    RAISES (ValueError): A text cannot be scored.
+    """
+    names, distinct = (
+        get_scorer(nlp, component).names,
+        list(dict.fromkeys((one.context, one.text) for one in suite.texts)),
+    )
+    places = [(text, separated(context, text), "") for context, text in distinct]
+    scored = score_placed(nlp, places, batch_size, show_progress, n_process, component)
+    docs = dict(zip(distinct, scored, strict=True))
+    found: dict[str, list[list[PartScore]]] = {metric: [] for metric in names.metrics}
+    for one in suite.texts:
+        doc = docs[one.context, one.text]
+        before = len(doc.text) - len(one.text)
+        spans = [
+            doc.char_span(before + start, before + end, alignment_mode="expand")
+            for start, end in one.parts or [(0, len(one.text))]
+        ]
+        for metric, attribute in names.metrics.items():
+            found[metric].append(
+                [
+                    PartScore(span._.get(attribute) or 0.0, span._.get(names.pieces) or 0)
+                    if span
+                    else PartScore(0.0, 0)
+                    for span in spans
+                ]
+            )
+    return SuiteScores(suite, found, per_piece)
+
+
+def compared(part: PartScore, per_piece: bool) -> float:
+    """The number that is compared: the sum, or the mean per wordpiece."""
+    return part.score / max(1, part.pieces) if per_piece else part.score

@@ -1,0 +1,189 @@
+"""Suites of SyntaxGym (Gauthier et al. 2020; Hu et al. 2020): formulas over the surprisals of regions of sentences.
+
+A formula such as `(2;%match%) < (2;%mismatch%)` says that region 2 has a lower surprisal in one condition than in
+another. `(*;%match%)` is the sum over all regions of a condition. Brackets may be ( ) or [ ]. There are + and -, then
+<, > and =, then & and |, each from left to right.
+"""
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..corpus.readers import list_files
+from ..errors import InputError
+from .intervals import proportion
+from .stereoset import read_json_object
+from .suites import Measure, PartScore, Suite, SuiteText, pll_readers
+
+Surprisals = Mapping[tuple[str, int], float]  # by condition and region
+Formula = Callable[[Surprisals], Any]
+TOKEN = re.compile(r"\s*(?:\(\s*(\d+|\*)\s*;\s*%([\w-]+)%\s*\)|(\d+(?:\.\d*)?)|([-+<>=&|()]))")
+# In the order in which they bind, the tightest last.
+OPERATORS: Sequence[Mapping[str, Callable[[Any, Any], Any]]] = (
+    {"&": lambda a, b: a and b, "|": lambda a, b: a or b},
+    {"<": operator.lt, ">": operator.gt, "=": lambda a, b: math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-3)},
+    {"+": operator.add, "-": operator.sub},
+)
+
+
+class SyntaxItem(NamedTuple):
+    suite: str
+    number: Any  # as the file has it
+    conditions: Mapping[str, Mapping[int, int]]  # for each, the number of its text, and by region that of its part
+    formulas: Sequence[str]
+
+
+class SyntaxGym(Suite):
+    """items (Sequence[SyntaxItem]): Of one or several suites. texts (Sequence[SuiteText]): Their sentences."""
+
+    def __init__(
+        self, items: Sequence["SyntaxItem"], texts: Sequence[SuiteText], places: Mapping[tuple[int, str], int]
+    ):
+        self.items, self.texts, self.places = items, texts, places
+
+    def _surprisals(self, number: int, scores: Sequence[Sequence[PartScore]]) -> dict[tuple[str, int], float]:
+        found = {}
+        for condition, regions in self.items[number].conditions.items():
+            parts = scores[self.places[number, condition]]
+            for region, part in regions.items():
+                found[condition, region] = -parts[part].score if part >= 0 else 0.0
+        return found
+
+    def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
+        if per_piece:
+            raise InputError("SyntaxGym's formulas are about sums of surprisals.", "Leave out `per_piece`.")
+        held = dict[tuple[str, str], list[bool]]()
+        for number, item in enumerate(self.items):
+            surprisals = self._surprisals(number, scores)
+            outcomes = [bool(parse_formula(formula)(surprisals)) for formula in item.formulas]
+            held.setdefault((item.suite, "all formulas"), []).append(all(outcomes))
+            for formula, outcome in zip(item.formulas, outcomes):
+                held.setdefault((item.suite, formula), []).append(outcome)
+        return [
+            Measure(formula, suite, len(outcomes), *proportion(np.array(outcomes, dtype=np.float64)))
+            for (suite, formula), outcomes in held.items()
+        ]
+
+    def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
+        for number, item in enumerate(self.items):
+            for condition, regions in item.conditions.items():
+                place = self.places[number, condition]
+                for region, part in regions.items():
+                    score = scores[place][part] if part >= 0 else PartScore(0.0, 0)
+                    start, end = (self.texts[place].parts or [])[part] if part >= 0 else (0, 0)
+                    about = {"suite": item.suite, "item": item.number, "condition": condition, "region": region}
+                    text = self.texts[place].text[start:end]
+                    yield {**about, "text": text, "surprisal": -score.score, "pieces": score.pieces}
+
+
+def parse_formula(text: str) -> Formula:
+    """From surprisals to whether the formula holds. RAISES (InputError): It is no formula."""
+    tokens, end, source = [], 0, text.replace("[", "(").replace("]", ")").rstrip()
+    while end < len(source):
+        if not (match := TOKEN.match(source, end)):
+            raise InputError(f"The formula {text!r} cannot be read from {source[end:]!r} on.")
+        tokens.append(match)
+        end = match.end()
+    made, rest = _operation(tokens, 0, text)
+    if rest:
+        raise InputError(f"The formula {text!r} cannot be read from {source[rest[0].start() :].strip()!r} on.")
+    return made
+
+
+def _operation(tokens: list[re.Match[str]], level: int, text: str) -> tuple[Formula, list[re.Match[str]]]:
+    if level == len(OPERATORS):
+        return _operand(tokens, text)
+    found, tokens = _operation(tokens, level + 1, text)
+    while tokens and tokens[0][4] in OPERATORS[level]:
+        combine = OPERATORS[level][tokens[0][4]]
+        second, tokens = _operation(tokens[1:], level + 1, text)
+        found = _combined(combine, found, second)
+    return found, tokens
+
+
+def _combined(combine: Callable[[Any, Any], Any], first: Formula, second: Formula) -> Formula:
+    return lambda values: combine(first(values), second(values))
+
+
+def _operand(tokens: list[re.Match[str]], text: str) -> tuple[Formula, list[re.Match[str]]]:
+    if not tokens:
+        raise InputError(f"The formula {text!r} ends too early.")
+    region, condition, number, mark = tokens[0].groups()
+    if condition:
+        if region == "*":
+            return lambda values: sum(v for (name, _), v in values.items() if name == condition), tokens[1:]
+        return lambda values: values[condition, int(region)], tokens[1:]
+    if number:
+        return lambda values: float(number), tokens[1:]
+    if mark == "(":
+        inner, tokens = _operation(tokens[1:], 0, text)
+        if tokens and tokens[0][4] == ")":
+            return inner, tokens[1:]
+    raise InputError(f"The formula {text!r} cannot be read.", "Check its brackets and operators.")
+
+
+@pll_readers.register("syntaxgym")
+def read_syntaxgym(path: str) -> SyntaxGym:
+    """Read a suite, or the suites of a folder.
+
+    RAISES (InputError): A suite cannot be read, or a formula names a condition or region that an item does not have.
+    """
+    items, texts, places = list[SyntaxItem](), list[SuiteText](), dict[tuple[int, str], int]()
+    for file in list_files(path, [".json"]):
+        suite = read_json_object(str(file))
+        try:
+            name, metric = str(suite["meta"]["name"]), suite["meta"].get("metric", "sum")
+            formulas = [str(one["formula"]) for one in suite["predictions"]]
+            found = [(one["item_number"], one["conditions"]) for one in suite["items"]]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{file}: this is not a suite of SyntaxGym ({error!r}).") from None
+        if metric not in ("sum", ["sum"]) or not formulas:
+            raise InputError(
+                f"{file}: the metric is {metric!r}, and there are {len(formulas)} formulas. Only sums are read."
+            )
+        for number, conditions in found:
+            place = f"{file}, item {number}"
+            parts = dict[str, dict[int, int]]()
+            for condition in conditions:
+                text, regions = _sentence(condition, place)
+                parts[condition["condition_name"]] = regions
+                places[len(items), condition["condition_name"]] = len(texts)
+                texts.append(text)
+            items.append(SyntaxItem(name, number, parts, formulas))
+            values = {(condition, region): 0.0 for condition, regions in parts.items() for region in regions}
+            for formula in formulas:
+                _check(formula, values, place)
+    return SyntaxGym(items, texts, places)
+
+
+def _check(formula: str, values: Surprisals, place: str) -> None:
+    parse_formula(formula)
+    conditions = {condition for condition, _ in values}
+    for region, condition in re.findall(r"(\d+|\*)\s*;\s*%([\w-]+)%", formula):
+        if condition not in conditions or region != "*" and (condition, int(region)) not in values:
+            raise InputError(f"{place}: there is no region {region} in a condition {condition!r}, as {formula!r} asks.")
+
+
+def _sentence(condition: Any, place: str) -> tuple[SuiteText, dict[int, int]]:
+    """The sentence of a condition: its regions with a space between them. Empty ones have no part."""
+    try:
+        regions = [(int(one["region_number"]), str(one["content"]).strip()) for one in condition["regions"]]
+        condition["condition_name"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{place}: a condition cannot be read ({error!r}).") from None
+    text, parts, numbers = "", list[tuple[int, int]](), dict[int, int]()
+    for number, content in regions:
+        if number in numbers:
+            raise InputError(f"{place}: region {number} is there twice in {condition['condition_name']!r}.")
+        numbers[number] = len(parts) if content else -1
+        if content:
+            text += " " * bool(text)
+            parts.append((len(text), len(text) + len(content)))
+            text += content
+    if not parts:
+        raise InputError(f"{place}: the sentence of {condition['condition_name']!r} is empty.")
+    return SuiteText(text, parts=tuple(parts)), numbers

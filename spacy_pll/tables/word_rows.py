@@ -1,0 +1,147 @@
+"""Tables that have one word in a row, scored: each row gets the columns of `WordTable` for its word.
+
+The words of a text are its tokens, whatever spaCy's tokenizer would make of it, and the model reads all of the text.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from spacy.tokens import Doc
+
+from ..component import get_scorer
+from ..errors import InputError
+from ..pipelines import Model, PipelineSettings, make_pipeline
+from ..settings import BATCH_SIZE
+from ..user_warnings import warn_user
+from ..workers import score_docs
+from .rows import check_columns
+from .words import WordTable
+
+PLACE = ("word", "text", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have
+SURPRISAL = "surprisal"
+YES, NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
+
+
+def score_words(
+    table: Any,
+    model: Model | PipelineSettings = None,
+    metrics: Sequence[str] | str | None = None,
+    *,
+    word: str = "word",
+    by: Sequence[str] | str = (),
+    space_after: str | None = None,
+    base: float | None = None,
+    lags: int = 0,
+    log_frequency: bool = True,
+    batch_size: int = BATCH_SIZE,
+    n_process: int = 1,
+    show_progress: bool = False,
+    **settings: Any,
+) -> Any:
+    """Score the words of a table that has one word in each row, each in its whole text.
+
+    table (Union[pandas.DataFrame, Iterable[Mapping[str, Any]]]): Rows in the order of the words.
+    model, metrics: See `spacy_pll.score`.
+    word (str): The column of the words. A word may have white space or punctuation in it: it is scored as one.
+    by (Sequence[str]): Columns whose values say which text a row belongs to. Empty: all rows are one text.
+    space_after (Optional[str]): A column that says whether a space follows: true or false, 1 or 0, or the white space
+        itself. None: one follows on each word.
+    base (Optional[float]): Of the logarithm in the column of surprisal, which is then called `surprisal_base2` or the
+        like. None: e, and `surprisal`, in nats.
+    lags (int): Columns are there again for each of so many words before, such as `surprisal_lag1`: see `WordTable`.
+    log_frequency (bool): Whether there is a column `log_frequency`, from the package wordfreq.
+    batch_size, n_process, show_progress, settings: See `spacy_pll.score`.
+    RETURNS (Union[pandas.DataFrame, list[dict[str, Any]]]): The same rows in the same order, a data frame if one was
+        given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
+        surprisal. They are None, or NaN in a data frame, where there is no word: None, NaN, "", white space. Such rows
+        are counted in a warning.
+    RAISES (ValueError): There is no such column, or the table has one that would be added, or a text cannot be scored.
+    """
+    is_frame = hasattr(table, "to_dict") and hasattr(table, "columns")
+    rows = table.to_dict("records") if is_frame else [dict(row) for row in table]
+    nlp = make_pipeline(model, metrics, **settings)
+    names, distribution = get_scorer(nlp).names, bool(get_scorer(nlp).settings.distribution)
+    words = WordTable("spacy", lags=lags, log_frequency=log_frequency)
+    columns = added_columns(words.types(names, distribution), base)
+    texts = texts_of_rows(rows, word, [by] if isinstance(by, str) else by)
+    check_columns(list({name: None for row in rows for name in row}), list(columns), "The table")
+    docs = [
+        Doc(
+            nlp.vocab,
+            words=[text for _, text in members],
+            spaces=[_has_space(rows[i], space_after, i) for i, _ in members],
+        )
+        for members in texts
+    ]
+    found: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
+    with closing(score_docs(nlp, docs, batch_size, n_process, show_progress)) as scored:
+        for members, doc in zip(texts, scored, strict=True):
+            of_doc = words.rows(doc, names, distribution, str(nlp.lang))
+            for (i, _), row in zip(members, of_doc, strict=True):
+                found[i] = {name: _in_base(row[own], own, base) for name, own in columns.items()}
+    if missing := len(rows) - sum(map(len, texts)):
+        warn_user(f"{missing:,} of {len(rows):,} rows have no word in the column {word!r}, and no scores.")
+    if is_frame:
+        return table.assign(**{name: [row[name] for row in found] for name in columns})
+    return [{**row, **values} for row, values in zip(rows, found)]
+
+
+def added_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]:
+    """The columns that are added, and what a table of words calls them.
+
+    RAISES (ValueError): The base is not above 1.
+    """
+    if base is not None and not (math.isfinite(base) and base > 1):
+        raise ValueError(f"`base` must be a number above 1, such as 2. It is {base}.")
+    named = SURPRISAL if base is None else f"{SURPRISAL}_base{base:g}"
+    return {name.replace(SURPRISAL, named, 1): name for name in types if name not in PLACE}
+
+
+def _in_base(value: Any, column: str, base: float | None) -> Any:
+    return value if value is None or base is None or not column.startswith(SURPRISAL) else value / math.log(base)
+
+
+def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str]) -> list[list[tuple[int, str]]]:
+    """For each text, its rows that have a word: their numbers, from 0, and the words.
+
+    RAISES (InputError): A row lacks a column, or a word is neither text nor a number.
+    """
+    texts = dict[str, list[tuple[int, str]]]()
+    for i, row in enumerate(rows):
+        if missing := [name for name in (word, *by) if name not in row]:
+            names = ", ".join(map(repr, row)) or "none"
+            setting = "word" if missing[0] == word else "by"
+            raise InputError(
+                f"Row {i + 1} has no column {missing[0]!r}. Its columns are: {names}.",
+                f"Name another with `{setting}`.",
+            )
+        if text := _text_of(row[word], i):
+            texts.setdefault(repr([row[name] for name in by]), []).append((i, text))
+    return list(texts.values())
+
+
+def _text_of(value: Any, i: int) -> str:
+    """A word without white space at its ends; "" if there is none."""
+    if value is None or getattr(value, "is_missing", False) or value != value:  # NaN
+        return ""
+    if isinstance(value, bool | list | dict | tuple | bytes):
+        raise InputError(f"Row {i + 1}: a word must be text. It is {value!r:.100}.")
+    return str(value).strip()
+
+
+def _has_space(row: Mapping[str, Any], column: str | None, i: int) -> bool:
+    if column is None:
+        return True
+    if column not in row:
+        raise InputError(f"Row {i + 1} has no column {column!r}.", "Name another with `space_after`.")
+    value = str(row[column])
+    if value.strip().lower() in YES or value and not value.strip():
+        return True
+    if value.strip().lower() in NO:
+        return False
+    raise InputError(
+        f"Row {i + 1}: {column!r} is {value!r:.100}, which does not say whether a space follows.",
+        "Write true or false, 1 or 0, or the white space itself.",
+    )

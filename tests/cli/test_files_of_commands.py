@@ -1,0 +1,145 @@
+"""Options about files that several commands have, and what is said before any work."""
+
+import csv
+import json
+import sys
+
+import pytest
+
+from spacy_pll.cli import COMMANDS, LazyCommands
+from spacy_pll.corpus.records import FileOptions
+
+from .conftest import run
+
+READERS = ("score", "words", "suite", "render", "pairs", "choices", "ppl", "agree", "variants", "unigrams")
+
+
+def test_each_command_that_reads_tables_has_the_options_for_them():
+    for name in READERS:
+        parameters = {parameter.name for parameter in LazyCommands()[name].params}
+        assert vars(FileOptions()).keys() <= parameters, name
+    assert set(READERS) | {"rescore", "show", "explore", "lm-eval"} == set(COMMANDS)
+
+
+@pytest.fixture
+def model(model_folder):
+    return ("--model", model_folder("bert"))
+
+
+@pytest.fixture
+def never(monkeypatch):
+    """Nothing is scored."""
+    from spacy_pll.component import PLLScorer
+
+    def fail(*arguments, **more):
+        raise AssertionError("something was scored")
+
+    monkeypatch.setattr(PLLScorer, "pipe", fail)
+
+
+def test_a_german_table(tmp_path, model):
+    """Semicolons, cp1252, commas in cells."""
+    rows = [
+        "good;bad;label;n",
+        "Der Hund, der bellt, schläft.;Der Hund, der bellt, schlafen.;0;1",
+        "Sie geht.;Sie gehen.;0;2",
+    ]
+    (tmp_path / "a.csv").write_bytes("\n".join(rows).encode("cp1252"))
+    how = ("--encoding", "cp1252", *model)
+    assert " 2 " in run("pairs", tmp_path / "a.csv", *how).stdout.splitlines()[3]
+    assert " 2 " in run("choices", tmp_path / "a.csv", "--options", "good,bad", *how).stdout.splitlines()[3]
+    run("score", tmp_path / "a.csv", tmp_path / "o.csv", "--column", "good", *how)
+    with open(tmp_path / "o.csv", encoding="utf8") as file:
+        assert [row["good"] for row in csv.DictReader(file)] == ["Der Hund, der bellt, schläft.", "Sie geht."]
+    error = run("ppl", tmp_path / "a.csv", "--column", "good", *model, fails=True).unwrapped_stderr
+    assert "line 2: not valid UTF-8" in error and "--encoding latin1" in error
+
+
+def test_missing_texts_keep_their_rows(tmp_path, model):
+    (tmp_path / "a.csv").write_text("text,n\nTwo words.,1\nNA,2\n,3\n")
+    with pytest.warns(UserWarning, match="1 of 3 texts are missing: .* Their rows have no scores"):
+        run("score", tmp_path / "a.csv", tmp_path / "o.csv", *model)
+    with open(tmp_path / "o.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["text"], row["n"], bool(row["pll_word_l2r"])) for row in rows] == [
+        ("Two words.", "1", True),
+        ("NA", "2", False),
+        ("", "3", False),
+    ]
+    run("score", tmp_path / "a.csv", tmp_path / "o.csv", "--na-as-text", "--force", *model)
+    with open(tmp_path / "o.csv") as file:
+        assert list(csv.DictReader(file))[1]["pll_word_l2r"]
+    with pytest.warns(UserWarning, match="1 of 3 texts are missing: .* They are left out"):
+        assert run("ppl", tmp_path / "a.csv", *model).stdout.split()[:2] == ["texts", "2"]
+
+
+@pytest.mark.parametrize("line", ['{"text": null}', '{"text": 3}', '{"text": ["a"]}', '{"text": "\\ud800"}'])
+def test_a_line_without_a_text_is_skipped_on_request(tmp_path, model, line):
+    (tmp_path / "a.jsonl").write_text('{"text": "Two words."}\n' + line + '\n{"text": "More words."}\n')
+    with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):
+        run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--skip-errors", *model)
+    rows = [json.loads(row) for row in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in rows] == ["Two words.", "", "More words."]
+    assert [row["pll_word_l2r"] is None for row in rows] == [False, True, False]
+    assert rows[0]["error"] is None and rows[1]["error"].startswith("'text' ")
+    assert "line 2: 'text' " in run("score", tmp_path / "a.jsonl", "-", *model, fails=True).unwrapped_stderr
+
+
+def test_a_context_without_a_text_is_skipped_on_request(tmp_path, model):
+    (tmp_path / "a.jsonl").write_text('{"text": "cup", "c": null}\n{"text": "cup", "c": "The"}\n')
+    how = ("--table", "words", "--no-log-frequency", "--context-column", "c", *model)
+    with pytest.warns(UserWarning, match="1 of 2 texts could not be scored"):
+        run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--skip-errors", *how)
+    rows = [json.loads(row) for row in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert [row["pll_word_l2r"] is None for row in rows] == [True, False]
+    (tmp_path / "a.csv").write_text("text,c\ncup,NA\ncup,\n")  # nothing stands before the text
+    run("score", tmp_path / "a.csv", tmp_path / "o.jsonl", "--force", *how)
+    first, second = ({**json.loads(row), "doc": 0, "c": ""} for row in (tmp_path / "o.jsonl").read_text().splitlines())
+    assert first == second
+
+
+def test_what_stands_between_context_and_text(tmp_path, model):
+    (tmp_path / "a.jsonl").write_text('{"text": "venir.", "c": "The sou"}\n')
+    scores = {}
+    for separator in ("", " ", "-"):
+        how = ("--table", "words", "--no-log-frequency", "--context-column", "c", "--separator", separator, *model)
+        run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--force", *how)
+        scores[separator] = json.loads((tmp_path / "o.jsonl").read_text())["pll_word_l2r"]
+    run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--force", *how[:5], *model)
+    assert json.loads((tmp_path / "o.jsonl").read_text())["pll_word_l2r"] == scores[" "]
+    assert len(set(scores.values())) == 3
+
+
+PAIRS = "good,bad,topic\nA cat.,A cats.,x\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "message"),
+    [
+        ("pairs", ("--by", "topc"), "Pair 1 has no column 'topc'"),
+        ("pairs", ("--by", "topic,phenomenom"), "Pair 1 has no column 'phenomenom'"),
+        ("choices", ("--options", "good,bad", "--label", "n", "--by", "topc"), "Choice 1 has no column 'topc'"),
+        ("pairs", ("--items", "o.csv"), "The pairs have a column 'pll_word_l2r_good', as their scores do"),
+        ("choices", ("--options", "good,bad", "--label", "n", "--items", "o.csv"), "column 'pll_word_l2r"),
+        ("pairs", ("--plot", "p.png"), "Plots need matplotlib"),
+        ("choices", ("--options", "good,bad", "--label", "n", "--plot", "p.png"), "Plots need matplotlib"),
+        ("agree", ("--plot", "p.png"), "Plots need matplotlib"),
+        ("pairs", ("--items", "o.parquet"), "Parquet files need pyarrow"),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_work(tmp_path, model, never, monkeypatch, command, options, message):
+    monkeypatch.chdir(tmp_path)
+    content = PAIRS
+    if "--items" in options and "parquet" not in options[-1]:
+        content = content.replace("topic", "pll_word_l2r_good,pll_word_l2r,n").replace(",x", ",1,1,0")
+    else:
+        content = content.replace("topic", "topic,n").replace(",x", ",x,0")
+    (tmp_path / "mine.csv").write_text(content)
+    if "--plot" in options:
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+    if "o.parquet" in options:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        monkeypatch.delitem(sys.modules, "spacy_pll.corpus.parquet", raising=False)
+    given = ("builtin", "builtin", "mine.csv", "--column", "good") if command == "agree" else ("mine.csv", *model)
+    assert message in run(command, *given, *options, fails=True).unwrapped_stderr
+    assert not [path for path in tmp_path.iterdir() if path.name[:2] in ("o.", "p.")]

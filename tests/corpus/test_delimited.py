@@ -1,0 +1,163 @@
+import csv
+import io
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_pll.corpus.readers import read_records, read_rows
+from spacy_pll.errors import InputError
+from spacy_pll.files import to_csv
+
+
+def rows_in(path, content, **how):
+    path.write_text(content, encoding="utf8", newline="")
+    return [list(row.values()) for _, row in read_rows(path, **how)]
+
+
+# Without quoting: a quotation mark is a character of the text.
+PLAIN = {
+    "from one row to another": 'text\tn\n"Go away.\t1\nI will not.\t2\nThen stay."\t3\n',
+    "goes on after a quotation": 'n\ttext\n1\t"Go away", she said.\n2\tHe left.\n',
+    "never closed": 'n\ttext\n1\tHe left.\n2\t"I will not.\n',
+    "closed in the same row": 'n\ta\tb\n1\tHe left.\tx\n2\t"I will\tnot."\n',
+}
+
+
+@pytest.mark.parametrize("content", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize(("ending", "mark"), [(".tsv", "\t"), (".csv", "|")])
+def test_a_table_without_quoting_keeps_all_its_rows(tmp_path, content, ending, mark):
+    content = content.replace("\t", mark)
+    expected = [line.split(mark) for line in content.splitlines()[1:]]
+    assert rows_in(tmp_path / f"a{ending}", content, quoting="none") == expected
+    try:
+        assert rows_in(tmp_path / f"a{ending}", content) == expected
+    except InputError as error:  # both readings fit the first of these
+        assert "lines 2 to 4: the quotation marks may stand" in str(error) and set(error.settings) == {"quoting"}
+        assert rows_in(tmp_path / f"a{ending}", content, quoting="csv") != expected
+
+
+# Quoted by the rules, as a program writes it.
+QUOTED = {
+    "marks within a cell": (
+        'n\ttext\n1\t"He said ""no""."\n2\tShe left.\n',
+        [["1", 'He said "no".'], ["2", "She left."]],
+    ),
+    "a tab": ('n\ttext\n1\t"She\tleft."\n', [["1", "She\tleft."]]),
+    "two lines": ('text\tn\n"She\nleft."\t1\nHe left.\t2\n', [["She\nleft.", "1"], ["He left.", "2"]]),
+    "all cells": ('"n"\t"text"\n"1"\t"She left."\n', [["1", "She left."]]),
+    "all cells, and lines that fit by chance": ('"n"\t"text"\n"1"\t"She\nleft.\tNow"\n', [["1", "She\nleft.\tNow"]]),
+    "an empty cell": ('n\ttext\n1\t""\n2\t"She left."\n', [["1", ""], ["2", "She left."]]),
+    "blank lines": (
+        '\nn\ttext\n\n\n1\t"He said ""no""."\n\n2\tShe left.\n',
+        [["1", 'He said "no".'], ["2", "She left."]],
+    ),
+    "carriage returns": ('n\ttext\r\n1\t"He said ""no""."\r\n', [["1", 'He said "no".']]),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), QUOTED.values(), ids=QUOTED)
+def test_a_table_that_is_quoted_by_the_rules_is_read_by_them(tmp_path, content, expected):
+    content = content.lstrip("\n")
+    assert rows_in(tmp_path / "a.tsv", content) == rows_in(tmp_path / "a.tsv", content, quoting="csv") == expected
+
+
+def test_what_fits_both_is_said(tmp_path):
+    with pytest.warns(UserWarning, match="a.tsv: quotation marks at both ends.*`quoting='none'`"):
+        assert rows_in(tmp_path / "a.tsv", 'n\ttext\n1\t"Go!"\n') == [["1", "Go!"]]
+    for quoting, expected in (("csv", "Go!"), ("none", '"Go!"')):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert rows_in(tmp_path / "a.tsv", 'n\ttext\n1\t"Go!"\n', quoting=quoting) == [["1", expected]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.csv",
+            'text,n\n"Go" she said.,1\n',
+            "line 2: a cell begins with a quotation mark, and does not end with the",
+        ),
+        (
+            "a.csv",
+            'text;n\n"Go", she said.;1\n',
+            "line 2: a cell begins with a quotation mark, and does not end with the",
+        ),
+        ("a.tsv", '"text"\t"n"\n"Go\\" now"\t"1"\n', "line 2: a cell begins with a quotation mark"),  # as R writes it
+        ("a.tsv", 'text\tn\n"Go", she said.\t1\nHe left.\n', "line 2: .* Nor can it .* line 3: the row has 1 cells"),
+    ],
+)
+def test_tables_that_cannot_be_read(tmp_path, name, content, message):
+    with pytest.raises(InputError, match=message):
+        rows_in(tmp_path / name, content)
+
+
+def test_a_table_is_read_as_a_stream_until_a_cell_begins_with_a_quotation_mark(monkeypatch):
+    def lines():
+        yield b"text\n"
+        yield b'He said "no".\n'
+        raise AssertionError("more was read than needed")
+
+    class Pipe(io.RawIOBase):
+        given = lines()
+
+        def readable(self):
+            return True
+
+        def readinto(self, block):
+            line = next(self.given)
+            block[: len(line)] = line
+            return len(line)
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Pipe(), write_through=True))
+    records = read_records("-", file_format=".tsv")
+    assert next(records).text == 'He said "no".'
+
+
+CELL = st.text(st.sampled_from('ab" \t\n\r,'), max_size=8)
+
+
+@given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=4), st.sampled_from([".csv", ".tsv"]), st.booleans())
+def test_what_the_package_writes_is_read_as_it_was_or_not_at_all(tmp_path_factory, cells, ending, python_writes):
+    mark = "\t" if ending == ".tsv" else ","
+    rows = [{"text": a, "other": b, "pll": "-1.5"} for a, b in cells]
+    content = to_csv([{name: name for name in rows[0]}, *rows], list(rows[0]), mark)
+    if python_writes:
+        file = io.StringIO(newline="")
+        csv.writer(file, delimiter=mark, quoting=csv.QUOTE_ALL).writerows(
+            [list(rows[0]), *(row.values() for row in rows)]
+        )
+        content = file.getvalue()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = rows_in(tmp_path_factory.mktemp("tables") / f"a{ending}", content)
+    except InputError as error:
+        assert ending == ".tsv" and not python_writes and "may stand around one cell of several lines" in str(error)
+    else:
+        assert found == [list(row.values()) for row in rows]
+
+
+@given(st.lists(st.tuples(*[st.text(st.sampled_from('ab" .,'), min_size=1, max_size=6)] * 2), min_size=1, max_size=5))
+def test_no_row_of_a_table_without_quoting_is_lost(tmp_path_factory, cells):
+    content = "one\ttwo\n" + "".join(f"{a}\t{b}\n" for a, b in cells)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = rows_in(tmp_path_factory.mktemp("tables") / "a.tsv", content)
+    except InputError:
+        return
+    assert len(found) == len(cells)
+
+
+@pytest.mark.parametrize("mark", ";|\t")
+def test_the_delimiter_is_told_from_the_header(tmp_path, mark):
+    expected = [["Der Hund, der bellt.", "a"], ["Sie geht.", "b"]]
+    content = "".join(mark.join(row) + "\n" for row in [["text", "n"], *expected])
+    assert rows_in(tmp_path / "a.csv", content) == expected
+    assert rows_in(tmp_path / "a.csv", content.partition("\n")[2], header=["text", "n"], delimiter=mark) == expected
+    # A table of one column has no delimiter, and with two candidates the usual one stays.
+    assert rows_in(tmp_path / "a.csv", f"text\nSie{mark} er\n") == [[f"Sie{mark} er"]]
+    assert rows_in(tmp_path / "a.csv", f"text,n{mark}m\nSie,{mark}\n") == [["Sie", mark]]

@@ -1,0 +1,198 @@
+import json
+
+import pytest
+
+from spacy_pll.errors import InputError
+from spacy_pll.evaluation.items import Pair, default_columns, levels
+from spacy_pll.evaluation.pair_readers import read_pairs
+
+
+def test_columns_that_may_be_missing(tmp_path):
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "own.csv").write_text("good,bad,id\nA cat.,A cats.,7\n")
+    (tmp_path / "theirs.jsonl").write_text('{"sentence_good": "A.", "sentence_bad": "B.", "UID": "u"}\n')
+    pairs = read_pairs(str(tmp_path))
+    assert pairs == [
+        Pair("A cat.", "A cats.", {"file": "part/own", "id": "7"}),
+        Pair("A.", "B.", {"file": "theirs", "UID": "u"}),
+    ]
+    assert list(levels(pairs)) == [(), ("file",)]
+    with pytest.raises(InputError, match="Pair 1 has no column 'UID'. Its columns are: 'file', 'id'"):
+        levels(pairs, ["UID"])
+
+
+def test_files_without_a_header(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("1\tA cat.\tA cats.\tshort\n2\tA dog.\tA dogs.\tshort\n")
+    pairs = read_pairs(str(tmp_path / "pairs.tsv"), header=["id", "good", "bad", "kind"])
+    assert pairs[0] == Pair("A cat.", "A cats.", {"id": "1", "kind": "short"}) and len(pairs) == 2
+    with pytest.raises(InputError, match="line 1: the row has 4 fields, but `header` names 2"):
+        read_pairs(str(tmp_path / "pairs.tsv"), header=["good", "bad"])
+    with pytest.raises(InputError, match="If the file has no header, name its columns with `header`"):
+        read_pairs(str(tmp_path / "pairs.tsv"))
+
+
+def test_a_header_is_no_pair(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("good\tbad\tkind\nA cat.\tA cats.\tshort\n")
+    with pytest.raises(InputError, match="line 1: the file has a header, with the names in `header`. Leave it out"):
+        read_pairs(str(tmp_path / "pairs.tsv"), header=["good", "bad", "kind"])
+
+
+GOOD, BAD = "The cats sleep.", "The cats sleeps."
+PAIR = Pair(GOOD, BAD)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ("sentence_good", "sentence_bad"),  # BLiMP, and others
+        ("good_sentence", "bad_sentence"),  # JBLiMP, TurBLiMP
+        ("sen", "wrong_sen"),  # MultiBLiMP
+        ("source_sentence", "target_sentence"),  # RuBLiMP
+        ("sent_more", "sent_less"),  # CrowS-Pairs
+    ],
+)
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_names_of_published_columns(tmp_path, columns, mark):
+    good, bad = columns
+    for names, sentences in (((good, bad), (GOOD, BAD)), ((bad, "n", good), (BAD, "1", GOOD))):
+        (tmp_path / "a.csv").write_text(f"{mark.join(names)}\n{mark.join(sentences)}\n")
+        (pair,) = read_pairs(str(tmp_path / "a.csv"))
+        assert pair[:2] == (GOOD, BAD)
+        # One name is enough where the other goes with it.
+        assert read_pairs(str(tmp_path / "a.csv"), good) == read_pairs(str(tmp_path / "a.csv"), bad=bad) == [pair]
+
+
+@pytest.mark.parametrize(
+    ("columns", "groups"),
+    [
+        (["linguistics_term", "UID", "field"], ["linguistics_term", "UID"]),
+        (["phenomenon", "paradigm"], ["phenomenon", "paradigm"]),
+        (["PID", "phenomenon"], ["phenomenon", "PID"]),
+        (["Phenomenon", "Paradigm"], ["Phenomenon", "Paradigm"]),
+        (["field"], ["field"]),
+        (["topic"], []),
+    ],
+)
+def test_groups_as_published(columns, groups):
+    pairs = [Pair(GOOD, BAD, dict.fromkeys(columns, "x") | {"own": 1}), Pair(GOOD, BAD, dict.fromkeys(columns, "x"))]
+    assert default_columns(pairs) == groups
+    assert pairs[0].phenomenon == "x" * (len(groups) > 0) and pairs[0].paradigm == "x" * (len(groups) > 1)
+
+
+NL = "Phenomenon,Paradigm,Item,Grammaticality,Sentence,Cue\n"
+LONG = {
+    "BLiMP-NL": ("a.csv", f"{NL}p,q,1,Ungrammatical,{BAD},y\np,q,1,Grammatical,{GOOD},x\n", {}),
+    "BLiMP-NL, rows apart": (
+        "a.csv",
+        f"{NL}p,q,1,Ungrammatical,{BAD},y\np,q,2,Grammatical,{GOOD},x\np,q,2,Ungrammatical,{BAD},y\n"
+        f"p,q,1,Grammatical,{GOOD},x\n",
+        {},
+    ),
+    "CLiMP": ("a.csv", f",0,1,2,3\n0,p,q,{GOOD},1\n1,p,q,{BAD},0\n", {}),
+    "CLAMS": ("a.txt", f"True\t{GOOD}\nFalse\t{BAD}\n", {}),
+    "Zorro": ("a.txt", f"{BAD}\n{GOOD}\n", {"first": "bad"}),
+    "lines, the good one first": ("a.txt", f"{GOOD}\n\n{BAD}\n", {"first": "good"}),
+    "own names": ("a.csv", f"s,p\n{BAD},Implausible\n{GOOD},Plausible\n", {"sentence": "s", "label": "p"}),
+    "own labels": ("a.csv", f"s,p,n\n{BAD},-,1\n{GOOD},+,1\n", {"sentence": "s", "label": "p=+", "item": ["n"]}),
+    "CLAMS as a table": (
+        "a.tsv",
+        f"True\t{GOOD}\nFalse\t{BAD}\n",
+        {"header": ["l", "s"], "sentence": "s", "label": "l"},
+    ),
+    "labels of JSON": (
+        "a.json",
+        json.dumps([{"s": GOOD, "l": 1.0}, {"s": BAD, "l": False}]),
+        {"sentence": "s", "label": "l"},
+    ),
+    "no label": ("a.csv", f"s\n{GOOD}\n{BAD}\n", {"sentence": "s", "first": "good"}),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "options"), LONG.values(), ids=LONG)
+def test_one_sentence_in_a_row(tmp_path, name, content, options):
+    (tmp_path / name).write_text(content)
+    pairs = read_pairs(str(tmp_path / name), **options)
+    assert {pair[:2] for pair in pairs} == {(GOOD, BAD)} and len(pairs) == (2 if "2,Gram" in content else 1)
+    folder = read_pairs(str(tmp_path), **options)
+    assert [pair[:2] for pair in folder] == [pair[:2] for pair in pairs] and folder[0].fields["file"] == "a"
+
+
+def test_columns_of_both_rows(tmp_path):
+    (tmp_path / "a.csv").write_text(LONG["BLiMP-NL"][1])
+    fields = {"Phenomenon": "p", "Paradigm": "q", "Item": "1", "Cue_good": "x", "Cue_bad": "y"}
+    assert read_pairs(str(tmp_path / "a.csv")) == [Pair(GOOD, BAD, fields)]
+    (tmp_path / "b.csv").write_text(LONG["CLiMP"][1])
+    assert read_pairs(str(tmp_path / "b.csv")) == [Pair(GOOD, BAD, {"phenomenon": "p", "paradigm": "q"})]
+
+
+def test_lines_without_labels_are_said_to_be_read_so(tmp_path):
+    (tmp_path / "a.txt").write_text(f"{BAD}\n{GOOD}\n")
+    with pytest.warns(UserWarning, match="a.txt: of each two lines, the second is read as the good .*`first='good'`"):
+        assert read_pairs(str(tmp_path / "a.txt")) == [PAIR]
+
+
+S_L = {"sentence": "s", "label": "l"}
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("good,bad\nA.,\n", {}, "line 2: 'bad' is empty. Each pair needs two sentences"),
+        ("good,bad\nA.,NA\n", {}, "line 2: 'bad' is NA, which stands for a missing value.*`na_as_text=True`"),
+        (
+            "a,b\nA.,B.\n",
+            {},
+            "line 2: there is no column 'sentence_good'. The columns are: 'a', 'b'. Name .*`good`.*`sentence`",
+        ),
+        ("good,b\nA.,B.\n", {"good": "good"}, "line 2: there is no column 'bad'"),
+        ("good,bad\nA.,B.\n", {"good": "x"}, "line 2: there is no column 'x'"),
+        ("good,bad\nA.,B.\n", {"good": "bad", "bad": "bad"}, "`good` and `bad` name the same column, 'bad'"),
+        ("s,l\nA.,1\nB.,0\nC.,1\n", S_L, "line 4: the sentence has no partner"),
+        ("s,l\nA.,1\nB.,1\n", S_L, "line 2 and line 3: 2 good and 0 bad sentences of these neighbours"),
+        ("s,l\nA.,1\nB.,0\nC.,0\nD.,1\n", S_L, "line 4 and line 5: the bad sentence comes first, and not in the pair"),
+        ("s,l\nA.,1\nB.,\n", S_L, "line 3: the label is '', which does not say whether the sentence is good. Add it"),
+        ("s,l\n1,A.\n0,B.\n", S_L, "line 2: the label is 'A.', which .* Give the value .*`label='l=VALUE'`"),
+        ("s,l\n,1\nB.,0\n", S_L, "line 2: 's' is empty"),
+        ("s,m\nA.,1\n", S_L, "line 2: there is no column 'l'. The columns are: 's', 'm'. Give another `label`"),
+        ("s,l\nA.,1\n", {**S_L, "item": ["n"]}, "line 2: there is no column 'n'.*`item`"),
+        (
+            "s,l,n\nA.,1,x\nB.,1,y\nC.,1,x\n",
+            {**S_L, "item": ["n"]},
+            "line 2 and line 4: 2 good and 0 bad .* of the item x",
+        ),
+        ("s,l,n\nA.,1,x\nB.,0,y\n", {**S_L, "item": ["n"]}, "line 2: 1 good and 0 bad sentences of the item x"),
+        ("s,l\nA.,1\n", {"sentence": "s"}, "Nothing says which sentences are good"),
+        ("s,l\nA.,1\n", {"sentence": "s", "label": "s=1"}, "The column 's' is named twice"),
+        ("s,l\nA.,1\n", {"sentence": "s", "good": "s"}, "`sentence` is for tables with one sentence in a row"),
+        ("s,l\nA.,1\n", {"label": "l"}, "`label` and `item` are for tables .*`sentence`, too"),
+        ("good,bad\nA.,B.\n", {"first": "good"}, "`first` is for files in which good and bad"),
+    ],
+)
+def test_tables_that_are_no_pairs(tmp_path, content, options, message):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_pairs(str(tmp_path / "a.csv"), **options)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (f"{BAD}\n{GOOD}\n{BAD}\n", "line 3: the sentence has no partner"),
+        (f"True\t{GOOD}\n{BAD}\n", "line 2: there must be True or False, a tab and a sentence"),
+        (f"True\t{GOOD}\nTrue\t{BAD}\n", "line 1 and line 2: 2 good and 0 bad"),
+        (f"True\t{GOOD}\nfalsch\t{BAD}\n", "line 2: the label is 'falsch'"),
+        ("\n", "There is no pair in"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*of each two lines")
+def test_lines_that_are_no_pairs(tmp_path, content, message):
+    (tmp_path / "a.txt").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_pairs(str(tmp_path / "a.txt"))
+
+
+def test_lines_beside_tables_describe_them(tmp_path):
+    (tmp_path / "README.txt").write_text("About the pairs.")
+    (tmp_path / "a.json").write_text(json.dumps([{"good": GOOD, "bad": BAD}]))
+    with pytest.warns(UserWarning, match="will not be read: 'README.txt'"):
+        assert read_pairs(str(tmp_path)) == [Pair(GOOD, BAD, {"file": "a"})]

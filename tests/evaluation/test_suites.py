@@ -1,0 +1,57 @@
+import pytest
+import spacy
+from spacy.util import registry
+
+from spacy_pll.errors import InputError, PLLError
+from spacy_pll.evaluation.suites import (
+    Measure,
+    Suite,
+    SuiteText,
+    pll_readers,
+    read_suite,
+    score_suite,
+)
+
+
+class Lengths(Suite):
+    """Of another package."""
+
+    def __init__(self, path, sign=1):
+        with open(path, encoding="utf8") as file:
+            self.texts = [
+                SuiteText(line.strip(), parts=[(0, 3), (4, len(line.strip()))]) for line in file if line.strip()
+            ]
+        self.sign = sign
+
+    def measures(self, scores, per_piece):
+        return [
+            Measure("pieces", "overall", len(scores), self.sign * sum(part.pieces for one in scores for part in one))
+        ]
+
+    def rows(self, scores):
+        for one in scores:
+            for part in one:
+                yield part._asdict()
+
+
+def test_a_reader_of_another_package(tmp_path, monkeypatch):
+    pll_readers.register("lengths", func=Lengths)
+    monkeypatch.setattr(registry, "pll_readers", pll_readers)
+    (tmp_path / "a.txt").write_text("The cats sleep.\nThe dogs bark.\n")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": ["original", "word_l2r"]})
+    found = score_suite(nlp, read_suite(str(tmp_path / "a.txt"), "lengths", sign=-1))
+    assert [(one.scorer, one.value < 0) for one in found.measures()] == [("original", True), ("word_l2r", True)]
+    doc = nlp("The cats sleep.")
+    for metric in ("original", "word_l2r"):
+        scores = [part.score for part in found.scores[metric][0]]
+        attribute = f"pll_{metric}"
+        assert scores == pytest.approx([doc[0]._.get(attribute), doc[1:]._.get(attribute)], abs=1e-5)
+    assert len(list(found.rows())) == 2 * 4
+    with pytest.raises(PLLError, match="There is no `reader` 'nonesuch'. These are there: acceptability, .*lengths"):
+        read_suite("x", "nonesuch")
+    with pytest.raises(PLLError, match="'stereoset' does not take what is given.*sentence"):
+        read_suite("x", "stereoset", sentence="s")
+    (tmp_path / "b.txt").write_text("\n")
+    with pytest.raises(InputError, match="There is no text in"):
+        read_suite(str(tmp_path / "b.txt"), "lengths")

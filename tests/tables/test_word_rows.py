@@ -1,0 +1,127 @@
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_pll import make_pipeline, score_words
+
+PLAIN = {"log_frequency": False}
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    return make_pipeline(metrics=["word_l2r", "original"])
+
+
+def rows_of(words, **more):
+    return [{"word": word, **more} for word in words]
+
+
+def test_values_are_those_of_the_text(nlp):
+    doc = nlp("The traveler lost the souvenir .")
+    found = score_words(rows_of([token.text for token in doc]), nlp, **PLAIN)
+    for row, token in zip(found, doc, strict=True):
+        assert row["pll_word_l2r"] == pytest.approx(token._.pll_word_l2r, abs=1e-5) and row["word"] == token.text
+        assert row["pll_original"] == pytest.approx(token._.pll_original, abs=1e-5)
+        assert row["surprisal"] == pytest.approx(-token._.pll, abs=1e-5) and row["pll_pieces"] == token._.pll_pieces
+        assert row["length"] == len(token.text)
+
+
+def test_a_word_is_what_the_row_says(nlp):
+    """Contractions, hyphens, punctuation, other scripts: by an independent sum over the pieces' offsets."""
+    words = ["She", "can't", "re-enter", "3,14", "New York,", "猫", "🙂", "[MASK]", "don't", "“so”", "end."]
+    text = " ".join(words)
+    found = score_words(rows_of(words), nlp, **PLAIN)
+    whole = make_pipeline(metrics=["original"], keep_pieces=True)(text)
+    record = whole._.pll_data
+    start = 0
+    for row, word in zip(found, words, strict=True):
+        end = start + len(word)
+        inside = [i for i, at in enumerate(record["start"]) if start <= at < end]
+        assert row["pll_original"] == pytest.approx(sum(record["scores"]["original"][i] for i in inside), abs=1e-4)
+        assert row["pll_pieces"] == len(inside)
+        start = end + 1
+    assert sum(row["pll_original"] for row in found) == pytest.approx(whole._.pll, abs=1e-4)
+
+
+def test_texts_by_columns_in_their_order(nlp):
+    one, two = "The cats sleep .".split(), "She saw herself .".split()
+    rows = [{"item": n, "part": 1.0, "word": word} for both in zip(one, two) for n, word in enumerate(both)]
+    found = score_words(rows, nlp, by=["item", "part"], **PLAIN)
+    assert [(row["item"], row["word"]) for row in found] == [(row["item"], row["word"]) for row in rows]
+    for n, text in enumerate(("The cats sleep .", "She saw herself .")):
+        total = sum(row["pll_word_l2r"] for row in found if row["item"] == n)
+        assert total == pytest.approx(nlp(text)._.pll, abs=1e-5)
+    alone = score_words(rows_of(one), nlp, **PLAIN)
+    assert [row["pll_word_l2r"] for row in found[::2]] == pytest.approx(
+        [row["pll_word_l2r"] for row in alone], abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("empty", [None, "", "  ", float("nan"), "\u00a0"])
+def test_rows_without_a_word_are_kept(nlp, empty):
+    words = ["The", empty, "cats", "sleep", "sleep", empty]
+    with pytest.warns(UserWarning, match="2 of 6 rows have no word in the column 'word', and no scores"):
+        found = score_words(rows_of(words), nlp, lags=1, **PLAIN)
+    assert len(found) == 6 and all(found[i]["surprisal"] is None and found[i]["pll_pieces"] is None for i in (1, 5))
+    full = score_words(rows_of(["The", "cats", "sleep", "sleep"]), nlp, lags=1, **PLAIN)
+    assert [found[i]["surprisal_lag1"] for i in (0, 2, 3, 4)] == [row["surprisal_lag1"] for row in full]
+
+
+def test_white_space_after_words(nlp):
+    rows = [{"word": word, "s": space} for word, space in zip(["She", "left", "."], ["true", "0", ""])]
+    found = score_words(rows, nlp, space_after="s", **PLAIN)
+    assert sum(row["pll_word_l2r"] for row in found) == pytest.approx(nlp("She left.")._.pll, abs=1e-5)
+    spaced = [{**row, "s": space} for row, space in zip(rows, [" ", "\n", "1"])]
+    assert score_words(spaced, nlp, space_after="s", **PLAIN)[1]["surprisal"] == pytest.approx(
+        score_words(rows_of(["She", "left", "."]), nlp, **PLAIN)[1]["surprisal"], abs=1e-5
+    )
+
+
+def test_bits(nlp):
+    nats = score_words(rows_of(["The", "cats"]), nlp, lags=1, **PLAIN)
+    bits = score_words(rows_of(["The", "cats"]), nlp, lags=1, base=2, **PLAIN)
+    assert [row["surprisal_base2"] * math.log(2) for row in bits] == pytest.approx([row["surprisal"] for row in nats])
+    assert bits[1]["surprisal_base2_lag1"] == pytest.approx(
+        nats[1]["surprisal"] * 0 + nats[0]["surprisal"] / math.log(2)
+    )
+    assert "surprisal" not in bits[0] and bits[0]["pll_word_l2r"] == nats[0]["pll_word_l2r"]
+
+
+def test_data_frames(nlp):
+    table = pd.DataFrame({"word": ["The", None, "cats", 3], "rt": [1.5, 2, 3, 4]}, index=[7, 8, 9, 3])
+    with pytest.warns(UserWarning, match="1 of 4 rows"):
+        found = score_words(table, nlp)
+    assert list(found.index) == [7, 8, 9, 3] and list(found["rt"]) == [1.5, 2, 3, 4]
+    assert found["surprisal"].isna().tolist() == [False, True, False, False] and "log_frequency" in found
+    assert list(table.columns) == ["word", "rt"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "how", "message"),
+    [
+        ([{"w": "a"}], {}, "Row 1 has no column 'word'. Its columns are: 'w'. Name another with `word`"),
+        ([{"word": "a"}], {"by": ["item"]}, "Row 1 has no column 'item'.*`by`"),
+        ([{"word": ["a"]}], {}, r"Row 1: a word must be text. It is \['a'\]"),
+        ([{"word": "a", "surprisal": 1}], {}, "already has a column 'surprisal'"),
+        ([{"word": "a", "s": "maybe"}], {"space_after": "s"}, "Row 1: 's' is 'maybe', which does not say"),
+        ([{"word": "a"}], {"space_after": "s"}, "Row 1 has no column 's'"),
+        ([{"word": "a"}], {"base": 1}, "`base` must be a number above 1"),
+    ],
+)
+def test_tables_that_cannot_be_scored(nlp, rows, how, message):
+    with pytest.raises(ValueError, match=message):
+        score_words(rows, nlp, **how, **PLAIN)
+
+
+@settings(max_examples=8)
+@given(words=st.lists(st.text(st.sampled_from("ab'-. \u00e9\u732b"), max_size=5), min_size=1, max_size=6))
+@pytest.mark.filterwarnings("ignore:.*have no word")
+def test_sums_are_those_of_the_text(nlp, words):
+    found = score_words(rows_of(words), nlp, **PLAIN)
+    assert len(found) == len(words)
+    scores = [row["pll_original"] for row in found if row["pll_original"] is not None]
+    text = " ".join(word.strip() for word in words if word.strip())
+    assert sum(scores) == pytest.approx(nlp(text)._.get("pll_original") or 0.0, abs=1e-3)

@@ -1,0 +1,157 @@
+"""A text in its place is scored in the same way wherever it comes from."""
+
+import csv
+import json
+
+import pytest
+import spacy
+from spacy.tokens import Doc
+
+from spacy_pll import Choice, Option, choices, minimal_pairs, score, score_continuations
+from spacy_pll.contexts import TEXT_SPAN, check_places, place, score_placed, separated
+from spacy_pll.errors import InputError, PLLError
+from spacy_pll.evaluation.distinct_texts import score_in_contexts
+from spacy_pll.evaluation.rescoring import rescore
+
+from . import reference
+from .cli.conftest import run
+
+PLACES = [
+    ("the souvenir", "The traveler lost ", ", and she left."),
+    ("It's over.", "", ""),
+    (" $3.50 for it.", "Smith paid", ""),
+    ("co-workers", "Dr. Smith's ", " left\nnow."),
+    ("歩けば", "犬も", "棒"),
+]
+
+
+@pytest.fixture(scope="module")
+def blank():
+    return spacy.blank("en")
+
+
+@pytest.mark.parametrize("text, before, after", PLACES)
+def test_a_doc_has_all_characters_and_the_text_as_a_span(blank, text, before, after):
+    doc = place(blank, text, before, after)
+    (span,) = doc.spans[TEXT_SPAN]
+    assert doc.text == before + text + after and span.text == text
+    assert [token.text for token in span] == [token.text for token in blank.make_doc(text)]
+    assert not doc.has_annotation("SENT_START") or len(doc) == 1
+
+
+def test_a_doc_keeps_its_tokens_and_stays_as_it_is(blank):
+    text = Doc(blank.vocab, ["It", "'s over"], [False, False], sent_starts=[True, True])
+    doc = place(blank, text, "Yes. ")
+    assert [token.text for token in doc.spans[TEXT_SPAN][0]] == ["It", "'s over"]
+    assert [token.is_sent_start for token in doc.spans[TEXT_SPAN][0]] == [True, True] and not text.spans
+    alone = place(blank, text)
+    assert alone.spans[TEXT_SPAN][0].text == text.text and not text.spans
+
+
+@pytest.mark.parametrize("text", ["cup", "a cup"])
+def test_no_sentence_is_made_up(blank, text):
+    """spaCy takes a doc of one token for a sentence."""
+    for given in (text, blank(text)):
+        assert not place(blank, given, "She poured tea into her ", " of it").has_annotation("SENT_START")
+
+
+@pytest.mark.parametrize(
+    "before, text, expected",
+    [("a", "b", "a b"), ("a ", "b", "a b"), ("a", " b", "a b"), ("", "b", "b"), ("a\n", "b", "a\nb")],
+)
+def test_a_separator(blank, before, text, expected):
+    assert separated(before, text) + text == expected == separated(before, blank(text)) + text
+    assert separated("犬も", "歩けば", "") == "犬も"
+
+
+@pytest.mark.parametrize("metric", ["word_l2r", "original"])
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta"])
+def test_the_text_alone_is_scored_and_all_is_read(make_nlp, model_folder, architecture, metric):
+    tokenizer = {"bert": "wordpiece", "roberta": "byte-level", "xlm-roberta": "unigram"}[architecture]
+    nlp = make_nlp(architecture, tokenizer, metrics=[metric])
+    model = reference.load_model(nlp.get_pipe("pll").model.name)
+    for n_process in (1, 2):
+        docs = list(score_placed(nlp, PLACES[:4], n_process=n_process))
+        for doc in docs:
+            (text,) = doc.spans[TEXT_SPAN]
+            values, tokens = reference.score(doc, *model, metric, "spacy")
+            here = [value for value, token in zip(values, tokens) if text.start <= token < text.end]
+            assert doc._.pll == pytest.approx(sum(here), abs=1e-4) and doc._.pll_pieces == len(here)
+
+
+def test_every_surface_gives_the_same_score(make_nlp, model_folder, tmp_path):
+    """An option, a candidate, a text of a table after its context, and that in the place of pairs of each."""
+    nlp, before, text = make_nlp("bert", metrics=["original"]), "The hooligans paid", "souvenirs"
+    expected = sum(token._.pll for token in nlp(f"{before} {text}")[3:])
+    option = choices(nlp, [Choice([Option(text, before), Option("it", before)])]).scores["original"][0][0]
+    (candidate,) = score_continuations(nlp, before, [text])
+    (table := tmp_path / "t.jsonl").write_text(json.dumps({"before": before, "text": text}))
+    how = ("--model", model_folder("bert"), "--metrics", "original", "--table", "words", "--no-log-frequency")
+    run("score", table, tmp_path / "o.csv", *how, "--context-column", "before")
+    rows = list(csv.DictReader((tmp_path / "o.csv").open()))
+    assert [option, candidate.score, float(rows[0]["pll_original"])] == pytest.approx([expected] * 3, abs=1e-4)
+
+
+@pytest.mark.parametrize("text", [" A souvenir.", "\n\tA souvenir.", "  $3.50"])
+def test_white_space_before_an_option_does_not_depend_on_other_options(make_nlp, text):
+    """Without a context it is read as any text is, whether others have one."""
+    nlp = make_nlp("roberta")
+    (alone,) = choices(nlp, [Choice([Option(text), Option("It.")])]).scores["word_l2r"]
+    beside, _ = choices(
+        nlp, [Choice([Option(text), Option("It.", "  ")]), Choice([Option("a", "b"), Option("b", "a")])]
+    ).scores["word_l2r"]
+    (pair,) = minimal_pairs(nlp, [(text, "It.")]).scores["word_l2r"]
+    assert alone == pytest.approx(beside, abs=1e-5) and alone == pytest.approx(pair, abs=1e-5)
+    assert alone[0] == pytest.approx(score([text], nlp)[0].score, abs=1e-5)
+    ((hypothesis,),) = (one["hypotheses"] for one in rescore(nlp, [{"hypotheses": [{"text": text, "score": 0}]}], 1))
+    assert hypothesis["pll"] == pytest.approx(alone[0], abs=1e-5)
+
+
+def shares(nlp, before, text):
+    """A text that shares a piece with what stands before it, without a space between them."""
+    with pytest.raises(InputError, match="cannot be scored apart from the text around it.*which begins before it"):
+        check_places(nlp.get_pipe("pll"), [(text, before, "")])
+
+
+def test_a_piece_that_reaches_over_the_border(make_nlp):
+    nlp = make_nlp("bert", metrics=["original"])
+    scorer, before, text = nlp.get_pipe("pll"), "The\ntrav", "eler lost it."
+    assert "traveler" in scorer.model.load().tokenizer.encode("The traveler lost it.").tokens
+    shares(nlp, before, text)
+    check_places(scorer, [(text, before, "")], shared_pieces=True)
+    with pytest.raises(InputError, match="'trav' after 'The ' before 'eler.' .* which begins there"):
+        check_places(scorer, [("trav", "The ", "eler.")])
+    # One that the text has no other than.
+    with pytest.raises(InputError, match="has no wordpiece of its own"):
+        check_places(scorer, [("eler", "The trav", "")], shared_pieces=True)
+    expected = sum(token._.pll for token in nlp("The\ntraveler lost it.")[3:])
+    assert score_in_contexts(nlp, [(before, text)])[before, text].scores[0] == pytest.approx(expected, abs=1e-4)
+    (found,) = score_continuations(nlp, before, [text], separator="", shared_pieces=True)
+    assert found.score == pytest.approx(expected, abs=1e-4)
+    (other,) = score_continuations(nlp, "The ", ["trav"], "eler.", separator="", shared_pieces=True)
+    assert other.pieces == 1 and other.score == pytest.approx(nlp("The traveler.")[1]._.pll, abs=1e-4)
+
+
+def test_sentences_by_themselves_have_no_context(make_nlp):
+    nlp = make_nlp("bert", get_spans={"@span_getters": "spacy-pll.sent_spans.v1"})
+    nlp.add_pipe("sentencizer", first=True)
+    with pytest.raises(PLLError, match="reads each sentence alone.*Set `spans` to 'doc', or leave it out"):
+        choices(nlp, [Choice([Option("It left.", "He ran."), Option("It ran.", "He ran.")])])
+    assert choices(nlp, [Choice([Option("It left."), Option("It ran.")])])
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_a_text_of_a_table_that_shares_a_piece(make_nlp, model_folder, tmp_path, n_process):
+    rows = [{"b": "The ", "text": "cat ran."}, {"b": "The trav", "text": "eler"}, {"b": "He.", "text": "It."}]
+    (table := tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    how = ("--model", model_folder("bert"), "--table", "words", "--no-log-frequency", "--context-column", "b")
+    how += ("--n-process", n_process, "--separator", "")
+    error = run("score", table, tmp_path / "o.jsonl", *how, fails=True).unwrapped_stderr
+    assert "t.jsonl, line 2: the text cannot be scored apart" in error and "--shared-pieces" in error
+    with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):
+        run("score", table, tmp_path / "o.jsonl", *how, "--skip-errors")
+    found = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert {row["doc"]: row["error"] is None for row in found} == {0: True, 1: False, 2: True}
+    assert [row["pll_word_l2r"] is None for row in found] == [row["doc"] == 1 for row in found]
+    run("score", table, tmp_path / "p.jsonl", *how, "--shared-pieces")
+    assert {json.loads(line)["doc"] for line in (tmp_path / "p.jsonl").read_text().splitlines()} == {0, 1, 2}
