@@ -90,6 +90,7 @@ class _Fit(NamedTuple):
     """How a reading fits a file."""
 
     problem: InputError | None  # the first row that does not
+    has_header: bool  # whether all of the header is quoted
     is_meant: bool  # whether it is not only possible by chance
     joined: str  # the first lines that it makes one row of
 
@@ -114,7 +115,7 @@ def _quoting_of(rest: SpooledTemporaryFile[str], name: str, delimiter: str, widt
         if quoted.is_meant:
             raise quoted.problem
         return "none"
-    if plain.problem or quoted.is_meant:
+    if plain.problem or quoted.has_header or (quoted.is_meant and not quoted.joined):
         return "csv"
     if quoted.joined:
         raise InputError(
@@ -131,7 +132,8 @@ def _quoting_of(rest: SpooledTemporaryFile[str], name: str, delimiter: str, widt
 
 
 def _fit(lines: Iterable[str], name: str, delimiter: str, quoting: str, width: int | None, before: int) -> _Fit:
-    raw, first, joined, is_meant = list[str](), width is None, "", False  # raw: the lines of a row
+    raw, first, joined = list[str](), width is None, ""  # raw: the lines of a row
+    has_header = is_meant = False
 
     def kept() -> Iterator[str]:
         for line in lines:
@@ -149,9 +151,10 @@ def _fit(lines: Iterable[str], name: str, delimiter: str, quoting: str, width: i
             # write them, and nothing that texts have.
             row = "".join(raw).lstrip("\r\n")  # without the blank lines before it
             inside, n = quoted.findall(row), row.rstrip("\r\n").count("\n")
-            is_meant |= any('""' in cell or not cell for cell in inside) or first and len(inside) == len(cells)
+            has_header |= first and len(inside) == len(cells)
+            is_meant |= has_header or any('""' in cell or not cell for cell in inside)
             joined = joined or f"lines {number - n} to {number}" * (n > 0)
             first, raw = False, []
     except InputError as problem:
-        return _Fit(problem, is_meant, joined)
-    return _Fit(None, is_meant, joined)
+        return _Fit(problem, has_header, is_meant, joined)
+    return _Fit(None, has_header, is_meant, joined)

@@ -79,6 +79,7 @@ def add_frame(axes: "Axes", grid: Literal["x", "y", "both"], **legend: Any) -> N
 def new_figure(width: float, height: float) -> "Figure":
     """An empty figure that notebooks display. RAISES (ImportError): matplotlib is not installed."""
     try:
+        import matplotlib as _  # noqa: F401  # which fails first
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError(f"Plots need matplotlib. Install it with: {install_command('plot')}") from None

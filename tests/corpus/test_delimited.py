@@ -63,6 +63,12 @@ def test_a_table_that_is_quoted_by_the_rules_is_read_by_them(tmp_path, content, 
     assert rows_in(tmp_path / "a.tsv", content) == rows_in(tmp_path / "a.tsv", content, quoting="csv") == expected
 
 
+def test_a_quotation_mark_alone_and_an_empty_pair_are_text(tmp_path):
+    """Together they could be a cell of two lines, and an empty one."""
+    with pytest.raises(InputError, match="lines 2 to 3: the quotation marks may stand"):
+        rows_in(tmp_path / "a.tsv", 'one\ttwo\n"\ta\n"\t""\n')
+
+
 def test_what_fits_both_is_said(tmp_path):
     with pytest.warns(UserWarning, match="a.tsv: quotation marks at both ends.*`quoting='none'`"):
         assert rows_in(tmp_path / "a.tsv", 'n\ttext\n1\t"Go!"\n') == [["1", "Go!"]]
