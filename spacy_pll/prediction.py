@@ -193,6 +193,7 @@ class Predictor:
             )
             if not spans:
                 scored = np.zeros(len(doc), dtype=bool)
+            self._warn_of_left_out(doc, ~scored if wanted is None else wanted & ~scored)
             tokenized.append(TokenizedDoc(doc, wordpieces, scored, contexts))
             in_words += wordpieces if not units else []
         self._warn_of_language(docs)
@@ -236,6 +237,17 @@ class Predictor:
             )
             return []
         return list(doc.spans[key])
+
+    def _warn_of_left_out(self, doc: Doc, left_out: BoolArray) -> None:
+        """Warn where tokens that should be scored lie in no span. Those of white space have no score to lose."""
+        if len(tokens := [doc[i] for i in np.flatnonzero(left_out).tolist() if not doc[i].is_space]):
+            self._warn_once(
+                "left out",
+                f"{len(tokens)} of {len(doc)} tokens of the text {doc.text[:50]!r} lie in no span of `get_spans`, such "
+                f"as {tokens[0].text[:50]!r} at token {tokens[0].i}. They have no score, and the text's score is the "
+                "sum of the others. This may be so in other texts, too. Use a span getter whose spans hold every "
+                "token, such as spacy-pll.sent_spans.v1; to choose what is scored, set `targets`.",
+            )
 
     def _warn_of_language(self, docs: list[Doc]) -> None:
         """Warn where the model was trained on other languages than the docs' one."""
