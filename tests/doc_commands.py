@@ -54,6 +54,7 @@ ONLY_CHECKED = {
     "pairs events.csv": "takes a minute; tests/cli/test_pairs.py does so for seconds",
     "--revisions ": "needs a hub; tests/cli/test_pairs.py has a cache",
     "pll variants": "needs a model of proteins; tests/cli/test_variants.py has a tiny one",
+    "bert-base-german-cased": "needs a model of the hub",
     "--model bert-tuned": "needs a model that was tuned",
     "pll unigrams": "needs a corpus; tests/cli/test_unigrams.py has one",
     "--unigrams unigrams.json": "needs what that command writes",
@@ -80,6 +81,7 @@ PYTHON_ONLY_CHECKED = {
     "eventsadapt.csv": "needs a data set",
     "facebook/esm2": "needs a model of the hub",
     "s3://": "needs a cluster and its storage; tests/test_distributed.py has both on one machine",
+    "import datasets": "needs datasets, which only some installations have",
     "lm_eval": "needs lm-eval and a task of the hub",
     "prefer_gpu": "would move the tests that follow to the GPU, where there is one",
 }
