@@ -135,6 +135,7 @@ def make_runner(slow: Collection[str] = ()) -> Callable[[list[str]], str | None]
 def make_inputs(folder: Path, slow: Collection[str], stand_ins: dict[str, Path]):
     """Put into a folder what examples read and pages do not show: data sets, configs, folders in place of hub names."""
     others = {"blimp": DATA / "blimp", "eventsadapt.csv": EVENTSADAPT, "configs": ROOT / "configs"}
+    others["examples"] = ROOT / "examples"
     for name, source in {**stand_ins, **others}.items():
         if source.exists():
             (folder / name).symlink_to(source)

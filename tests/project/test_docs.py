@@ -128,6 +128,17 @@ def test_spacy_assemble_takes_the_config_of_the_readme(tmp_path, stand_ins, monk
     assert spacy.load("bert").get_pipe("pll").settings.metrics == ["word_l2r", "original"]
 
 
+def test_the_commands_in_the_table_of_the_readme(tmp_path, stand_ins, monkeypatch):
+    rows = re.findall(r"^\| .+? \| `(python -m spacy pll .+?)`.*? \| .*\[.+ \|$", text_of("README.md"), re.MULTILINE)
+    assert len(rows) == 6
+    make_inputs(tmp_path, (), stand_ins)
+    monkeypatch.chdir(tmp_path)
+    printed = [make_runner()(row.split()) for row in rows]
+    assert [row for row, text in zip(rows, printed) if text is None] == rows[-1:]  # it needs a model of the hub
+    check_command(rows[-1].split())
+    assert {path.name for path in tmp_path.iterdir()} >= {"scores.csv", "words.csv", "best.jsonl", "quality.csv"}
+
+
 @PAGE
 def test_what_is_not_run_names_what_is_there(page):
     needs_extras(page)
@@ -238,13 +249,15 @@ def test_options_in_the_text_are_there():
 
 
 def test_the_readme_and_the_page_about_speed_give_the_same_numbers():
-    speeds = re.search(r"scored (\d+ to \d+) BLiMP.*?BERT-base (\d+ to \d+), and (\d+) on", text_of("README.md"))
-    page = text_of("docs/speed.md")
+    speeds = re.search(
+        r"scored (\d+ to \d+) BLiMP.*?BERT-base (\d+ to \d+), and (\d+) on", text_of("README.md").replace("\n", " ")
+    )
+    page = text_of("docs/speed.md").replace("\n", " ")
     assert f"scored {speeds[1]} BLiMP" in page and f"scores {speeds[2]}, and {speeds[3]} on" in page
 
 
 def text_of(page: str) -> str:
-    return (ROOT / page).read_text(encoding="utf8").replace("\n", " ")
+    return (ROOT / page).read_text(encoding="utf8")
 
 
 def find(dotted: str):
