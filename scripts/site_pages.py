@@ -24,6 +24,9 @@ FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(\[[^]]*\]\()([^)\s]+)(?=\))")
 PYTHON = re.compile(r"<!-- python: (.+?) -->", re.DOTALL)
 COMMANDS = "<!-- commands -->"
+# Pages whose tables have too much text for the columns of a phone.
+LISTED = ["settings.md", "command-line.md"]
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 
 
 def repository() -> str:
@@ -50,6 +53,21 @@ def on_page_markdown(markdown: str, page, **_) -> str:
         page.meta["search"] = {"boost": 0.1}  # it has a word on everything
     markdown = PYTHON.sub(docstrings, mend_links(markdown, page.file.src_uri))
     return markdown.replace(COMMANDS, command_options()) if COMMANDS in markdown else markdown
+
+
+def on_page_content(html: str, page, **_) -> str:
+    return TABLE.sub(as_list, html) if page.file.src_uri in LISTED else html
+
+
+def as_list(table: re.Match) -> str:
+    """A table that site.css shows as a list on a phone: each cell has the heading of its column."""
+    headings = re.findall(r"<th[^>]*>(.*?)</th>", table[0])
+
+    def label(row: re.Match) -> str:
+        cells = iter(headings)
+        return re.sub(r"<td", lambda cell: f'<td data-heading="{re.sub("<.*?>", "", next(cells, ""))}"', row[0])
+
+    return f'<div class="listed">{re.sub(r"<tr>.*?</tr>", label, table[0], flags=re.DOTALL)}</div>'
 
 
 def mend_links(markdown: str, page: str) -> str:

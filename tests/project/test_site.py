@@ -82,6 +82,17 @@ def test_links_in_text_are_mended_and_code_stays_as_it_is(pages):
     assert pages.mend_links(page, "analysis.md") == mended
 
 
+def test_tables_of_settings_can_be_lists(pages):
+    table = "<table>\n<thead>\n<tr>\n<th>setting</th>\n<th><code>on</code></th>\n</tr>\n</thead>\n<tbody>\n<tr>\n"
+    table += '<td>a</td>\n<td style="x">b</td>\n</tr>\n</tbody>\n</table>'
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="settings.md"))
+    html = pages.on_page_content(f"<p>{table}</p>", page)
+    assert html.startswith('<p><div class="listed"><table>') and html.endswith("</table></div></p>")
+    assert '<td data-heading="setting">a</td>' in html and '<td data-heading="on" style="x">b</td>' in html
+    page.file.src_uri = "speed.md"
+    assert pages.on_page_content(table, page) == table
+
+
 def test_the_page_about_python_names_what_is_public(pages):
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf8")
     names = [name for part in pages.PYTHON.findall(text) for name in part.split()]
