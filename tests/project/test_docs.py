@@ -64,7 +64,7 @@ OWN = re.compile(rf"{re.escape(URL)}/(?:blob|raw|tree)/(?:HEAD|main)/([^\s)\"#?]
 CODE = re.compile(r"`([^`]+)`")
 # Options of other programs, and the pages about those.
 OTHERS_OPTIONS = {"--help", "--backend", "--per-component", "--cpuset-cpus", "--extra-index-url"}
-OTHERS_PAGES = {"CONTRIBUTING", "distributed", "lm-eval", "project", "reliability", "tuning", "versions"}
+OTHERS_PAGES = {"CONTRIBUTING", "distributed", "lm-eval", "project", "reliability"}
 
 
 def run_page(page: Path, folder: Path, stand_ins: dict[str, Path], slow: Collection[str] = ()) -> list[Result]:
