@@ -68,7 +68,7 @@ def test_the_list_of_pages_on_github_is_complete():
             "../../../docs/experiments.md#six-metrics-compared",
             "experiments.md#six-metrics-compared",
         ),
-        ("benchmarks.md", "../docs/mask-spacing.md", "mask-spacing.md"),
+        ("benchmarks.md", "../docs/experiments.md", "experiments.md"),
     ],
 )
 def test_where_links_lead_on_the_site(pages, page, link, target):
