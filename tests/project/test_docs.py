@@ -181,6 +181,13 @@ def test_links_lead_somewhere(page):
             assert anchor in map(slug, headings), f"{page.name}: {target}"
 
 
+@PAGE
+def test_links_say_what_they_lead_to(page):
+    """And no name of a file, but for those that everyone knows."""
+    texts = re.findall(r"\[([^]]+)\]\(", read_prose(page))
+    assert [text for text in texts if text.endswith(".md") and text not in ("README.md", "CONTRIBUTING.md")] == []
+
+
 def test_the_repository_has_one_name():
     """That of setup.cfg: in the command that clones it, and in the entry for spaCy Universe."""
     universe = srsly.read_json(UNIVERSE)
