@@ -1,4 +1,4 @@
-"""The numbers of docs/mask-spacing.md (costs and savings) and docs/experiments.md (a comparison of the word metrics).
+"""The numbers of docs/experiments.md: costs and savings, and a comparison of the word metrics.
 
     python scripts/evaluate_beyond.py BROWN.zip BLIMP_FOLDER EVENTSADAPT.csv [--paragraphs 100] [--pairs 100]
         [--model FOLDER] [--only cost|spacing|metrics|orders] [--output FILE.json] [--write docs/PAGE.md]

@@ -1,4 +1,4 @@
-"""How good the bound of `log_probability_bounds` is (docs/bound.md): its error by the draw, against all orders, and
+"""How good the bound of `log_probability_bounds` is (docs/metrics.md): its error by the draw, against all orders, and
 beside other metrics and a left-to-right model.
 
     python scripts/evaluate_orders.py BLIMP_FOLDER [--twin training/causal/model]

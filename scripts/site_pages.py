@@ -2,7 +2,8 @@
 
 Some pages of the site are files outside docs. Links to files that are not on the site lead to the repository. Where a
 page has the comment `<!-- python: NAME ... -->`, the site has the docstrings of these names, and in the place of
-`<!-- commands -->` it has the options of all commands.
+`<!-- commands -->` it has the options of all commands. `python scripts/site_pages.py` writes docs/README.md from the
+navigation of mkdocs.yml.
 """
 
 import posixpath
@@ -24,6 +25,9 @@ FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(\[[^]]*\]\()([^)\s]+)(?=\))")
 PYTHON = re.compile(r"<!-- python: (.+?) -->", re.DOTALL)
 COMMANDS = "<!-- commands -->"
+# Pages whose tables have too much text for the columns of a phone.
+LISTED = ["settings.md", "command-line.md"]
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 
 
 def repository() -> str:
@@ -52,6 +56,21 @@ def on_page_markdown(markdown: str, page, **_) -> str:
     return markdown.replace(COMMANDS, command_options()) if COMMANDS in markdown else markdown
 
 
+def on_page_content(html: str, page, **_) -> str:
+    return TABLE.sub(as_list, html) if page.file.src_uri in LISTED else html
+
+
+def as_list(table: re.Match) -> str:
+    """A table that site.css shows as a list on a phone: each cell has the heading of its column."""
+    headings = re.findall(r"<th[^>]*>(.*?)</th>", table[0])
+
+    def label(row: re.Match) -> str:
+        cells = iter(headings)
+        return re.sub(r"<td", lambda cell: f'<td data-heading="{re.sub("<.*?>", "", next(cells, ""))}"', row[0])
+
+    return f'<div class="listed">{re.sub(r"<tr>.*?</tr>", label, table[0], flags=re.DOTALL)}</div>'
+
+
 def mend_links(markdown: str, page: str) -> str:
     """A page with links that work on the site.
 
@@ -78,6 +97,20 @@ def docstrings(names: re.Match) -> str:
     return "\n\n".join(f"::: {name}" for name in names[1].split())
 
 
+def list_pages() -> str:
+    """What docs/README.md is: the pages of the navigation, for who reads them on GitHub."""
+    import srsly
+
+    lines = ["# Documentation", ""]
+    for section in srsly.read_yaml(ROOT / "mkdocs.yml")["nav"]:
+        for title, pages in section.items():
+            lines += [f"## {title}", ""]
+            for name, page in [item for one in pages for item in one.items()]:
+                lines.append(f"- [{name}]({posixpath.relpath(OUTSIDE[page], 'docs') if page in OUTSIDE else page})")
+            lines.append("")
+    return "\n".join(lines)
+
+
 def command_options() -> str:
     """What `--help` says of each command, as tables."""
     import typer
@@ -99,3 +132,7 @@ def options(context) -> str:
     rows = [f"| `{name}` | {about} |" for name, about in records]
     table = "\n".join(["| option | meaning |", "| --- | --- |", *rows])
     return f"### `pll {context.command.name}`\n\n{context.command.help}\n\n{table}"
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "README.md").write_text(list_pages(), encoding="utf8")

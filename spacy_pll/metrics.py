@@ -15,7 +15,7 @@ so that another package can add one. It may have these attributes:
         target's word, whatever the other words are. Only such rows can share a forward pass
         (`mask_spacing`, `mask_margin`). If a metric does not have it, its rows are checked when they share one.
 
-No other module knows a metric's name. With weights, a metric can average over several masked
+With weights, a metric can average over several masked
 contexts per piece, as `word_any_order` does.
 """
 

@@ -64,7 +64,7 @@ class PipelineSettings:
         many as its share of the CPU in a container. None: what PyTorch chooses.
     attr (Optional[str]): What the names of the attributes and of the columns of scores begin with. None: pll.
     code (Optional[str]): A Python file that is imported first. It may register the classes of a model, or a metric
-        (docs/other-models.md). None: nothing.
+        (docs/models.md). None: nothing.
     scoring (Mapping[str, Any]): Those of the `ScoringSettings` that are given, which can also be given one by one.
     RAISES (ValueError): A setting has a value that is not allowed.
     RAISES (TypeError): There is no such setting.

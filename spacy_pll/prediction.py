@@ -213,6 +213,7 @@ class Predictor:
         max_length = loaded.max_length - self._added
         contexts, scored = get_contexts(spans_of, pieces, first_tokens, targets, max_length, self._lookahead, units)
         tokenized = TokenizedDocs(docs, first_tokens, pieces.first[bounds(n_spans)], pieces, scored, contexts)
+        self._warn_of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
         self._warn_of_language(docs)
         self._warn_of_unknown(tokenized, loaded)
         if units is None:
@@ -283,6 +284,23 @@ class Predictor:
             )
             return []
         return list(doc.spans[key])
+
+    def _warn_of_left_out(self, batch: TokenizedDocs, left_out: BoolArray) -> None:
+        """Warn where tokens that should be scored lie in no span. Those of white space have no score to lose."""
+        places = np.flatnonzero(left_out)
+        owner = np.searchsorted(batch.first_tokens, places, side="right") - 1
+        for d in np.unique(owner).tolist() if "left out" not in self.warned else ():
+            doc, first = batch.docs[d], int(batch.first_tokens[d])
+            tokens = [doc[i - first] for i in places[owner == d].tolist() if not doc[i - first].is_space]
+            if not tokens:
+                continue
+            self._warn_once(
+                "left out",
+                f"{len(tokens)} of {len(doc)} tokens of the text {doc.text[:50]!r} lie in no span of `get_spans`, such "
+                f"as {tokens[0].text[:50]!r} at token {tokens[0].i}. They have no score, and the text's score is the "
+                "sum of the others. This may be so in other texts, too. Use a span getter whose spans hold every "
+                "token, such as spacy-pll.sent_spans.v1; to choose what is scored, set `targets`.",
+            )
 
     def _warn_of_language(self, docs: list[Doc]) -> None:
         """Warn where the model was trained on other languages than the docs' one."""

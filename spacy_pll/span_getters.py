@@ -66,11 +66,16 @@ def configure_strided_spans(window: int, stride: int) -> SpanGetter:
     window (int): The number of tokens in a context.
     stride (int): The number of tokens from the start of one context to the start of the next. If it is smaller than
         `window`, the contexts overlap.
-    RAISES (ValueError): One of them is less than 1.
+    RAISES (ValueError): One of them is less than 1, or `stride` is larger than `window`.
     """
     if window < 1 or stride < 1:
         raise ValueError(
             f"`window` and `stride` of a span getter are numbers of tokens, 1 or more. They are {window} and {stride}."
+        )
+    if stride > window:
+        raise ValueError(
+            f"The `stride` of a span getter is {stride}, which is more than its `window` of {window} tokens. So the "
+            f"tokens between two windows would have no score. Give a `stride` of at most {window}."
         )
     return partial(get_strided_spans, window=window, stride=stride)
 

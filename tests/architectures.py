@@ -1,4 +1,4 @@
-"""Which architectures read all masks in one pass, for docs/models.md.
+"""Which architectures read all masks in one pass, for docs/reliability.md.
 
     python -m tests.architectures
 
@@ -133,7 +133,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         table = [describe(architecture, Path(folder) / architecture) for architecture in ALL_ARCHITECTURES]
     print_table(f"transformers {transformers.__version__}", table)
-    replace_tables(ROOT / "docs" / "models.md", {"mask_margin": table})
+    replace_tables(ROOT / "docs" / "reliability.md", {"mask_margin": table})
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ ONLY_CHECKED = {
     "pairs eventsadapt.csv": "takes a minute; tests/cli/test_pairs.py does so for seconds",
     "--revisions ": "needs a hub; tests/cli/test_pairs.py has a cache",
     "pll variants": "needs a model of proteins; tests/cli/test_variants.py has a tiny one",
+    "bert-base-german-cased": "needs a model of the hub",
     "--model bert-tuned": "needs a model that was tuned",
     "pll unigrams": "needs a corpus; tests/cli/test_unigrams.py has one",
     "--unigrams unigrams.json": "needs what that command writes",
@@ -81,6 +82,7 @@ PYTHON_ONLY_CHECKED = {
     "eventsadapt.csv": "needs a data set",
     "facebook/esm2": "needs a model of the hub",
     "s3://": "needs a cluster and its storage; tests/test_distributed.py has both on one machine",
+    "import datasets": "needs datasets, which only some installations have",
     "lm_eval": "needs lm-eval and a task of the hub",
     "prefer_gpu": "would move the tests that follow to the GPU, where there is one",
 }
@@ -134,6 +136,7 @@ def make_runner(slow: Collection[str] = ()) -> Callable[[list[str]], str | None]
 def make_inputs(folder: Path, slow: Collection[str], stand_ins: dict[str, Path]):
     """Put into a folder what examples read and pages do not show: data sets, configs, folders in place of hub names."""
     others = {"blimp": DATA / "blimp", "eventsadapt.csv": EVENTSADAPT, "configs": ROOT / "configs"}
+    others["examples"] = ROOT / "examples"
     for name, source in {**stand_ins, **others}.items():
         if source.exists():
             (folder / name).symlink_to(source)

@@ -40,7 +40,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 FENCE = re.compile(r'^( *)```(\w*)(?: title="([^"]+)")?$')
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
-STATED = re.compile(rf"""(None|True|False|{NUMBER}|"[^"]*"|'[^']*')(?:, |(?=[\s,:;.]|$))""")
+STATED = re.compile(rf"""(None|True|False|{NUMBER}|"[^"]*"|'[^']*')(?:, |(?=[\s,:;.\]]|$))""")
 ELLIPSIS = "..."
 
 
@@ -241,11 +241,13 @@ def _stated_values(source: str) -> dict[int, str]:
     """The comments of a Python block that begin with a value, by line."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = {t.start[0]: t.string.removeprefix("# ") for t in tokens if t.type == tokenize.COMMENT}
-    return {line: comment for line, comment in comments.items() if STATED.match(comment)}
+    return {line: comment for line, comment in comments.items() if STATED.match(comment.removeprefix("["))}
 
 
 def restate(comment: str, value: object) -> str:
     """A comment that begins with values, with those that an expression has."""
+    if isinstance(value, list) and comment.startswith("["):
+        return f"[{restate(comment[1:], tuple(value))}"
     values, stated, end = (value if isinstance(value, tuple) else (value,)), [], 0
     while len(stated) < len(values) and (match := STATED.match(comment, end)):
         stated.append(match[1])

@@ -59,10 +59,11 @@ def test_no_token_is_left_out_where_the_window_is_not_smaller_than_the_stride(le
 
 
 @needs_spacy_transformers
-@given(length=lengths, window=steps, stride=steps)
-def test_they_give_what_those_of_spacy_transformers_give(length, window, stride):
+@given(length=lengths, stride=steps, more=st.integers(0, 10))
+def test_they_give_what_those_of_spacy_transformers_give(length, stride, more):
     from spacy_transformers import span_getters
 
+    window = stride + more
     doc = doc_of(length)
     theirs = span_getters.configure_strided_spans(window=window, stride=stride)([doc])
     assert bounds("spacy-pll.strided_spans.v1", [doc], window=window, stride=stride) == [
@@ -80,6 +81,56 @@ def test_they_give_what_those_of_spacy_transformers_give(length, window, stride)
 def test_strides_that_are_none(window, stride):
     with pytest.raises(ValueError, match=f"1 or more. They are {window} and {stride}"):
         configure_strided_spans(window=window, stride=stride)
+
+
+@pytest.mark.parametrize("name", ["spacy-pll.strided_spans.v1", "spacy-transformers.strided_spans.v1"])
+def test_strides_that_would_leave_tokens_out(name):
+    if name.startswith("spacy-t") and importlib.util.find_spec("spacy_transformers"):
+        pytest.skip("that name is spacy-transformers' own; the warning below says what it leaves out")
+    with pytest.raises(ValueError, match="`stride` of a span getter is 9, which is more than its `window` of 6"):
+        registry.span_getters.get(name)(window=6, stride=9)
+
+
+def every_other_sentence(docs):
+    return [list(doc.sents)[::2] for doc in docs]
+
+
+def first_words(docs):
+    return [[doc[:2]] for doc in docs]
+
+
+@pytest.mark.parametrize(
+    ("getter", "text", "left_out"),
+    [
+        (every_other_sentence, "One two. Three four. Five.", "3 of 8 tokens .* such as 'Three' at token 3"),
+        (first_words, "One two three.", "2 of 4 tokens .* such as 'three' at token 2"),
+        (lambda docs: [[] for _ in docs], "One two.", "3 of 3 tokens .* such as 'One' at token 0"),
+    ],
+)
+def test_tokens_that_lie_in_no_span_are_warned_of_once_with_a_count(make_nlp, getter, text, left_out):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    make_nlp(nlp=nlp).get_pipe("pll").predictor.get_spans = getter
+    with pytest.warns(UserWarning, match=left_out):
+        doc = nlp(text)
+    assert any(token._.pll is None for token in doc)
+    nlp(text)  # a second warning would be an error
+
+
+def test_what_is_left_out_on_purpose_is_not_warned_of(make_nlp):
+    """White space, and tokens that are no targets."""
+    nlp = make_nlp(targets="targets")
+    nlp.get_pipe("pll").predictor.get_spans = first_words
+    doc = nlp.make_doc("One two three.")
+    doc.spans["targets"] = [doc[1:2]]
+    assert nlp(doc)[2]._.pll is None
+    doc = nlp.make_doc("One two \n ")
+    doc.spans["targets"] = [doc[:]]
+    assert nlp(doc)[1]._.pll is not None
+    doc = nlp.make_doc("One two three.")
+    doc.spans["targets"] = [doc[1:3]]
+    with pytest.warns(UserWarning, match="1 of 4 tokens .* 'three'"):
+        nlp(doc)
 
 
 def test_they_can_be_pickled():

@@ -20,10 +20,12 @@ class Alternative(NamedTuple):
 def sum_tokens(tokens: Doc | Span, name: str, pieces: str) -> Any:
     """The sum of a token attribute over a Doc or Span; None if no wordpiece was scored there.
 
-    pieces (str): The attribute with the numbers of wordpieces, whose own sum may be 0.
+    pieces (str): The attribute with the numbers of wordpieces, whose own sum may be 0, as it is without tokens.
     RAISES (ValueError): The span begins or ends inside a token that was split after it was scored.
     """
-    total = _sum(_values(tokens[0], tokens[-1], name)) if len(tokens) else None
+    if not len(tokens):
+        return 0 if name == pieces else None
+    total = _sum(_values(tokens[0], tokens[-1], name))
     # The empty sum would be the best score there is.
     return None if total == 0 and name != pieces and sum_tokens(tokens, pieces, pieces) == 0 else total
 

@@ -33,9 +33,11 @@ else:
 MANIFEST = "manifest.json"
 LOCK = "lock"
 # What a folder of parts contains. The name of a part says which texts it has, from the first number to before the
-# second, the fingerprint of all that was read until then (`records.with_fingerprints`), and how many seconds it took.
+# second, the fingerprint of all that was read until then (`inputs.Input.records`), and how many seconds it took.
 PART = re.compile(r"(\d{9,})-(\d{9,})-([0-9a-f]+)-(\d+)s\.\w+")
 OURS = re.compile(rf"{MANIFEST}|{LOCK}|{PART.pattern}|.*\.unfinished")
+# Where a manifest has the fingerprint of all texts. It says nothing to people.
+DIGEST = "input.digest"
 MAX_NAMED = 5  # how many differences between two runs an error names
 MAX_CHARACTERS = 100  # of a value in it
 
@@ -97,11 +99,11 @@ class ResumableOutput:
         path = self.folder / MANIFEST
         started = self.resume and path.exists()
         if started:
-            self._check_same(_read(path))
+            self._check_same(_read(path), fingerprints)
         if self.resume and self.output.exists() and (self.final_manifest.exists() or not self.folder.exists()):
             earlier = _read(self.final_manifest)
             if not started:
-                self._check_same(earlier)
+                self._check_same(earlier, fingerprints)
             if earlier == self.manifest:
                 self.complete = True
                 self._remove_folder()
@@ -163,15 +165,25 @@ class ResumableOutput:
             with suppress(OSError):
                 self.folder.rmdir()
 
-    def _check_same(self, earlier: dict[str, Any]) -> None:
+    def _check_same(self, earlier: dict[str, Any], fingerprints: Mapping[int, str]) -> None:
         changed = list(_differences(earlier, self.manifest))
         if changed:
+            changed = [self._where(fingerprints) if one.startswith(DIGEST) else one for one in changed]
             more = f"; and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
             raise ResumeError(
                 "The run cannot be resumed, because this has changed, and the results depend on it: "
                 f"{'; '.join(changed[:MAX_NAMED])}{more}.",
                 "Change it back, or start again with `force=True`.",
             )
+
+    def _where(self, fingerprints: Mapping[int, str]) -> str:
+        """Which texts of the input are others than at first, as far as the parts tell."""
+        what, same = "texts of the input or their columns", 0
+        for _, match in self._found():
+            if fingerprints.get(int(match[2])) != match[3]:
+                return f"{what}, first between its texts {same + 1:,} and {int(match[2]):,}"
+            same = int(match[2])
+        return what + (f" (the {same:,} that are scored are the same)" if same else "")
 
     def write(self, part: bytes, n_texts: int, fingerprint: str) -> None:
         """Write the next part. fingerprint (str): Of all that was read, up to the last text of the part."""

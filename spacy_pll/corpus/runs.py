@@ -30,6 +30,7 @@ from .scored_texts import Scoring
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time: with a batch, half a minute.
+# It also ends when it has as many texts as all before it: the first is one batch, and they grow.
 TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
 # The packages whose versions the manifest records.
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
@@ -103,7 +104,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         records = islice(source.records(nlp.vocab, **how), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total.texts), closing(run.scoring.score(nlp, records, total, marks[first])) as texts:
-            while part := _next_part(texts):
+            while part := _next_part(texts, parts.done):
                 parts.write(output.encode(part), sum(map(len, part)), part[-1][-1].fingerprint)
             if (parts.done, parts.fingerprint) != (total.texts, total.fingerprint):
                 what = "some of its texts are not the same as at first"
@@ -158,11 +159,14 @@ def versions() -> dict[str, Any]:
     return {"device": str(get_torch_default_device()), "versions": packages}
 
 
-def _next_part(texts: Iterator[ScoredText]) -> list[Batch]:
+def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[Batch]:
     """The next texts, batch by batch, until there are enough of them, or of wordpieces, or some time has passed.
 
     A part has whole batches, so the scores do not depend on where a run was interrupted.
+
+    n_done (int): The number of texts in the parts before.
     """
+    enough = min(n_done, TEXTS_PER_PART)
     part, n_texts, n_pieces, end = list[Batch](), 0, 0, time.monotonic() + SECONDS_PER_PART
     batch: Batch = []
     for text in texts:
@@ -171,6 +175,6 @@ def _next_part(texts: Iterator[ScoredText]) -> list[Batch]:
         if text.ends_batch:
             part.append(batch)
             batch = []
-            if n_texts >= TEXTS_PER_PART or n_pieces >= PIECES_PER_PART or time.monotonic() >= end:
+            if n_texts >= enough or n_pieces >= PIECES_PER_PART or time.monotonic() >= end:
                 break
     return part

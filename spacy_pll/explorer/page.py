@@ -6,7 +6,7 @@ from ..errors import shown_errors
 from ..pipelines import PipelineSettings
 from ..scoring.wordpieces import WORDS
 from .loading import SharedPipeline
-from .views import compare_view, rank_view, score_view, show_error
+from .views import compare_view, keep_fields, rank_view, score_view, show_error
 
 TABS = {"Score": score_view, "Compare": compare_view, "Rank": rank_view}
 ABOUT = (
@@ -25,13 +25,17 @@ def show_page(start: PipelineSettings) -> None:
     st.caption(ABOUT)
     with st.sidebar:
         settings = choose_model(start)
+    complete = False
     with shown_errors(show_error):
         pipeline = load(settings)
         with st.sidebar:
             chosen = choose_scores(settings, pipeline)
+        complete = True
         for tab, view in zip(st.tabs(list(TABS)), TABS.values()):
             with tab, shown_errors(show_error):
                 view(pipeline, chosen)
+    if not complete:
+        keep_fields()
 
 
 def choose_model(start: PipelineSettings) -> PipelineSettings:

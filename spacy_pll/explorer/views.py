@@ -22,6 +22,7 @@ TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souveni
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
 SLOT_PATTERN = re.compile(r"_{2,}")
+FIELDS = {"texts", "a", "b", "compared", "slot", "candidates"}  # the keys of all fields of the tabs
 # How columns of numbers are written; the texts of a table are not.
 FORMATS: dict[str, Any] = {
     "probability": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
@@ -44,8 +45,16 @@ def shown_warnings() -> Iterator[None]:
 
 
 def as_markdown(text: str) -> str:
-    """A text so that Streamlit, which reads Markdown, shows it as it is."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text).replace("\n", "  \n")
+    """A text so that Streamlit, which reads Markdown, shows it as it is, but for names in backticks: these are code."""
+    parts = re.split(r"(`[^`\n]+`)", text)
+    parts[::2] = [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts).replace("\n", "  \n")
+
+
+def keep_fields() -> None:
+    """Keep what was typed, though the fields are not shown, as while there is no model. Streamlit would forget it."""
+    for key in FIELDS & {str(key) for key in st.session_state}:
+        st.session_state[key] = st.session_state[key]
 
 
 def split_lines(text: str) -> list[str]:
@@ -89,8 +98,8 @@ def compare_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     """Two versions of a text, and where the difference comes from."""
     metrics = settings.scoring["metrics"]
     with st.form("compare", border=False):
-        a = st.text_input("First version", VERSIONS[0], key="a")
-        b = st.text_input("Second version", VERSIONS[1], key="b")
+        a = st.text_input("Version a", VERSIONS[0], key="a")
+        b = st.text_input("Version b", VERSIONS[1], key="b")
         metric = st.selectbox("Metric", metrics, key="compared") if len(metrics) > 1 else None
         st.form_submit_button("Compare", type="primary", key="compare")
     if not (a.strip() and b.strip()):
@@ -150,11 +159,11 @@ def rank_candidates(
 def say_difference(difference: float) -> str:
     """Which of two versions has the higher score, as Markdown. difference (float): That of b minus that of a."""
     if math.isinf(difference):
-        return f"The **{'first' if difference > 0 else 'second'}** version has no wordpiece, so it has no score."
+        return f"Version **{'a' if difference > 0 else 'b'}** has no wordpiece, so it has no score."
     if round(difference, 2) == 0:
         return "Both versions have the same score."
-    higher = "second" if difference > 0 else "first"
-    return f"The **{higher}** version has the higher score. Difference: **{abs(difference):.2f}** nats."
+    higher = "b" if difference > 0 else "a"
+    return f"Version **{higher}** has the higher score. Difference: **{abs(difference):.2f}** nats."
 
 
 def show_html(html: str | None) -> None:

@@ -197,7 +197,7 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
         if "trust_remote_code" in str(error):
             advice = (
                 "It needs code that comes with it, which is not run here unasked. If you trust that code, give a "
-                "Python file that registers its classes as `code` (docs/other-models.md), or choose another model."
+                "Python file that registers its classes as `code` (docs/models.md), or choose another model."
             )
         raise ValueError(f"The configuration or tokenizer of {source!r} cannot be read. {advice}") from error
 

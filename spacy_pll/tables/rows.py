@@ -22,7 +22,7 @@ class ScoredText(NamedTuple):
     doc: Doc
     fields: dict[str, Any]  # its other columns
     pieces: int  # scored wordpieces
-    fingerprint: str = ""  # of the input up to this text: see `records.with_fingerprints`
+    fingerprint: str = ""  # of the input up to this text: see `inputs.Input.records`
     ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Metrics that differ by less than this look the same in the figure, and are not marked as different.
 _VISIBLE_DIFFERENCE = 0.01
+# Points of a row, so that a figure fits on a page.
+_PER_ROW = 25
 
 # Okabe & Ito's colours, which can be told apart without colour vision, with a marker each for print in black and white.
 LINES = list(zip(["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000"], "osD^vX"))
@@ -35,7 +37,8 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     doc (Union[Doc, Span]): What to draw.
     metrics (Optional[Sequence[str]]): The lines. None draws every metric that the doc was scored with.
     attr (str): The component's setting of that name.
-    RETURNS (matplotlib.figure.Figure): Change it through `axes[0]`, write it with `savefig`.
+    RETURNS (matplotlib.figure.Figure): Long texts have several rows, each an element of its `axes`. Change it through
+        these, write it with `savefig`.
     RAISES (ValueError): The doc has no scores of that name, or none of its tokens is scored.
     RAISES (ImportError): matplotlib is not installed.
     """
@@ -44,27 +47,36 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     labels, lines, unit = _points(doc, names, columns)
     if not any(math.isfinite(value) for line in lines.values() for value in line):
         raise ValueError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")
-    n = len(labels)
-    figure = new_figure(min(max(4.5, 1.5 + 0.5 * n), 24), 3.6)
-    axes = figure.subplots()
-    for i, (heading, values) in enumerate(lines.items()):
-        colour, marker = LINES[i % len(LINES)]
-        scored = [value for value in values if math.isfinite(value)]
-        label = f"{heading}: {format_number(sum(scored))} (mean {format_number(sum(scored) / len(scored))})"
-        # Later lines are thinner, so that the lines below them can be seen where they agree.
-        width = 1.4 + 0.9 * (len(lines) - 1 - i)
-        axes.plot(range(n), values, color=colour, marker=marker, linewidth=width, markersize=3.5 + width, label=label)
-    for i, (start, end) in enumerate(_differing(list(lines.values()))):
-        # Matplotlib's legend leaves out labels that begin with an underscore: one entry is enough.
-        label = "_" if i else "the metrics differ"
-        axes.axvspan(start - 0.5, end - 0.5, color="0.9", linewidth=0, label=label, zorder=0)
-    # Without parse_math=False, a pair of dollar signs in the text would be read as a formula.
-    axes.set_xticks(range(n), labels, parse_math=False, rotation=90 if n > 25 else 45, fontsize=9 if n <= 40 else 7,
-                    ha="center" if n > 25 else "right", rotation_mode=None if n > 25 else "anchor")  # fmt: skip
-    axes.set_xlim(-0.6, n - 0.4)
-    axes.set_ylabel(f"{unit} score (nats)")
-    title = f"sentence score (mean over {unit}s)"
-    add_frame(axes, "y", title=title, ncols=1 + (n > 12), title_fontsize=9, alignment="left")
+    n_rows = math.ceil(len(labels) / _PER_ROW)
+    n = math.ceil(len(labels) / n_rows)  # points of a row, so that the last one is about as long as the others
+    figure = new_figure(max(4.5, 1.5 + 0.5 * n), 0.5 + 3.1 * n_rows)
+    rows = figure.subplots(n_rows, squeeze=False, sharey=True)[:, 0]
+    differing = _differing(list(lines.values()))
+    for row, axes in enumerate(rows):
+        here = slice(row * n, row * n + n)
+        for i, (heading, values) in enumerate(lines.items()):
+            colour, marker = LINES[i % len(LINES)]
+            scored = [value for value in values if math.isfinite(value)]
+            label = f"{heading}: {format_number(sum(scored))} (mean {format_number(sum(scored) / len(scored))})"
+            # Later lines are thinner, so that the lines below them can be seen where they agree.
+            width = 1.4 + 0.9 * (len(lines) - 1 - i)
+            style: dict[str, Any] = {"color": colour, "marker": marker, "linewidth": width, "markersize": 3.5 + width}
+            axes.plot(range(len(values[here])), values[here], label=label, **style)
+        for i, (start, end) in enumerate(differing):
+            # Matplotlib's legend leaves out labels that begin with an underscore: one entry is enough. The legend is
+            # that of the first row, which has the entry wherever the metrics differ.
+            start, end = max(start - here.start, 0), min(end - here.start, n)
+            label = "_" if i else "the metrics differ"
+            axes.axvspan(start - 0.5, max(start, end) - 0.5, color="0.9", linewidth=0, label=label, zorder=0)
+        # Without parse_math=False, a pair of dollar signs in the text would be read as a formula.
+        axes.set_xticks(range(len(labels[here])), labels[here], parse_math=False, rotation=45, fontsize=9,
+                        ha="right", rotation_mode="anchor")  # fmt: skip
+        axes.set_xlim(-0.6, n - 0.4)
+        axes.set_ylabel(f"{unit} score (nats)")
+        title = f"sentence score (mean over {unit}s)"
+        add_frame(axes, "y", title=title, ncols=1 + (n > 12), title_fontsize=9, alignment="left")
+        if row:
+            axes.get_legend().remove()
     return figure
 
 

@@ -512,11 +512,11 @@ def command(*arguments):
     return [sys.executable, "-c", code, "score", *map(str, arguments)]
 
 
-@pytest.mark.parametrize(("size", "parts_done"), [(3000, 0), (6000, 10)])
+@pytest.mark.parametrize(("size", "parts_done"), [(3000, 3), (6000, 12)])
 def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, size, parts_done):
     """No disk is filled: this process may not write a file beyond a size, which the system refuses in the same way.
 
-    A part has about 4,000 bytes: the first part is refused, or only the joined file.
+    A part of 32 texts has about 4,000 bytes. The first of that size is refused, or the joined file.
     """
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 32)
     texts = (SENTENCES * 320)[:320]
@@ -532,7 +532,8 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, si
     assert "File too large" in stopped.stderr and "--resume" in stopped.stderr
     assert not (tmp_path / "out.jsonl").exists()
     parts = sorted(part.name[:19] for part in (tmp_path / "out.jsonl.parts").glob("*.jsonl"))
-    assert parts == [f"{32 * n:09}-{32 * n + 32:09}" for n in range(parts_done)]
+    ends = [0, 8, 16, *range(32, 321, 32)]  # parts grow
+    assert parts == [f"{start:09}-{end:09}" for start, end in zip(ends, ends[1:])][:parts_done]
     run("score", *arguments, "--resume")
     assert [row["text"] for row in read_rows(tmp_path / "out.jsonl")] == texts
 

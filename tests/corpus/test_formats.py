@@ -68,14 +68,14 @@ def test_json_lines(scored):
         "pll_pieces": 2,
         "pppl": pytest.approx(math.exp(1.5)),
     }
-    assert last == {"text": "", "pll_word_l2r": None, "pll_pieces": None, "pppl": None}
+    assert last == {"text": "", "pll_word_l2r": None, "pll_pieces": 0, "pppl": None}
 
 
 def test_a_csv_table_has_one_header_and_a_column_for_each_field(scored):
     table = whole_file(CsvTable(TextRows("text", NAMES), ["n"]), scored).decode("utf8")
     rows = list(csv.reader(io.StringIO(table)))
     assert rows[0] == ["text", "n", "pll_word_l2r", "pll_pieces", "pppl"]
-    assert [row[:4] for row in rows[1:]] == [["A cat", "1", "-3.0", "2"], ["A dog", "", "-6.0", "2"], ["", "", "", ""]]
+    assert [row[:4] for row in rows[1:]] == [["A cat", "1", "-3.0", "2"], ["A dog", "", "-6.0", "2"], ["", "", "", "0"]]
 
 
 @pytest.mark.parametrize("table", [CsvTable, TsvTable])

@@ -117,7 +117,10 @@ def test_existing_results_are_kept_unless_forced(output):
     ("change", "message"),
     [
         ({"batch_size": 4}, "batch_size: it was 2, and is now 4"),
-        ({"input": {"texts": 3, "digest": "def"}}, "input.digest: it was 'abc', and is now 'def'"),
+        (
+            {"input": {"texts": 4, "digest": "def"}},
+            "input.texts: it was 3, and is now 4; texts of the input or their columns, first between its texts 1 and 1",
+        ),
         ({"model": {"hub": "x"}}, "model.hub: it was None, and is now 'x'"),
         ({"device": "cpu"}, "device: it was None, and is now 'cpu'"),
     ],
@@ -126,6 +129,29 @@ def test_a_run_that_differs_is_refused(output, change, message):
     interrupted(output)
     with pytest.raises(ResumeError, match=message):
         ResumableOutput(output, resume=True).begin({**MANIFEST, **change})
+
+
+@pytest.mark.parametrize(
+    ("texts", "where"),
+    [
+        ({**TEXTS, 2: "dddd"}, "texts of the input or their columns, first between its texts 2 and 2"),
+        ({1: TEXTS[1]}, "texts of the input or their columns, first between its texts 2 and 2"),  # it is shorter
+        (TEXTS, r"texts of the input or their columns \(the 2 that are scored are the same\)"),
+    ],
+)
+def test_a_text_that_has_changed_is_said_in_words_with_its_place(output, texts, where):
+    interrupted(output)
+    now = {**MANIFEST, "input": {"texts": 3, "digest": "def"}}
+    with pytest.raises(ResumeError, match=f"the results depend on it: {where}. Change it back"):
+        ResumableOutput(output, resume=True).begin(now, texts)
+
+
+def test_a_text_that_has_changed_after_the_run_was_complete(output):
+    parts = ResumableOutput(output)
+    parts.begin(MANIFEST)
+    parts.merge(join)
+    with pytest.raises(ResumeError, match="on it: texts of the input or their columns. Change it back"):
+        ResumableOutput(output, resume=True).begin({**MANIFEST, "input": {"texts": 3, "digest": "def"}}, {})
 
 
 def test_a_manifest_that_is_damaged_or_missing(output):

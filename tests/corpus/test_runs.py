@@ -90,11 +90,11 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(
     score_to_file(run, str(tmp_path / f"whole{ending}"))
     assert scored == list(range(n_texts))
     scored.clear()
-    stop_at = 19  # in the middle of the third part
+    stop_at = 19  # in the middle of the last part
     with pytest.raises(Stopped):
         score_to_file(run, str(output))
     assert not output.exists()
-    assert part_ends(tmp_path / f"out{ending}.parts", ending) == [(0, 8), (8, 16)]
+    assert part_ends(tmp_path / f"out{ending}.parts", ending) == [(0, 2), (2, 4), (4, 8), (8, 16)]
     stop_at = None
     score_to_file(run, str(output), resume=True)
     assert scored == [*range(19), *range(16, n_texts)]
@@ -150,7 +150,7 @@ def test_an_input_that_changes_while_it_is_scored_is_noticed(
         score_to_file(run, str(output))
     watched_by(lambda scored, total, done: scored)
     assert "are kept in" in raised.value.__notes__[0] and not output.exists()
-    with pytest.raises(ResumeError, match="input.digest: it was"):
+    with pytest.raises(ResumeError, match="texts of the input or their columns"):
         score_to_file(run, str(output), resume=True)
     path.write_bytes(before)
     score_to_file(run, str(output), resume=True)
@@ -177,14 +177,14 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
 @pytest.mark.parametrize(
     ("limits", "ends"),
     [
-        ({}, [(0, 20)]),
-        ({"TEXTS_PER_PART": 7}, [(0, 8), (8, 16), (16, 20)]),
+        ({}, [(0, 2), (2, 4), (4, 8), (8, 16), (16, 20)]),
+        ({"TEXTS_PER_PART": 3}, [(0, 2), (2, 4), (4, 8), (8, 12), (12, 16), (16, 20)]),
         ({"PIECES_PER_PART": 1}, [(n, n + 2) for n in range(0, 20, 2)]),
         ({"SECONDS_PER_PART": 0}, [(n, n + 2) for n in range(0, 20, 2)]),
     ],
 )
 @pytest.mark.parametrize("ending", [".jsonl", ".csv", ".spacy", ".parquet"])
-def test_a_part_ends_with_a_batch_after_so_many_texts_or_pieces_or_seconds(
+def test_parts_grow_and_end_with_a_batch_after_so_many_texts_or_pieces_or_seconds(
     settings, source, tmp_path, monkeypatch, limits, ends, ending
 ):
     score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / f"whole{ending}"))
@@ -200,6 +200,17 @@ def test_a_part_ends_with_a_batch_after_so_many_texts_or_pieces_or_seconds(
     score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / f"out{ending}"))
     assert found == ends
     assert (tmp_path / f"out{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
+
+
+def test_a_run_that_is_stopped_early_keeps_its_first_batch(settings, source, tmp_path, watched_by):
+    def stop(texts, total, done):
+        yield from islice(texts, 3)
+        raise KeyboardInterrupt
+
+    watched_by(stop)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / "out.jsonl"))
+    assert "The scores of 2 of 20 texts are kept" in raised.value.__notes__[0]
 
 
 @pytest.mark.parametrize("error", [Stopped, KeyboardInterrupt, ChildProcessError])

@@ -69,9 +69,9 @@ def test_the_explorer(page):
     assert box["x"] >= 0 and box["x"] + box["width"] <= page.browser.execute_script("return window.innerWidth")
 
     page.open("Compare")
-    page.type("First version", "The keys are here.", keys.TAB)
-    page.type("Second version", "The keys is here.", keys.ENTER)
-    wait(lambda: "The first version has the higher score." in page.text() and len(page.all(".seg:not(.equal)")) == 1)
+    page.type("Version a", "The keys are here.", keys.TAB)
+    page.type("Version b", "The keys is here.", keys.ENTER)
+    wait(lambda: "Version a has the higher score." in page.text() and len(page.all(".seg:not(.equal)")) == 1)
 
     page.open("Rank")
     page.type("Sentence, with ___ for the slot", "The keys ___ here.", keys.TAB)
@@ -118,4 +118,4 @@ def test_the_keyboard_is_enough(browser, address):
         assert any(name in label for label in reached), (name, reached)
     first = page.all("[data-testid=stTab]")[0]
     first.send_keys(keys.ARROW_RIGHT, keys.ENTER)
-    wait(lambda: page.all('[aria-label="First version"]'))
+    wait(lambda: page.all('[aria-label="Version a"]'))

@@ -53,7 +53,7 @@ def test_the_examples_are_scored(open_page):
     assert "souvenir" in list(tokens["text"]) and {"rank", "entropy", "alternatives", "pll_pieces"} <= set(tokens)
     assert all(len(texts) == 5 for texts in tokens["alternatives"])
     compared = tab(page, "Compare")
-    assert "The **first** version has the higher score." in compared.markdown[0].value and "<article" in html(compared)
+    assert "Version **a** has the higher score." in compared.markdown[0].value and "<article" in html(compared)
     probabilities = list(tab(page, "Rank").dataframe[0].value["probability"])
     assert len(probabilities) == 4 and probabilities == sorted(probabilities, reverse=True)
 
@@ -114,7 +114,7 @@ def test_versions_are_compared(open_page):
     page.text_input(key="b").set_value("\u200b")
     page.button(key="compare").click()
     shown = tab(check(page.run()), "Compare")
-    assert "The **second** version has no wordpiece, so it has no score." in [text.value for text in shown.markdown]
+    assert "Version **b** has no wordpiece, so it has no score." in [text.value for text in shown.markdown]
     page.text_input(key="b").set_value("")
     page.button(key="compare").click()
     assert tab(check(page.run()), "Compare").info[0].value == "Type two versions of a text."
@@ -136,6 +136,35 @@ def test_candidates_are_ranked(open_page):
     page.text_area(key="candidates").set_value("")
     page.button(key="rank").click()
     assert tab(check(page.run()), "Rank").info[0].value == "Type some candidates."
+
+
+def test_what_was_typed_is_kept_while_there_is_no_model(open_page):
+    page = open_page()
+    page.text_area(key="texts").set_value("A cat.")
+    check(page.button(key="score").click().run())
+    page.text_input(key="b").set_value("The cat sleeps.")
+    check(page.button(key="compare").click().run())
+    model = page.text_input(key="model").value
+    page.text_input(key="model").set_value("no/such_model")
+    assert not check(page.run()).tabs
+    check(page.run())  # once more, as when something else is typed
+    page.text_input(key="model").set_value(model)
+    check(page.run())
+    assert page.text_area(key="texts").value == "A cat." and page.text_input(key="b").value == "The cat sleeps."
+    assert html(tab(page, "Score")).count("<article") == 1
+    assert not [one.value for one in page.warning if "Session State" in one.value]
+
+
+def test_all_fields_of_the_tabs_are_kept(open_page):
+    page = open_page(scoring={"metrics": ["word_l2r", "original"]})
+    fields = [*page.text_area, *page.text_input, *page.selectbox]
+    at_side = {"model", "lang"} | {field.key for field in fields if str(field.key).startswith("words of")}
+    assert {field.key for field in fields} - at_side == views.FIELDS
+
+
+def test_names_in_messages_are_code_and_the_rest_is_as_it_is():
+    assert views.as_markdown("Give a `model` that *fits*.") == r"Give a `model` that \*fits\*\."
+    assert views.as_markdown("one ` alone") == r"one \` alone"
 
 
 def test_a_bad_model_name_is_an_error_in_words(open_page):

@@ -7,6 +7,7 @@ format: look at `git diff` then.
 It takes the data sets from the folder that SPACY_PLL_DATA names, and leaves out what needs one that is not there.
 """
 
+import ast
 import importlib
 import json
 import re
@@ -18,6 +19,9 @@ from pathlib import Path
 import pytest
 import spacy
 import srsly
+import typer
+
+from spacy_pll.cli import app
 
 from ..doc_commands import (
     ONLY_CHECKED,
@@ -35,6 +39,7 @@ from ..doc_commands import (
     slow_part,
 )
 from ..doc_examples import (
+    CARD,
     PAGES,
     ROOT,
     Block,
@@ -57,6 +62,9 @@ URL = read_setup_cfg()["metadata"]["url"]
 # What names a file of this repository with its full address; pages do so nowhere.
 OWN = re.compile(rf"{re.escape(URL)}/(?:blob|raw|tree)/(?:HEAD|main)/([^\s)\"#?]+)")
 CODE = re.compile(r"`([^`]+)`")
+# Options of other programs, and the pages about those.
+OTHERS_OPTIONS = {"--help", "--backend", "--per-component", "--cpuset-cpus", "--extra-index-url"}
+OTHERS_PAGES = {"CONTRIBUTING", "distributed", "lm-eval", "project", "reliability"}
 
 
 def run_page(page: Path, folder: Path, stand_ins: dict[str, Path], slow: Collection[str] = ()) -> list[Result]:
@@ -120,6 +128,17 @@ def test_spacy_assemble_takes_the_config_of_the_readme(tmp_path, stand_ins, monk
     assert spacy.load("bert").get_pipe("pll").settings.metrics == ["word_l2r", "original"]
 
 
+def test_the_commands_in_the_table_of_the_readme(tmp_path, stand_ins, monkeypatch):
+    rows = re.findall(r"^\| .+? \| `(python -m spacy pll .+?)`.*? \| .*\[.+ \|$", text_of("README.md"), re.MULTILINE)
+    assert len(rows) == 6
+    make_inputs(tmp_path, (), stand_ins)
+    monkeypatch.chdir(tmp_path)
+    printed = [make_runner()(row.split()) for row in rows]
+    assert [row for row, text in zip(rows, printed) if text is None] == rows[-1:]  # it needs a model of the hub
+    check_command(rows[-1].split())
+    assert {path.name for path in tmp_path.iterdir()} >= {"scores.csv", "words.csv", "best.jsonl", "quality.csv"}
+
+
 @PAGE
 def test_what_is_not_run_names_what_is_there(page):
     needs_extras(page)
@@ -162,6 +181,13 @@ def test_links_lead_somewhere(page):
             assert anchor in map(slug, headings), f"{page.name}: {target}"
 
 
+@PAGE
+def test_links_say_what_they_lead_to(page):
+    """And no name of a file, but for those that everyone knows."""
+    texts = re.findall(r"\[([^]]+)\]\(", read_prose(page))
+    assert [text for text in texts if text.endswith(".md") and text not in ("README.md", "CONTRIBUTING.md")] == []
+
+
 def test_the_repository_has_one_name():
     """That of setup.cfg: in the command that clones it, and in the entry for spaCy Universe."""
     universe = srsly.read_json(UNIVERSE)
@@ -188,6 +214,57 @@ def test_files_modules_and_commands_in_the_text_are_there(page):
             find(code)
         elif re.match(r"pytest |python (scripts|benchmarks|-m pytest|-m spacy project)", code):
             check_command(code.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_an_example_imports_what_it_uses(page):
+    """In its section, so that it can be copied from there."""
+    ends = [number for number, line in enumerate(page.read_text(encoding="utf8").splitlines(), 1) if line[:3] == "## "]
+    blocks = [block for block in BLOCKS[page] if block.language == "python"]
+    modules = {name for block in blocks for name in names_in(block)[1]}
+    for block in blocks:
+        start = max((end for end in ends if end < block.line), default=0)
+        before = [one for one in blocks if start < one.line <= block.line]
+        missing = names_in(block)[0] & modules - {name for one in before for name in names_in(one)[1]}
+        assert not missing, f"{block.where}: {missing}"
+
+
+def names_in(block: Block) -> tuple[set[str], set[str]]:
+    """The names that a block of Python reads, and those that it imports."""
+    nodes = list(ast.walk(ast.parse(block.text)))
+    read = {node.id for node in nodes if isinstance(node, ast.Name)}
+    imports = [alias for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
+    return read, {(alias.asname or alias.name).partition(".")[0] for alias in imports}
+
+
+def test_options_in_the_text_are_there():
+    """Each is one of the command that is named with it, or of any command."""
+    commands = typer.main.get_command(app).commands
+    options = {
+        name: {option for one in command.params for option in [*one.opts, *one.secondary_opts]}
+        for name, command in commands.items()
+    }
+    every = set().union(*options.values())
+    for page in PAGES:
+        for code in CODE.findall(read_prose(page).replace("\n", " ")):
+            words = code.split()
+            if words[0].startswith("--") and page.stem not in OTHERS_PAGES and page != CARD:
+                assert words[0].partition("=")[0] in every | OTHERS_OPTIONS, f"{page.name}: {code}"
+            if (command := re.match(r"(?:python -m spacy )?pll ([\w-]+)", code)) and command[1] in options:
+                for word in words:
+                    assert not word.startswith("--") or word in options[command[1]], f"{page.name}: {code}"
+
+
+def test_the_readme_and_the_page_about_speed_give_the_same_numbers():
+    speeds = re.search(
+        r"scored (\d+ to \d+) BLiMP.*?BERT-base (\d+ to \d+), and (\d+) on", text_of("README.md").replace("\n", " ")
+    )
+    page = text_of("docs/speed.md").replace("\n", " ")
+    assert f"scored {speeds[1]} BLiMP" in page and f"scores {speeds[2]}, and {speeds[3]} on" in page
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf8")
 
 
 def find(dotted: str):
@@ -248,6 +325,8 @@ def test_shown_output_is_kept_where_it_agrees(shown, actual, expected):
         ("-26.99, None", (-26.9911, None), "-26.99, None"),
         ("-26.99, None", (-26.9911, 3), "-26.99, 3"),
         ("3 words", 4, "4 words"),
+        ("[16.51, 12.89] for both", [16.5149, 17.6822], "[16.51, 17.68] for both"),
+        ("[None, 1.0]; the second", [None, 0.5], "[None, 0.5]; the second"),
     ],
 )
 def test_stated_values_are_kept_where_they_agree(comment, value, expected):

@@ -134,7 +134,6 @@ def test_starting_times_are_measured_with_and_without_the_package(script, tmp_pa
     ("page", "names"),
     [
         ("docs/experiments.md", ["evaluate_beyond", "evaluate_crows_pairs", "find_replaced_words", "paper/causal"]),
-        ("docs/mask-spacing.md", ["evaluate_beyond"]),
         ("docs/normalised-scores.md", ["evaluate_acceptability"]),
         ("docs/reading.md", ["evaluate_reading"]),
         ("spacy_pll/language_model/builtin/README.md", ["evaluate_builtin"]),

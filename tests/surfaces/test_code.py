@@ -18,10 +18,10 @@ from spacy_pll.errors import PLLError
 
 from .. import reference
 from ..conftest import SENTENCES, get_tokenizer
-from ..doc_examples import ROOT, read_blocks
+from ..doc_examples import ROOT
 
-# The file that docs/other-models.md shows.
-CODE = next(block.text for block in read_blocks(ROOT / "docs" / "other-models.md") if block.file == "gpt_bert.py")
+# The file that docs/models.md names.
+CODE = (ROOT / "examples" / "gpt_bert.py").read_text(encoding="utf8")
 # Trains a tiny one by masked next-token prediction, on random ids: it learns to say what it sees.
 TRAIN = """
 import sys

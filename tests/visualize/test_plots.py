@@ -38,6 +38,27 @@ def test_the_region_where_metrics_differ_is_shaded(doc):
     assert not axes.patches and len(axes.get_legend().get_texts()) == 1
 
 
+def test_a_long_text_has_rows(nlp):
+    doc = nlp(" ".join(["The traveler lost the souvenir."] * 9))
+    record, figure = doc._.pll_data, plot(doc)
+    axes, pieces = figure.axes, record["pieces"]
+    assert len(pieces) > 50 and len(axes) == math.ceil(len(pieces) / 25) and figure.get_size_inches()[0] <= 14
+    assert [label.get_text() for row in axes for label in row.get_xticklabels()] == pieces
+    for i, metric in enumerate(METRICS):
+        assert [y for row in axes for y in row.lines[i].get_ydata()] == record["scores"][metric]
+    assert [row.get_legend() is not None for row in axes] == [True] + [False] * (len(axes) - 1)
+    assert "the metrics differ" in [text.get_text() for text in axes[0].get_legend().get_texts()]
+    assert len({row.get_ylim() for row in axes}) == 1
+    apart = {i for i, values in enumerate(zip(*record["scores"].values())) if max(values) - min(values) > 0.01}
+    shaded, first = set(), 0
+    for row in axes:
+        boxes = [patch.get_extents().transformed(row.transData.inverted()) for patch in row.patches]
+        n = len(row.get_xticklabels())
+        shaded |= {first + i for i in range(n) if any(box.x0 < i < box.x1 for box in boxes)}
+        first += n
+    assert apart and shaded == apart
+
+
 def test_over_the_tokens_where_there_is_no_record(make_nlp):
     doc = make_nlp("bert", targets="critical").make_doc("It cost $3.50  and $4.")
     nlp = make_nlp("bert", targets="critical")

@@ -1,11 +1,3 @@
-# Models with code of their own
-
-Some checkpoints need classes that transformers does not have, such as BabyLM's GPT-BERT. `config.json` names a Python file for them, which
-transformers runs with `trust_remote_code`. spacy-pll does not run it, because such a file may do anything. If you trust the class, put it
-into a file of your own that registers it. This one has the shape of GPT-BERT. It was written for this page, from the papers, so the names of
-its weights are not those of the published checkpoints: for these, take the class that comes with them.
-
-```python title="gpt_bert.py"
 """GPT-BERT (Charpentier & Samuel 2024): LTG-BERT (Samuel et al. 2023) with gates and weighted layers."""
 
 import torch
@@ -107,20 +99,3 @@ class GPTBert(PreTrainedModel):
 
 AutoConfig.register("gpt-bert", GPTBertConfig)
 AutoModelForMaskedLM.register(GPTBertConfig, GPTBert)
-```
-
-Then name the file together with the model: `--code gpt_bert.py` after every command, `code="gpt_bert.py"` in `spacy_pll.make_pipeline` and
-`spacy_pll.score`. In your own script, importing the file before `nlp.add_pipe` is enough. spaCy's commands, such as `spacy assemble`, have
-an option `--code` of their own. The file may also register a [metric](metrics.md#a-metric-of-your-own).
-
-When the model is loaded, it is tried as any other, and the log says what was found: with `logging.basicConfig(level="INFO")`, that this one
-reads texts of different lengths together, and computes everything at all pieces, which is slower than at the masked ones. `mask_margin` is
-refused, because the attention is not that of transformers.
-
-## Masked next-token prediction
-
-GPT-BERT (Charpentier & Samuel 2024), and models tuned as LLM2Vec describes, predict a masked piece one position before its mask. The first
-wordpiece is then predicted at the special token before it. Nothing in a checkpoint says so, but it can be tried: some of the pieces that are
-to be predicted in training are left in sight, so at each position of a text without masks the model says what it sees, the piece there or
-the next one. If neither is clear, as after a training with masks alone, 0 is taken. Then say it yourself:
-`config={"model": {"name": "FOLDER", "shift": 1}}`. All metrics work with such models. `mask_margin` is refused.
