@@ -19,6 +19,8 @@ import transformers
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM
 
+from spacy_pll import make_pipeline
+
 from ..conftest import SENTENCES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train_builtin.py"
@@ -306,6 +308,43 @@ def test_what_training_reads_gives_the_scores_of_the_component(one_pass, metric,
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"metrics": [metric], "mask_margin": margin})
     assert found.tolist() == pytest.approx([doc._.pll for doc in nlp.pipe(texts)], rel=1e-5)
+
+
+@NEEDS_TRANSFORMERS_5
+def test_what_is_measured_on_held_out_lines_is_what_the_component_gives(script, batches, one_pass, monkeypatch):
+    """With all pieces of each line in place of some."""
+    monkeypatch.setattr(batches, "SCORED_PER_LINE", 1000)
+    monkeypatch.setattr(one_pass, "ONE_PIECE_IN", 1)
+    folder = SCRIPT.parents[1] / "spacy_pll" / "language_model" / "builtin"
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForMaskedLM.from_pretrained(folder).float()
+    long = "Unbelievable circumnavigations, he wrote, stand here: with several words, and unforgettable afterthoughts."
+    texts = ["Yes.", SENTENCES[0], long]
+    rows = [tokenizer(text).input_ids for text in texts]
+    lines = np.concatenate(rows), np.cumsum([0, *map(len, rows)])
+    args = SimpleNamespace(one_pass=1.0, part_ids=60)
+    found = script.scoring_figures(model, batches.Batches(lines, tokenizer, 5, args), "cpu")
+    pieces = {}
+    for metric in ("original", "word_l2r"):
+        for margin in (None, 0, 1):
+            nlp = make_pipeline(metrics=[metric], mask_margin=margin, keep_pieces=True)
+            pieces[metric, margin] = [doc._.pll_data["scores"][metric] for doc in nlp.pipe(texts)]
+    lengths = ["1 to 14 pieces"] * 2 + ["30 to 59 pieces"]
+    expected = {}
+    for name, scores in (
+        ("original", pieces["original", None]),
+        ("word_l2r", pieces["word_l2r", None]),
+        ("margin 0", pieces["word_l2r", 0]),
+        ("margin 1", pieces["word_l2r", 1]),
+    ):
+        for length in dict.fromkeys(lengths):
+            own = np.concatenate([some for some, of in zip(scores, lengths) if of == length])
+            expected[f"{name}, {length}"] = -own.mean()
+    exact = np.concatenate(pieces["word_l2r", None])
+    expected |= {f"r, margin {m}": np.corrcoef(exact, np.concatenate(pieces["word_l2r", m]))[0, 1] for m in (0, 1)}
+    assert found == pytest.approx(expected, rel=1e-5)
+    args.one_pass = 0.0
+    without = script.scoring_figures(model, batches.Batches(lines, tokenizer, 5, args), "cpu")
+    assert without == pytest.approx({name: x for name, x in expected.items() if "margin" not in name}, rel=1e-5)
 
 
 @pytest.fixture(scope="module")
