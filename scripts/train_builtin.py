@@ -31,7 +31,8 @@ Scoring masks one piece or word of a line. With `--few-masks`, a share of the li
 line never has. With `--one-pass`, some pieces are read just as scoring reads them, and the model also learns to give
 the same scores in one pass (training_one_pass.py). The loss on masked text, with a share of the pieces masked, does not
 show whether scores get worse: look at the scores of held-out lines by length, and at *r* by piece, which stand beside
-it in what is printed and in log.csv (training_held_out.py).
+it in what is printed and in log.csv (training_held_out.py). `--keep` is for a last run: the model keeps the exact
+scores of a trained model, mostly the one of `--init`, and only brings its scores in one pass nearer to them.
 
 The choices (the model card, spacy_pll/language_model/builtin/README.md, has the experiments): ModernBERT's classes stop
 predicting mere piece frequencies many times sooner than BERT's. One line is one sequence, because people score
@@ -96,6 +97,15 @@ def one_pass_loss(model, part: Part, weight: float, difference_weight: float) ->
     assert part.exact and part.groups and part.per_drawn is not None
     exact, divergence, difference = one_pass_losses(model, part.exact, part.groups)
     return loss + part.per_drawn * (exact + weight * divergence + difference_weight * difference), count
+
+
+def keeping_loss(model, part: Part, weight: float, difference_weight: float, teacher) -> tuple[torch.Tensor, int]:
+    """Without true pieces: the model keeps the teacher's distributions behind masks, and learns them in one pass.
+    Masked text is not read. RETURNS: The sum of the losses at the drawn targets, and the number of these.
+    """
+    assert part.exact and part.groups
+    kept, divergence, difference = one_pass_losses(model, part.exact, part.groups, teacher)
+    return weight * (kept + divergence) + difference_weight * difference, len(part.exact.row)
 
 
 def save_checkpoint(folder: Path, model, optimizers, average, progress: dict):
@@ -164,7 +174,7 @@ def learning_rate_factor(step: int, steps: int, warmup: int, decay: float) -> fl
 def build_model(tokenizer, args) -> ModernBertForMaskedLM | LlamaForCausalLM:
     torch.manual_seed(args.seed)
     if args.init:
-        return AutoModelForMaskedLM.from_pretrained(args.init, attn_implementation=args.attention).float()
+        return load_model(args.init, args)
     if args.objective == "causal":
         return build_causal_model(tokenizer, args)
     ids = {f"{name}_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep")}
@@ -188,6 +198,10 @@ def build_model(tokenizer, args) -> ModernBertForMaskedLM | LlamaForCausalLM:
         attn_implementation=args.attention,
     )
     return ModernBertForMaskedLM(config)
+
+
+def load_model(folder: Path, args) -> ModernBertForMaskedLM:
+    return AutoModelForMaskedLM.from_pretrained(folder, attn_implementation=args.attention).float()
 
 
 def build_causal_model(tokenizer, args) -> LlamaForCausalLM:
@@ -251,6 +265,11 @@ def main():
         "--one-pass-difference", type=float, default=0.0, help="weight of the squared difference of scores in one pass"
     )
     parser.add_argument(
+        "--keep",
+        type=Path,
+        help="masked-LM folder: keep its scores, and learn them in one pass, in place of predicting text",
+    )
+    parser.add_argument(
         "--one-pass-ids",
         type=int,
         default=16_384,
@@ -288,6 +307,8 @@ def main():
             f"--one-pass needs transformers 5, and this is {transformers.__version__}. "
             "Type: pip install --upgrade transformers"
         )
+    if args.keep and not args.one_pass:
+        parser.error("--keep is for scores in one pass; give their weight with --one-pass too")
     args.attention = args.attention or ("eager" if args.device == "cpu" else "sdpa")
     args.workers = (args.workers or torch.get_num_threads()) if args.device == "cpu" else 1
     if args.one_pass and args.objective == "causal":
@@ -354,7 +375,10 @@ def train(args):
 
     loss = prediction_loss
     if args.one_pass:
-        loss = partial(one_pass_loss, weight=args.one_pass, difference_weight=args.one_pass_difference)
+        weights = {"weight": args.one_pass, "difference_weight": args.one_pass_difference}
+        loss = partial(one_pass_loss, **weights)
+        if args.keep:
+            loss = partial(keeping_loss, **weights, teacher=load_model(args.keep, args).to(args.device).eval())
     gradients = Gradients(model, args.device, loss)
     step, seen = progress["step"], progress["pieces"]
     losses: list[torch.Tensor] = []  # on the device: to read one, the CPU would wait for all that is under way there

@@ -144,16 +144,24 @@ class OnePassLosses(NamedTuple):
     difference: torch.Tensor  # the square of the difference between the two scores
 
 
-def one_pass_losses(model, masked: Rows, groups: Rows) -> OnePassLosses:
-    """Compare a model with itself: what it gives behind masks, and what it gives for the same pieces in groups."""
+def one_pass_losses(model, masked: Rows, groups: Rows, teacher=None) -> OnePassLosses:
+    """Compare a model with itself: what it gives behind masks, and what it gives for the same pieces in groups.
+
+    teacher: A model whose p both are compared with. Then `exact` is KL(p of the teacher || p).
+    """
     if not len(masked.row):
-        return OnePassLosses(*torch.zeros(3, device=masked.row.device))
+        return OnePassLosses(*torch.zeros(3, device=masked.row.device, requires_grad=True))
     p = log_probs(model, masked)
     true = masked.target[:, None]
-    exact = -p.gather(1, true).sum()
-    p = p.detach()[:, None]
-    q = log_probs(model, groups).view(len(p), -1, p.shape[2])  # shape (targets, margins, vocabulary)
+    if teacher is None:
+        aim, exact = p.detach(), -p.gather(1, true).sum()
+    else:
+        with torch.no_grad():
+            aim = log_probs(teacher, masked)
+        exact = (aim.exp() * (aim - p)).sum()
+    aim = aim[:, None]
+    q = log_probs(model, groups).view(len(p), -1, p.shape[1])  # shape (targets, margins, vocabulary)
     n_margins = q.shape[1]
-    divergence = (p.exp() * (p - q)).sum() / n_margins
-    difference = (p - q).gather(2, true[:, None].expand(-1, n_margins, 1)).square().sum() / n_margins
+    divergence = (aim.exp() * (aim - q)).sum() / n_margins
+    difference = (aim - q).gather(2, true[:, None].expand(-1, n_margins, 1)).square().sum() / n_margins
     return OnePassLosses(exact, divergence, difference)

@@ -392,6 +392,51 @@ def test_the_loss_of_scoring_and_of_one_pass(script, one_pass, scored):
 
 
 @NEEDS_TRANSFORMERS_5
+def test_the_loss_that_keeps_the_scores_of_a_teacher(script, one_pass, scored):
+    model, part, drawn = scored
+    torch.manual_seed(0)
+    moved = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in moved.parameters():
+            parameter += 0.01 * parameter.std(correction=0) * torch.randn_like(parameter)
+    with torch.inference_mode():
+        aim, p = (one_pass.log_probs(one, part.exact) for one in (model, moved))
+        q = one_pass.log_probs(moved, part.groups).unflatten(0, (-1, 2))
+    at = torch.arange(len(aim)), part.exact.target
+    kept = torch.nn.functional.kl_div(p, aim, reduction="sum", log_target=True)
+    divergence = sum(torch.nn.functional.kl_div(q[:, i], aim, reduction="sum", log_target=True) for i in (0, 1)) / 2
+    difference = sum((aim[at] - q[:, i][at]).square().sum() for i in (0, 1)) / 2
+    loss, count = script.keeping_loss(moved, part, weight=2.0, difference_weight=3.0, teacher=model)
+    assert count == int(drawn.target.sum()) and kept > 0
+    torch.testing.assert_close(loss.detach(), 2 * (kept + divergence) + 3 * difference, rtol=1e-4, atol=1e-4)
+    model.zero_grad()
+    loss.backward()
+    assert all(p.grad is None for p in model.parameters())
+    of_itself = one_pass.one_pass_losses(model, part.exact, part.groups, model).exact
+    gradients = torch.autograd.grad(of_itself, model.model.parameters())
+    assert max(gradient.abs().max() for gradient in gradients) < 1e-4 < moved.decoder.bias.grad.abs().max()
+    empty = [rows._replace(**{f: getattr(rows, f)[:0] for f in ("row", "column", "target")}) for rows in part[4:6]]
+    nothing, none = script.keeping_loss(moved, part._replace(exact=empty[0], groups=empty[1]), 2.0, 3.0, model)
+    nothing.backward()
+    assert nothing == none == 0
+
+
+@NEEDS_TRANSFORMERS_5
+def test_a_run_that_keeps_scores(script, monkeypatch, corpus, tmp_path, capsys):
+    run(script, monkeypatch, corpus, tmp_path / "first", "--layers", "2")
+    first, teacher = (str(tmp_path / name / "model") for name in ("first", "teacher"))
+    run(script, monkeypatch, corpus, tmp_path / "teacher", "--init", first, "--lr", "0.1")
+    more = ("--init", first, "--keep", teacher, "--one-pass", "4", "--one-pass-difference", "1", "--lr", "0.01")
+    run(script, monkeypatch, corpus, tmp_path / "second", *more)
+    with (tmp_path / "second" / "log.csv").open(newline="") as file:
+        before, after = (float(row["train_loss"]) for row in csv.DictReader(file))
+    assert 0 < after < before
+    with pytest.raises(SystemExit):
+        run(script, monkeypatch, corpus, tmp_path / "third", "--keep", first)
+    assert "--keep is for scores in one pass" in capsys.readouterr().err
+
+
+@NEEDS_TRANSFORMERS_5
 @pytest.mark.parametrize("term", ["divergence", "difference"])
 def test_training_for_one_pass_lowers_its_distance(one_pass, scored, term):
     model = copy.deepcopy(scored[0])
