@@ -1,23 +1,30 @@
-"""The numbers of the built-in model's card: learning curve, held-out pseudo-perplexity, BLiMP accuracy and one pass.
+"""The numbers of the built-in model's card: learning curve, held-out scores by length of line, pseudo-perplexity, BLiMP
+accuracy and one pass.
 
-    python scripts/evaluate_builtin.py CORPUS_FOLDER BLIMP_FOLDER [--pairs 100] [--model FOLDER] [--log log.csv ...]
-        [--output FILE.json] [--write FILE.md]
+    python scripts/evaluate_builtin.py CORPUS_FOLDER BLIMP_FOLDER [--pairs 100] [--every 4] [--model FOLDER] [--brief]
+        [--log log.csv ...] [--output FILE.json] [--write FILE.md]
 
-The held-out lines are those that `train_builtin.py` does not train on. `--pairs` pairs of each of BLiMP's 67 paradigms
-are drawn with a fixed seed. A pair counts as right when the grammatical sentence has the higher pseudo-log-likelihood,
-and as half right on a tie. `--log` takes the learning curves of the runs of `train_builtin.py`, in order. Prints
-Markdown tables; `--write` also puts them into a page (see `replace_tables`), such as the model's card.
+`--brief` makes only the table by length, which has what a model must be as good in as the one before: the scores of
+lines of each length, *r* by piece of scores in one pass, and BLiMP.
+
+The held-out lines are those that `train_builtin.py` does not train on, one in `--every`. `--pairs` pairs of each of
+BLiMP's 67 paradigms are drawn with a fixed seed. A pair counts as right when the grammatical sentence has the higher
+pseudo-log-likelihood, and as half right on a tie. `--log` takes the learning curves of the runs of `train_builtin.py`,
+in order. Prints Markdown tables; `--write` also puts them into a page (see `replace_tables`), such as the model's card.
 """
 
 import argparse
 import csv
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import spacy
 from markdown_tables import Rows, print_table, replace_tables
 from training_data import is_held_out, read_lines
+from training_held_out import by_length
 
 from spacy_pll.evaluation.accuracies import OVERALL
 from spacy_pll.evaluation.agreement import LevelAgreement
@@ -30,15 +37,48 @@ from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]
 MARGINS = (0, 1)  # values of `mask_margin`
+BRIEF = METRICS[:2]
 CURVE_ROWS = 12  # of each run
-EVERY = 4  # Each metric costs minutes, so every fourth of the held-out lines is scored.
 
 
-def blimp_accuracies(model: str | None, pairs: list[Pair]) -> dict[str, dict[str, float]]:
+def length_table(model: str | None, texts: list[str], accuracy: dict[str, dict[str, float]]) -> Rows:
+    """Minus the mean score of a piece, in nats, by the length of its line; *r* by piece of each margin with the exact
+    scores; and the accuracy on BLiMP, which is measured with margins under `word_l2r` alone.
+    """
+    scores, accuracies, r = {}, {}, {}
+    for margin in (None, *MARGINS):
+        docs = list(make_pipeline(model, BRIEF, keep_pieces=True, mask_margin=margin).pipe(texts))
+        for metric in BRIEF:
+            name = metric if margin is None else f"{metric}, margin {margin}"
+            scores[name] = np.concatenate([doc._.pll_data["scores"][metric] for doc in docs])
+            accuracies[name] = accuracy.get(name.removeprefix("word_l2r, "))
+            r[name] = "" if margin is None else f"{np.corrcoef(scores[metric], scores[name])[0, 1]:.4f}"
+    scores = {name: scores[name] for metric in BRIEF for name in scores if name.startswith(metric)}
+    lengths = np.array([doc._.pll_pieces for doc in docs])
+    n_lines = {name: len(some) for name, some in by_length(lengths, lengths).items()}
+    places = by_length(np.arange(lengths.sum()), np.repeat(lengths, lengths))
+    rows = [
+        {"pieces of the line": name, "lines": f"{n:,}"}
+        | {scorer: f"{-values[places[name]].mean():.3f}" for scorer, values in scores.items()}
+        for name, n in n_lines.items()
+    ]
+    whole = {scorer: f"{-values.mean():.3f}" for scorer, values in scores.items()}
+    overall = {scorer: f"{found['overall']:.1f}" if (found := accuracies[scorer]) else "" for scorer in scores}
+    return [
+        *rows,
+        {"pieces of the line": "all", "lines": f"{len(lengths):,}", **whole},
+        {"pieces of the line": "*r* by piece", "lines": "", **{scorer: r[scorer] for scorer in scores}},
+        {"pieces of the line": "BLiMP", "lines": "", **overall},
+    ]
+
+
+def blimp_accuracies(
+    model: str | None, pairs: list[Pair], metrics: Sequence[str] = METRICS
+) -> dict[str, dict[str, float]]:
     """Accuracy in percent by metric or margin, then by phenomenon. "overall" is the mean over all pairs."""
     margins = {f"margin {margin}": PipelineSettings(model, ["word_l2r"], mask_margin=margin) for margin in MARGINS}
     found: dict[str, dict[str, float]] = {}
-    for margin, settings in {"": PipelineSettings(model, METRICS), **margins}.items():
+    for margin, settings in {"": PipelineSettings(model, metrics), **margins}.items():
         for result in minimal_pairs(make_pipeline(settings), pairs).accuracies():
             if result.level in (OVERALL, PHENOMENON):
                 of_scorer = found.setdefault(margin or result.scorer, {})
@@ -99,6 +139,10 @@ def main():
     parser.add_argument("corpus", type=Path, help="folder of the training text")
     parser.add_argument("blimp", type=Path, help="folder of BLiMP's data files")
     parser.add_argument("--pairs", type=int, default=100, help="pairs of each paradigm (default: 100)")
+    parser.add_argument(
+        "--every", type=int, default=4, help="score every so many of the held-out lines; each metric costs minutes"
+    )
+    parser.add_argument("--brief", action="store_true", help="only the table by length, with *r* and BLiMP")
     parser.add_argument("--model", help="folder or hub name (default: the built-in model)")
     parser.add_argument("--log", type=Path, nargs="+", default=[], metavar="LOG.csv", help="logs of the training runs")
     parser.add_argument("--output", type=Path, help="write the numbers to this .json file")
@@ -113,22 +157,24 @@ def main():
         tables["learning curve"] = learning_curve(args.log)
         print_table("Learning curve (15 % of the pieces masked; nats per piece)", tables["learning curve"])
     pairs = sample_items(read_pairs(str(args.blimp)), args.pairs)
-    blimp = blimp_accuracies(args.model, pairs)
-    tables["blimp"] = blimp_table(blimp)
-    print_table(f"BLiMP, {len(pairs)} pairs, accuracy in percent", tables["blimp"])
-
-    held_out = [line for line in read_lines(args.corpus) if is_held_out(line)][::EVERY]
-    corpus = perplexity(make_pipeline(args.model, METRICS), held_out)
-    tables["held-out"] = [
-        {
-            "held-out lines": f"{corpus.texts:,}",
-            "pieces": f"{corpus.pieces:,}",
-            **{metric: f"{corpus.per_piece[metric]:.1f}" for metric in METRICS},
-        }
-    ]
-    print_table("Held-out lines, pseudo-perplexity per piece", tables["held-out"])
-    tables["one pass"] = one_pass_table(args.model, held_out, blimp)
-    print_table("One pass, `word_l2r`, held-out lines and BLiMP", tables["one pass"])
+    blimp = blimp_accuracies(args.model, pairs, BRIEF if args.brief else METRICS)
+    held_out = [line for line in read_lines(args.corpus) if is_held_out(line)][:: args.every]
+    tables["by length"] = length_table(args.model, held_out, blimp)
+    print_table(f"Nats per piece; *r* by piece; BLiMP, {len(pairs)} pairs, in percent", tables["by length"])
+    if not args.brief:
+        tables["blimp"] = blimp_table(blimp)
+        print_table(f"BLiMP, {len(pairs)} pairs, accuracy in percent", tables["blimp"])
+        corpus = perplexity(make_pipeline(args.model, METRICS), held_out)
+        tables["held-out"] = [
+            {
+                "held-out lines": f"{corpus.texts:,}",
+                "pieces": f"{corpus.pieces:,}",
+                **{metric: f"{corpus.per_piece[metric]:.1f}" for metric in METRICS},
+            }
+        ]
+        print_table("Held-out lines, pseudo-perplexity per piece", tables["held-out"])
+        tables["one pass"] = one_pass_table(args.model, held_out, blimp)
+        print_table("One pass, `word_l2r`, held-out lines and BLiMP", tables["one pass"])
     if args.output:
         result = {"blimp": blimp, "blimp_pairs": len(pairs), "tables": tables}
         args.output.write_text(json.dumps(result, indent=2) + "\n")

@@ -27,7 +27,12 @@ of the weights, which needs no fall: a run can be exported at any step, with `--
 positions, gated MLP), with a causal mask. Width, depth and vocabulary are the same. [CLS] is the beginning-of-sequence
 piece.
 
-With `--one-pass`, the model also learns scores in one pass (training_one_pass.py), beside masked text.
+Scoring masks one piece or word of a line. With `--few-masks`, a share of the lines has so few masks; without it, a long
+line never has. With `--one-pass`, some pieces are read just as scoring reads them, and the model also learns to give
+the same scores in one pass (training_one_pass.py). The loss on masked text, with a share of the pieces masked, does not
+show whether scores get worse: look at the scores of held-out lines by length, and at *r* by piece, which stand beside
+it in what is printed and in log.csv (training_held_out.py). `--keep` is for a last run: the model keeps the exact
+scores of a trained model, mostly the one of `--init`, and only brings its scores in one pass nearer to them.
 
 The choices (the model card, spacy_pll/language_model/builtin/README.md, has the experiments): ModernBERT's classes stop
 predicting mere piece frequencies many times sooner than BERT's. One line is one sequence, because people score
@@ -60,7 +65,8 @@ from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file
 from training_batches import CPU_IDS, Batches, Part, iterate, to_device
 from training_data import MAX_PIECES, SPECIAL, pack, prepare
-from training_one_pass import divergence
+from training_held_out import scoring_figures
+from training_one_pass import one_pass_losses
 from training_step import Average, Gradients, HeadLoss, Optimizers
 from transformers import (
     AutoModelForMaskedLM,
@@ -83,11 +89,23 @@ def prediction_loss(model, part: Part) -> tuple[torch.Tensor, int]:
     return HeadLoss.apply(model.head(hidden), model.decoder.weight, model.decoder.bias, part.target), len(part.at)
 
 
-def one_pass_loss(model, part: Part, weight: float) -> tuple[torch.Tensor, int]:
-    """As `prediction_loss`, but `weight` times the mean divergence of scores in one pass is added to the mean loss."""
+def one_pass_loss(model, part: Part, weight: float, difference_weight: float) -> tuple[torch.Tensor, int]:
+    """As `prediction_loss`, but the means of `one_pass_losses` are added to the mean loss: the exact scores' own loss,
+    `weight` times the divergence, and `difference_weight` times the squared difference of the scores.
+    """
     loss, count = prediction_loss(model, part)
+    assert part.exact and part.groups and part.per_drawn is not None
+    exact, divergence, difference = one_pass_losses(model, part.exact, part.groups)
+    return loss + part.per_drawn * (exact + weight * divergence + difference_weight * difference), count
+
+
+def keeping_loss(model, part: Part, weight: float, difference_weight: float, teacher) -> tuple[torch.Tensor, int]:
+    """Without true pieces: the model keeps the teacher's distributions behind masks, and learns them in one pass.
+    Masked text is not read. RETURNS: The sum of the losses at the drawn targets, and the number of these.
+    """
     assert part.exact and part.groups
-    return loss + weight * count / max(1, len(part.exact.row)) * divergence(model, part.exact, part.groups), count
+    kept, divergence, difference = one_pass_losses(model, part.exact, part.groups, teacher)
+    return weight * (kept + divergence) + difference_weight * difference, len(part.exact.row)
 
 
 def save_checkpoint(folder: Path, model, optimizers, average, progress: dict):
@@ -123,32 +141,40 @@ def load_checkpoint(folder: Path, model, optimizers, average) -> dict | None:
     return json.loads((folder / "state.json").read_text())
 
 
+@torch.no_grad()
+def held_out_figures(model, batches: Batches, device: str) -> dict[str, float]:
+    """What is known of the model from lines that it is not trained on: first the mean cross-entropy of masked pieces,
+    then, for a masked language model, its scores (`scoring_figures`).
+    """
+    total, count = 0.0, 0
+    for part in (to_device(part, device) for parts in batches.held_out() for part in parts):
+        with torch.autocast(device, torch.bfloat16):
+            loss, n = prediction_loss(model, part)
+        total, count = total + loss.item(), count + n
+    scores = {} if batches.args.objective == "causal" else scoring_figures(model, batches, device)
+    return {"held_out_loss": total / count, **scores}
+
+
+def append_row(path: Path, row: dict):
+    """Add a row to a .csv file. The first one brings the header."""
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, row)
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
 def learning_rate_factor(step: int, steps: int, warmup: int, decay: float) -> float:
     """The share of the peak rate: linear warm-up, then 1, then linear fall to 0 over the share `decay` of the steps."""
     fall = max(1, int(steps * decay))
     return min(1.0, (step + 1) / warmup, (steps - step) / fall)
 
 
-@torch.no_grad()
-def held_out_losses(model, batches: Batches, device: str) -> tuple[float, float]:
-    """The mean cross-entropy on the held-out lines, and the mean divergence of scores in one pass (NaN if it is not
-    trained).
-    """
-    total, divergences, count, n_drawn = 0.0, 0.0, 0, 0
-    for part in (to_device(part, device) for parts in batches.held_out() for part in parts):
-        with torch.autocast(device, torch.bfloat16):
-            loss, n = prediction_loss(model, part)
-            if part.exact and part.groups:
-                divergences += divergence(model, part.exact, part.groups).item()
-                n_drawn += len(part.exact.row)
-        total, count = total + loss.item(), count + n
-    return total / count, divergences / n_drawn if n_drawn else math.nan
-
-
 def build_model(tokenizer, args) -> ModernBertForMaskedLM | LlamaForCausalLM:
     torch.manual_seed(args.seed)
     if args.init:
-        return AutoModelForMaskedLM.from_pretrained(args.init, attn_implementation=args.attention).float()
+        return load_model(args.init, args)
     if args.objective == "causal":
         return build_causal_model(tokenizer, args)
     ids = {f"{name}_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep")}
@@ -172,6 +198,10 @@ def build_model(tokenizer, args) -> ModernBertForMaskedLM | LlamaForCausalLM:
         attn_implementation=args.attention,
     )
     return ModernBertForMaskedLM(config)
+
+
+def load_model(folder: Path, args) -> ModernBertForMaskedLM:
+    return AutoModelForMaskedLM.from_pretrained(folder, attn_implementation=args.attention).float()
 
 
 def build_causal_model(tokenizer, args) -> LlamaForCausalLM:
@@ -231,7 +261,18 @@ def main():
         "--word-masking", type=float, default=0.0, help="share of the lines in which words are masked, as by word_l2r"
     )
     parser.add_argument(
+        "--few-masks", type=float, default=0.0, help="share of the lines with few masks, one piece or word at least"
+    )
+    parser.add_argument(
         "--one-pass", type=float, default=0.0, help="weight of the divergence of scores in one pass; 0: not trained"
+    )
+    parser.add_argument(
+        "--one-pass-difference", type=float, default=0.0, help="weight of the squared difference of scores in one pass"
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        help="masked-LM folder: keep its scores, and learn them in one pass, in place of predicting text",
     )
     parser.add_argument(
         "--one-pass-ids",
@@ -271,6 +312,8 @@ def main():
             f"--one-pass needs transformers 5, and this is {transformers.__version__}. "
             "Type: pip install --upgrade transformers"
         )
+    if args.keep and not args.one_pass:
+        parser.error("--keep is for scores in one pass; give their weight with --one-pass too")
     args.attention = args.attention or ("eager" if args.device == "cpu" else "sdpa")
     args.workers = (args.workers or torch.get_num_threads()) if args.device == "cpu" else 1
     if args.one_pass and args.objective == "causal":
@@ -333,9 +376,14 @@ def train(args):
     if progress is None:
         progress = {"step": 0, "pieces": 0, "seconds": 0.0}
         if first:
-            log_path.write_text("step,pieces,train_loss,held_out_loss,seconds\n")
+            log_path.unlink(missing_ok=True)
 
-    loss = partial(one_pass_loss, weight=args.one_pass) if args.one_pass else prediction_loss
+    loss = prediction_loss
+    if args.one_pass:
+        weights = {"weight": args.one_pass, "difference_weight": args.one_pass_difference}
+        loss = partial(one_pass_loss, **weights)
+        if args.keep:
+            loss = partial(keeping_loss, **weights, teacher=load_model(args.keep, args).to(args.device).eval())
     gradients = Gradients(model, args.device, loss)
     step, seen = progress["step"], progress["pieces"]
     losses: list[torch.Tensor] = []  # on the device: to read one, the CPU would wait for all that is under way there
@@ -358,13 +406,14 @@ def train(args):
         if step % args.save_every == 0 or step == end:
             model.eval()
             with average.in_model():
-                score, in_one_pass = held_out_losses(model, held_out_batches, args.device)
+                figures = held_out_figures(model, held_out_batches, args.device)
             model.train()
-            also = f" divergence in one pass {in_one_pass:.4f}" if args.one_pass else ""
-            print(f"step {step} held-out loss {score:.4f} perplexity {math.exp(score):.1f}{also}", flush=True)
-            with log_path.open("a", newline="") as file:
-                mean = torch.stack(losses).mean().item()
-                csv.writer(file).writerow([step, seen, f"{mean:.4f}", f"{score:.4f}", f"{time.time() - began:.0f}"])
+            score = figures["held_out_loss"]
+            print(f"step {step} held-out loss {score:.4f} perplexity {math.exp(score):.1f}")
+            print(*(f"    {name} {value:.4f}\n" for name, value in figures.items()), sep="", end="", flush=True)
+            mean = torch.stack(losses).mean().item()
+            row = {"train_loss": mean, **figures, "seconds": time.time() - began}
+            append_row(log_path, {"step": step, "pieces": seen} | {k: f"{v:.4f}" for k, v in row.items()})
             losses = []
             now = {"step": step, "pieces": seen, "seconds": time.time() - began}
             save_checkpoint(checkpoint, model, optimizers, average, now)

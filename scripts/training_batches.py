@@ -23,6 +23,8 @@ from training_one_pass import Drawn, Rows, draw, group_rows, masked_rows
 CPU_IDS = 2048
 # The processes that prepare batches for a GPU, and how many batches each has ready.
 PREPARERS, READY = min(8, os.cpu_count() or 1), 8
+# In each held-out line, so many pieces at most are scored.
+SCORED_PER_LINE = 4
 
 
 class Part(NamedTuple):
@@ -35,15 +37,33 @@ class Part(NamedTuple):
     # For scores in one pass: some targets, each behind its masks, and the same ones in groups. None: not trained.
     exact: Rows | None = None
     groups: Rows | None = None
+    # The number of targets in the whole batch for each of the drawn ones. float, shape ().
+    per_drawn: torch.Tensor | None = None
+
+
+class Scored(NamedTuple):
+    """Some pieces of some lines, each read behind its masks under two metrics, and in groups under `word_l2r`."""
+
+    length: torch.Tensor  # int, shape (targets,): the pieces of the line, without the special ones
+    original: Rows
+    word_l2r: Rows
+    groups: Rows | None  # None: scores in one pass are not trained
 
 
 def masked_part(
-    ids: torch.Tensor, real: torch.Tensor, targets: torch.Tensor, *drawn: torch.Tensor, mask_id: int
+    ids: torch.Tensor,
+    real: torch.Tensor,
+    targets: torch.Tensor,
+    *drawn: torch.Tensor,
+    mask_id: int,
+    per_drawn: torch.Tensor | None = None,
 ) -> Part:
     """Lines in which the targets (bool, the shape of `ids`) are replaced by [MASK]. drawn: The fields of `Drawn`."""
+    exact = groups = None
+    if drawn:
+        exact, groups = (read(ids, real, Drawn(*drawn), mask_id) for read in (masked_rows, group_rows))
     at = targets.flatten().nonzero()[:, 0]
-    rows = (read(ids, real, Drawn(*drawn), mask_id) for read in (masked_rows, group_rows)) if drawn else ()
-    return Part(ids.masked_fill(targets, mask_id), real, at, ids.flatten()[at], *rows)
+    return Part(ids.masked_fill(targets, mask_id), real, at, ids.flatten()[at], exact, groups, per_drawn)
 
 
 def causal_part(ids: torch.Tensor, real: torch.Tensor) -> Part:
@@ -86,28 +106,51 @@ class Batches(Dataset):
         rate = args.mask_rate + (args.final_mask_rate - args.mask_rate) * step / args.steps
         lines, seed = self.lines[step - self.begin], args.seed * 1_000_003 + step
         n_pieces = int((self.offsets[lines + 1] - self.offsets[lines]).sum())
-        return self.parts(lines, rate, seed, args.word_masking, args.one_pass_ids), n_pieces
+        one_pass_ids = args.one_pass_ids if args.one_pass else 0
+        return self.parts(lines, rate, seed, args.word_masking, args.few_masks, one_pass_ids), n_pieces
 
     def held_out(self) -> Iterator[list[Part]]:
         """All lines once, with targets that are the same each time."""
         for i, lines in enumerate(epoch_batches(self.offsets, self.args.batch_pieces, (0,))):
-            yield self.parts(lines, 0.15, i, 0.0, self.args.batch_pieces)
+            yield self.parts(lines, 0.15, i)
 
-    def parts(self, lines, rate: float, seed: int, word_masking: float, one_pass_ids: int) -> list[Part]:
+    def held_out_scored(self) -> Iterator[Scored]:
+        """Some pieces of each line, as scoring reads them. They are the same each time."""
+        for i, lines in enumerate(epoch_batches(self.offsets, self.args.part_ids, (0,))):
+            ids, real = collate(self.ids, self.offsets, lines, self.pad_id)
+            original, word_l2r = (
+                draw(ids, self.n_special, self.begins_word, i, per_line=SCORED_PER_LINE, word_l2r=share)
+                for share in (0.0, 1.0)
+            )
+            length = (ids >= self.n_special).sum(dim=1)[original.target.nonzero()[:, 0]]
+            yield Scored(
+                length,
+                masked_rows(ids, real, original, self.mask_id),
+                masked_rows(ids, real, word_l2r, self.mask_id),
+                group_rows(ids, real, word_l2r, self.mask_id) if self.args.one_pass else None,
+            )
+
+    def parts(
+        self, lines, rate: float, seed: int, word_masking: float = 0, few_masks: float = 0, one_pass_ids: int = 0
+    ) -> list[Part]:
         """Read some lines, choose targets at a rate, and divide all that into parts."""
         args = self.args
         ids, real = collate(self.ids, self.offsets, lines, self.pad_id)
         batch = [ids, real]
+        per_drawn = None
         if args.objective == "masked":
-            batch.append(choose_targets(ids, self.n_special, rate, seed, self.begins_word, word_masking))
-            if args.one_pass:
-                batch += draw(ids, self.n_special, self.begins_word, one_pass_ids, seed)
+            targets = choose_targets(ids, self.n_special, rate, seed, self.begins_word, word_masking, few_masks)
+            batch.append(targets)
+            if one_pass_ids:
+                drawn = draw(ids, self.n_special, self.begins_word, seed, one_pass_ids)
+                per_drawn = targets.sum() / drawn.target.sum()
+                batch += drawn
         batch = [x[self.share] for x in batch]
         n_parts = math.ceil(batch[0].numel() / args.part_ids) if args.device == "cpu" else 1
         divided = ([x[i::n_parts] for x in batch] for i in range(min(n_parts, len(batch[0]))))
         if args.objective == "causal":
             return [causal_part(*some) for some in divided]
-        return [masked_part(*some, mask_id=self.mask_id) for some in divided]
+        return [masked_part(*some, mask_id=self.mask_id, per_drawn=per_drawn) for some in divided]
 
 
 def iterate(batches: Batches, steps: range) -> Iterable[tuple[list[Part], int]]:

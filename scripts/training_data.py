@@ -27,6 +27,8 @@ SPECIAL = {
 }
 MAX_PIECES = 256  # the longest context, [CLS] and [SEP] included: the corpus has hardly a longer line
 HELD_OUT_ONE_IN = 1000
+# In a line with few masks, the rate of masks is this number times the square of a random one.
+MOST_OF_FEW = 0.3
 
 
 # The wordpieces of some lines: their ids in one flat array, and the offsets at which lines begin and end.
@@ -164,29 +166,34 @@ def choose_targets(
     n_special: int,
     rate: float,
     seed: int,
-    begins_word: torch.Tensor | None = None,
-    share: float = 0.0,
+    begins_word: torch.Tensor,
+    word_share: float = 0.0,
+    few_share: float = 0.0,
 ) -> torch.Tensor:
     """A mask of the pieces to predict: a random share `rate` of those that are not special.
 
-    In a random `share` of the lines, words are chosen in place of pieces, at the same rate, and masked as `word_l2r`
-    masks them: a random piece of the word, and those behind it.
+    In a random `word_share` of the lines, words are chosen in place of pieces, at the same rate, and masked as
+    `word_l2r` masks them: a random piece of the word, and those behind it. In a random `few_share` of the lines, the
+    rate is from 0 to `MOST_OF_FEW`, mostly near 0, and one piece or word at least is chosen: scoring masks one alone.
 
     ids (int tensor, shape (lines, longest)): The padded ids.
     begins_word (bool tensor, shape (vocabulary,)): Whether a piece begins a word. Special pieces and padding do.
     RETURNS (bool tensor, shape (lines, longest)): The mask.
     """
+    n, length = ids.shape
     generator = torch.Generator().manual_seed(seed)
-    targets = torch.rand(ids.shape, generator=generator) < rate
-    if begins_word is not None and share:
-        word = begins_word[ids].flatten().cumsum(0) - 1  # each line begins with a special piece
-        length = torch.bincount(word)
-        first, chosen = torch.rand(2, len(length), generator=generator)
-        place = torch.arange(len(word)) - (length.cumsum(0) - length)[word]
-        of_words = (chosen < rate)[word] & (place >= (first * length).long()[word])
-        by_word = torch.rand(len(ids), 1, generator=generator) < share
-        targets = torch.where(by_word, of_words.view(ids.shape), targets)
-    return targets & (ids >= n_special)
+    few, by_word, square_root = torch.rand(3, n, 1, generator=generator)
+    few, by_word = few < few_share, by_word < word_share
+    rates = torch.full((n, 1), rate).where(~few, MOST_OF_FEW * square_root**2)
+    # Each word has a number of its own in the batch, and a special piece begins each line.
+    word = begins_word[ids].flatten().cumsum(0).view(n, length) - 1
+    sizes = torch.bincount(word.flatten())
+    place = torch.arange(n * length).view(n, length) - (sizes.cumsum(0) - sizes)[word]
+    of_word, first = torch.rand(2, len(sizes), generator=generator)
+    chance = torch.rand(n, length, generator=generator).where(~by_word, of_word[word]).masked_fill(ids < n_special, 2)
+    chosen = (chance < rates) | (few & (chance == chance.min(dim=1, keepdim=True).values))
+    hidden = ~by_word | (place >= (first * sizes).long()[word])
+    return chosen & hidden & (ids >= n_special)
 
 
 def main():

@@ -288,7 +288,7 @@ def _import_once(path: str, changed: int) -> None:
     if _registered() == before:
         warn_user(
             f"{path} was imported, and it registers nothing: no class of a model (AutoConfig.register and "
-            "AutoModelForMaskedLM.register), no metric (register_metric), nothing of spaCy's. docs/other-models.md has "
+            "AutoModelForMaskedLM.register), no metric (register_metric), nothing of spaCy's. docs/models.md has "
             "an example."
         )
 

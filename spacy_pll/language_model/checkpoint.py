@@ -192,7 +192,7 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
             advice = (
                 f"It is of the type {kind!r}, which transformers {transformers.__version__} does not know. Install a "
                 "version that does. Or, if you have its classes, give a Python file that registers them as `code` "
-                f"(docs/other-models.md). Types that were registered so far: {own}."
+                f"(docs/models.md). Types that were registered so far: {own}."
             )
         if "trust_remote_code" in str(error):
             advice = (

@@ -201,6 +201,32 @@ def test_the_learning_curve_of_several_runs(script, tmp_path):
         evaluate.learning_curve(logs)
 
 
+def test_the_table_by_length_of_line(script):
+    evaluate = script("scripts", "evaluate_builtin")
+    texts = ["Rain is expected.", "She put the book on the elephant.", " ".join(["She put it on the table."] * 9)]
+    accuracy = {name: {"overall": value} for name, value in (("word_l2r", 70), ("original", 65), ("margin 0", 60))}
+    *rows, whole, r, blimp = evaluate.length_table(None, texts, accuracy)
+    assert [(row["pieces of the line"], row["lines"]) for row in rows] == [
+        ("1 to 14 pieces", "2"),
+        ("60 pieces and more", "1"),
+    ]
+    assert (whole["lines"], blimp["word_l2r"], blimp["word_l2r, margin 0"]) == ("3", "70.0", "60.0")
+    assert (blimp["original"], blimp["original, margin 0"], blimp["word_l2r, margin 1"]) == ("65.0", "", "")
+    for metric in ("word_l2r", "original"):
+        assert r[metric] == ""
+        for margin in (None, 0, 1):
+            docs = list(make_pipeline(metrics=[metric], mask_margin=margin).pipe(texts))
+            name = metric if margin is None else f"{metric}, margin {margin}"
+            for row, some in ((rows[0], docs[:2]), (rows[1], docs[2:]), (whole, docs)):
+                expected = -sum(doc._.pll for doc in some) / sum(doc._.pll_pieces for doc in some)
+                assert float(row[name]) == pytest.approx(expected, abs=6e-4)
+            if margin is not None:
+                first, second = (
+                    make_pipeline(metrics=[metric], keep_pieces=True, mask_margin=m) for m in (None, margin)
+                )
+                assert r[name] == f"{agree(first, second, texts).piece.r:.4f}"
+
+
 def test_the_table_of_one_pass(script):
     evaluate = script("scripts", "evaluate_builtin")
     texts = ["The traveler lost the souvenir.", "She put the book on the elephant.", "Rain is expected."]

@@ -1,5 +1,7 @@
 """The training script, in miniature: what it writes, and that a stopped run goes on as if it had not been stopped."""
 
+import copy
+import csv
 import importlib
 import json
 import shutil
@@ -17,6 +19,7 @@ import transformers
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM
 
+from spacy_pll import make_pipeline
 from spacy_pll.language_model import BUILTIN
 
 from ..conftest import SENTENCES
@@ -207,10 +210,29 @@ def test_words_are_masked_as_word_l2r_masks_them(data):
     expected = {(1, 0): 1.6, (1, 1): 0.4, (2, 0): 0.8, (3, 0): 0.8}
     expected |= {(2, n): 0.1 for n in (1, 2)} | {(3, n): 0.2 / 3 for n in (1, 2, 3)}
     assert counts == pytest.approx(expected, abs=0.04)
-    pieces = data.choose_targets(ids, 5, 0.2, 0)
+    pieces = data.choose_targets(ids, 5, 0.2, 0, begins_word)
     mixed = data.choose_targets(ids, 5, 0.2, 0, begins_word, 0.5)
     from_words = (mixed == found).all(dim=1)
     assert torch.equal(mixed[~from_words], pieces[~from_words]) and 8 < from_words.sum() < 32
+
+
+@pytest.mark.parametrize("by_word", [0.0, 1.0])
+def test_lines_with_few_masks(data, by_word):
+    words = [[5], [6, 10, 11], [7, 12], [8]] * 10
+    ids = torch.tensor([[0, *(piece for word in words for piece in word), 1, 2]] * 2000 + [[0, 5, 1, *[2] * 70]])
+    begins_word = torch.arange(13) < 10
+    found = data.choose_targets(ids, 5, 0.2, 3, begins_word, by_word, few_share=1.0)
+    assert not found[ids < 5].any()
+    assert found.any(dim=1).all()  # also in the line of one piece
+    word = begins_word[ids].cumsum(dim=1)
+    n_words = torch.tensor([len(line[hidden].unique()) for line, hidden in zip(word, found)])
+    n = n_words if by_word else found.sum(dim=1)
+    assert 0.2 < (n == 1).float().mean() < 0.6  # of 40 words, or 70 pieces
+    assert n.max() > 8  # the rate goes up to 0.3
+    of_words = data.choose_targets(ids, 5, 0.2, 3, begins_word, by_word)
+    mixed = data.choose_targets(ids, 5, 0.2, 3, begins_word, by_word, few_share=0.4)
+    few = (mixed != of_words).any(dim=1)
+    assert torch.equal(mixed[few], found[few]) and 0.3 < few.float().mean() < 0.42
 
 
 def test_learning_rate_rises_stays_and_falls(script):
@@ -258,7 +280,7 @@ def test_targets_in_one_pass(one_pass):
     begins_word = torch.arange(13) < 10  # pieces from 10 on continue a word
     line = [0, 5, 6, 10, 11, 7, 12, 8, 1]
     ids = torch.tensor([line] * 400 + [[0, 5, 1, *[2] * 6]] * 4)
-    drawn = one_pass.draw(ids, 5, begins_word, 9 * 2 * 200, 0)
+    drawn = one_pass.draw(ids, 5, begins_word, 0, most_ids=9 * 2 * 200)
     counts = drawn.target.sum(dim=1)
     assert set(counts.tolist()) == {0, 1, 2} and 190 <= (counts > 0).sum() <= 204  # 2 of 7 pieces, 1 of 1
     assert not drawn.target[ids < 5].any()
@@ -266,8 +288,10 @@ def test_targets_in_one_pass(one_pass):
     ends = torch.tensor([0, 1, 4, 4, 4, 6, 6, 7, 8])
     to_the_end, alone = (drawn.last[row, column] == x for x in (ends[column], column))
     assert (to_the_end | alone).all() and 0.3 < to_the_end[column == 2].float().mean() < 0.7
-    assert 0.25 < drawn.margin[row, column].float().mean() < 0.42
-    assert torch.equal(drawn.target, one_pass.draw(ids, 5, begins_word, 9 * 2 * 200, 0).target)
+    for share, all_ends in ((0.0, column), (1.0, ends[column])):  # the same targets
+        again = one_pass.draw(ids, 5, begins_word, 0, most_ids=9 * 2 * 200, word_l2r=share)
+        assert torch.equal(drawn.target, again.target) and torch.equal(again.last[row, column], all_ends)
+    assert one_pass.draw(ids, 5, begins_word, 0, per_line=1).target.sum(dim=1).tolist() == [1] * 404
 
 
 @NEEDS_TRANSFORMERS_5
@@ -280,50 +304,201 @@ def test_what_training_reads_gives_the_scores_of_the_component(one_pass, metric,
     encoded = tokenizer(texts, return_tensors="pt", padding=True)
     ids, real = encoded.input_ids, encoded.attention_mask.bool()
     begins_word = torch.tensor([not p.startswith("##") for p in tokenizer.convert_ids_to_tokens([*range(10_000)])])
-    last = torch.arange(ids.shape[1]).expand(ids.shape)
-    if metric == "word_l2r":
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(one_pass, "WORD_L2R", 1.0)
-            last = one_pass.draw(ids, 5, begins_word, 0, 0).last
-    every = one_pass.Drawn(ids >= 5, last, torch.full(ids.shape, margin or 0))
-    read = one_pass.masked_rows if margin is None else one_pass.group_rows
-    rows = read(ids, real, every, tokenizer.mask_token_id)
-    with torch.inference_mode():
-        hidden = model.model(input_ids=rows.ids, attention_mask=rows.bias, position_ids=rows.position)[0]
-        log_probs = model.decoder(model.head(hidden[rows.row, rows.column])).log_softmax(dim=1)
+    last = one_pass.draw(ids, 5, begins_word, 0, word_l2r=float(metric == "word_l2r")).last
+    every = one_pass.Drawn(ids >= 5, last)
+    if margin is None:
+        rows = one_pass.masked_rows(ids, real, every, tokenizer.mask_token_id)
+    else:  # with another margin beside it
+        rows = one_pass.group_rows(ids, real, every, tokenizer.mask_token_id, (margin, 2))
     row, column = every.target.nonzero(as_tuple=True)
-    found = torch.zeros(len(texts)).index_add_(0, row, log_probs.gather(1, ids[row, column, None])[:, 0])
+    with torch.inference_mode():
+        scores = one_pass.log_probs(model, rows).gather(1, rows.target[:, None]).view(len(row), -1)[:, 0]
+    found = torch.zeros(len(texts)).index_add_(0, row, scores)
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"metrics": [metric], "mask_margin": margin})
     assert found.tolist() == pytest.approx([doc._.pll for doc in nlp.pipe(texts)], rel=1e-5)
 
 
 @NEEDS_TRANSFORMERS_5
-def test_training_for_one_pass_lowers_its_divergence(
-    script, data, batches, one_pass, monkeypatch, corpus, tmp_path, capsys
-):
-    run(script, monkeypatch, corpus, tmp_path, "--one-pass", "1", "--layers", "2")
-    printed = capsys.readouterr().out
-    assert printed.count("divergence in one pass") == 2
+def test_what_is_measured_on_held_out_lines_is_what_the_component_gives(script, batches, one_pass, monkeypatch):
+    """With all pieces of each line in place of some."""
+    monkeypatch.setattr(batches, "SCORED_PER_LINE", 1000)
+    monkeypatch.setattr(one_pass, "ONE_PIECE_IN", 1)
+    folder = SCRIPT.parents[1] / "spacy_pll" / "language_model" / "builtin"
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForMaskedLM.from_pretrained(folder).float()
+    long = "Unbelievable circumnavigations, he wrote, stand here: with several words, and unforgettable afterthoughts."
+    texts = ["Yes.", SENTENCES[0], long]
+    rows = [tokenizer(text).input_ids for text in texts]
+    lines = np.concatenate(rows), np.cumsum([0, *map(len, rows)])
+    args = SimpleNamespace(one_pass=1.0, part_ids=60)
+    found = script.scoring_figures(model, batches.Batches(lines, tokenizer, 5, args), "cpu")
+    pieces = {}
+    for metric in ("original", "word_l2r"):
+        for margin in (None, 0, 1):
+            nlp = make_pipeline(metrics=[metric], mask_margin=margin, keep_pieces=True)
+            pieces[metric, margin] = [doc._.pll_data["scores"][metric] for doc in nlp.pipe(texts)]
+    lengths = ["1 to 14 pieces"] * 2 + ["30 to 59 pieces"]
+    expected = {}
+    for name, scores in (
+        ("original", pieces["original", None]),
+        ("word_l2r", pieces["word_l2r", None]),
+        ("margin 0", pieces["word_l2r", 0]),
+        ("margin 1", pieces["word_l2r", 1]),
+    ):
+        for length in dict.fromkeys(lengths):
+            own = np.concatenate([some for some, of in zip(scores, lengths) if of == length])
+            expected[f"{name}, {length}"] = -own.mean()
+    exact = np.concatenate(pieces["word_l2r", None])
+    expected |= {f"r, margin {m}": np.corrcoef(exact, np.concatenate(pieces["word_l2r", m]))[0, 1] for m in (0, 1)}
+    assert found == pytest.approx(expected, rel=1e-5)
+    args.one_pass = 0.0
+    without = script.scoring_figures(model, batches.Batches(lines, tokenizer, 5, args), "cpu")
+    assert without == pytest.approx({name: x for name, x in expected.items() if "margin" not in name}, rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def scored(data, batches, one_pass):
+    """The built-in model, the part of some lines, and which of their pieces are scored."""
     folder = SCRIPT.parents[1] / "spacy_pll" / "language_model" / "builtin"
     model = AutoModelForMaskedLM.from_pretrained(folder, attn_implementation="eager").float()
     encoded = AutoTokenizer.from_pretrained(folder)(SENTENCES[:3], return_tensors="pt", padding=True)
     ids, real = encoded.input_ids, encoded.attention_mask.bool()
-    drawn = one_pass.draw(ids, 5, torch.ones(10_000, dtype=torch.bool), 10_000, 0)
-    part = batches.masked_part(ids, real, data.choose_targets(ids, 5, 0.3, 0), *drawn, mask_id=4)
+    begins_word = torch.ones(10_000, dtype=torch.bool)
+    drawn = one_pass.draw(ids, 5, begins_word, 0, most_ids=10_000)
+    targets = data.choose_targets(ids, 5, 0.3, 0, begins_word)
+    per_drawn = targets.sum() / drawn.target.sum()
+    return model, batches.masked_part(ids, real, targets, *drawn, mask_id=4, per_drawn=per_drawn), drawn
+
+
+@NEEDS_TRANSFORMERS_5
+def test_the_loss_of_scoring_and_of_one_pass(script, one_pass, scored):
+    """Against plain sums: exact scores have gradients where they are predicted, and none where they teach."""
+    model, part, drawn = scored
+    n = int(drawn.target.sum())
+    model.zero_grad()
+    found = one_pass.one_pass_losses(model, part.exact, part.groups)
+    p, q = (one_pass.log_probs(model, rows) for rows in (part.exact, part.groups))
+    true = part.exact.target
+    assert part.groups.target.tolist() == true.repeat_interleave(2).tolist()
+    exact = divergence = difference = torch.zeros(())
+    for i, piece in enumerate(true):
+        exact = exact - p[i, piece]
+        for of_margin in q[2 * i : 2 * i + 2]:
+            divergence = divergence + (p[i].detach().exp() * (p[i].detach() - of_margin)).sum() / 2
+            difference = difference + (p[i, piece].detach() - of_margin[piece]) ** 2 / 2
+    for one, expected in zip(found, (exact, divergence, difference), strict=True):
+        torch.testing.assert_close(one, expected)
+        gradients = (torch.autograd.grad(x, model.model.parameters(), retain_graph=True) for x in (one, expected))
+        for gradient, same in zip(*gradients):
+            torch.testing.assert_close(gradient, same, rtol=1e-3, atol=1e-4)
+            assert gradient.any()
     with torch.inference_mode():
-        (masked, n), (both, same_n) = script.prediction_loss(model, part), script.one_pass_loss(model, part, weight=2.0)
-        mean = one_pass.divergence(model, part.exact, part.groups) / drawn.target.sum()
-    assert n == same_n and (both / n).item() == pytest.approx((masked / n + 2 * mean).item(), rel=1e-5)
+        masked, count = script.prediction_loss(model, part)
+        whole, same_count = script.one_pass_loss(model, part, weight=2.0, difference_weight=3.0)
+    assert count == same_count
+    mean = (exact + 2 * divergence + 3 * difference) / n
+    assert (whole / count).item() == pytest.approx((masked / count + mean).item(), rel=1e-5)
+
+
+@NEEDS_TRANSFORMERS_5
+def test_the_loss_that_keeps_the_scores_of_a_teacher(script, one_pass, scored):
+    model, part, drawn = scored
+    torch.manual_seed(0)
+    moved = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in moved.parameters():
+            parameter += 0.01 * parameter.std(correction=0) * torch.randn_like(parameter)
+    with torch.inference_mode():
+        aim, p = (one_pass.log_probs(one, part.exact) for one in (model, moved))
+        q = one_pass.log_probs(moved, part.groups).unflatten(0, (-1, 2))
+    at = torch.arange(len(aim)), part.exact.target
+    kept = torch.nn.functional.kl_div(p, aim, reduction="sum", log_target=True)
+    divergence = sum(torch.nn.functional.kl_div(q[:, i], aim, reduction="sum", log_target=True) for i in (0, 1)) / 2
+    difference = sum((aim[at] - q[:, i][at]).square().sum() for i in (0, 1)) / 2
+    loss, count = script.keeping_loss(moved, part, weight=2.0, difference_weight=3.0, teacher=model)
+    assert count == int(drawn.target.sum()) and kept > 0
+    torch.testing.assert_close(loss.detach(), 2 * (kept + divergence) + 3 * difference, rtol=1e-4, atol=1e-4)
+    model.zero_grad()
+    loss.backward()
+    assert all(p.grad is None for p in model.parameters())
+    of_itself = one_pass.one_pass_losses(model, part.exact, part.groups, model).exact
+    gradients = torch.autograd.grad(of_itself, model.model.parameters())
+    assert max(gradient.abs().max() for gradient in gradients) < 1e-4 < moved.decoder.bias.grad.abs().max()
+    empty = [rows._replace(**{f: getattr(rows, f)[:0] for f in ("row", "column", "target")}) for rows in part[4:6]]
+    nothing, none = script.keeping_loss(moved, part._replace(exact=empty[0], groups=empty[1]), 2.0, 3.0, model)
+    nothing.backward()
+    assert nothing == none == 0
+
+
+@NEEDS_TRANSFORMERS_5
+def test_a_run_that_keeps_scores(script, monkeypatch, corpus, tmp_path, capsys):
+    run(script, monkeypatch, corpus, tmp_path / "first", "--layers", "2")
+    first, teacher = (str(tmp_path / name / "model") for name in ("first", "teacher"))
+    run(script, monkeypatch, corpus, tmp_path / "teacher", "--init", first, "--lr", "0.1")
+    more = ("--init", first, "--keep", teacher, "--one-pass", "4", "--one-pass-difference", "1", "--lr", "0.01")
+    run(script, monkeypatch, corpus, tmp_path / "second", *more)
+    with (tmp_path / "second" / "log.csv").open(newline="") as file:
+        before, after = (float(row["train_loss"]) for row in csv.DictReader(file))
+    assert 0 < after < before
+    with pytest.raises(SystemExit):
+        run(script, monkeypatch, corpus, tmp_path / "third", "--keep", first)
+    assert "--keep is for scores in one pass" in capsys.readouterr().err
+
+
+@NEEDS_TRANSFORMERS_5
+@pytest.mark.parametrize("term", ["divergence", "difference"])
+def test_training_for_one_pass_lowers_its_distance(one_pass, scored, term):
+    model = copy.deepcopy(scored[0])
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     found = []
     for _ in range(8):
-        loss = one_pass.divergence(model, part.exact, part.groups)
+        loss = getattr(one_pass.one_pass_losses(model, scored[1].exact, scored[1].groups), term)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         found.append(loss.item())
     assert 0 < found[-1] < found[0] / 3
+
+
+@NEEDS_TRANSFORMERS_5
+def test_what_training_for_scoring_reads_and_measures(script, one_pass, monkeypatch, corpus, tmp_path, capsys):
+    """In a few steps, the model sees lines with one mask, and the exact scores of some pieces have gradients."""
+    n_masks, exact_gradients = [], []
+    losses = script.one_pass_losses
+
+    def record(model, masked, groups):
+        found = losses(model, masked, groups)
+        if torch.is_grad_enabled() and len(masked.row):
+            n_masks.extend((masked.ids == 4).sum(dim=1).tolist())
+            gradient = torch.autograd.grad(found.exact, model.model.embeddings.tok_embeddings.weight, retain_graph=True)
+            exact_gradients.append(gradient[0].abs().sum().item())
+        return found
+
+    in_lines, predict = [], script.prediction_loss
+
+    def record_lines(model, part):
+        if torch.is_grad_enabled():
+            in_lines.extend((part.ids == 4).sum(dim=1).tolist())
+        return predict(model, part)
+
+    monkeypatch.setattr(script, "one_pass_losses", record)
+    monkeypatch.setattr(script, "prediction_loss", record_lines)
+    options = ("--one-pass", "4", "--one-pass-difference", "1", "--layers", "2", "--mask-rate", "0.9")
+    run(script, monkeypatch, corpus, tmp_path, *options, "--final-mask-rate", "0.9", "--few-masks", "0.5")
+    share = np.mean(np.array(in_lines) == 1)
+    assert 0.2 < share < 0.5  # at a rate of 0.9 alone, next to none
+    assert n_masks.count(1) and max(n_masks) < 10  # of one piece, or of the end of one word
+    assert len(exact_gradients) >= 6 and min(exact_gradients) > 0
+    printed = capsys.readouterr().out
+    with (tmp_path / "log.csv").open(newline="") as file:
+        log = list(csv.DictReader(file))
+    assert [row["step"] for row in log] == ["3", "6"]
+    lengths = ["1 to 14 pieces", "15 to 29 pieces", "30 to 59 pieces"]
+    names = [f"{scorer}, {n}" for scorer in ("original", "word_l2r", "margin 0", "margin 1") for n in lengths]
+    names = [name for name in names if name in log[0]]
+    assert len(names) >= 4
+    for name in [*names, "r, margin 0", "r, margin 1"]:
+        assert f"{name} {log[1][name]}" in printed
     with pytest.raises(SystemExit):
         run(script, monkeypatch, corpus, tmp_path, "--one-pass", "1", "--objective", "causal")
 
@@ -390,7 +565,7 @@ def make_batches(data, batches, folder, share=slice(None), **more):
     corpus, output = folder
     tokenizer, lines, _ = data.prepare(corpus, output, 200)
     options = dict(batch_pieces=200, seed=1, mask_rate=0.3, final_mask_rate=0.1, steps=300, word_masking=0.5)
-    options |= dict(one_pass=1.0, one_pass_ids=400, objective="masked", device="cpu", part_ids=10_000)
+    options |= dict(few_masks=0.4, one_pass=1.0, one_pass_ids=400, objective="masked", device="cpu", part_ids=10_000)
     return batches.Batches(lines, tokenizer, 5, SimpleNamespace(**options | more), share)
 
 
@@ -424,7 +599,9 @@ def test_the_parts_of_all_processes_are_the_batch(data, batches, corpus, tmp_pat
     assert lines(parts) == lines([whole])
     assert sorted(torch.cat([part.target for part in parts])) == sorted(whole.target)
     if objective == "masked":
-        assert sum(len(part.exact.row) for part in parts) == len(whole.exact.row) == len(whole.groups.row) > 0
+        assert sum(len(part.exact.row) for part in parts) == len(whole.exact.row) == len(whole.groups.row) / 2 > 0
+        assert {part.per_drawn.item() for part in parts} == {whole.per_drawn.item()}
+        assert whole.per_drawn.item() == pytest.approx(len(whole.target) / len(whole.exact.row))
         assert all((part.ids.flatten()[part.at] == 4).all() for part in parts)
 
 
