@@ -296,10 +296,11 @@ class Predictor:
                 continue
             self._warn_once(
                 "left out",
-                f"{len(tokens)} of {len(doc)} tokens of the text {doc.text[:50]!r} lie in no span of `get_spans`, such "
-                f"as {tokens[0].text[:50]!r} at token {tokens[0].i}. They have no score, and the text's score is the "
-                "sum of the others. This may be so in other texts, too. Use a span getter whose spans hold every "
-                "token, such as spacy-pll.sent_spans.v1; to choose what is scored, set `targets`.",
+                f"{len(tokens)} of {len(doc)} tokens of the text {doc.text[:50]!r} lie in none of the spans that are "
+                f"read, such as {tokens[0].text[:50]!r} at token {tokens[0].i}. They have no score, and the text's "
+                "score is the sum of the others. This may be so in other texts, too. Set `spans` (in a config, "
+                "get_spans) to one whose spans hold every token, such as sents; to choose what is scored, set "
+                "`targets`.",
             )
 
     def _warn_of_language(self, docs: list[Doc]) -> None:

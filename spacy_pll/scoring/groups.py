@@ -266,5 +266,5 @@ def near_runs(
     end = np.minimum(end + margin, length[row])
     is_new = begins(row)
     is_new[1:] |= begin[1:] > end[:-1]
-    last = np.append(np.flatnonzero(is_new)[1:], len(row)) - 1
+    last = np.append(np.flatnonzero(is_new)[1:], len(row))[: len(row)] - 1
     return begin[is_new], end[last], row[is_new], np.cumsum(is_new) - 1

@@ -91,6 +91,13 @@ NOT_THERE = {
     "correlations": "a method",
     "several_references": "of n-best lists",
     "header": "said only of one that was given",
+    "precision": "the same",
+    "delimiter": "of tables, which the command does not read",
+    "encoding": "the same",
+    "quoting": "the same",
+    "na_as_text": "the same",
+    "by": "the groups of a suite are its own",
+    "force": "the command writes no file",
     "mask_spacing": "the command has only mask_margin, or neither",
     "mask_margin": "the command has only mask_spacing, or neither",
     "spans": "the command has no texts, and the message names the CPU, too",
@@ -98,7 +105,7 @@ NOT_THERE = {
     "causal": "the command has masked models alone, and the message says to choose one",
 }
 # The settings of scorers are written as they are in Python, "builtin,mask_margin=1", and so are those of lm-eval.
-AS_IN_PYTHON = {"agree", "lm-eval"}
+AS_IN_PYTHON = {"agree", "lm-eval", "margins"}
 
 
 def imported(module):

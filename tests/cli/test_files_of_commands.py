@@ -11,7 +11,7 @@ from spacy_pll.corpus.records import FileOptions
 
 from .conftest import run
 
-READERS = ("score", "words", "suite", "render", "pairs", "choices", "ppl", "agree", "variants", "unigrams")
+READERS = ("score", "words", "suite", "render", "pairs", "choices", "ppl", "agree", "margins", "variants", "unigrams")
 
 
 def test_each_command_that_reads_tables_has_the_options_for_them():
@@ -102,8 +102,8 @@ def test_what_stands_between_context_and_text(tmp_path, model):
     (tmp_path / "a.jsonl").write_text('{"text": "venir.", "c": "The sou"}\n')
     scores = {}
     for separator in ("", " ", "-"):
-        how = ("--table", "words", "--no-log-frequency", "--context-column", "c", "--separator", separator, *model)
-        run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--force", *how)
+        how = ("--table", "words", "--no-log-frequency", "--context-column", "c", "--separator", separator)
+        run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--force", "--shared-pieces", *how, *model)
         scores[separator] = json.loads((tmp_path / "o.jsonl").read_text())["pll_word_l2r"]
     run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--force", *how[:5], *model)
     assert json.loads((tmp_path / "o.jsonl").read_text())["pll_word_l2r"] == scores[" "]
@@ -123,7 +123,6 @@ PAIRS = "good,bad,topic\nA cat.,A cats.,x\n"
         ("choices", ("--options", "good,bad", "--label", "n", "--items", "o.csv"), "column 'pll_word_l2r"),
         ("pairs", ("--plot", "p.png"), "Plots need matplotlib"),
         ("choices", ("--options", "good,bad", "--label", "n", "--plot", "p.png"), "Plots need matplotlib"),
-        ("agree", ("--plot", "p.png"), "Plots need matplotlib"),
         ("pairs", ("--items", "o.parquet"), "Parquet files need pyarrow"),
     ],
 )
@@ -140,6 +139,6 @@ def test_what_is_wrong_is_said_before_the_work(tmp_path, model, never, monkeypat
     if "o.parquet" in options:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         monkeypatch.delitem(sys.modules, "spacy_pll.corpus.parquet", raising=False)
-    given = ("builtin", "builtin", "mine.csv", "--column", "good") if command == "agree" else ("mine.csv", *model)
+    given = ("mine.csv", *model)
     assert message in run(command, *given, *options, fails=True).unwrapped_stderr
     assert not [path for path in tmp_path.iterdir() if path.name[:2] in ("o.", "p.")]
