@@ -139,8 +139,9 @@ def _share_of_masks(
     again, and for each id the share in a text with the masks of its own group is put in. The content has none.
     """
     layout = _layout.get()
-    if layout is None:
+    if layout is None or layout.has_shares_of_masks:
         return None
+    layout.has_shares_of_masks = True  # several pipelines may have set this hook on one model
     ids, group = args[0], layout.group_of
     is_mask = ids == mask_id
     as_text = is_mask & layout.is_content  # a text may have such a piece

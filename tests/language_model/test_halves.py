@@ -54,3 +54,13 @@ def test_halves_answer_as_the_whole_does(kind):
 @torch.inference_mode()
 def answer(loaded, batches):
     return np.concatenate([loaded.log_probs(batch)[0].cpu().numpy() for batch in batches])
+
+
+def test_two_pipelines_of_one_model_in_memory_count_its_masks_once():
+    """Each sets its hooks on the same model. The share of masks was put in by both, and the scores were wrong."""
+    tokenizer = get_tokenizer("wordpiece")
+    pair = build_transformer("esm", tokenizer, token_dropout=True), tokenizer
+    first = make_pipeline(pair, mask_margin=1)
+    expected = first(SENTENCES[0])._.pll
+    second = make_pipeline(pair, mask_margin=1)
+    assert [nlp(SENTENCES[0])._.pll for nlp in (first, second)] == pytest.approx([expected] * 2, abs=1e-5)
