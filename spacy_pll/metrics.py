@@ -280,7 +280,7 @@ _TRIED = np.arange(60) // 3  # the words on which a metric is tried
 @lru_cache(maxsize=64)
 def check_claim(metric: Metric) -> None:
     """Check a metric that says that it masks within words: what it masks in a word must depend on the number of the
-    word's pieces alone. The metric is tried on words of several lengths.
+    word's pieces alone, and hold the piece that is scored. The metric is tried on words of several lengths.
 
     RAISES (ValueError): It does not, so its attribute must be set to False.
     """
@@ -294,10 +294,15 @@ def check_claim(metric: Metric) -> None:
         of_word = metric(np.zeros(length, dtype=np.int64))
         expected += [(first + t, tuple(first + i for i in masked), weight) for t, masked, weight in _asked(of_word)]
     if rows.removed is not None or found != sorted(expected):
-        raise ValueError(
-            f"The metric {name!r} says that it masks within words, but what it masks depends on other words as well, "
-            "or its rows have other lengths than their contexts. Set its attribute `within_words` to False."
-        )
+        problem = "what it masks depends on other words as well, or its rows have other lengths than their contexts"
+    elif not all(t in masked for t, masked, _ in found):
+        problem = "it has a row that does not mask the piece that it scores"
+    else:
+        return
+    raise ValueError(
+        f"The metric {name!r} says that it masks within words, but {problem}. Set its attribute `within_words` to "
+        "False."
+    )
 
 
 def _asked(rows: MaskRows) -> list[tuple[int, tuple[int, ...], float]]:

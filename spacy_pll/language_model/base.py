@@ -41,7 +41,6 @@ from .narrowing import Narrowing
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded
 from .special_tokens import with_its_own
-from .true_positions import position_embeddings
 
 logger = logging.getLogger(__name__)
 
@@ -252,24 +251,11 @@ class TransformerLanguageModel:
         with torch.inference_mode(), loaded.forward.in_float32():
             pads = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
         if pads is None:
-            problem = (
-                f"A {kind}, such as {title}, cannot read all masks in one pass, as `mask_margin` asks: in a trial, its "
-                "scores were not the exact ones."
-            )
-            other = "a model of another architecture (docs/models.md)"
-            counted_from = {first - 1 for _, first in position_embeddings(loaded.checkpoint.transformer)}
-            if shared := counted_from.intersection(loaded.tokenizer.encode("").ids):
-                token = loaded.tokenizer.id_to_token(shared.pop())
-                problem = (
-                    f"With {title}, not all masks can be read in one pass, as `mask_margin` asks: by its config.json, "
-                    f"the padding id, from which a {kind} counts positions, is that of {token!r}, which stands around "
-                    "each text."
-                )
-                other = "another checkpoint"
             raise PLLError(
-                problem,
+                f"A {kind}, such as {title}, cannot read all masks in one pass, as `mask_margin` asks: in a trial, its "
+                "scores were not the exact ones.",
                 "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose "
-                f"{other}.",
+                "a model of another architecture (docs/models.md).",
             )
         logger.info(
             "%s reads all masks of a text in one pass, %s a pass.", title, "several texts" if pads else "one text"

@@ -19,7 +19,7 @@ from ..scoring.passes import Batch, FlatRows
 from .group_attention import GroupAttention
 from .narrowing import Narrowing
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
-from .true_positions import ReplacedMethod, set_hooks, true_positions
+from .true_positions import ReplacedMethod, position_embeddings, set_hooks, true_positions
 
 # How a model computes, and how its weights are kept.
 Precision = Literal["float32", "tf32", "bfloat16", "float16"]
@@ -112,8 +112,9 @@ class Forward:
         self.precision: Precision = "float32"
         self._half: torch.dtype | None = None  # in which the weights are kept
         self.narrowing = Narrowing(model)
-        # What XLM and FlauBERT hide where there is no mask, and what others warn of.
-        self._padding = [
+        # What XLM and FlauBERT hide where there is no mask, what others warn of, and from where positions are counted.
+        self._padding = [first - 1 for _, first in position_embeddings(model) if first]
+        self._padding += [
             pad_id
             for name in ("pad_token_id", "pad_index")
             if (pad_id := getattr(model.config, name, None)) is not None

@@ -49,6 +49,7 @@ class GroupAttention(TorchFunctionMode):
     ):
         super().__init__()
         self.ids = ids
+        self.has_shares_of_masks = False  # whether embeddings have been divided by them (`true_positions`)
         self.lengths, self.content, self.true, self.group, self.block = lengths, content, true, group, block
         self.width = true.shape[1]
         self._biases: dict[tuple[torch.Tensor | None, torch.dtype], torch.Tensor] = {}  # by the model's own mask

@@ -66,8 +66,7 @@ class ReplacedMethod:
 def set_hooks(model: PreTrainedModel) -> list[RemovableHandle | ReplacedMethod]:
     """Let a model read `true_positions` until these hooks are removed."""
     hooks: list[RemovableHandle | ReplacedMethod] = [
-        table.register_forward_pre_hook(partial(_absolute, first, model.config.pad_token_id))
-        for table, first in position_embeddings(model)
+        table.register_forward_pre_hook(partial(_absolute, first)) for table, first in position_embeddings(model)
     ]
     for name, module in model.named_modules():
         if name.endswith("embed_positions"):  # RoFormer
@@ -84,7 +83,7 @@ def set_hooks(model: PreTrainedModel) -> list[RemovableHandle | ReplacedMethod]:
     return hooks
 
 
-def _absolute(first: int, pad_id: int | None, module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _absolute(first: int, module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     layout = _layout.get()
     if layout is None:
         return None
@@ -92,7 +91,7 @@ def _absolute(first: int, pad_id: int | None, module: torch.nn.Module, args: tup
         return (layout.true + first,)
     # A model that counts positions from after the padding id does not count padding ids in a text, and reads each at
     # the position of that name. Behind the masks of a group there may be fewer of them.
-    is_padding = layout.ids.eq(-1 if pad_id is None else pad_id)
+    is_padding = layout.ids == first - 1  # the table's padding id, which may be another than the configuration's
     in_text = (is_padding & layout.is_content).gather(1, layout.true)  # whether the text has one at this position
     hidden = in_text & ~is_padding
     before = (layout.is_content & ~is_padding).cumsum(dim=1).gather(1, layout.true)
@@ -140,8 +139,9 @@ def _share_of_masks(
     again, and for each id the share in a text with the masks of its own group is put in. The content has none.
     """
     layout = _layout.get()
-    if layout is None:
+    if layout is None or layout.has_shares_of_masks:
         return None
+    layout.has_shares_of_masks = True  # several pipelines may have set this hook on one model
     ids, group = args[0], layout.group_of
     is_mask = ids == mask_id
     as_text = is_mask & layout.is_content  # a text may have such a piece

@@ -197,13 +197,10 @@ def _is_before(
     """Which pieces of white space belong to a target but stand before the run of targets that it begins: they are of
     the text before it. A space that is part of no token may stand there.
     """
-    docs = [spans[0].doc if spans else () for spans in spans_of]
-    start = np.zeros(len(targets), dtype=np.int64)
     end_before = np.zeros(len(targets) + 1, dtype=np.int64)  # where the token before each ends
-    for doc, first in zip(docs, first_tokens.tolist()):
-        places = [(token.idx, token.idx + len(token)) for token in doc]
-        if places:
-            start[first : first + len(places)], end_before[first + 1 : first + len(places) + 1] = zip(*places)
+    for spans, first in zip(spans_of, first_tokens.tolist()):
+        for token in spans[0].doc if spans else ():
+            end_before[first + token.i + 1] = token.idx + len(token)
         end_before[first] = 0
     begins_run = targets & ~np.append(False, targets[:-1])
     begins_run[first_tokens[:-1][first_tokens[:-1] < len(targets)]] = True

@@ -221,9 +221,17 @@ def test_the_tokenizers_of_the_trial_are_those_of_the_architectures():
     assert {get_tokenizer(tokenizer).mask_token_id is not None for *_, tokenizer in ARCHITECTURES.values()} == {True}
 
 
-def test_a_checkpoint_whose_padding_id_is_that_of_another_token():
-    """Said of the checkpoint: others of its class are read in one pass."""
+@pytest.mark.parametrize("architecture", ["roberta", "ibert", "esm"])
+@pytest.mark.parametrize("role", ["cls", "sep", "mask"])
+def test_a_checkpoint_whose_padding_id_is_that_of_another_token(architecture, role):
+    """A model counts its positions from there, whatever its configuration says later on."""
     tokenizer = get_tokenizer("byte-level")
-    model = build_transformer("roberta", tokenizer, pad_token_id=tokenizer.cls_token_id)
-    with pytest.raises(PLLError, match="With the model 'RobertaForMaskedLM'.*padding id.*is that of '<s>'.*checkpoint"):
-        make_pipeline((model, tokenizer), mask_margin=0)
+    model = build_transformer(architecture, tokenizer, pad_token_id=getattr(tokenizer, f"{role}_token_id"))
+    try:
+        nlp = make_pipeline((model, tokenizer), mask_margin=1)
+    except PLLError as error:
+        assert role == "mask" and "cannot read all masks in one pass" in str(error)
+        return
+    for doc in nlp.pipe([SENTENCES[0], "a </s> b <s><pad> c"]):
+        values, tokens = reference.score_by_states(doc, model, tokenizer, "word_l2r", "spacy", 1, 128)
+        np.testing.assert_allclose(scores(doc), np.bincount(tokens, values, len(doc)), atol=1e-5)

@@ -147,6 +147,22 @@ def test_a_metric_that_does_not_say_what_it_masks_is_looked_at():
             plan_of([context], [of_another_package(masked_of)], 3)
 
 
+@pytest.mark.parametrize("margin", [None, 0, 1])
+def test_a_claim_of_a_metric_that_leaves_its_target_in_sight_is_found_out(margin):
+    """With a margin it would be scored at a place of another group, or nowhere."""
+    contexts = Contexts.of([make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))])
+    for masked_of in (
+        lambda word, n: np.zeros((n, n), dtype=bool),  # nothing is masked
+        lambda word, n: (word[:, None] == word) & ~np.eye(n, dtype=bool),  # all but the target
+    ):
+        metric = of_another_package(masked_of)
+        metric.within_words = True
+        with pytest.raises(ValueError, match="'metric' says .* it has a row that does not mask the piece .* to False"):
+            list(make_plans(contexts, [metric], MASK, mask_margin=margin))
+        metric.within_words = False
+        assert list(make_plans(contexts, [metric], MASK))
+
+
 @pytest.mark.parametrize("spacing", [None, 3])
 def test_an_untrue_claim_is_found_out(spacing):
     context = make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))

@@ -1,0 +1,117 @@
+"""How a model computes: weights in half precision, and back; what a device does not have."""
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_pll.language_model.architectures import MaskedLanguageModel
+from spacy_pll.language_model.forward import Forward
+from spacy_pll.scoring.passes import Batch
+
+from ..conftest import build_transformer, get_tokenizer
+
+CPU = torch.device("cpu")
+
+
+def batch_of(*texts, tokenizer):
+    rows = [tokenizer(text)["input_ids"] for text in texts]
+    ids = np.full((len(rows), max(map(len, rows))), tokenizer.pad_token_id, dtype=np.int32)
+    for row, own in zip(ids, rows):
+        row[: len(own)] = own
+    places = np.arange(len(rows))
+    return Batch.of(ids, np.array([len(own) for own in rows]), places, np.ones_like(places), ids[:, 1])
+
+
+@pytest.mark.parametrize("architecture, tokenizer", [("bert", "wordpiece"), ("eurobert", "byte-level")])
+def test_weights_in_half_precision_and_back(architecture, tokenizer):
+    """For a trial they are raised to float32, which changes none. Angles and other buffers are never rounded."""
+    tokenizer = get_tokenizer(tokenizer)
+    model = build_transformer(architecture, tokenizer)
+    batch = batch_of("The traveler lost it.", "I a.", tokenizer=tokenizer)
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    rounded = {name: weight.detach().bfloat16() for name, weight in model.named_parameters()}
+    forward = Forward(model)
+    with torch.inference_mode():
+        exact = forward.logits(batch)[0]
+        forward.precision = "bfloat16"
+        forward.keep_weights_in(torch.bfloat16, CPU)
+        half = forward.logits(batch)[0]
+        with forward.in_float32():
+            assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+            assert forward.precision == "float32"
+            trial = forward.logits(batch)[0]
+        assert forward.precision == "bfloat16"
+        again = forward.logits(batch)[0]
+    assert {name: weight.dtype for name, weight in model.named_parameters()} == dict.fromkeys(rounded, torch.bfloat16)
+    assert all(torch.equal(weight, rounded[name]) for name, weight in model.named_parameters())
+    assert all(torch.equal(buffer, buffers[name]) for name, buffer in model.named_buffers())
+    assert half.dtype == torch.float32 and torch.equal(half, again)
+    # The trial is of the rounded weights, in exact arithmetic: it differs from both.
+    error = (half - exact).abs().max()
+    assert 1e-4 < error < 0.3
+    assert 1e-5 < (trial - exact).abs().max() and 1e-5 < (trial - half).abs().max()
+
+
+def test_a_trial_of_groups_leaves_weights_in_half_precision(model_folder):
+    model = MaskedLanguageModel(str(model_folder("bert")), precision="bfloat16")
+    loaded = model.load()
+    loaded.forward.keep_weights_in(torch.bfloat16, CPU)
+    assert model.load(groups=True).groups.pads
+    weights = loaded.checkpoint.transformer.parameters()
+    assert {weight.dtype for weight in weights} == {torch.bfloat16}
+    assert loaded.forward.precision == "bfloat16"
+
+
+def test_a_trial_that_fails_leaves_the_precision_as_it_was():
+    forward = Forward(build_transformer("bert", get_tokenizer("wordpiece")))
+    forward.precision = "bfloat16"
+    forward.keep_weights_in(torch.bfloat16, CPU)
+    with pytest.raises(ZeroDivisionError), forward.in_float32():
+        raise ZeroDivisionError
+    assert forward.precision == "bfloat16"
+    assert {weight.dtype for weight in forward.model.parameters()} == {torch.bfloat16}
+
+
+@pytest.mark.parametrize("precision", ["tf32", "float16"])
+def test_what_a_cpu_does_not_have_is_refused(model_folder, precision):
+    if torch.cuda.is_available():
+        pytest.skip("models are on the GPU")
+    with pytest.raises(ValueError, match=f"{precision}.*(CPU|cpu)"):
+        MaskedLanguageModel(str(model_folder("bert")), precision=precision).load()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_tf32_leaves_the_setting_of_pytorch(fails):
+    forward = Forward(build_transformer("bert", get_tokenizer("wordpiece")))
+    forward.precision, seen = "tf32", []
+
+    def look(*args):
+        seen.append(torch.get_float32_matmul_precision())
+        if fails:
+            raise ZeroDivisionError
+
+    forward.model.register_forward_pre_hook(look)
+    before = torch.get_float32_matmul_precision()
+    try:
+        for setting in ("highest", "medium"):
+            torch.set_float32_matmul_precision(setting)
+            try:
+                forward.run(torch.full((1, 4), 5))
+            except ZeroDivisionError:
+                pass
+            assert torch.get_float32_matmul_precision() == setting
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert seen == ["high", "high"]
+
+
+def test_mixed_precision_is_bfloat16(model_folder):
+    model = MaskedLanguageModel(str(model_folder("bert")), mixed_precision=True)
+    assert model.precision == "bfloat16"
+    kinds = []
+    forward = model.load().forward
+    forward.model.register_forward_pre_hook(
+        lambda *args: kinds.append(torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu"))
+    )
+    forward.run(torch.full((1, 4), 5))
+    assert kinds == [torch.bfloat16] and forward.precision == "bfloat16"
