@@ -106,14 +106,6 @@ def score_cli(
         ),
     ] = "texts",
     words_table: WordTable,
-    prodigy: Annotated[
-        bool,
-        typer.Option(
-            "--prodigy",
-            help="Write tasks for Prodigy (.jsonl). meta.score is the rank of the text by its mean score per "
-            "wordpiece, or by the first score of --normalise, from 0 for the lowest to 1 for the highest.",
-        ),
-    ] = False,
     batch_size: options.BatchSize = BATCH_SIZE,
     n_process: options.Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -127,12 +119,12 @@ def score_cli(
     Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
     command with --resume.
     """
-    if tokens and table == "words" or prodigy and (tokens or table != "texts"):
-        raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
+    if tokens and table == "words":
+        raise InputError("--tokens and --table words write different rows. Leave out one of the two.")
     run = Run(
         Input(input_path, column, **of_input),
         Scoring(settings, batch_size, n_process, show_progress=True, **of_scoring),
-        cast(Table, "prodigy" if prodigy else "tokens" if tokens else table),
+        cast(Table, "tokens" if tokens else table),
         words_table,
         **of_output,
     )
@@ -174,7 +166,7 @@ def _check(run: Run, output: str, resume: bool, force: bool) -> None:
         raise InputError("--context-column names the column of the texts. Name that of the contexts.")
     if run.scoring.pipeline.scoring.get("alternatives") and run.table != "tokens" and not is_spacy:
         raise InputError("--alternatives writes columns of tokens. Add --table tokens, or write a .spacy file.")
-    if run.normalise and (run.table not in ("texts", "prodigy") or is_spacy):
+    if run.normalise and (run.table != "texts" or is_spacy):
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
     if run.input.file_format and run.input.path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")

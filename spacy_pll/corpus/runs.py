@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..files import check_target
 from ..language_model.checksums import file_digest
 from ..pipelines import describe_model
-from ..tables.rows import ProdigyRows, ScoredText, TextRows, TokenRows, WordRows
+from ..tables.rows import ScoredText, TextRows, TokenRows, WordRows
 from ..tables.words import WordTable, log_frequencies
 from .base_format import Batch
 from .formats import find_format
@@ -36,8 +36,8 @@ TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("path", "file_format", "pipeline", "n_process", "show_progress", "input", "scoring", "unigrams")
-Table = Literal["texts", "tokens", "words", "prodigy"]
-ROWS: dict[Table, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows, "prodigy": ProdigyRows}
+Table = Literal["texts", "tokens", "words"]
+ROWS: dict[Table, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows}
 
 
 @dataclass(frozen=True)

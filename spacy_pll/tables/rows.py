@@ -1,7 +1,7 @@
 """From a scored doc to the rows of a table."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from spacy.tokens import Doc
 
@@ -24,16 +24,6 @@ class ScoredText(NamedTuple):
     pieces: int  # scored wordpieces
     fingerprint: str = ""  # of the input up to this text: see `inputs.Input.records`
     ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
-
-
-class InputText(Protocol):
-    """A text of the input, such as `corpus.records.Record`."""
-
-    @property
-    def location(self) -> str: ...
-
-    @property
-    def fields(self) -> dict[str, Any]: ...
 
 
 AnyRows = TypeVar("AnyRows", bound="TextRows")
@@ -74,34 +64,6 @@ class TextRows:
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         scores = {name: doc._.get(name) for name in self.attributes}
         yield {self.column: doc.text, **fields, **scores, **self.normaliser(doc)}
-
-
-class ProdigyRows(TextRows):
-    """One task per text, as Prodigy reads it. `meta.score` is the first of the normalised scores, or else the mean
-    score per wordpiece. `ProdigyTasks` replaces it with its rank. The sum would mainly rank texts by their length.
-    """
-
-    types = {"text": str, "tokens": list}
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        return {**dict.fromkeys(self.names.metrics.values(), float), **self.expected}
-
-    def check(self, record: InputText) -> None:
-        """RAISES (InputError): What is scored would overwrite something in the `meta` of a text."""
-        if isinstance(meta := record.fields.get("meta"), dict):
-            check_columns([*meta], ["score", *self.attributes, *self.normaliser.columns], f"{record.location}: 'meta'")
-
-    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        tokens = [
-            {"text": t.text, "start": t.idx, "end": t.idx + len(t), "id": t.i, "ws": bool(t.whitespace_)} for t in doc
-        ]
-        n, normalised = doc._.get(self.names.pieces), self.normaliser(doc)
-        rank_by = next(iter(normalised.values()), doc._.get(self.names.score) / n if n else None)
-        scores = {name: doc._.get(name) for name in self.attributes}
-        meta = fields.get("meta", {})
-        meta = {**(meta if isinstance(meta, dict) else {"meta": meta}), "score": rank_by, **scores, **normalised}
-        yield {"text": doc.text, **fields, "tokens": tokens, "meta": meta}
 
 
 class TokenRows(TextRows):
