@@ -17,7 +17,7 @@ from .component import get_scorer
 from .contexts import check_places, score_placed
 from .errors import PLLError
 from .evaluation.distinct_texts import text_sums
-from .language_model.checksums import file_digest, files_digest
+from .files import file_digest, files_digest
 from .pipelines import SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value
 from .requirements import install_command
 from .settings import BATCH_SIZE

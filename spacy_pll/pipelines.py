@@ -20,8 +20,8 @@ from thinc.api import Config, ConfigValidationError
 
 from .component import PLLScorer, get_scorer
 from .errors import PLLError
+from .files import files_digest
 from .language_model import BUILTIN, BUILTIN_NAME, DOCUMENTS
-from .language_model.checksums import files_digest
 from .prediction import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of
 from .span_getters import SpanGetter

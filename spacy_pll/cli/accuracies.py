@@ -19,9 +19,8 @@ from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
 from ..evaluation.kept_scores import KeptScores
 from ..evaluation.preferences import Correlation
-from ..files import check_output, write_json
+from ..files import check_output, file_digest, write_json
 from ..language_model import BUILTIN_NAME
-from ..language_model.checksums import file_digest
 from ..pipelines import PipelineSettings, describe_model, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table

@@ -16,8 +16,7 @@ from ..analysis.normalised import Normaliser
 from ..component import get_scorer
 from ..contexts import TEXT_SPAN
 from ..errors import InputError
-from ..files import check_target
-from ..language_model.checksums import file_digest
+from ..files import check_target, file_digest
 from ..pipelines import describe_model
 from ..tables.rows import ScoredText, TextRows, TokenRows, WordRows
 from ..tables.words import WordTable, log_frequencies

@@ -33,7 +33,6 @@ from .checks import (
     embedding_shape,
     in_block,
 )
-from .checksums import check_checksums, write_checksums
 from .forward import HALF, Forward, Precision, half_of, one_thread_after_fork
 from .group_trial import N_LONG, N_SHORT, rows_share_passes
 from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
@@ -326,19 +325,17 @@ class TransformerLanguageModel:
         return joined([self.log_probabilities(half) for half in batch.halves()])
 
     def to_disk(self, path: str | Path) -> None:
-        """Write a plain Hugging Face folder, as `write_checkpoint` does, with checksums."""
+        """Write a plain Hugging Face folder, as `write_checkpoint` does."""
         write_checkpoint(self.load().checkpoint, Path(path))
-        write_checksums(Path(path))
 
     def from_disk(self, path: str | Path) -> "TransformerLanguageModel":
         """Load from such a folder, whatever the settings name. If there is none, the model of the settings is kept.
 
-        RAISES (OSError): A file is missing, or differs from what was written; the message names it.
+        RAISES (OSError): A file cannot be read; the message names it.
         """
         # The folder's own files hold all settings but this one, which transformers does not write.
         kept = {k: v for k, v in self.transformer_config.items() if k == "attn_implementation"}
         if Path(path).is_dir():
-            check_checksums(Path(path))
             self._load(str(path), None, {}, kept)
         return self
 
