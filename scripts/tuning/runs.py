@@ -107,8 +107,8 @@ def write_model(model: MaskedLanguageModel, folder: Path) -> None:
 
 def model_readme(name: str, settings: TuningSettings, model: MaskedLanguageModel, rows: list[dict[str, Any]]) -> str:
     """The model card of a tuned model, in Markdown."""
-    languages = "".join(f"- {code}\n" for code in sorted(model.describe().languages))
-    header = f"---\nlanguage:\n{languages}---\n\n" if languages else ""
+    language = model.describe().language
+    header = f"---\nlanguage: {language}\n---\n\n" if language else ""
     used = {"steps": settings.steps, **settings.as_dict(), "learning_rate": settings.highest_rate(model)}
     listed = "".join(f"- {setting}: {value}\n" for setting, value in json.loads(json.dumps(used)).items())
     return f"""{header}# {name}

@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerBase
 from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.passes import Batch, PassLimits
-from . import BUILTIN
+from . import BUILTIN, BUILTIN_LANGUAGE
 from .backends import backend_of
 from .capabilities import find_capabilities, find_direction, find_shift, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
@@ -125,9 +125,10 @@ class TransformerLanguageModel:
         self._max_ids: int | None = None  # the most ids in a pass that fitted into memory after one did not
 
     def describe(self) -> Description:
-        title = f"the model {self.name!r}" if self.name else "the built-in model"
-        checkpoint = self.loaded and self.loaded.checkpoint
-        return Description(title, checkpoint.commit, checkpoint.languages) if checkpoint else Description(title)
+        commit = self.loaded.checkpoint.commit if self.loaded else None
+        if self.name:
+            return Description(f"the model {self.name!r}", commit)
+        return Description("the built-in model", commit, BUILTIN_LANGUAGE)
 
     def check_metrics(self, metrics: Sequence[str]) -> int | None:
         for name in metrics:

@@ -23,6 +23,7 @@ from spacy_pll import WordTable, to_dataframe
 from spacy_pll.component import PLLScorer
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.readers import FIELDS
+from spacy_pll.settings import BATCH_SIZE
 
 from ..conftest import SENTENCES
 from .conftest import run
@@ -349,7 +350,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
     for options, message in [
         ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is now ['original']"),
         ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is now 8"),
-        ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is now 7"),
+        ((*tiny, "--batch-size", "7"), f"batch_size: it was {BATCH_SIZE}, and is now 7"),
         ((*tiny, "--table", "tokens"), "table: it was 'texts', and is now 'tokens'"),
         (("--model", model_folder("roberta")), "model.digest: it was"),
     ]:

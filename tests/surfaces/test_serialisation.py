@@ -168,13 +168,11 @@ def test_weights_that_do_not_fit_the_dtype_stay_float32(tmp_path):
 
 
 def test_the_card_of_a_model_that_was_saved_in_the_folder_before_is_gone(make_nlp, tmp_path):
-    """Its language with it."""
     card = "---\nlanguage: de\n---\n"
     transformer = build_transformer("bert", get_tokenizer("wordpiece"))
     in_folder(tmp_path / "german", transformer, **{"README.md": card}).to_disk(tmp_path / "saved")
-    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.describe().languages == {"de"}
+    assert (tmp_path / "saved/pll/model/README.md").read_text() == card
     make_nlp().to_disk(tmp_path / "saved")
-    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.describe().languages == set()
     assert not list(tmp_path.glob("saved/pll/model/README.md"))
 
 
