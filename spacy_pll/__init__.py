@@ -6,7 +6,7 @@ from . import visualize
 from .analysis.any_order import Bound, log_probability_bounds
 from .analysis.comparison import Comparison, Segment, compare, compare_pairs
 from .analysis.continuations import Continuation, score_continuations
-from .analysis.normalised import normalise, pmi
+from .analysis.normalised import normalise
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
@@ -79,7 +79,6 @@ __all__ = [
     "minimal_pairs",
     "normalise",
     "perplexity",
-    "pmi",
     "read_choices",
     "read_fasta",
     "read_pairs",
