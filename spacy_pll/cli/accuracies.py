@@ -19,9 +19,9 @@ from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
 from ..evaluation.kept_scores import KeptScores
 from ..evaluation.preferences import Correlation
-from ..files import check_output, file_digest, write_json
+from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
-from ..pipelines import PipelineSettings, describe_model, make_pipeline, parse_settings
+from ..pipelines import PipelineSettings, describe_scorer, identify_scorer, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
@@ -181,11 +181,10 @@ class LoadedScorers(Mapping[str, Language]):
         self.settings = settings
         self._kept: tuple[str, Language] | None = None
         # All are loaded once before anything is scored, so that an error in the last one costs no time.
-        self.records, self._pipelines = list[dict[str, Any]](), list[dict[str, Any]]()
+        self.records, self._identities = list[dict[str, Any]](), list[dict[str, Any]]()
         for name, given in settings.items():
-            self.records.append(scorer_record(name, given, nlp := self[name]))
-            commit = get_scorer(nlp).model.describe().commit
-            self._pipelines.append({"lang": nlp.lang, "commit": commit, "components": nlp.config["components"]})
+            self.records.append({"scorer": name, **describe_scorer(nlp := self[name], given)})
+            self._identities.append(identify_scorer(nlp, given))
 
     def __getitem__(self, name: str) -> Language:
         if self._kept is None or self._kept[0] != name:
@@ -201,15 +200,7 @@ class LoadedScorers(Mapping[str, Language]):
 
     def about(self, batch_size: int) -> dict[str, Any]:
         """What the scores depend on, besides the texts."""
-        scorers = [
-            {
-                **record,
-                **made,
-                "model": describe_model(given.model, made["commit"]),
-                "code": given.code and file_digest(Path(given.code)),
-            }
-            for record, made, given in zip(self.records, self._pipelines, self.settings.values())
-        ]
+        scorers = [{**record, **identity} for record, identity in zip(self.records, self._identities)]
         return {"scorers": scorers, "batch_size": batch_size, **versions()}
 
     @property
@@ -268,13 +259,6 @@ def named_settings(scorers: Sequence[str], **common: Any) -> dict[str, PipelineS
             raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
         found[name] = parse_settings(spec, **common)
     return found
-
-
-def scorer_record(name: str, given: PipelineSettings, nlp: Language) -> dict[str, Any]:
-    """What a scorer is, for the file of results."""
-    settings = get_scorer(nlp).settings
-    about = {"scorer": name, "model": given.model or BUILTIN_NAME, "metrics": list(settings.metrics)}
-    return {**about, "revision": given.revision, "spans": given.spans, "precision": given.precision, **settings.record}
 
 
 def accuracy_table(results: list[Accuracy], unit: str) -> str:

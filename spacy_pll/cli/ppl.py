@@ -11,8 +11,7 @@ from ..corpus.records import texts_of
 from ..errors import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
 from ..files import check_output, write_json
-from ..language_model import BUILTIN_NAME
-from ..pipelines import PipelineSettings, make_pipeline
+from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
 from . import options
@@ -51,10 +50,8 @@ def ppl_cli(
     result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=True)
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
-    scorer = get_scorer(nlp)
-    say(summary_tables(result, scorer.settings.words))
-    used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
-    save(output, write_json, {"settings": used, **result.to_dict()})
+    say(summary_tables(result, get_scorer(nlp).settings.words))
+    save(output, write_json, {"settings": {"path": path, **describe_scorer(nlp, settings)}, **result.to_dict()})
 
 
 def summary_tables(result: Perplexity, unit: str) -> str:

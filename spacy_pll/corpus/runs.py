@@ -17,7 +17,7 @@ from ..component import get_scorer
 from ..contexts import TEXT_SPAN
 from ..errors import InputError
 from ..files import check_target, file_digest
-from ..pipelines import describe_model
+from ..pipelines import identify_scorer
 from ..tables.rows import ScoredText, TextRows, TokenRows, WordRows
 from ..tables.words import WordTable, log_frequencies
 from .base_format import Batch
@@ -137,17 +137,13 @@ def make_manifest(run: Run, nlp: Language, total: Mark, fields: list[str]) -> di
     total (Mark): Of all texts of the input.
     fields (List[str]): The other columns of the input.
     """
-    scorer = get_scorer(nlp)
     settings = {**vars(run.input), **vars(run.scoring), **vars(run), "words": asdict(run.words)}
     return {
         "input": {"texts": total.texts, "fields": fields, "digest": total.fingerprint},
         "run": {name: value for name, value in settings.items() if name not in NOT_IN_MANIFEST},
         "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
-        "code": run.scoring.pipeline.code and file_digest(Path(run.scoring.pipeline.code)),
-        "model": describe_model(run.scoring.pipeline.model, scorer.model.describe().commit),
-        "lang": nlp.lang,
-        "pipeline": nlp.config["components"],
-        "score_columns": [*scorer.names.metrics.values()],
+        "score_columns": [*get_scorer(nlp).names.metrics.values()],
+        **identify_scorer(nlp, run.scoring.pipeline),
         **versions(),
     }
 
