@@ -90,7 +90,7 @@ class Evaluation:
         for name, nlp in named(loaded.compared).items():
             check_options(get_scorer(nlp), choices, shared_pieces)
             if self.items:
-                check_columns(results, choices, name, get_scorer(nlp))
+                check_items_table(results, choices, name, get_scorer(nlp))
         work = self.batch_size, self.n_process, True
         if kept:
             kept.begin([*named(loaded.compared)], distinct_options(choices), loaded.about(self.batch_size))
@@ -123,7 +123,7 @@ class Evaluation:
         save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
 
 
-def check_columns(results: type[ChoiceScores], choices: list[Choice], name: str, scorer: PLLScorer) -> None:
+def check_items_table(results: type[ChoiceScores], choices: list[Choice], name: str, scorer: PLLScorer) -> None:
     """RAISES (ValueError): The table of items cannot be made: a column of theirs has the name of one of scores."""
     first, numbers = choices[0], [[1.0] * len(choices[0].options)]
     every = first._replace(fields={column: None for choice in choices for column in choice.fields})

@@ -18,7 +18,7 @@ from . import options
 from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options
 from .terminal import save, say
 
-UNITS = {
+UNIT_TITLES = {
     "spacy": "spaCy's tokens",
     "tokenizer": "the tokenizer's own pre-tokens",
     "whitespace": "separated by white space",
@@ -60,7 +60,7 @@ def summary_tables(result: Perplexity, unit: str) -> str:
         ("texts", f"{result.texts:,}"),
         ("  without a piece", f"{result.empty_texts:,}"),
         ("  read in windows", f"{result.windowed_texts:,}"),
-        (f"words ({UNITS[unit]})", f"{result.words:,}"),
+        (f"words ({UNIT_TITLES[unit]})", f"{result.words:,}"),
         ("  split into several pieces", f"{result.split_words:,} ({100 * result.split_share:.1f} %)"),
         ("wordpieces", f"{result.pieces:,}"),
         ("  unknown to the tokenizer", f"{result.unknown_pieces:,}"),

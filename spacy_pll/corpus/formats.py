@@ -12,7 +12,7 @@ from spacy.tokens import DocBin
 from ..errors import InputError
 from ..files import to_csv, to_json, write_text
 from ..tables.rows import TextRows, TokenRows
-from .base_format import Batch, Format, json_bytes
+from .base_format import Format, ScoredText, json_bytes
 from .readers import FIELDS, format_of
 from .records import PARQUET, STANDARD_STREAM
 
@@ -20,11 +20,11 @@ from .records import PARQUET, STANDARD_STREAM
 class JsonLines(Format):
     """One JSON object per line."""
 
-    def encode(self, batches: list[Batch]) -> bytes:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         return b"".join(json_bytes(row) + b"\n" for row in _rows(self.rows, batches))
 
 
-def _rows(rows: TextRows, batches: list[Batch]) -> Iterator[dict[str, Any]]:
+def _rows(rows: TextRows, batches: list[list[ScoredText]]) -> Iterator[dict[str, Any]]:
     for text in chain.from_iterable(batches):
         yield from rows(text.number, text.doc, text.fields)
 
@@ -34,7 +34,7 @@ class CsvTable(Format):
 
     delimiter = ","
 
-    def encode(self, batches: list[Batch]) -> bytes:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         return self._encoded({name: _cell(value) for name, value in row.items()} for row in _rows(self.rows, batches))
 
     def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
@@ -77,7 +77,7 @@ class SpacyDocs(Format):
 
     encode_field = srsly.msgpack_dumps
 
-    def encode(self, batches: list[Batch]) -> bytes:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         docs = DocBin(store_user_data=True)
         for text in chain.from_iterable(batches):
             if text.fields:

@@ -17,8 +17,8 @@ from ..outcomes import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
 from ..progress import with_progress
 from ..settings import BATCH_SIZE
-from ..tables.rows import ScoredText
 from ..workers import batches_of, score_batches
+from .base_format import ScoredText
 from .inputs import START, Mark, shared_piece, too_long
 from .records import Record, warn_of_missing
 

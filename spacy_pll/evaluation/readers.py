@@ -15,7 +15,7 @@ from ..tables.rows import check_columns
 from .items import FILE
 from .variants import Variant
 
-ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
+TABLE_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 
 
@@ -30,7 +30,7 @@ class NBest(NamedTuple):
 
 
 def rows_of(
-    path: str, what: str, how: Mapping[str, Any], endings: tuple[str, ...] = ENDINGS
+    path: str, what: str, how: Mapping[str, Any], endings: tuple[str, ...] = TABLE_ENDINGS
 ) -> Iterator[tuple[Path, str, dict[str, Any], dict[str, str]]]:
     """The rows of a file, or of the files of a folder in the order of their names.
 

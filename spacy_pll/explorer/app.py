@@ -37,9 +37,9 @@ TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souveni
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
 SLOT_PATTERN = re.compile(r"_{2,}")
-FIELDS = {"texts", "a", "b", "compared", "slot", "candidates"}  # the keys of all fields of the tabs
+FIELD_KEYS = {"texts", "a", "b", "compared", "slot", "candidates"}  # the keys of all fields of the tabs
 # How columns of numbers are written; the texts of a table are not.
-FORMATS: dict[str, Any] = {
+COLUMN_CONFIG: dict[str, Any] = {
     "probability": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
     "text": st.column_config.Column(width="large"),
 }
@@ -98,7 +98,7 @@ def show_page(start: PipelineSettings) -> None:
         settings = choose_model(start)
     complete = False
     with shown_errors(show_error):
-        pipeline = load(settings)
+        pipeline = load_pipeline(settings)
         with st.sidebar:
             chosen = choose_scores(settings, pipeline)
         complete = True
@@ -129,7 +129,7 @@ def choose_model(start: PipelineSettings) -> PipelineSettings:
 
 
 @st.cache_resource(max_entries=2, show_spinner="Loading the model …")
-def load(settings: PipelineSettings) -> SharedPipeline:
+def load_pipeline(settings: PipelineSettings) -> SharedPipeline:
     """A pipeline, which is loaded once and then used by all open pages."""
     return SharedPipeline(settings)
 
@@ -167,7 +167,7 @@ def score_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     if not texts:
         st.info("Type or paste a text.")
         return
-    docs = score(pipeline, settings, tuple(texts))
+    docs = scored_docs(pipeline, settings, tuple(texts))
     show_html(render(docs, attr=pipeline.attr, jupyter=False))
     table = to_dataframe(docs, attr=pipeline.attr)
     show_table(table.drop(columns=["surprisal", "alternative_log_probs"], errors="ignore"), "Table of the tokens")
@@ -211,7 +211,7 @@ def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
 
 
 @st.cache_resource(max_entries=50, show_spinner="Scoring the texts …")
-def score(_pipeline: SharedPipeline, settings: PipelineSettings, texts: tuple[str, ...]) -> list[Doc]:
+def scored_docs(_pipeline: SharedPipeline, settings: PipelineSettings, texts: tuple[str, ...]) -> list[Doc]:
     with _pipeline.use(settings) as nlp, shown_warnings():
         return list(nlp.pipe(texts))
 
@@ -254,7 +254,7 @@ def show_table(table: pd.DataFrame, title: str | None = None) -> None:
     """A table, in a part of the page that can be opened if it has a title."""
     with st.expander(title) if title else st.container():
         numbers = {name: st.column_config.NumberColumn(format="%.2f") for name in table.select_dtypes("float")}
-        st.dataframe(table, hide_index=True, column_config={**numbers, **FORMATS})
+        st.dataframe(table, hide_index=True, column_config={**numbers, **COLUMN_CONFIG})
 
 
 # What is shown, and what was typed
@@ -283,7 +283,7 @@ def as_markdown(text: str) -> str:
 
 def keep_fields() -> None:
     """Keep what was typed, though the fields are not shown, as while there is no model. Streamlit would forget it."""
-    for key in FIELDS & {str(key) for key in st.session_state}:
+    for key in FIELD_KEYS & {str(key) for key in st.session_state}:
         st.session_state[key] = st.session_state[key]
 
 

@@ -1,7 +1,7 @@
 """From a scored doc to the rows of a table."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from spacy.tokens import Doc
 
@@ -13,18 +13,6 @@ from ..contexts import TEXT_SPAN
 from ..errors import InputError
 from .columns import each_token, token_columns, token_values
 from .words import WordTable
-
-
-class ScoredText(NamedTuple):
-    """A text of the input with its scores."""
-
-    number: int  # of the text in the input, from 0
-    doc: Doc
-    fields: dict[str, Any]  # its other columns
-    pieces: int  # scored wordpieces
-    fingerprint: str = ""  # of the input up to this text: see `inputs.Input.records`
-    ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
-
 
 AnyRows = TypeVar("AnyRows", bound="TextRows")
 
@@ -109,12 +97,6 @@ class WordRows(TokenRows):
         for row in self.table.rows(text, self.names, self.distribution, self.lang, self.has_sents):
             first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
             yield {**first, **fields, **row}
-
-
-def column_order(rows: TextRows, fields: list[str]) -> list[str]:
-    """The columns of a table in their order: those of the input, with the texts first, then those that scoring adds."""
-    first = [*rows.first, rows.column, *fields]
-    return [*first, *(name for name in rows.types if name not in first)]
 
 
 def check_columns(fields: list[str], added: list[str], source: str, names: Names | None = None) -> None:

@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
-from spacy_pll.corpus.base_format import check_fields
+from spacy_pll.corpus.base_format import ScoredText, check_fields
 from spacy_pll.corpus.formats import (
     FORMATS,
     CsvTable,
@@ -26,7 +26,7 @@ from spacy_pll.corpus.formats import (
 from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import ReadOptions
 from spacy_pll.errors import InputError
-from spacy_pll.tables.rows import ScoredText, TextRows, TokenRows
+from spacy_pll.tables.rows import TextRows, TokenRows
 
 NAMES = Names("pll", ["word_l2r"])
 # Python 3.10 reads no table with a null character.

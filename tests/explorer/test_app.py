@@ -156,7 +156,7 @@ def test_all_fields_of_the_tabs_are_kept(open_page):
     page = open_page(scoring={"metrics": ["word_l2r", "original"]})
     fields = [*page.text_area, *page.text_input, *page.selectbox]
     at_side = {"model", "lang"} | {field.key for field in fields if str(field.key).startswith("words of")}
-    assert {field.key for field in fields} - at_side == app.FIELDS
+    assert {field.key for field in fields} - at_side == app.FIELD_KEYS
 
 
 def test_names_in_messages_are_code_and_the_rest_is_as_it_is():
