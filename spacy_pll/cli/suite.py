@@ -12,7 +12,8 @@ from ..files import check_output, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
-from . import accuracies, options
+from . import options
+from .comparison import PerPiece
 from .options import OF_TOKENS, file_options, pipeline_options, setting
 from .terminal import check_table, save, say
 
@@ -45,7 +46,7 @@ def suite_cli(
     ] = None,
     *,
     how: dict[str, Any],
-    per_piece: accuracies.PerPiece = False,
+    per_piece: PerPiece = False,
     output: options.Output = None,
     items: Annotated[
         Path | None,

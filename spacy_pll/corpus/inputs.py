@@ -18,7 +18,7 @@ from spacy.vocab import Vocab
 from ..component import get_scorer
 from ..contexts import SHARED_ADVICE, own_and_shared, separated
 from ..errors import InputError
-from ..outcomes import ERROR
+from ..failing_texts import ERROR
 from ..tables.rows import TextRows, WordRows, check_columns
 from ..user_warnings import warn_user
 from .base_format import Format

@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from ..component import get_scorer
 from ..contexts import SHARED_ADVICE, place, separated
 from ..errors import InputError
-from ..outcomes import ERROR, TextError, unscored
+from ..failing_texts import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
 from ..progress import with_progress
 from ..settings import BATCH_SIZE

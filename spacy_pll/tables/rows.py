@@ -11,7 +11,7 @@ from ..attributes.piece_record import read_record
 from ..component import PLLScorer
 from ..contexts import TEXT_SPAN
 from ..errors import InputError
-from .columns import each_token, token_columns, token_values
+from .columns import token_columns, token_spans, token_values
 from .words import WordTable
 
 AnyRows = TypeVar("AnyRows", bound="TextRows")
@@ -73,7 +73,7 @@ class TokenRows(TextRows):
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         record, columns = read_record(doc, self.names.score), self.token_columns
         places = record.by_token() if record else {}
-        for token in each_token(doc):
+        for token in token_spans(doc):
             if not token[0].is_space:
                 row = {"doc": number, "token": token.start, self.column: token.text, **fields}
                 row["pieces"] = [record.pieces[i] for i in places[token.start]] if record else []
