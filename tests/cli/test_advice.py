@@ -89,7 +89,6 @@ NOT_THERE = {
     "mutants": "a list in Python; a file on the command line",
     "accuracies": "a method",
     "correlations": "a method",
-    "several_references": "of n-best lists",
     "header": "said only of one that was given",
     "mask_spacing": "the command has only mask_margin, or neither",
     "mask_margin": "the command has only mask_spacing, or neither",

@@ -23,7 +23,6 @@ from .conftest import run
         ("score", "`header`", "--columns"),
         ("score", "`file_format`", "--format"),
         ("score", "`gpu_id=0`", "--gpu-id 0"),
-        ("rescore", "`several_references=True`", "--bleu"),
         # an argument
         ("ppl", "`path`", "INPUT"),
         # what is no option of the command, or cannot be given with it
