@@ -8,12 +8,14 @@ sentence has the higher score over what both sentences have; --write also puts i
 
 import argparse
 import csv
+import math
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
 from markdown_tables import print_table, replace_tables
 
-from spacy_pll import compare_pairs
+from spacy_pll import Comparison, compare_pairs
 from spacy_pll.evaluation.accuracies import OVERALL, Accuracy, accuracies, outcomes_of
 from spacy_pll.evaluation.items import PARADIGM, PHENOMENON, Pair
 from spacy_pll.pipelines import make_pipeline
@@ -39,10 +41,30 @@ def evaluate(pairs: list[Pair], model: str | None) -> list[list[Accuracy]]:
     """For each column: how often the more stereotyping sentence has the higher score, in each group of pairs."""
     nlp = make_pipeline(model=model, metrics=["original", "word_l2r"], keep_pieces=True)
     scores = [
-        [comparison.shared_scores(metric, pieces=pieces) for metric, pieces in COLUMNS.values()]
+        [
+            shared_pieces(comparison, metric) if pieces else comparison.shared_scores(metric)
+            for metric, pieces in COLUMNS.values()
+        ]
         for comparison in compare_pairs(nlp, (pair[:2] for pair in pairs))
     ]
     return [accuracies(pairs, outcomes_of(np.array(column), [0] * len(pairs))) for column in zip(*scores)]
+
+
+def shared_pieces(comparison: Comparison, metric: str) -> tuple[float, float]:
+    """As `shared_scores`, but difflib aligns wordpieces and not tokens, as in the authors' code.
+
+    The ends (special tokens, which have no score) are aligned as well: difflib begins with the longest stretch of equal
+    pieces, and they make one longer.
+    """
+    records = [doc._.pll_data for doc in (comparison.a, comparison.b)]
+    ids = [["begin", *record["ids"], "end"] for record in records]
+    scores = [[0.0, *record["scores"][metric], 0.0] for record in records]
+    blocks = SequenceMatcher(None, *ids, autojunk=False).get_matching_blocks()
+    first, second = (
+        math.fsum(x for block in blocks for x in scores[side][block[side] : block[side] + block.size])
+        for side in (0, 1)
+    )
+    return first, second
 
 
 def table_of(results: list[list[Accuracy]]) -> list[dict[str, str]]:

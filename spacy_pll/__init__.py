@@ -4,30 +4,30 @@ from importlib.metadata import version
 
 from . import visualize
 from .analysis.any_order import Bound, log_probability_bounds
-from .analysis.comparison import Comparison, Segment, compare, compare_pairs
+from .analysis.comparison import Comparison, compare, compare_pairs
 from .analysis.continuations import Continuation, score_continuations
-from .analysis.normalised import normalise, pmi
+from .analysis.normalised import normalise
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
-from .evaluation.agreement import Agreement, LevelAgreement, ScorerRun, TokenDifference, agree
+from .evaluation.agreement import Agreement, agree
 from .evaluation.choice_readers import read_choices
 from .evaluation.choices import choices
 from .evaluation.decisions import ChoiceScores
-from .evaluation.items import Choice, Group, Option, Pair, levels
-from .evaluation.margins import MarginAgreement, compare_margins
+from .evaluation.items import Choice, Option, Pair, levels
+from .evaluation.margins import compare_margins
 from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity
 from .evaluation.readers import read_fasta, read_variants
 from .evaluation.rescoring import rescore
-from .evaluation.suites import Measure, Suite, SuiteScores, read_suite, score_suite
+from .evaluation.suites import Suite, SuiteScores, read_suite, score_suite
 from .evaluation.variants import Variant, VariantScores, variants
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
 from .settings import ScoringSettings
 from .tables.dataframe import to_dataframe
-from .tables.results import Scores, TextScore, TokenScore, score
+from .tables.results import Scores, score
 from .tables.word_rows import score_words
 from .tables.words import WordTable
 from .workers import score_docs
@@ -42,26 +42,17 @@ __all__ = [
     "ChoiceScores",
     "Comparison",
     "Continuation",
-    "Group",
-    "LevelAgreement",
-    "MarginAgreement",
     "MaskRows",
-    "Measure",
     "Option",
     "PLLScorer",
     "Pair",
     "PairScores",
     "Perplexity",
     "PipelineSettings",
-    "ScorerRun",
     "Scores",
     "ScoringSettings",
-    "Segment",
     "Suite",
     "SuiteScores",
-    "TextScore",
-    "TokenDifference",
-    "TokenScore",
     "Unigrams",
     "Variant",
     "VariantScores",
@@ -79,7 +70,6 @@ __all__ = [
     "minimal_pairs",
     "normalise",
     "perplexity",
-    "pmi",
     "read_choices",
     "read_fasta",
     "read_pairs",

@@ -14,7 +14,7 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from .component import PLLScorer, get_scorer
-from .outcomes import CANARY_TEXT, ERROR, TextError, score_each
+from .failing_texts import CANARY_TEXT, ERROR, TextError, score_each
 from .pipelines import make_pipeline, setup_gpu
 from .requirements import install_command
 from .settings import BATCH_SIZE

@@ -48,7 +48,7 @@ def settings_in(text: str) -> dict[str, Any]:
     return {found[1]: _value(found) for found in SETTING.finditer(text)}
 
 
-def render(text: str, spelling: Spelling) -> str:
+def spell(text: str, spelling: Spelling) -> str:
     """A message with its settings in another spelling."""
     return SETTING.sub(lambda found: spelling(found[1], _value(found)) or found[0], text)
 

@@ -2,11 +2,10 @@
 
 import csv
 import errno
+import hashlib
 import json
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,25 +65,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-@contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """Write to a temporary folder. It replaces `path` if there was no error. Otherwise it is removed.
-
-    RAISES (OutputError): The disk is full.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        with _full_disk_named(path):
-            yield unfinished
-            unfinished.chmod(0o755)
-            if path.exists():
-                shutil.rmtree(path)
-            unfinished.rename(path)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> None:
@@ -178,3 +158,18 @@ def to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str) -
     writer = csv.DictWriter(SimpleNamespace(write=lines.append), columns, delimiter=delimiter, lineterminator="\r\n")
     writer.writerows(rows)
     return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's contents, in hexadecimal digits."""
+    total = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(2**20):
+            total.update(block)
+    return total.hexdigest()
+
+
+def files_digest(files: Iterable[Path]) -> str:
+    """SHA-256 over the names and contents of some files, in their order."""
+    listing = "".join(f"{file_digest(path)}  {path.name}\n" for path in files)
+    return hashlib.sha256(listing.encode("utf8", "surrogateescape")).hexdigest()

@@ -17,8 +17,8 @@ from .component import get_scorer
 from .contexts import check_places, score_placed
 from .errors import PLLError
 from .evaluation.distinct_texts import text_sums
-from .language_model.checksums import file_digest, files_digest
-from .pipelines import SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value
+from .files import files_digest
+from .pipelines import SETTINGS, PipelineSettings, describe_scorer, identify_scorer, make_pipeline, parse_value
 from .requirements import install_command
 from .settings import BATCH_SIZE
 
@@ -44,7 +44,7 @@ class PLL(LM):
     pretrained (Optional[str]): Hub name or folder of a language model, or of a spaCy pipeline with a `pll` component.
         None, or "builtin": the built-in model.
     metrics (Optional[str]): The metric. None: word_l2r, or causal for a left-to-right model. `metric` is the same.
-    batch_size (Union[int, str]): The most texts that are read together. "auto", or 1, which is their default: 256.
+    batch_size (Union[int, str]): The most texts that are read together. "auto", or 1, which is their default: 1,024.
     max_batch_size (Optional[int]): No more than this with "auto".
     device (Optional[str]): cpu, cuda or cuda:N. Without a GPU it is always the CPU, as with their models.
     show_progress (bool): Show a progress bar.
@@ -114,19 +114,10 @@ class PLL(LM):
 
     def get_model_info(self) -> dict[str, Any]:
         """What the scores depend on, for the file of results."""
-        scorer, settings = get_scorer(self.nlp), self.settings
-        about = {
-            "version": version("spacy-pll"),
-            "model": describe_model(settings.model, scorer.model.describe().commit),
-            "revision": settings.revision,
-            "lang": self.nlp.lang,
-            "component": scorer.name,
-            "code": settings.code and file_digest(Path(settings.code)),
-            "metric": scorer.settings.metrics[0],
-            "spans": settings.spans,
-            "precision": settings.precision,
-        }
-        return {"spacy_pll": {**about, **scorer.settings.record}}
+        scorer = get_scorer(self.nlp)
+        about = {"version": version("spacy-pll"), "component": scorer.name, "metric": scorer.settings.metrics[0]}
+        scorer_is = describe_scorer(self.nlp, self.settings) | identify_scorer(self.nlp, self.settings)
+        return {"spacy_pll": {**about, **scorer_is}}
 
     def set_cache_hook(self, cache_hook: CacheHook) -> None:
         """Their cache of responses knows the texts alone. RAISES (ValueError): It has those of other settings."""

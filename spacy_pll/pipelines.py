@@ -20,8 +20,8 @@ from thinc.api import Config, ConfigValidationError
 
 from .component import PLLScorer, get_scorer
 from .errors import PLLError
+from .files import file_digest, files_digest
 from .language_model import BUILTIN, BUILTIN_NAME, DOCUMENTS
-from .language_model.checksums import files_digest
 from .prediction import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of
 from .span_getters import SpanGetter
@@ -408,6 +408,24 @@ def vary_scorer(
     scorer = get_scorer(nlp, component)
     predictor = Predictor(scorer.model, get_spans or scorer.predictor.get_spans, replace(scorer.settings, **changes))
     return PLLScorer(predictor, scorer.name, attr=attr or scorer.attr)
+
+
+def describe_scorer(nlp: Language, settings: PipelineSettings) -> dict[str, Any]:
+    """What a scorer is, for files of results: the model and the settings that a pipeline was made from."""
+    scoring = get_scorer(nlp).settings
+    about = {"model": settings.model or BUILTIN_NAME, "metrics": list(scoring.metrics)}
+    given = {name: getattr(settings, name) for name in ("revision", "spans", "precision")}
+    return {**about, **given, **scoring.record}
+
+
+def identify_scorer(nlp: Language, settings: PipelineSettings) -> dict[str, Any]:
+    """What distinguishes a scorer from any other, for results that are kept: what is in its files, too."""
+    return {
+        "model": describe_model(settings.model, get_scorer(nlp).model.describe().commit),
+        "code": settings.code and file_digest(Path(settings.code)),
+        "lang": nlp.lang,
+        "pipeline": nlp.config["components"],
+    }
 
 
 def describe_model(model: str | None, commit: str | None = None) -> dict[str, str | None]:

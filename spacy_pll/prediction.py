@@ -304,16 +304,15 @@ class Predictor:
             )
 
     def _warn_of_language(self, docs: list[Doc]) -> None:
-        """Warn where the model was trained on other languages than the docs' one."""
+        """Warn where the model was trained on another language than the docs' one."""
         title, _, known = self.model.describe()
-        others = {doc.lang_ for doc in docs} - {*known, "xx", ""}
+        others = {doc.lang_ for doc in docs} - {known, "xx", ""}
         if known and others:
-            language = sorted(others)[0]
             self._warn_once(
                 "language",
-                f"The language of the pipeline is {language!r}, and the card of {title} names "
-                f"{', '.join(sorted(known))}. The scores of texts in other languages mean nothing. Give a "
-                "`model` that was trained on this language, or on many, such as xlm-roberta-base.",
+                f"The language of the pipeline is {min(others)!r}, and that of {title} is {known!r}. The scores of "
+                "texts in other languages mean nothing. Give a `model` that was trained on this language, or on many, "
+                "such as xlm-roberta-base.",
             )
 
     def _warn_of_unknown(self, batch: TokenizedDocs, loaded: Loaded) -> None:

@@ -4,12 +4,12 @@ import sys
 import warnings
 
 # The packages between the user's line and a warning.
-PACKAGES = {"spacy_pll", "spacy", "tqdm"}
+PASSED_OVER = {"spacy_pll", "spacy", "tqdm"}
 
 
 def warn_user(message: str) -> None:
     """Warn at the nearest line outside these packages."""
     frame, level = sys._getframe(), 1
-    while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in PACKAGES:
+    while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in PASSED_OVER:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, UserWarning, stacklevel=level)

@@ -23,7 +23,7 @@ from spacy.tokens.underscore import Underscore
 
 from .component import get_scorer
 from .errors import PLLError
-from .outcomes import Outcome, TextError, score_each
+from .failing_texts import Outcome, TextError, score_each
 from .prediction import Predictor
 from .progress import number_of, with_progress
 from .texts import Text, check_texts, plain_texts

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from spacy_pll.errors import InputError, PLLError, ResumeError, render, settings_in, shown_errors
+from spacy_pll.errors import InputError, PLLError, ResumeError, settings_in, shown_errors, spell
 
 
 def test_an_error_has_a_problem_an_advice_and_the_settings_that_it_names():
@@ -26,7 +26,7 @@ def test_what_looks_like_a_setting_is_written_in_another_spelling():
     text = 'Set `resume=True`, `spans="strided"`, `free=text here` or `other`; not `doc.spans` or `doc._.pll`.'
     values = {"resume": True, "spans": "strided", "free": "text here", "other": ...}
     assert settings_in(text) == values
-    assert render(text, lambda name, value: f"<{name}>" if name != "other" else None) == (
+    assert spell(text, lambda name, value: f"<{name}>" if name != "other" else None) == (
         "Set <resume>, <spans>, <free> or `other`; not `doc.spans` or `doc._.pll`."
     )
 

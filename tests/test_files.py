@@ -1,3 +1,4 @@
+import hashlib
 import json
 import math
 import resource
@@ -6,9 +7,10 @@ import pytest
 
 from spacy_pll.files import (
     OutputError,
-    atomic_folder,
     check_output,
     check_target,
+    file_digest,
+    files_digest,
     write_json,
     write_text,
 )
@@ -98,24 +100,10 @@ def full_disk():
 def test_a_full_disk_is_named(tmp_path, full_disk):
     with pytest.raises(OutputError, match="a.txt cannot be written: File too large. Free some space, or name another"):
         write_text(tmp_path / "a.txt", ["x" * 1000] * 50)
-    with pytest.raises(OutputError, match="tuned cannot be written"), atomic_folder(tmp_path / "tuned") as folder:
-        (folder / "weights").write_bytes(b"x" * 50_000)
     assert not list(tmp_path.iterdir())
     # Errors of what is being written are not taken for it.
     with pytest.raises(OSError, match="^a worker was killed$"):
         write_text(tmp_path / "a.txt", (_ for _ in ()).throw(OSError("a worker was killed")))
-
-
-def test_a_folder_appears_complete_or_not_at_all(tmp_path):
-    with atomic_folder(tmp_path / "new" / "a") as folder:
-        (folder / "old").touch()
-    with pytest.raises(OSError, match="No space left"), atomic_folder(tmp_path / "new" / "a") as folder:
-        (folder / "half").touch()
-        raise OSError("No space left on device")
-    assert [str(path.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("*")] == ["a", "a/old"]
-    with atomic_folder(tmp_path / "new" / "a") as folder:
-        (folder / "more").touch()
-    assert [path.name for path in (tmp_path / "new").rglob("*")] == ["a", "more"]
 
 
 def test_others_may_read_it(tmp_path):
@@ -128,3 +116,18 @@ def test_json_has_no_infinity(tmp_path):
     write_json(tmp_path / "a.json", {"a": [math.inf, 1.5], "b": {"c": math.nan}, "d": "é"})
     text = (tmp_path / "a.json").read_text(encoding="utf8")
     assert json.loads(text) == {"a": [None, 1.5], "b": {"c": None}, "d": "é"} and text.endswith("\n")
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**20 - 1, 2**20, 2**20 + 1])
+def test_the_digest_of_a_file_of_any_size(tmp_path, size):
+    content = bytes(i % 251 for i in range(size))
+    (tmp_path / "file").write_bytes(content)
+    assert file_digest(tmp_path / "file") == hashlib.sha256(content).hexdigest()
+
+
+def test_the_digest_of_several_files_depends_on_their_names(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("the same")
+    a, b = ([tmp_path / name] for name in ("a", "b"))
+    assert len({files_digest([]), files_digest(a), files_digest(b), files_digest(a + b)}) == 4
+    assert files_digest(a) == hashlib.sha256(f"{file_digest(tmp_path / 'a')}  a\n".encode()).hexdigest()

@@ -54,7 +54,7 @@ def test_tests_of_scripts_are_in_the_folders_of_the_project():
 
 
 def test_nothing_but_the_command_line_names_its_options():
-    """Messages name settings, and `pll` writes its options in their place (`spacy_pll.errors.render`)."""
+    """Messages name settings, and `pll` writes its options in their place (`spacy_pll.errors.spell`)."""
     parameters = [parameter for command in LazyCommands().values() for parameter in command.params]
     options = {option for one in parameters for option in (*one.opts, *one.secondary_opts) if option.startswith("--")}
     assert {"--resume", "--mask-margin", "--no-log-frequency"} < options

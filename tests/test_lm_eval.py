@@ -27,6 +27,7 @@ from spacy_pll.contexts import place, score_placed  # noqa: E402
 from spacy_pll.errors import PLLError  # noqa: E402
 from spacy_pll.evaluation.distinct_texts import text_sums  # noqa: E402
 from spacy_pll.lm_eval import PLL  # noqa: E402
+from spacy_pll.settings import BATCH_SIZE  # noqa: E402
 
 from . import reference  # noqa: E402
 from .conftest import PARAGRAPH, SENTENCES  # noqa: E402
@@ -186,7 +187,7 @@ def test_the_model_as_make_pipeline_calls_it(model_folder):
     "settings, error, message",
     [
         ({"margin": 0}, PLLError, "no model argument 'margin'. Similar: mask_margin. It has pretrained, metrics, "),
-        ({"pretrained": "bert", "model": "bert"}, PLLError, "Both `pretrained` and `model` are given"),
+        ({"model": "bert"}, PLLError, "Both `pretrained` and `model` are given"),
         ({"mask_margin": "wide"}, PLLError, "The model argument 'mask_margin' is 'wide'. It must be a whole number."),
         ({"words": "spacey"}, PLLError, "argument 'words' is 'spacey'. It must be spacy or "),
         ({"shared_pieces": "no"}, PLLError, "The model argument 'shared_pieces' is 'no'. It must be true or false."),
@@ -209,7 +210,7 @@ def test_settings_come_as_text(model_folder):
     lm = get_model("spacy-pll").create_from_arg_string(arguments, more)
     info = lm.get_model_info()["spacy_pll"]
     assert info["metric"] == "original" and info["mask_margin"] == 0 and info["words"] == "whitespace"
-    assert info["model"]["folder"] == str(model_folder()) and lm.how["batch_size"] == 256
+    assert info["model"]["folder"] == str(model_folder()) and lm.how["batch_size"] == BATCH_SIZE
     assert PLL(str(model_folder()), batch_size="auto:4", max_batch_size=8).how["batch_size"] == 8
     assert PLL(str(model_folder()), batch_size="16").how["batch_size"] == 16
 

@@ -6,8 +6,8 @@ import pytest
 import spacy
 
 from spacy_pll.component import get_scorer
+from spacy_pll.files import files_digest
 from spacy_pll.language_model import BUILTIN
-from spacy_pll.language_model.checksums import files_digest
 from spacy_pll.pipelines import SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value, setup_gpu
 from spacy_pll.settings import ScoringSettings
 

@@ -7,7 +7,7 @@ import pytest
 
 from spacy_pll import agree
 from spacy_pll import progress as module
-from spacy_pll.outcomes import TextError
+from spacy_pll.failing_texts import TextError
 from spacy_pll.progress import with_progress
 from spacy_pll.workers import score_docs
 

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll.errors import PLLError
-from spacy_pll.outcomes import TextError
+from spacy_pll.failing_texts import TextError
 from spacy_pll.workers import batches_of, score_docs, score_texts
 
 from .conftest import SENTENCES

@@ -10,7 +10,7 @@ like `assets`, or has them in its subfolder `data`. Each file must have the SHA-
 import argparse
 from pathlib import Path
 
-from spacy_pll.evaluation.readers import ENDINGS
+from spacy_pll.evaluation.readers import TABLE_ENDINGS
 
 from .errors import shown_errors
 from .files import sha256, write_whole
@@ -57,7 +57,7 @@ def gather(assets: Path, local: Path | None, sums: dict[str, str]):
 def _refuse_others(folder: Path, known: set[Path]):
     """BLiMP is read from all tables in its folder, so any other table would be scored as a paradigm of BLiMP."""
     for path in folder.rglob("*"):
-        if path.suffix.lower() in ENDINGS and path not in known:
+        if path.suffix.lower() in TABLE_ENDINGS and path not in known:
             raise ValueError(f"{path} is no file of BLiMP, but would be read as one. Move it elsewhere.")
 
 

@@ -1,10 +1,14 @@
-"""Text and JSON files, written atomically."""
+"""Text and JSON files, and folders, written atomically."""
 
 import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from spacy_pll.files import atomic_folder, atomic_write
-from spacy_pll.language_model.checksums import file_digest as sha256
+from spacy_pll.files import atomic_write
+from spacy_pll.files import file_digest as sha256
 
 __all__ = ["read_json", "sha256", "atomic_folder", "write_json", "write_whole"]
 
@@ -22,3 +26,18 @@ def write_json(path: Path, content):
 
 def read_json(path: Path):
     return json.loads(path.read_text(encoding="utf8"))
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Write to a temporary folder. It replaces `path` if there was no error. Otherwise it is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        yield unfinished
+        unfinished.chmod(0o755)
+        if path.exists():
+            shutil.rmtree(path)
+        unfinished.rename(path)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)

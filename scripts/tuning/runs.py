@@ -12,10 +12,9 @@ import torch
 from spacy_pll.corpus.readers import list_files, read_records
 from spacy_pll.corpus.records import STANDARD_STREAM
 from spacy_pll.errors import InputError
-from spacy_pll.files import atomic_folder
+from spacy_pll.files import files_digest
 from spacy_pll.language_model import BUILTIN_NAME
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.checksums import files_digest, write_checksums
 from spacy_pll.pipelines import describe_model
 
 from .agreement import agreement_table, draw_contexts, measure_agreement
@@ -68,14 +67,14 @@ def tune(
     )
     trainer.resume()
     trainer.train(watch)
-    with atomic_folder(output) as unfinished:
-        write_model(tuned, unfinished)
-        after = load_model(settings, str(unfinished))
-        drawn = draw_contexts(dev, make_contexts, settings.seed)
-        rows = measure_agreement(before, after, drawn, settings.metrics[0], settings.margins)
-        readme = model_readme(output.name, settings, before, rows)
-        (unfinished / "README.md").write_text(readme, encoding="utf8")
-        write_checksums(unfinished)
+    unfinished = folder / "model"
+    write_model(tuned, unfinished)
+    after = load_model(settings, str(unfinished))
+    drawn = draw_contexts(dev, make_contexts, settings.seed)
+    rows = measure_agreement(before, after, drawn, settings.metrics[0], settings.margins)
+    readme = model_readme(output.name, settings, before, rows)
+    (unfinished / "README.md").write_text(readme, encoding="utf8")
+    unfinished.rename(output)  # complete, or not there
     shutil.rmtree(folder, ignore_errors=True)
     return rows
 
@@ -108,8 +107,8 @@ def write_model(model: MaskedLanguageModel, folder: Path) -> None:
 
 def model_readme(name: str, settings: TuningSettings, model: MaskedLanguageModel, rows: list[dict[str, Any]]) -> str:
     """The model card of a tuned model, in Markdown."""
-    languages = "".join(f"- {code}\n" for code in sorted(model.describe().languages))
-    header = f"---\nlanguage:\n{languages}---\n\n" if languages else ""
+    language = model.describe().language
+    header = f"---\nlanguage: {language}\n---\n\n" if language else ""
     used = {"steps": settings.steps, **settings.as_dict(), "learning_rate": settings.highest_rate(model)}
     listed = "".join(f"- {setting}: {value}\n" for setting, value in json.loads(json.dumps(used)).items())
     return f"""{header}# {name}

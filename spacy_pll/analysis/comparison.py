@@ -1,7 +1,7 @@
 """Where the difference between the scores of two versions of a text comes from."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
@@ -11,7 +11,6 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 
 from ..attributes.names import select_metrics
-from ..attributes.piece_record import read_record
 from ..attributes.registration import find_names
 from ..component import get_scorer
 from ..settings import BATCH_SIZE
@@ -49,28 +48,17 @@ class Comparison:
             return math.inf if has_score[1] else -math.inf
         return math.fsum(segment.difference for segment in self.segments)
 
-    def shared_scores(self, metric: str | None = None, *, pieces: bool = False) -> tuple[float, float]:
+    def shared_scores(self, metric: str | None = None) -> tuple[float, float]:
         """The scores, in `a` and in `b`, of what both have: of the unmodified part, given the modified one.
 
         metric (Optional[str]): One of the component's metrics. None is the one that is compared.
-        pieces (bool): Whether difflib aligns wordpieces, which needs `keep_pieces`, and not tokens. With the metric
-            "original", this is the metric of CrowS-Pairs (Nangia et al. 2020).
         RETURNS (tuple[float, float]): Natural log. Both are 0.0 if the versions have nothing in common.
-        RAISES (ValueError): There are no scores of that name, or no record of the wordpieces.
+        RAISES (ValueError): There are no scores of that name.
         """
-        docs = self.a, self.b
-        names = find_names(docs, self.attr)
+        names = find_names((self.a, self.b), self.attr)
         attribute = self.attribute if metric is None else select_metrics(names, [metric])[metric]
-        if not pieces:
-            scores = [[token._.get(attribute) or 0.0 for token in doc] for doc in docs]
-            return _sum_shared([[token.text for token in doc] for doc in docs], scores)
-        records = [record for doc in docs if (record := read_record(doc, self.attr))]
-        if len(records) < 2:
-            raise ValueError("There is no record of the wordpieces. Score with the setting `keep_pieces`.")
-        # The ends (special tokens, which have no score) are aligned as well, as in the authors' code: difflib begins
-        # with the longest stretch of equal pieces, and they make one longer.
-        ids: list[list[int | str]] = [["begin", *record.ids, "end"] for record in records]
-        return _sum_shared(ids, [[0.0, *record.columns(names)[attribute], 0.0] for record in records])
+        same = [segment for segment in self.segments if segment.kind == "equal"]
+        return math.fsum(_sum(one.a, attribute) for one in same), math.fsum(_sum(one.b, attribute) for one in same)
 
 
 def compare(
@@ -141,10 +129,3 @@ def _compare_docs(doc_a: Doc, doc_b: Doc, metric: str | None, attr: str) -> Comp
 def _sum(span: Span, attribute: str) -> float:
     """The score of a span; 0.0 if none of its tokens is scored."""
     return math.fsum(token._.get(attribute) or 0.0 for token in span)
-
-
-def _sum_shared(items: Sequence[Sequence[int | str]], scores: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The sums of the scores of the items that difflib aligns as equal, in each of two versions."""
-    blocks = SequenceMatcher(None, items[0], items[1], autojunk=False).get_matching_blocks()
-    a = math.fsum(score for i, _, size in blocks for score in scores[0][i : i + size])
-    return a, math.fsum(score for _, i, size in blocks for score in scores[1][i : i + size])

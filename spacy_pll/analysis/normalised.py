@@ -4,7 +4,7 @@ They are made from the record of wordpieces, so the docs must be scored with `ke
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,8 +14,6 @@ from spacy.tokens import Doc, Span
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import get_scorer
-from ..pipelines import vary_scorer
-from ..span_getters import get_doc_spans
 from .unigrams import Unigrams, load_unigrams
 
 
@@ -87,45 +85,6 @@ def check_method(method: str, unigrams: Unigrams | None) -> None:
         raise ValueError(f"There is no way to normalise called {method!r}. Choose from {', '.join(METHODS)}.")
     if method in WITH_UNIGRAMS and unigrams is None:
         raise ValueError(f"{method!r} needs a table of unigrams. Give load_unigrams(nlp).")
-
-
-def pmi(
-    nlp: Language, spans: Iterable[Span], *, metric: str | None = None, component: str | None = None
-) -> list[float | None]:
-    """How much its context raises the score of each span: its score in the doc minus its score alone. If scores are
-    log-probabilities, this is the pointwise mutual information. The spans of the setting `units` are units in both.
-
-    nlp (Language): A pipeline with a `pll` component. It scores the spans alone; other components do not run.
-    spans (Iterable[Span]): Of docs that the pipeline scored.
-    metric (Optional[str]): One of the component's metrics. None is the first.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
-    RETURNS (list[Optional[float]]): Natural log. None where a span has no scored wordpiece.
-    RAISES (ValueError): The pipeline has no such component, or the component no such metric.
-    RAISES (TypeError): `spans` has something that is not a span.
-    """
-    scorer, spans = get_scorer(nlp, component), list(spans) if isinstance(spans, Iterable) else [spans]
-    for span in spans:
-        if not isinstance(span, Span):
-            raise TypeError(f"`spans` must be spans, such as [doc[0:2]]. This is not one: {span!r:.100}.")
-    metrics = list(scorer.settings.metrics)
-    if metric not in (None, *metrics):
-        raise ValueError(f"There are no scores under {metric!r}, only under {', '.join(metrics)}.")
-    attribute = scorer.names.metrics[metric or metrics[0]]
-    in_context = [span._.get(attribute) for span in spans]
-    alone = vary_scorer(nlp, component, get_spans=get_doc_spans, targets=None)
-    copies, units = [span.as_doc() for span in spans], scorer.settings.units
-    for span, copy in zip(spans, copies):
-        if units is not None:
-            copy.spans[units] = [
-                copy[max(0, unit.start - span.start) : unit.end - span.start]
-                for unit in span.doc.spans.get(units, [])
-                if unit.start < span.end and span.start < unit.end
-            ]
-    alone_scores = [doc._.get(attribute) for doc in alone.pipe(copies)]
-    return [
-        None if here is None or by_itself is None else here - by_itself
-        for here, by_itself in zip(in_context, alone_scores, strict=True)
-    ]
 
 
 @dataclass(frozen=True)

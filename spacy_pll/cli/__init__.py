@@ -38,9 +38,9 @@ class PLLCommand(TyperCommand):
     """A command whose errors name its options, and whose help ends with the metrics that there are, if it takes any."""
 
     def invoke(self, ctx: Any) -> Any:
-        from .errors import options_of, shown_errors
+        from .errors import options_of, printed_errors
 
-        with shown_errors(options_of(self)):
+        with printed_errors(options_of(self)):
             return super().invoke(ctx)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:

@@ -60,7 +60,9 @@ def agree_cli(
             "with its own exact scores."
         )
     check_output(output, (".json",), force, corpus)
-    (first, second), texts = load(scorers, corpus, column, how, limit, lang=lang, gpu_id=gpu_id, threads=threads)
+    (first, second), texts = load_scorers_and_texts(
+        scorers, corpus, column, how, limit, lang=lang, gpu_id=gpu_id, threads=threads
+    )
     with Stoppable(texts) as used:
         labels = scorers[0], scorers[1]
         result = agree(first, second, used, labels=labels, batch_size=batch_size, show_progress=True)
@@ -79,7 +81,7 @@ def check_order(command: str, scorers: Sequence[str], corpus: str) -> None:
         )
 
 
-def load(
+def load_scorers_and_texts(
     scorers: Sequence[str], corpus: str, column: str, how: dict[str, Any], limit: int | None, **common: Any
 ) -> tuple[list[Language], list[str | Doc]]:
     """The pipelines of some scorers, and the texts. common (Any): Settings of all scorers."""

@@ -13,7 +13,7 @@ from ..evaluation.labels import KINDS
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings
 from . import options as common
-from .accuracies import Evaluation, evaluation_options
+from .comparison import Evaluation, evaluation_options
 from .options import OF_TOKENS, file_options, one_of, pipeline_options, several
 from .terminal import save
 

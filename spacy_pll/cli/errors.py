@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 from wasabi import Printer
 
 from .. import errors
-from ..errors import Spelling, render, settings_in
+from ..errors import Spelling, settings_in, spell
 from .terminal import show_what_cannot_be_encoded, visible
 
 
@@ -50,7 +50,7 @@ def options_of(command: TyperCommand) -> Spelling:
 
 
 @contextmanager
-def shown_errors(spelling: Spelling = lambda name, value: None) -> Iterator[None]:
+def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[None]:
     """Show the errors that a user can fix as a message. All others are defects and keep their traceback.
 
     Warnings are shown as messages, too, and so are Ctrl-C and SIGTERM, after everything is tidied up.
@@ -59,7 +59,7 @@ def shown_errors(spelling: Spelling = lambda name, value: None) -> Iterator[None
     """
 
     def show_warning(message: Warning | str, *where: Any, **more: Any) -> str:
-        return f"{Printer(no_print=True).warn(visible(render(str(message), spelling)))}\n"
+        return f"{Printer(no_print=True).warn(visible(spell(str(message), spelling)))}\n"
 
     def show(error: BaseException, message: str | None = None, code: int = 1) -> NoReturn:
         """With the notes that the error has. If they are of a run that can be resumed, also with the command."""
@@ -67,7 +67,7 @@ def shown_errors(spelling: Spelling = lambda name, value: None) -> Iterator[None
         if any("resume" in settings_in(note) for note in notes):
             words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
             command = shlex.join([*words, "--resume"])
-        fail(render("\n".join([message or str(error), *notes]), spelling), code, command)
+        fail(spell("\n".join([message or str(error), *notes]), spelling), code, command)
 
     show_what_cannot_be_encoded()
     before, warnings.formatwarning = warnings.formatwarning, show_warning

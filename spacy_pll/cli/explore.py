@@ -13,7 +13,7 @@ from .options import OF_TOKENS, pipeline_options
 
 # Nothing is sent anywhere, no other computer can open the page, and no question is asked when Streamlit starts for the
 # first time. Its own files are not watched for changes, since nobody edits them.
-OPTIONS = {
+STREAMLIT = {
     "browser.gatherUsageStats": "false",
     "server.address": "localhost",
     "server.showEmailPrompt": "false",
@@ -42,7 +42,7 @@ def explore_cli(
         from streamlit.web.cli import main
     except ImportError:
         raise ImportError(f"The explorer needs Streamlit. Install it with: {install_command('explore')}") from None
-    options = {**OPTIONS, "server.headless": str(headless).lower()}
+    options = {**STREAMLIT, "server.headless": str(headless).lower()}
     if port is not None:
         options["server.port"] = str(port)
     script = str(files("spacy_pll.explorer") / "app.py")

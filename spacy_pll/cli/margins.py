@@ -10,7 +10,7 @@ from ..files import check_output, write_json
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
-from .agree import SCORER, Lang, Limit, check_order, load, shown
+from .agree import SCORER, Lang, Limit, check_order, load_scorers_and_texts, shown
 from .options import file_options, parse_numbers, several
 from .terminal import Stoppable, save, say
 
@@ -53,7 +53,9 @@ def margins_cli(
     if not any(tried):
         tried = [*MARGINS], []
     check_output(output, (".json",), force, corpus)
-    (nlp,), texts = load([scorer], corpus, column, how, limit, lang=lang, gpu_id=gpu_id, threads=threads)
+    (nlp,), texts = load_scorers_and_texts(
+        [scorer], corpus, column, how, limit, lang=lang, gpu_id=gpu_id, threads=threads
+    )
     with Stoppable(texts) as used:
         result = compare_margins(nlp, used, *tried, at_least=at_least, batch_size=batch_size, show_progress=True)
         say(margin_tables(result))

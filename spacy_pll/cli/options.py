@@ -12,7 +12,7 @@ import typer
 
 from ..corpus.readers import READERS
 from ..corpus.records import QUOTINGS, FileOptions
-from ..errors import render
+from ..errors import spell
 from ..pipelines import SETTINGS, PipelineSettings
 from ..settings import ScoringSettings, choices_of, describe_settings
 from .terminal import PICTURES
@@ -170,7 +170,7 @@ def _setting_option(one: Field[Any], text: str) -> Any:
         text = re.sub(r" None: (.+)\.$", r" [default: \1]", text)
     elif one.default is not False:
         text += f" [default: {','.join(one.default) if isinstance(one.default, tuple) else one.default}]"
-    return setting(render(text, _option_of), *more.pop("param_decls", ()), **more)
+    return setting(spell(text, _option_of), *more.pop("param_decls", ()), **more)
 
 
 def _option_of(name: str, _value: object) -> str | None:

@@ -7,7 +7,7 @@ import typer
 from ..evaluation.minimal_pairs import PairScores, choice_of
 from ..evaluation.pair_readers import read_pairs
 from ..pipelines import PipelineSettings
-from .accuracies import Evaluation, evaluation_options
+from .comparison import Evaluation, evaluation_options
 from .options import OF_TOKENS, file_options, one_of, pipeline_options, setting, several
 
 

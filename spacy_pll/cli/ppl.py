@@ -11,15 +11,14 @@ from ..corpus.records import texts_of
 from ..errors import InputError
 from ..evaluation.perplexity import Perplexity, perplexity
 from ..files import check_output, write_json
-from ..language_model import BUILTIN_NAME
-from ..pipelines import PipelineSettings, make_pipeline
+from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
 from . import options
 from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options
 from .terminal import save, say
 
-UNITS = {
+UNIT_TITLES = {
     "spacy": "spaCy's tokens",
     "tokenizer": "the tokenizer's own pre-tokens",
     "whitespace": "separated by white space",
@@ -51,10 +50,8 @@ def ppl_cli(
     result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=True)
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
-    scorer = get_scorer(nlp)
-    say(summary_tables(result, scorer.settings.words))
-    used = {"path": path, "model": settings.model or BUILTIN_NAME, **scorer.settings.record}
-    save(output, write_json, {"settings": used, **result.to_dict()})
+    say(summary_tables(result, get_scorer(nlp).settings.words))
+    save(output, write_json, {"settings": {"path": path, **describe_scorer(nlp, settings)}, **result.to_dict()})
 
 
 def summary_tables(result: Perplexity, unit: str) -> str:
@@ -63,7 +60,7 @@ def summary_tables(result: Perplexity, unit: str) -> str:
         ("texts", f"{result.texts:,}"),
         ("  without a piece", f"{result.empty_texts:,}"),
         ("  read in windows", f"{result.windowed_texts:,}"),
-        (f"words ({UNITS[unit]})", f"{result.words:,}"),
+        (f"words ({UNIT_TITLES[unit]})", f"{result.words:,}"),
         ("  split into several pieces", f"{result.split_words:,} ({100 * result.split_share:.1f} %)"),
         ("wordpieces", f"{result.pieces:,}"),
         ("  unknown to the tokenizer", f"{result.unknown_pieces:,}"),

@@ -11,12 +11,10 @@ from ..errors import InputError
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..evaluation.rescoring import (
     ADDED,
-    bleu,
-    evaluate,
-    oracle,
+    best_weight,
+    errors_at,
     rescored_rows,
     score_hypotheses,
-    tune,
     with_pll,
     word_error_rate,
 )
@@ -70,9 +68,6 @@ def rescore_cli(
         bool,
         typer.Option("--per-piece", help="Normalise by length: use the mean score per wordpiece instead of the sum."),
     ] = False,
-    several_references: Annotated[
-        bool, typer.Option("--bleu", help="The texts are translations: show BLEU instead of the word error rate.")
-    ] = False,
     encoding: Annotated[str, options.FILES["encoding"]] = "utf-8",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
@@ -86,8 +81,8 @@ def rescore_cli(
     Hypotheses are ranked by first-pass score + weight * PLL (Salazar et al. 2020, section 3). The first-pass score is
     the "score" of the input. Scores are natural logarithms.
 
-    If lists have a "reference", the word error rates before and after reranking are shown. With --bleu, a list can
-    also have several "references".
+    If lists have a "reference", the word error rates before and after reranking are shown. For translations, which may
+    have several "references", measure BLEU on the output.
     """
     if (weight is None) == (dev is None):
         raise typer.BadParameter("Give either --weight, or --dev FILE to tune it.")
@@ -95,10 +90,10 @@ def rescore_cli(
         raise typer.BadParameter(f"--weight must be a finite number. It is {weight}.")
     weights = parse_grid(grid_)
     check_output(output, (".jsonl",), force, path, dev)
-    lists = read_nbest(path, several_references, ADDED if output else (), encoding)
-    dev_lists = read_nbest(dev, several_references, encoding=encoding) if dev else []
-    if dev and not any(nbest.references for nbest in dev_lists):
-        raise InputError(f"No list in {dev!r} has a reference, so no weight can be tuned on it.")
+    lists = read_nbest(path, ADDED if output else (), encoding)
+    dev_lists = read_nbest(dev, encoding=encoding) if dev else []
+    if dev and not with_reference(dev_lists):
+        raise InputError(f"No list in {dev!r} has one reference, so no weight can be tuned on it.")
     of_dev = {repr(nbest.row) for nbest in dev_lists}
     if tuned := sum(repr(nbest.row) in of_dev for nbest in lists):
         warnings.warn(
@@ -106,11 +101,10 @@ def rescore_cli(
             "measured on. Give other lists as `dev`.",
             stacklevel=1,
         )
-    measure, missing = bleu if several_references else word_error_rate, f"No list in {path!r} has a reference.\n"
-    has_references = any(nbest.references for nbest in (*lists, *dev_lists))
+    missing, has_references = f"No list in {path!r} has one reference.\n", bool(with_reference([*lists, *dev_lists]))
     if has_references:
         try:
-            measure(["a"], [["a"]])  # fails here without the extra, before anything is scored
+            word_error_rate(["a"], ["a"])  # fails here without the extra, before anything is scored
         except ImportError as error:  # needed to tune, not to rank
             if dev:
                 raise
@@ -119,31 +113,32 @@ def rescore_cli(
     scores = score_hypotheses(nlp, (*dev_lists, *lists), batch_size, True, n_process)
     lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
     if dev:
-        tuned_on = [nbest for nbest in dev_lists if nbest.references]
-        weight = tune(tuned_on, measure, weights)
-        (name, value), *_ = evaluate(tuned_on, weight, measure).items()
-        before = evaluate(tuned_on, 0.0, measure)[name]
-        say(f"Tuned on {dev}: {name} {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
+        tuned_on = with_reference(dev_lists)
+        weight = best_weight(tuned_on, weights)
+        before, value = (errors_at(tuned_on, w)["WER"] for w in (0.0, weight))
+        say(f"Tuned on {dev}: WER {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
         if weight == weights[-1] > weights[0]:
             say(f"The grid ends at {weight:g}, and a higher weight may be better: give a wider --grid.")
     assert weight is not None  # without --dev it was given
     n_hypotheses = sum(len(nbest.texts) for nbest in lists)
     say(f"{len(lists)} {'list' if len(lists) == 1 else 'lists'}, {n_hypotheses} hypotheses, weight {weight:g}.")
-    evaluated = [nbest for nbest in lists if nbest.references] if has_references else []
-    say(quality_table(evaluated, weight, several_references) if evaluated else missing)
+    evaluated = with_reference(lists) if has_references else []
+    say(error_table(evaluated, weight) if evaluated else missing)
     save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
 
 
-def quality_table(lists: list[NBest], weight: float, use_bleu: bool) -> str:
-    """The measure before and after. For the word error rate also the kinds of errors, and the best possible ranking."""
-    measure = bleu if use_bleu else word_error_rate
-    columns = {"first pass": evaluate(lists, 0.0, measure), "rescored": evaluate(lists, weight, measure)}
-    if not use_bleu:
-        columns["oracle"] = oracle(lists)
-    words = [figures.pop("words", None) for figures in columns.values()][0]
+def with_reference(lists: list[NBest]) -> list[NBest]:
+    """Those with one reference, which the word error rate takes."""
+    return [nbest for nbest in lists if len(nbest.references) == 1]
+
+
+def error_table(lists: list[NBest], weight: float) -> str:
+    """The word error rate before and after, and the kinds of errors."""
+    columns = {"first pass": errors_at(lists, 0.0), "rescored": errors_at(lists, weight)}
+    words = [figures.pop("words") for figures in columns.values()][0]
     rows: Table = [("", *columns)]
     for name in columns["rescored"]:
         values = (figures[name] for figures in columns.values())
         rows.append((name, *(f"{value:.2f}" if isinstance(value, float) else value for value in values)))
     caption = "1 list has a reference" if len(lists) == 1 else f"{len(lists)} lists have references"
-    return text_table(rows) + caption + (f", of {words} words" if words is not None else "") + ".\n"
+    return f"{text_table(rows)}{caption}, of {words} words.\n"

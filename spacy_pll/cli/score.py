@@ -12,7 +12,7 @@ from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
 from ..corpus.readers import READERS
 from ..corpus.records import STANDARD_STREAM
-from ..corpus.runs import Run, Table, score_to_file, score_to_stream
+from ..corpus.runs import Run, TableOf, score_to_file, score_to_stream
 from ..corpus.scored_texts import Scoring
 from ..errors import InputError
 from ..pipelines import PipelineSettings
@@ -23,7 +23,7 @@ from .options import INPUT_HELP, fields_of, one_of, options_in_place, pipeline_o
 from .terminal import duration, report, until_closed
 
 # The options for the parts of a `Run`, in the order of the help. The fields have the types and the defaults.
-INPUT: dict[str, Any] = {
+OF_INPUT: dict[str, Any] = {
     **options.FILES,
     "file_format": setting("The format of standard input. [default: .txt]", "--format", **one_of(*READERS)),
     "context_column": setting(
@@ -32,7 +32,7 @@ INPUT: dict[str, Any] = {
     ),
     "separator": options.SEPARATOR,
 }
-OUTPUT: dict[str, Any] = {
+OF_OUTPUT: dict[str, Any] = {
     "normalise": several(
         "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
         f"Names, separated by commas: {', '.join(METHODS)}.",
@@ -41,7 +41,7 @@ OUTPUT: dict[str, Any] = {
         f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
     ),
 }
-SCORING: dict[str, Any] = {
+OF_SCORING: dict[str, Any] = {
     "max_length": setting("Characters of the longest text. [default: 1,000,000]", min=1),
     "shared_pieces": typer.Option(
         "--shared-pieces",
@@ -53,7 +53,7 @@ SCORING: dict[str, Any] = {
         help="Where a text cannot be scored, write a row without scores and go on. The column `error` says why.",
     ),
 }
-WORDS: dict[str, Any] = {
+OF_WORDS: dict[str, Any] = {
     "unit": typer.Option(
         "--word-unit",
         **one_of(*UNITS),
@@ -74,10 +74,10 @@ WORDS: dict[str, Any] = {
 
 
 @pipeline_options()
-@options_in_place("words_table", *fields_of(WordTable), WORDS, WordTable)
-@options_in_place("of_input", *fields_of(Input), INPUT, dict)
-@options_in_place("of_output", *fields_of(Run), OUTPUT, dict)
-@options_in_place("of_scoring", *fields_of(Scoring), SCORING, dict)
+@options_in_place("words_table", *fields_of(WordTable), OF_WORDS, WordTable)
+@options_in_place("of_input", *fields_of(Input), OF_INPUT, dict)
+@options_in_place("of_output", *fields_of(Run), OF_OUTPUT, dict)
+@options_in_place("of_scoring", *fields_of(Scoring), OF_SCORING, dict)
 def score_cli(
     input_path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP} or as --format says.")],
     output_path: Annotated[
@@ -106,14 +106,6 @@ def score_cli(
         ),
     ] = "texts",
     words_table: WordTable,
-    prodigy: Annotated[
-        bool,
-        typer.Option(
-            "--prodigy",
-            help="Write tasks for Prodigy (.jsonl). meta.score is the rank of the text by its mean score per "
-            "wordpiece, or by the first score of --normalise, from 0 for the lowest to 1 for the highest.",
-        ),
-    ] = False,
     batch_size: options.BatchSize = BATCH_SIZE,
     n_process: options.Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -127,12 +119,12 @@ def score_cli(
     Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
     command with --resume.
     """
-    if tokens and table == "words" or prodigy and (tokens or table != "texts"):
-        raise InputError("--tokens, --table words and --prodigy write different rows. Leave out all but one.")
+    if tokens and table == "words":
+        raise InputError("--tokens and --table words write different rows. Leave out one of the two.")
     run = Run(
         Input(input_path, column, **of_input),
         Scoring(settings, batch_size, n_process, show_progress=True, **of_scoring),
-        cast(Table, "prodigy" if prodigy else "tokens" if tokens else table),
+        cast(TableOf, "tokens" if tokens else table),
         words_table,
         **of_output,
     )
@@ -174,7 +166,7 @@ def _check(run: Run, output: str, resume: bool, force: bool) -> None:
         raise InputError("--context-column names the column of the texts. Name that of the contexts.")
     if run.scoring.pipeline.scoring.get("alternatives") and run.table != "tokens" and not is_spacy:
         raise InputError("--alternatives writes columns of tokens. Add --table tokens, or write a .spacy file.")
-    if run.normalise and (run.table not in ("texts", "prodigy") or is_spacy):
+    if run.normalise and (run.table != "texts" or is_spacy):
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
     if run.input.file_format and run.input.path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")

@@ -10,7 +10,7 @@ from ..attributes.names import Names
 from ..component import get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
-from ..visualize.text import format_percent, name_alternatives
+from ..visualize.text import format_percent, list_alternatives
 from .options import pipeline_options
 from .terminal import say
 
@@ -41,7 +41,7 @@ def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution
             row["text"],
             " ".join(row["pieces"]),
             *(_shown(row[name]) for name in columns),
-            *([name_alternatives(doc[row["token"]], names)] if alternatives else ()),
+            *([list_alternatives(doc[row["token"]], names)] if alternatives else ()),
         )
         for row in TokenRows("text", names, distribution=distribution)(0, doc, {})
     ]

@@ -9,11 +9,11 @@ from ..corpus.formats import write_table
 from ..corpus.records import FileOptions
 from ..evaluation.suites import Measure, read_suite, score_suite
 from ..files import check_output, write_json
-from ..language_model import BUILTIN_NAME
-from ..pipelines import PipelineSettings, make_pipeline
+from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
-from . import accuracies, options
+from . import options
+from .comparison import PerPiece
 from .options import OF_TOKENS, file_options, pipeline_options, setting
 from .terminal import check_table, save, say
 
@@ -46,7 +46,7 @@ def suite_cli(
     ] = None,
     *,
     how: dict[str, Any],
-    per_piece: accuracies.PerPiece = False,
+    per_piece: PerPiece = False,
     output: options.Output = None,
     items: Annotated[
         Path | None,
@@ -73,7 +73,7 @@ def suite_cli(
     found = score_suite(nlp, suite, per_piece=per_piece, batch_size=batch_size, n_process=n_process, show_progress=True)
     measures = found.measures()
     say(measure_table(measures))
-    about = {"path": path, "reader": reader, "model": settings.model or BUILTIN_NAME, "per_piece": per_piece}
+    about = {"path": path, "reader": reader, "per_piece": per_piece, **describe_scorer(nlp, settings)}
     save(output, write_json, {"settings": about, "results": [one._asdict() for one in measures]})
     save(items, write_table, list(found.rows()))
 

@@ -3,14 +3,25 @@
 import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+from spacy.tokens import Doc
 
 from ..errors import InputError
 from ..files import to_json
-from ..tables.rows import ScoredText, TextRows, column_order
+from ..tables.rows import TextRows
 from .records import Record
 
-Batch = list[ScoredText]
+
+class ScoredText(NamedTuple):
+    """A text of the input with its scores."""
+
+    number: int  # of the text in the input, from 0
+    doc: Doc
+    fields: dict[str, Any]  # its other columns
+    pieces: int  # scored wordpieces
+    fingerprint: str = ""  # of the input up to this text: see `inputs.Input.records`
+    ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
 
 
 def json_bytes(value: Any) -> bytes:
@@ -75,10 +86,11 @@ class Format(ABC):
 
     def __init__(self, rows: TextRows, columns: Collection[str]):
         self.rows = rows
-        self.header = column_order(rows, [name for name in columns if name != rows.column])
+        first = [*rows.first, rows.column, *(name for name in columns if name != rows.column)]
+        self.header = [*first, *(name for name in rows.types if name not in first)]
 
     @abstractmethod
-    def encode(self, batches: list[Batch]) -> bytes:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         """The contents of one part."""
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:

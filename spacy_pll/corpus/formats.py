@@ -1,21 +1,18 @@
 """The formats of output files."""
 
-import json
 import math
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import srsly
 from spacy.tokens import DocBin
 
-from ..arrays import FloatArray
 from ..errors import InputError
 from ..files import to_csv, to_json, write_text
-from ..tables.rows import ProdigyRows, TextRows, TokenRows
-from .base_format import Batch, Format, json_bytes
+from ..tables.rows import TextRows, TokenRows
+from .base_format import Format, ScoredText, json_bytes
 from .readers import FIELDS, format_of
 from .records import PARQUET, STANDARD_STREAM
 
@@ -23,40 +20,13 @@ from .records import PARQUET, STANDARD_STREAM
 class JsonLines(Format):
     """One JSON object per line."""
 
-    def encode(self, batches: list[Batch]) -> bytes:
-        return _json_lines(_rows(self.rows, batches))
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
+        return b"".join(json_bytes(row) + b"\n" for row in _rows(self.rows, batches))
 
 
-def _rows(rows: TextRows, batches: list[Batch]) -> Iterator[dict[str, Any]]:
+def _rows(rows: TextRows, batches: list[list[ScoredText]]) -> Iterator[dict[str, Any]]:
     for text in chain.from_iterable(batches):
         yield from rows(text.number, text.doc, text.fields)
-
-
-def _json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(json_bytes(row) + b"\n" for row in rows)
-
-
-class ProdigyTasks(JsonLines):
-    """Tasks for Prodigy. Scores become ranks when all of them are known, so all tasks are in memory at the end."""
-
-    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        tasks = [json.loads(line) for part in parts for line in part.splitlines()]
-        ranks = relative_ranks(np.array([task["meta"]["score"] for task in tasks], dtype=np.float64))
-        for task, rank in zip(tasks, ranks.tolist()):
-            task["meta"]["score"] = None if math.isnan(rank) else round(rank, 6)
-            yield _json_lines([task])
-
-
-def relative_ranks(scores: FloatArray) -> FloatArray:
-    """Ranks from 0.0 for the lowest score to 1.0 for the highest, in equal steps. Equal scores get their mean rank, a
-    single one 0.5, and NaN stays.
-    """
-    known = ~np.isnan(scores)
-    _, group, count = np.unique(scores[known], return_inverse=True, return_counts=True)
-    mean_rank = np.cumsum(count) - (count + 1) / 2
-    ranks, last = np.full(len(scores), np.nan), known.sum() - 1
-    ranks[known] = mean_rank[group] / last if last > 0 else 0.5
-    return ranks
 
 
 class CsvTable(Format):
@@ -64,7 +34,7 @@ class CsvTable(Format):
 
     delimiter = ","
 
-    def encode(self, batches: list[Batch]) -> bytes:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         return self._encoded({name: _cell(value) for name, value in row.items()} for row in _rows(self.rows, batches))
 
     def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
@@ -107,7 +77,7 @@ class SpacyDocs(Format):
 
     encode_field = srsly.msgpack_dumps
 
-    def encode(self, batches: list[Batch]) -> bytes:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         docs = DocBin(store_user_data=True)
         for text in chain.from_iterable(batches):
             if text.fields:
@@ -132,10 +102,6 @@ def find_format(path: str, rows: type[TextRows]) -> type[Format]:
     RAISES (InputError): There is no such format, or it cannot hold these rows.
     """
     ending = format_of(Path(path))
-    if rows is ProdigyRows:
-        if ending != ".jsonl":
-            raise InputError(f"Tasks for Prodigy are JSON lines: the output must end in .jsonl. It is {path!r}.")
-        return ProdigyTasks
     if path == STANDARD_STREAM:
         return JsonLines
     if ending not in ENDINGS:

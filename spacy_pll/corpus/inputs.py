@@ -18,8 +18,8 @@ from spacy.vocab import Vocab
 from ..component import get_scorer
 from ..contexts import SHARED_ADVICE, own_and_shared, separated
 from ..errors import InputError
-from ..outcomes import ERROR
-from ..tables.rows import ProdigyRows, TextRows, WordRows, check_columns
+from ..failing_texts import ERROR
+from ..tables.rows import TextRows, WordRows, check_columns
 from ..user_warnings import warn_user
 from .base_format import Format
 from .readers import read_records
@@ -123,8 +123,6 @@ class Reading:
         options = {"typed": self.output_format.typed, "found": self.columns.declare, "skip_errors": self.skip_errors}
         for record in self.source.records(self.nlp.vocab, **options):
             self.columns.add(record)
-            if isinstance(self.rows, ProdigyRows):
-                self.rows.check(record)
             if needs_spans and isinstance(record.text, str):
                 raise InputError(
                     f"{record.location}: `regions` is for .spacy input, or for a saved pipeline that makes spans.",
@@ -167,9 +165,7 @@ class Reading:
         """path (str): Of the input, for messages. RAISES (InputError): The scores would overwrite a column."""
         errors = [ERROR] if self.skip_errors else []
         columns = self.columns.types()
-        # The text of a task is always called "text".
-        taken = self.other_columns if isinstance(self.rows, ProdigyRows) else [*columns]
-        check_columns(taken, [*self.rows.types, *errors], path, self.rows.names)
+        check_columns([*columns], [*self.rows.types, *errors], path, self.rows.names)
         return self.output_format(self.rows, {**columns, **dict.fromkeys(errors)})
 
 

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..files import atomic_write
 from ..requirements import install_command
 from ..tables.rows import TextRows
-from .base_format import Batch, Format, InputColumns, check_fields, json_bytes
+from .base_format import Format, InputColumns, ScoredText, check_fields, json_bytes
 from .records import ReadOptions, Record, Row, get_text
 
 try:
@@ -240,7 +240,7 @@ class ParquetTable(Format):
         types = {**columns, **{name: arrow_type(own) for name, own in rows.types.items()}}
         self.schema = pa.schema([(name, types.get(name) or pa.string()) for name in self.header])
 
-    def encode(self, batches: list[Batch]) -> bytes:
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
         """The contents of one part. Each batch is a row group, so the whole file does not depend on where parts end."""
         return b"".join(self._encode(filter(len, map(self._table, batches))))
 
@@ -258,7 +258,7 @@ class ParquetTable(Format):
                 sink.truncate()
         yield sink.getvalue()
 
-    def _table(self, batch: Batch) -> pa.Table:
+    def _table(self, batch: list[ScoredText]) -> pa.Table:
         rows = [row for text in batch for row in self.rows(text.number, text.doc, text.fields)]
         columns = []
         for field in self.schema:

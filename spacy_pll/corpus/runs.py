@@ -16,12 +16,11 @@ from ..analysis.normalised import Normaliser
 from ..component import get_scorer
 from ..contexts import TEXT_SPAN
 from ..errors import InputError
-from ..files import check_target
-from ..language_model.checksums import file_digest
-from ..pipelines import describe_model
-from ..tables.rows import ProdigyRows, ScoredText, TextRows, TokenRows, WordRows
+from ..files import check_target, file_digest
+from ..pipelines import identify_scorer
+from ..tables.rows import TextRows, TokenRows, WordRows
 from ..tables.words import WordTable, log_frequencies
-from .base_format import Batch
+from .base_format import ScoredText
 from .formats import find_format
 from .inputs import START, Input, Mark, Reading
 from .records import STANDARD_STREAM
@@ -36,8 +35,8 @@ TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("path", "file_format", "pipeline", "n_process", "show_progress", "input", "scoring", "unigrams")
-Table = Literal["texts", "tokens", "words", "prodigy"]
-ROWS: dict[Table, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows, "prodigy": ProdigyRows}
+TableOf = Literal["texts", "tokens", "words"]
+ROWS_OF: dict[TableOf, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows}
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Run:
 
     input: Input
     scoring: Scoring = Scoring()
-    table: Table = "texts"  # what has a row of its own
+    table: TableOf = "texts"  # what has a row of its own
     words: WordTable = WordTable()  # the table of words
     normalise: Sequence[str] = ()  # methods of `analysis.normalised.normalise`, each with a column for each metric
     unigrams: str | None = None  # the table for them
@@ -54,12 +53,12 @@ class Run:
     def make_pipeline(self) -> Language:
         """A pipeline whose docs have what the rows are made from."""
         settings: dict[str, Any] = {"targets": TEXT_SPAN} if self.input.context_column else {}
-        if ROWS[self.table].keep_pieces or self.normalise:
+        if ROWS_OF[self.table].keep_pieces or self.normalise:
             settings["keep_pieces"] = True
         return self.scoring.make_pipeline(**settings)
 
     def make_rows(self, nlp: Language) -> TextRows:
-        rows: TextRows = ROWS[self.table].of(get_scorer(nlp), self.input.column)
+        rows: TextRows = ROWS_OF[self.table].of(get_scorer(nlp), self.input.column)
         rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
         if isinstance(rows, WordRows):
             rows.table, rows.lang = self.words, str(nlp.lang)
@@ -86,7 +85,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
     RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
     """
-    output_format = find_format(output_path, ROWS[run.table])
+    output_format = find_format(output_path, ROWS_OF[run.table])
     check_target(Path(output_path), run.input.path)
     parts = ResumableOutput(Path(output_path), resume, force)
     check_target(parts.folder, run.input.path, folder=True)
@@ -120,7 +119,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
 
 def score_to_stream(run: Run) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored."""
-    output_format = find_format(STANDARD_STREAM, ROWS[run.table])
+    output_format = find_format(STANDARD_STREAM, ROWS_OF[run.table])
     nlp = run.make_pipeline()
     errors = run.scoring.skip_errors, run.scoring.shared_pieces
     reading, total = Reading(run.input, run.make_rows(nlp), output_format, nlp, *errors), START
@@ -138,17 +137,13 @@ def make_manifest(run: Run, nlp: Language, total: Mark, fields: list[str]) -> di
     total (Mark): Of all texts of the input.
     fields (List[str]): The other columns of the input.
     """
-    scorer = get_scorer(nlp)
     settings = {**vars(run.input), **vars(run.scoring), **vars(run), "words": asdict(run.words)}
     return {
         "input": {"texts": total.texts, "fields": fields, "digest": total.fingerprint},
         "run": {name: value for name, value in settings.items() if name not in NOT_IN_MANIFEST},
         "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
-        "code": run.scoring.pipeline.code and file_digest(Path(run.scoring.pipeline.code)),
-        "model": describe_model(run.scoring.pipeline.model, scorer.model.describe().commit),
-        "lang": nlp.lang,
-        "pipeline": nlp.config["components"],
-        "score_columns": [*scorer.names.metrics.values()],
+        "score_columns": [*get_scorer(nlp).names.metrics.values()],
+        **identify_scorer(nlp, run.scoring.pipeline),
         **versions(),
     }
 
@@ -159,7 +154,7 @@ def versions() -> dict[str, Any]:
     return {"device": str(get_torch_default_device()), "versions": packages}
 
 
-def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[Batch]:
+def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[list[ScoredText]]:
     """The next texts, batch by batch, until there are enough of them, or of wordpieces, or some time has passed.
 
     A part has whole batches, so the scores do not depend on where a run was interrupted.
@@ -167,8 +162,8 @@ def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[Batch]:
     n_done (int): The number of texts in the parts before.
     """
     enough = min(n_done, TEXTS_PER_PART)
-    part, n_texts, n_pieces, end = list[Batch](), 0, 0, time.monotonic() + SECONDS_PER_PART
-    batch: Batch = []
+    part, n_texts, n_pieces, end = list[list[ScoredText]](), 0, 0, time.monotonic() + SECONDS_PER_PART
+    batch: list[ScoredText] = []
     for text in texts:
         batch.append(text)
         n_texts, n_pieces = n_texts + 1, n_pieces + text.pieces

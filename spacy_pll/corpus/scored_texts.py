@@ -13,12 +13,12 @@ from spacy.tokens import Doc
 from ..component import get_scorer
 from ..contexts import SHARED_ADVICE, place, separated
 from ..errors import InputError
-from ..outcomes import ERROR, TextError, unscored
+from ..failing_texts import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
 from ..progress import with_progress
 from ..settings import BATCH_SIZE
-from ..tables.rows import ScoredText
 from ..workers import batches_of, score_batches
+from .base_format import ScoredText
 from .inputs import START, Mark, shared_piece, too_long
 from .records import Record, warn_of_missing
 

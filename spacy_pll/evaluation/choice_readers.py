@@ -12,7 +12,7 @@ from .items import PARADIGM, Choice, Option
 from .labels import LabelKind, Labelled, read_labels
 from .readers import rows_of
 
-Reading = Literal["texts", "contexts"]
+EwokReading = Literal["texts", "contexts"]
 
 
 def read_choices(
@@ -23,7 +23,7 @@ def read_choices(
     *,
     labels: LabelKind | None = None,
     separator: str = " ",
-    reading: Reading = "texts",
+    reading: EwokReading = "texts",
     **how: Any,
 ) -> list[Choice]:
     """Read choices from a file, or from the files of a folder in the order of their names.
@@ -114,25 +114,25 @@ def _texts(row: dict[str, Any], place: str, columns: Sequence[str], setting: str
     return [get_text(row, place, column, setting) for column in columns]
 
 
-def _blimp(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+def _blimp(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     good, bad, others = _split(row, place, "sentence_good", "sentence_bad")
     yield Choice([Option(good), Option(bad)], 0, others)
 
 
-def _comps(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+def _comps(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     good, bad, text, others = _split(row, place, "prefix_acceptable", "prefix_unacceptable", "property_phrase")
     fields = {PARADIGM: file.removeprefix("comps_").replace("-", "_"), **others}
     yield Choice([Option(text, good), Option(text, bad)], 0, fields)
 
 
-def _entities(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+def _entities(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     texts, numops = row["options"], row["numops"]
     context, others = _split({k: v for k, v in row.items() if k != "options"}, place, "input_prefix")
     options = [Option(text, context) for text in _texts({"options": texts}, place, ["options"], None)]
     yield Choice(options, 0, {PARADIGM: f"{file}_{numops}_ops", **others})
 
 
-def _ewok(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+def _ewok(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     *contexts, one, two, others = _split(row, place, "Context1", "Context2", "Target1", "Target2")
     fields = {PARADIGM: row.get("Domain", ""), **others}
     if reading == "texts":
@@ -142,7 +142,7 @@ def _ewok(row: dict[str, Any], place: str, file: str, reading: Reading) -> Itera
             yield Choice([Option(text, context) for context in contexts], right, fields)
 
 
-def _wug(row: dict[str, Any], place: str, file: str, reading: Reading) -> Iterator[Choice]:
+def _wug(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     texts, ratio = row["sentences"], row["ratio"]
     options = texts.split("\t") if isinstance(texts, str) else _texts(row, place, ["sentences"], None)
     try:
@@ -161,7 +161,7 @@ def _split(row: dict[str, Any], place: str, *columns: str) -> list[Any]:
 
 
 # How a row with these columns is read. The first option is right, or, in a second choice of a row, the second.
-PUBLISHED: dict[frozenset[str], Callable[[dict[str, Any], str, str, Reading], Iterator[Choice]]] = {
+PUBLISHED: dict[frozenset[str], Callable[[dict[str, Any], str, str, EwokReading], Iterator[Choice]]] = {
     frozenset(("sentence_good", "sentence_bad")): _blimp,
     frozenset(("Context1", "Context2", "Target1", "Target2")): _ewok,
     frozenset(("prefix_acceptable", "prefix_unacceptable", "property_phrase")): _comps,

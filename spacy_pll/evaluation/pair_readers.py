@@ -12,7 +12,7 @@ from ..corpus.records import get_text
 from ..errors import InputError
 from ..user_warnings import warn_user
 from .items import Pair
-from .readers import ENDINGS, rows_of
+from .readers import TABLE_ENDINGS, rows_of
 
 First = Literal["good", "bad"]
 TXT, TEXT = ".txt", "text"  # the column of the lines of .txt files
@@ -85,7 +85,7 @@ def read_pairs(
         long = Long(sentence, column or None, value or None, item, None if label else first)
     pairs, seen = list[Pair](), dict[Path, list[_Row]]()
     layouts = dict[Path, Long | None]()
-    for file, place, row, of_file in rows_of(path, "minimal pairs", how, (TXT, *ENDINGS)):
+    for file, place, row, of_file in rows_of(path, "minimal pairs", how, (TXT, *TABLE_ENDINGS)):
         if file not in layouts:
             layouts[file] = long if good or bad or long else _known_layout(file, row, first)
         if layout := layouts[file]:

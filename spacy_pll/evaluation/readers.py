@@ -15,7 +15,7 @@ from ..tables.rows import check_columns
 from .items import FILE
 from .variants import Variant
 
-ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
+TABLE_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 
 
@@ -24,13 +24,13 @@ class NBest(NamedTuple):
 
     texts: Sequence[str]
     first_pass: np.ndarray  # float64, shape (hypotheses,), natural log
-    references: Sequence[str]  # one or none; translations may have several
+    references: Sequence[str]  # one, as for the word error rate, or none; translations may have several
     row: dict[str, Any]  # of the file
     pll: np.ndarray = np.zeros(0)  # the same shape, before it is weighted; NaN without a wordpiece
 
 
 def rows_of(
-    path: str, what: str, how: Mapping[str, Any], endings: tuple[str, ...] = ENDINGS
+    path: str, what: str, how: Mapping[str, Any], endings: tuple[str, ...] = TABLE_ENDINGS
 ) -> Iterator[tuple[Path, str, dict[str, Any], dict[str, str]]]:
     """The rows of a file, or of the files of a folder in the order of their names.
 
@@ -97,12 +97,9 @@ def read_fasta(path: str) -> str:
     return "".join(parts)
 
 
-def read_nbest(
-    path: str, several_references: bool = False, added: Sequence[str] = (), encoding: str = "utf-8"
-) -> list[NBest]:
+def read_nbest(path: str, added: Sequence[str] = (), encoding: str = "utf-8") -> list[NBest]:
     """Read n-best lists from a file of JSON lines, which may be compressed.
 
-    several_references (bool): Whether a list may have more than one reference.
     added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
     RAISES (InputError): A list cannot be read; the message gives the line.
     """
@@ -111,7 +108,7 @@ def read_nbest(
     lists = []
     with open_file(Path(path)) as file:
         for place, row in read_json_lines(file, path, ReadOptions(encoding=encoding)):
-            lists.append(parse_nbest(row, place, several_references))
+            lists.append(parse_nbest(row, place))
             if added:
                 check_fields(row, place)
                 for number, hypothesis in enumerate(row["hypotheses"], 1):
@@ -121,7 +118,7 @@ def read_nbest(
     return lists
 
 
-def parse_nbest(row: dict[str, Any], place: str, several_references: bool) -> NBest:
+def parse_nbest(row: dict[str, Any], place: str) -> NBest:
     """A list from a row. RAISES (InputError): It is none; the message begins with the place."""
     hypotheses = row.get("hypotheses")
     if not isinstance(hypotheses, list) or not hypotheses:
@@ -133,7 +130,7 @@ def parse_nbest(row: dict[str, Any], place: str, several_references: bool) -> NB
             raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
         texts.append(get_text(hypothesis, where, "text", setting=None))
         scores.append(_score(hypothesis, where))
-    return NBest(texts, np.array(scores), _references(row, place, several_references), row)
+    return NBest(texts, np.array(scores), _references(row, place), row)
 
 
 def _score(hypothesis: dict[str, Any], where: str) -> float:
@@ -146,7 +143,7 @@ def _score(hypothesis: dict[str, Any], where: str) -> float:
     return float(score)
 
 
-def _references(row: dict[str, Any], place: str, several: bool) -> list[str]:
+def _references(row: dict[str, Any], place: str) -> list[str]:
     """The texts of `reference` (one text) or `references` (a list). None where both are absent or null."""
     if row.get("reference") is not None and row.get("references") is not None:
         raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
@@ -155,9 +152,4 @@ def _references(row: dict[str, Any], place: str, several: bool) -> list[str]:
     references = row["references"]
     if not isinstance(references, list) or not all(isinstance(text, str) for text in references):
         raise InputError(f"{place}: 'references' must be a list of texts. It is {references!r:.100}.")
-    if len(references) > 1 and not several:
-        raise InputError(
-            f"{place}: {len(references)} references. The word error rate takes one.",
-            "For translations, which are measured with BLEU, add `several_references=True`.",
-        )
     return references

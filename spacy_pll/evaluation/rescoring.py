@@ -5,12 +5,11 @@ second pass ranks them by
 
     first pass + weight * PLL
 
-The weight is the one with the best word error rate, or BLEU, on a development set.
+The weight is the one with the best word error rate on a development set.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,6 @@ from .distinct_texts import TextSums, score_in_contexts
 from .readers import NBest, parse_nbest
 
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
-# From one hypothesis per text, and the references of each, to the figures of a corpus. The first is the measure.
-Measure = Callable[[Sequence[str], Sequence[Sequence[str]]], dict[str, float]]
 
 
 def score_hypotheses(nlp: Language, lists: Iterable[NBest], *how: Any) -> dict[str, TextSums]:
@@ -51,18 +48,18 @@ def ranking(nbest: NBest, weight: float) -> np.ndarray:
     return np.lexsort((-nbest.first_pass, -interpolate(nbest, weight)))
 
 
-def evaluate(lists: Sequence[NBest], weight: float, measure: Measure) -> dict[str, float]:
-    """The figures of the best hypothesis of each list, ranked with a weight."""
-    return measure([nbest.texts[ranking(nbest, weight)[0]] for nbest in lists], [nbest.references for nbest in lists])
+def errors_at(lists: Sequence[NBest], weight: float) -> dict[str, float]:
+    """The word errors of the best hypothesis of each list, ranked with a weight. Each list has one reference."""
+    best = [nbest.texts[ranking(nbest, weight)[0]] for nbest in lists]
+    return word_error_rate(best, [nbest.references[0] for nbest in lists])
 
 
-def tune(lists: Sequence[NBest], measure: Measure, weights: Sequence[float]) -> float:
-    """The weight with the best measure; of equally good ones the smallest."""
-    values = {weight: next(iter(evaluate(lists, weight, measure).values())) for weight in sorted(weights)}
-    return (max if measure is bleu else min)(values, key=values.__getitem__)
+def best_weight(lists: Sequence[NBest], weights: Sequence[float]) -> float:
+    """The weight with the lowest word error rate; of equally good ones the smallest."""
+    return min(sorted(weights), key=lambda weight: errors_at(lists, weight)["WER"])
 
 
-def word_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
+def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     """Substitutions, deletions and insertions of a corpus, divided by the number of words in its references, in
     percent. Words are what white space separates; case and punctuation count.
 
@@ -72,32 +69,10 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str
         import jiwer
     except ImportError as error:
         raise ImportError(f"The word error rate needs jiwer. Install it with: {install_command('rescore')}") from error
-    edits = jiwer.process_words([texts[0] for texts in references], list(hypotheses))
+    edits = jiwer.process_words(list(references), list(hypotheses))
     words = edits.hits + edits.substitutions + edits.deletions
     kinds = {name: getattr(edits, name) for name in ("substitutions", "deletions", "insertions")}
     return {"WER": 100 * sum(kinds.values()) / max(1, words), **kinds, "words": words}
-
-
-def oracle(lists: Sequence[NBest]) -> dict[str, float]:
-    """The figures of the hypothesis with the fewest word errors of each list: no ranking can do better."""
-
-    def errors(text: str, references: Sequence[str]) -> float:
-        return sum(word_error_rate([text], [references])[kind] for kind in ("substitutions", "deletions", "insertions"))
-
-    best = [min(nbest.texts, key=lambda text: errors(text, nbest.references)) for nbest in lists]
-    return word_error_rate(best, [nbest.references for nbest in lists])
-
-
-def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """BLEU as sacrebleu computes it by default (Post 2018): cased, tokenised by 13a, exponential smoothing.
-
-    RAISES (ImportError): sacrebleu is not installed.
-    """
-    try:
-        from sacrebleu.metrics import BLEU
-    except ImportError as error:
-        raise ImportError(f"BLEU needs sacrebleu. Install it with: {install_command('rescore')}") from error
-    return {"BLEU": BLEU().corpus_score(list(hypotheses), list(zip_longest(*references))).score}
 
 
 def rescored_rows(lists: Sequence[NBest], scores: dict[str, TextSums], weight: float) -> Iterator[dict[str, Any]]:
@@ -140,6 +115,6 @@ def rescore(
     """
     if not math.isfinite(weight):
         raise ValueError(f"`weight` must be a finite number, such as 0.5. It is {weight}.")
-    nbests = [parse_nbest(dict(row), f"list {number}", True) for number, row in enumerate(lists, 1)]
+    nbests = [parse_nbest(dict(row), f"list {number}") for number, row in enumerate(lists, 1)]
     scores = score_hypotheses(nlp, nbests, batch_size, show_progress, n_process, component)
     return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight))

@@ -18,7 +18,6 @@ from ..progress import progress_bar
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
 from ..settings import ScoringSettings
-from ..user_warnings import warn_user
 
 # How many log-probabilities are kept for the pieces that are read at once, those of the whole vocabulary for each.
 MAX_LOG_PROBS = 2**23
@@ -60,11 +59,6 @@ class Residues:
             raise PLLError(
                 f"The tokenizer of {model.title} does not make a wordpiece of each residue.",
                 "Give a model of proteins as `model`.",
-            )
-        if model.languages:
-            warn_user(
-                f"The card of {model.title} names languages, such as {min(model.languages)}. The scores of proteins "
-                "under a model of texts mean nothing."
             )
 
     def _read(self, letters: str) -> Wordpieces:

@@ -1,4 +1,5 @@
 """The explorer: a local page to try out texts, models and metrics. `python -m spacy pll explore` starts it.
 
-`app.py` is what Streamlit runs. Only `page` and `views` import Streamlit.
+The script has a folder of its own, because Streamlit puts its folder before all
+others in which Python looks for modules.
 """

@@ -1,13 +1,313 @@
-"""The script that Streamlit runs. Its argument is a JSON object with the `PipelineSettings` to begin with."""
+"""The page of the explorer, a script for Streamlit: the model and its settings at the side, and a tab for each task.
+
+Its argument is a JSON object with the `PipelineSettings` to begin with.
+"""
 
 import json
+import math
+import re
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import RLock
+from typing import Any
 
-# Streamlit runs this file as a script, which has no package to import from relatively.
+import pandas as pd
+import streamlit as st
+from spacy.language import Language
+from spacy.tokens import Doc
+
+# A script has no package to import from relatively.
+from spacy_pll.analysis.comparison import Comparison, compare
+from spacy_pll.analysis.continuations import Continuation, score_continuations
+from spacy_pll.component import get_scorer
 from spacy_pll.errors import shown_errors
-from spacy_pll.explorer.page import show_page
-from spacy_pll.explorer.views import show_error
-from spacy_pll.pipelines import PipelineSettings
+from spacy_pll.metrics import pll_metrics
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.scoring.wordpieces import WORDS
+from spacy_pll.tables.dataframe import to_dataframe
+from spacy_pll.visualize import render, render_comparison, render_continuations
 
-with shown_errors(show_error):
-    show_page(PipelineSettings(**json.loads(sys.argv[1]) if sys.argv[1:] else {}))
+ABOUT = (
+    "Pseudo-log-likelihood (PLL): how well a language model predicts each word from the others. Scores are natural "
+    "logarithms. The closer to 0, the more likely. All texts stay on this computer."
+)
+TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souvenir."
+VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
+SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
+SLOT_PATTERN = re.compile(r"_{2,}")
+FIELD_KEYS = {"texts", "a", "b", "compared", "slot", "candidates"}  # the keys of all fields of the tabs
+# How columns of numbers are written; the texts of a table are not.
+COLUMN_CONFIG: dict[str, Any] = {
+    "probability": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
+    "text": st.column_config.Column(width="large"),
+}
+
+
+class SharedPipeline:
+    """A pipeline whose model serves other settings of the component, too.
+
+    Streamlit runs each open page in a thread of its own, and spaCy's pipelines are not made for several threads. So
+    only one page uses the pipeline at a time.
+
+    settings (PipelineSettings): The model, and the settings that do not change. `metrics` and `words` are those to
+        begin with.
+    RAISES (OSError, ValueError, ImportError): As `make_pipeline`.
+    """
+
+    def __init__(self, settings: PipelineSettings):
+        self._nlp = make_pipeline(settings, keep_pieces=True, distribution=True)
+        self._lock = RLock()
+        scorer = get_scorer(self._nlp)
+        used = scorer.settings
+        self.metrics, self.words, self.attr = list(used.metrics), used.words, scorer.attr
+
+    def list_metrics(self) -> list[str]:
+        """The metrics that the model can compute, beginning with those that the pipeline has."""
+        served = list(self.metrics)
+        for name in pll_metrics.get_all():
+            with suppress(ValueError):
+                get_scorer(self._nlp).model.check_metrics([name])
+                served.append(name)
+        return list(dict.fromkeys(served))
+
+    @contextmanager
+    def use(self, settings: PipelineSettings) -> Iterator[Language]:
+        """The pipeline with the metrics and unit of words of some settings, for as long as the context lasts.
+
+        RAISES (ValueError): A setting is not valid.
+        """
+        changes = {name: settings.scoring[name] for name in ("metrics", "words") if name in settings.scoring}
+        with self._lock:
+            yield make_pipeline(self._nlp, **changes)
+
+
+# The page
+
+
+def show_page(start: PipelineSettings) -> None:
+    """Show the page. Streamlit calls this again whenever something on the page changes.
+
+    start (PipelineSettings): What the page begins with.
+    """
+    st.set_page_config("spacy-pll explorer", layout="wide")
+    st.header("spacy-pll explorer")
+    st.caption(ABOUT)
+    with st.sidebar:
+        settings = choose_model(start)
+    complete = False
+    with shown_errors(show_error):
+        pipeline = load_pipeline(settings)
+        with st.sidebar:
+            chosen = choose_scores(settings, pipeline)
+        complete = True
+        for tab, view in zip(st.tabs(list(TABS)), TABS.values()):
+            with tab, shown_errors(show_error):
+                view(pipeline, chosen)
+    if not complete:
+        keep_fields()
+
+
+def choose_model(start: PipelineSettings) -> PipelineSettings:
+    """The fields for the model and the language."""
+    model = st.text_input(
+        "Model",
+        start.model or "",
+        key="model",
+        placeholder="built-in English model",
+        help="Hub name or folder of a masked language model, or a spaCy pipeline with a `pll` component. Leave it "
+        "empty for the built-in English model.",
+    )
+    lang = st.text_input(
+        "Language",
+        start.lang,
+        key="lang",
+        help="Language of spaCy's tokenizer. Not used if the model is a spaCy pipeline.",
+    )
+    return start.changed(model=model.strip() or None, lang=lang.strip() or start.lang)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Loading the model …")
+def load_pipeline(settings: PipelineSettings) -> SharedPipeline:
+    """A pipeline, which is loaded once and then used by all open pages."""
+    return SharedPipeline(settings)
+
+
+def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> PipelineSettings:
+    """The fields for the metrics and the unit of words."""
+    metrics = st.multiselect(
+        "Metrics",
+        pipeline.list_metrics(),
+        pipeline.metrics,
+        key=f"metrics of {settings.model}",
+        help="The first one is the primary metric: what the model expected is shown for it. Except under sentence_l2r, "
+        "left_context and causal, the model sees the text on both sides of a word.",
+    )
+    words = st.selectbox(
+        "Words",
+        WORDS,
+        WORDS.index(pipeline.words),
+        key=f"words of {settings.model}",
+        help="What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space "
+        "separates. The wordpieces of a word are masked together.",
+    )
+    return settings.changed(metrics=tuple(metrics or pipeline.metrics), words=words)
+
+
+# The tabs
+
+
+def score_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
+    """Texts, coloured; their tokens in a table."""
+    with st.form("score", border=False):
+        typed = st.text_area("Texts, one per line", TEXTS, key="texts", height=120)
+        st.form_submit_button("Score", type="primary", key="score")
+    texts = split_lines(typed)
+    if not texts:
+        st.info("Type or paste a text.")
+        return
+    docs = scored_docs(pipeline, settings, tuple(texts))
+    show_html(render(docs, attr=pipeline.attr, jupyter=False))
+    table = to_dataframe(docs, attr=pipeline.attr)
+    show_table(table.drop(columns=["surprisal", "alternative_log_probs"], errors="ignore"), "Table of the tokens")
+
+
+def compare_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
+    """Two versions of a text, and where the difference comes from."""
+    metrics = settings.scoring["metrics"]
+    with st.form("compare", border=False):
+        a = st.text_input("Version a", VERSIONS[0], key="a")
+        b = st.text_input("Version b", VERSIONS[1], key="b")
+        metric = st.selectbox("Metric", metrics, key="compared") if len(metrics) > 1 else None
+        st.form_submit_button("Compare", type="primary", key="compare")
+    if not (a.strip() and b.strip()):
+        st.info("Type two versions of a text.")
+        return
+    comparison = compare_texts(pipeline, settings, a, b, metric)
+    st.markdown(say_difference(comparison.difference))
+    show_html(render_comparison(comparison, jupyter=False))
+
+
+def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
+    """Candidates in a slot, the most probable first."""
+    with st.form("rank", border=False):
+        sentence = st.text_input("Sentence, with ___ for the slot", SLOT, key="slot")
+        typed = st.text_area("Candidates, one per line", CANDIDATES, key="candidates", height=140)
+        st.form_submit_button("Rank", type="primary", key="rank")
+    candidates = split_lines(typed)
+    if not candidates:
+        st.info("Type some candidates.")
+        return
+    prefix, suffix = split_at_slot(sentence)
+    ranked = rank_candidates(pipeline, settings, prefix, tuple(candidates), suffix)
+    rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in ranked]
+    table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
+    show_table(table.sort_values("probability", ascending=False, kind="stable"))
+    show_html(render_continuations(ranked, attr=pipeline.attr, jupyter=False))
+
+
+# Scores. They are kept, with their warnings, because the page runs again whenever one of its fields changes.
+
+
+@st.cache_resource(max_entries=50, show_spinner="Scoring the texts …")
+def scored_docs(_pipeline: SharedPipeline, settings: PipelineSettings, texts: tuple[str, ...]) -> list[Doc]:
+    with _pipeline.use(settings) as nlp, shown_warnings():
+        return list(nlp.pipe(texts))
+
+
+@st.cache_resource(max_entries=50, show_spinner="Scoring both versions …")
+def compare_texts(
+    _pipeline: SharedPipeline, settings: PipelineSettings, a: str, b: str, metric: str | None
+) -> Comparison:
+    with _pipeline.use(settings) as nlp, shown_warnings():
+        return compare(nlp, a, b, metric)
+
+
+@st.cache_resource(max_entries=50, show_spinner="Scoring the candidates …")
+def rank_candidates(
+    _pipeline: SharedPipeline, settings: PipelineSettings, prefix: str, candidates: tuple[str, ...], suffix: str
+) -> list[Continuation]:
+    with _pipeline.use(settings) as nlp, shown_warnings():
+        return score_continuations(nlp, prefix, candidates, suffix, separator="")
+
+
+# Parts of the tabs
+
+
+def say_difference(difference: float) -> str:
+    """Which of two versions has the higher score, as Markdown. difference (float): That of b minus that of a."""
+    if math.isinf(difference):
+        return f"Version **{'a' if difference > 0 else 'b'}** has no wordpiece, so it has no score."
+    if round(difference, 2) == 0:
+        return "Both versions have the same score."
+    higher = "b" if difference > 0 else "a"
+    return f"Version **{higher}** has the higher score. Difference: **{abs(difference):.2f}** nats."
+
+
+def show_html(html: str | None) -> None:
+    if html:
+        st.html(html)
+
+
+def show_table(table: pd.DataFrame, title: str | None = None) -> None:
+    """A table, in a part of the page that can be opened if it has a title."""
+    with st.expander(title) if title else st.container():
+        numbers = {name: st.column_config.NumberColumn(format="%.2f") for name in table.select_dtypes("float")}
+        st.dataframe(table, hide_index=True, column_config={**numbers, **COLUMN_CONFIG})
+
+
+# What is shown, and what was typed
+
+
+def show_error(error: Exception) -> None:
+    st.error(as_markdown(str(error)))
+
+
+@contextmanager
+def shown_warnings() -> Iterator[None]:
+    """Show the warnings that a user should see as messages."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
+        st.warning(as_markdown(message))
+
+
+def as_markdown(text: str) -> str:
+    """A text so that Streamlit, which reads Markdown, shows it as it is, but for names in backticks: these are code."""
+    parts = re.split(r"(`[^`\n]+`)", text)
+    parts[::2] = [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts).replace("\n", "  \n")
+
+
+def keep_fields() -> None:
+    """Keep what was typed, though the fields are not shown, as while there is no model. Streamlit would forget it."""
+    for key in FIELD_KEYS & {str(key) for key in st.session_state}:
+        st.session_state[key] = st.session_state[key]
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines that are not blank, without the white space around them."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def split_at_slot(sentence: str) -> tuple[str, str]:
+    """The text before and after the slot, which is two or more underscores.
+
+    RAISES (ValueError): There is no slot, or more than one.
+    """
+    parts = SLOT_PATTERN.split(sentence)
+    if len(parts) != 2:
+        raise ValueError(
+            f"The sentence must have one slot, written ___. It has {len(parts) - 1}: {sentence!r}. "
+            'Write it like this: "The keys to the cabinet ___ on the table."'
+        )
+    return parts[0], parts[1]
+
+
+TABS = {"Score": score_view, "Compare": compare_view, "Rank": rank_view}
+
+if __name__ == "__main__":
+    with shown_errors(show_error):
+        show_page(PipelineSettings(**json.loads(sys.argv[1]) if sys.argv[1:] else {}))

@@ -6,6 +6,8 @@ from pathlib import Path
 BUILTIN = Path(__file__).parent / "builtin"
 # How it is called where a name is needed.
 BUILTIN_NAME = "builtin"
+# Its language, as spaCy's code.
+BUILTIN_LANGUAGE = "en"
 # How often each of its wordpieces occurs in its training text. It is beside the folder, whose checksum identifies the
 # model, because no score of the model depends on it.
 BUILTIN_UNIGRAMS = Path(__file__).parent / "builtin_unigrams.json"

@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerBase
 from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.passes import Batch, PassLimits
-from . import BUILTIN
+from . import BUILTIN, BUILTIN_LANGUAGE
 from .backends import backend_of
 from .capabilities import find_capabilities, find_direction, find_shift, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
@@ -33,7 +33,6 @@ from .checks import (
     embedding_shape,
     in_block,
 )
-from .checksums import check_checksums, write_checksums
 from .forward import HALF, Forward, Precision, half_of, one_thread_after_fork
 from .group_trial import N_LONG, N_SHORT, rows_share_passes
 from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
@@ -125,9 +124,10 @@ class TransformerLanguageModel:
         self._max_ids: int | None = None  # the most ids in a pass that fitted into memory after one did not
 
     def describe(self) -> Description:
-        title = f"the model {self.name!r}" if self.name else "the built-in model"
-        checkpoint = self.loaded and self.loaded.checkpoint
-        return Description(title, checkpoint.commit, checkpoint.languages) if checkpoint else Description(title)
+        commit = self.loaded.checkpoint.commit if self.loaded else None
+        if self.name:
+            return Description(f"the model {self.name!r}", commit)
+        return Description("the built-in model", commit, BUILTIN_LANGUAGE)
 
     def check_metrics(self, metrics: Sequence[str]) -> int | None:
         for name in metrics:
@@ -312,19 +312,17 @@ class TransformerLanguageModel:
         return joined([self.log_probabilities(half) for half in batch.halves()])
 
     def to_disk(self, path: str | Path) -> None:
-        """Write a plain Hugging Face folder, as `write_checkpoint` does, with checksums."""
+        """Write a plain Hugging Face folder, as `write_checkpoint` does."""
         write_checkpoint(self.load().checkpoint, Path(path))
-        write_checksums(Path(path))
 
     def from_disk(self, path: str | Path) -> "TransformerLanguageModel":
         """Load from such a folder, whatever the settings name. If there is none, the model of the settings is kept.
 
-        RAISES (OSError): A file is missing, or differs from what was written; the message names it.
+        RAISES (OSError): A file cannot be read; the message names it.
         """
         # The folder's own files hold all settings but this one, which transformers does not write.
         kept = {k: v for k, v in self.transformer_config.items() if k == "attn_implementation"}
         if Path(path).is_dir():
-            check_checksums(Path(path))
             self._load(str(path), None, {}, kept)
         return self
 

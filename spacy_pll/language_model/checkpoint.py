@@ -30,7 +30,7 @@ from transformers.utils import logging as transformers_logging
 from . import DOCUMENTS
 from .backends import backend_of
 from .checks import check_own_code, check_pieces, check_trained, check_vocabulary
-from .hub import cached_folder, card_languages, connection_error
+from .hub import cached_folder, connection_error
 from .true_positions import position_embeddings
 
 # The most ids in a context, for a model that states no limit.
@@ -46,7 +46,6 @@ class Checkpoint:
     dtype: torch.dtype  # that config.json says: of the weights on file, or what they are for
     documents: Mapping[str, bytes]  # of the folder: the contents of the model card and the licence, by file name
     commit: str | None  # on the hub; None for a folder
-    languages: frozenset[str]  # that the model card names; empty if it names none
 
 
 def read_checkpoint(
@@ -98,8 +97,7 @@ def read_checkpoint(
     check_vocabulary(tokenizer, model, source)
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
     cached = cached_folder(source, revision, transformer_config.get("cache_dir"))
-    commit, languages = cached.name if cached else None, card_languages(cached or Path(source))
-    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit, languages)
+    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, cached.name if cached else None)
 
 
 def is_left_to_right(source: str, revision: str | None = None) -> bool:

@@ -1,11 +1,9 @@
-"""The Hugging Face hub: whether it can be reached, what its cache has of a model, and what a model card says."""
+"""The Hugging Face hub: whether it can be reached, and what its cache has of a model."""
 
 from pathlib import Path
 
-import srsly
 from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.utils import HFValidationError, get_session
-from spacy.util import find_matching_language
 
 # In seconds. A connection that is merely slow is left to transformers, which tries again.
 TIMEOUT = 10
@@ -43,30 +41,3 @@ def cached_folder(source: str, revision: str | None, cache_dir: str | Path | Non
         return None
     config = try_to_load_from_cache(source, constants.CONFIG_NAME, cache_dir=cache_dir, revision=revision)
     return Path(config).parent if isinstance(config, str) else None
-
-
-def card_languages(folder: Path) -> frozenset[str]:
-    """The languages that the card of a model names, as spaCy's codes. Empty where there is no card, where it names no
-    language, or where it names all or others than by their codes.
-    """
-    card = folder / "README.md"
-    return languages_of(card.read_text(encoding="utf8", errors="replace")) if card.is_file() else frozenset()
-
-
-def languages_of(card: str) -> frozenset[str]:
-    """The languages in the header of a card: see `card_languages`."""
-    begin, _, rest = card.partition("---\n")
-    header, end, _ = rest.partition("\n---")
-    if begin.strip() or not end:
-        return frozenset()
-    try:
-        named = srsly.yaml_loads(header).get("language")
-    except Exception:  # whatever a header may hold that is not YAML, or not a mapping
-        return frozenset()
-    listed = named if isinstance(named, list) else [named]
-    codes = [str(code).lower().replace("_", "-").split("-")[0] for code in listed]
-    if named is None or any(len(code) > 3 or code == "mul" for code in codes):  # "multilingual", "code", "English"
-        return frozenset()
-    # Norwegian is `no` on the hub; spaCy has its two written forms.
-    norwegian = {"nb", "nn"} if "no" in codes else set()
-    return frozenset({*codes, *norwegian, *filter(None, map(find_matching_language, codes))})

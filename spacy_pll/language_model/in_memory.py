@@ -45,7 +45,7 @@ def use_loaded(given: object, causal: bool = False, precision: Precision = "floa
     check_precision(precision, model.device)
     is_shared = model.dtype == torch.float32
     transformer = model if is_shared else deepcopy(model).float().eval()
-    checkpoint = Checkpoint(transformer, deepcopy(tokenizer), model.dtype, {}, None, frozenset())
+    checkpoint = Checkpoint(transformer, deepcopy(tokenizer), model.dtype, {}, None)
     language_model.use(checkpoint, name, is_shared)
     return language_model
 

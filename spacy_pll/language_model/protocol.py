@@ -21,11 +21,11 @@ class PendingPredictions(Protocol):
 
 
 class Description(NamedTuple):
-    """Which model it is. What follows `title` is known once the model is loaded."""
+    """Which model it is."""
 
     title: str  # how messages name it
-    commit: str | None = None  # on the Hugging Face hub; None if there is none
-    languages: frozenset[str] = frozenset()  # that it is said to be for, as spaCy's codes; empty if that is not known
+    commit: str | None = None  # on the Hugging Face hub; None if there is none, or until the model is loaded
+    language: str | None = None  # that it was trained on, as spaCy's code; None if that is not known
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ def token_columns(names: Names, alternatives: bool, distribution: bool) -> dict[
     return {**columns, **expected, **listed}
 
 
-def each_token(tokens: Doc | Span) -> Iterator[Span]:
+def token_spans(tokens: Doc | Span) -> Iterator[Span]:
     """The tokens as spans: the score of a span is None where it has no wordpiece, that of a token 0.0."""
     for token in tokens:
         yield token.doc[token.i : token.i + 1]

@@ -9,7 +9,7 @@ from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..attributes.stored import stored_names
 from ..requirements import install_command
-from .columns import each_token, token_columns, token_values
+from .columns import token_columns, token_spans, token_values
 from .words import WordTable
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def to_dataframe(
 
 
 def _token_rows(tokens: Doc | Span, names: Names, columns: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for token in each_token(tokens):
+    for token in token_spans(tokens):
         row = {"token": token.start, "text": token.text, names.pieces: token._.get(names.pieces)}
         yield row | token_values(token, names, columns)
 

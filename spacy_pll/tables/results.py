@@ -14,7 +14,7 @@ from ..settings import BATCH_SIZE
 from ..texts import plain_texts
 from ..visualize.text import Table, text_table, visible_text
 from ..workers import score_docs
-from .columns import each_token
+from .columns import token_spans
 from .dataframe import import_pandas, to_dataframe
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Scores(Sequence[TextScore]):
         if isinstance(index, slice):
             return Scores(self.docs[index], self._names)
         doc = self.docs[index]
-        tokens = tuple(TokenScore(token.text, token.start_char, *self._scores(token)) for token in each_token(doc))
+        tokens = tuple(TokenScore(token.text, token.start_char, *self._scores(token)) for token in token_spans(doc))
         return TextScore(doc.text, *self._scores(doc), doc._.get(self._names.perplexity), tokens)
 
     def _scores(self, tokens: Doc | Span) -> tuple[float | None, dict[str, float | None], int]:

@@ -1,7 +1,7 @@
 """From a scored doc to the rows of a table."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from spacy.tokens import Doc
 
@@ -11,30 +11,8 @@ from ..attributes.piece_record import read_record
 from ..component import PLLScorer
 from ..contexts import TEXT_SPAN
 from ..errors import InputError
-from .columns import each_token, token_columns, token_values
+from .columns import token_columns, token_spans, token_values
 from .words import WordTable
-
-
-class ScoredText(NamedTuple):
-    """A text of the input with its scores."""
-
-    number: int  # of the text in the input, from 0
-    doc: Doc
-    fields: dict[str, Any]  # its other columns
-    pieces: int  # scored wordpieces
-    fingerprint: str = ""  # of the input up to this text: see `inputs.Input.records`
-    ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
-
-
-class InputText(Protocol):
-    """A text of the input, such as `corpus.records.Record`."""
-
-    @property
-    def location(self) -> str: ...
-
-    @property
-    def fields(self) -> dict[str, Any]: ...
-
 
 AnyRows = TypeVar("AnyRows", bound="TextRows")
 
@@ -76,34 +54,6 @@ class TextRows:
         yield {self.column: doc.text, **fields, **scores, **self.normaliser(doc)}
 
 
-class ProdigyRows(TextRows):
-    """One task per text, as Prodigy reads it. `meta.score` is the first of the normalised scores, or else the mean
-    score per wordpiece. `ProdigyTasks` replaces it with its rank. The sum would mainly rank texts by their length.
-    """
-
-    types = {"text": str, "tokens": list}
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        return {**dict.fromkeys(self.names.metrics.values(), float), **self.expected}
-
-    def check(self, record: InputText) -> None:
-        """RAISES (InputError): What is scored would overwrite something in the `meta` of a text."""
-        if isinstance(meta := record.fields.get("meta"), dict):
-            check_columns([*meta], ["score", *self.attributes, *self.normaliser.columns], f"{record.location}: 'meta'")
-
-    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        tokens = [
-            {"text": t.text, "start": t.idx, "end": t.idx + len(t), "id": t.i, "ws": bool(t.whitespace_)} for t in doc
-        ]
-        n, normalised = doc._.get(self.names.pieces), self.normaliser(doc)
-        rank_by = next(iter(normalised.values()), doc._.get(self.names.score) / n if n else None)
-        scores = {name: doc._.get(name) for name in self.attributes}
-        meta = fields.get("meta", {})
-        meta = {**(meta if isinstance(meta, dict) else {"meta": meta}), "score": rank_by, **scores, **normalised}
-        yield {"text": doc.text, **fields, "tokens": tokens, "meta": meta}
-
-
 class TokenRows(TextRows):
     """One row per token that is not white space: the numbers of text and token, from 0, its scores and wordpieces, and
     what the model expected.
@@ -123,7 +73,7 @@ class TokenRows(TextRows):
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         record, columns = read_record(doc, self.names.score), self.token_columns
         places = record.by_token() if record else {}
-        for token in each_token(doc):
+        for token in token_spans(doc):
             if not token[0].is_space:
                 row = {"doc": number, "token": token.start, self.column: token.text, **fields}
                 row["pieces"] = [record.pieces[i] for i in places[token.start]] if record else []
@@ -147,12 +97,6 @@ class WordRows(TokenRows):
         for row in self.table.rows(text, self.names, self.distribution, self.lang, self.has_sents):
             first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
             yield {**first, **fields, **row}
-
-
-def column_order(rows: TextRows, fields: list[str]) -> list[str]:
-    """The columns of a table in their order: those of the input, with the texts first, then those that scoring adds."""
-    first = [*rows.first, rows.column, *fields]
-    return [*first, *(name for name in rows.types if name not in first)]
 
 
 def check_columns(fields: list[str], added: list[str], source: str, names: Names | None = None) -> None:

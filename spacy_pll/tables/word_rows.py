@@ -64,7 +64,7 @@ def score_words(
     nlp = make_pipeline(model, metrics, **settings)
     names, distribution = get_scorer(nlp).names, bool(get_scorer(nlp).settings.distribution)
     words = WordTable("spacy", lags=lags, log_frequency=log_frequency)
-    columns = added_columns(words.types(names, distribution), base)
+    columns = word_columns(words.types(names, distribution), base)
     texts = texts_of_rows(rows, word, [by] if isinstance(by, str) else by)
     check_columns(list({name: None for row in rows for name in row}), list(columns), "The table")
     docs = [
@@ -88,7 +88,7 @@ def score_words(
     return [{**row, **values} for row, values in zip(rows, found)]
 
 
-def added_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]:
+def word_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]:
     """The columns that are added, and what a table of words calls them.
 
     RAISES (ValueError): The base is not above 1.

@@ -21,7 +21,7 @@ from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..attributes.values import exp_or_inf
 from .text import (
-    Piece,
+    ShownPiece,
     count_pieces,
     expected_text,
     format_difference,
@@ -203,7 +203,7 @@ def _macros() -> Any:
 # Parts of articles
 
 
-def _piece_tip(piece: Piece, name: str) -> str:
+def _piece_tip(piece: ShownPiece, name: str) -> str:
     tip = f"{visible_text(piece.text)}  {in_nats(piece.scores[name])}"
     # Not every piece shows its characters: byte-level vocabularies encode non-ASCII letters, and [UNK] hides them.
     return tip if piece.source in piece.text or not piece.source else f"{tip} for {visible_text(piece.source)}"

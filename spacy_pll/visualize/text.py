@@ -85,7 +85,7 @@ def format_percent(p: float) -> str:
     return "<0.1 %" if 0 < p < 0.0005 else f"{100 * p:.1f} %"
 
 
-def name_alternatives(token: Token, names: Names, most: int | None = None) -> str:
+def list_alternatives(token: Token, names: Names, most: int | None = None) -> str:
     """ "were 28.7 %, lay 5.8 %": the alternatives to a token, or the best of them, with their probabilities."""
     return ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names)[:most])
 
@@ -98,7 +98,7 @@ def has_expected(doc: Doc | Span, names: Names) -> bool:
 def expected_text(token: Token, names: Names) -> str:
     """What the model expected in the place of a token, as a sentence for screen readers; empty if that is not known."""
     parts = []
-    if listed := name_alternatives(token, names):
+    if listed := list_alternatives(token, names):
         parts.append(f"expected: {listed}")
     if (rank := token._.get(names.rank)) is not None:
         parts.append(f"rank {rank:,}, entropy {format_number(token._.get(names.entropy))} nats")
@@ -108,7 +108,7 @@ def expected_text(token: Token, names: Names) -> str:
 # Wordpieces
 
 
-class Piece(NamedTuple):
+class ShownPiece(NamedTuple):
     """One wordpiece of a token."""
 
     text: str  # as the model's vocabulary spells it
@@ -116,7 +116,7 @@ class Piece(NamedTuple):
     scores: dict[str, float]  # by attribute name
 
 
-def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[int, list[Piece]]:
+def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[int, list[ShownPiece]]:
     """The wordpieces of each token of the whole doc, by the token's index, with their scores under these attributes.
 
     Empty where the doc was scored without `keep_pieces`, or where the record is not that of these scores.
@@ -127,7 +127,7 @@ def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[i
         return {}
     scores = record.columns(names)
     all_pieces = [
-        Piece(piece or "", text[start:end], {attribute: values[i] for attribute, values in scores.items()})
+        ShownPiece(piece or "", text[start:end], {attribute: values[i] for attribute, values in scores.items()})
         for i, (piece, start, end) in enumerate(zip(record.pieces, record.start, record.end))
     ]
     places = record.by_token()
@@ -135,7 +135,7 @@ def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[i
     return pieces if all(_sums_fit(token, pieces[token.i], columns.values()) for token in whole) else {}
 
 
-def _sums_fit(token: Token, pieces: list[Piece], attributes: Iterable[str]) -> bool:
+def _sums_fit(token: Token, pieces: list[ShownPiece], attributes: Iterable[str]) -> bool:
     """Whether the token's scores are the sums of these pieces' scores."""
     return all(
         all(attribute in piece.scores for piece in pieces)

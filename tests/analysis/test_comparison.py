@@ -1,21 +1,16 @@
 import math
-from difflib import SequenceMatcher
 from itertools import combinations, count, islice
 
 import pytest
-import spacy
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.util import ignore_error
 
 from spacy_pll import compare, compare_pairs
-from spacy_pll.language_model import BUILTIN
 from spacy_pll.visualize import render_comparison
 
 from ..conftest import SENTENCES, odd_text
-from ..reference import load_model
 
 
 @pytest.fixture
@@ -128,37 +123,6 @@ VERSIONS = [
 ]
 
 
-def score_shared_pieces(a, b):
-    """The metric of CrowS-Pairs (Nangia et al. 2020, section 3) with transformers alone."""
-    model, tokenizer = load_model(BUILTIN)
-    ids = [tokenizer(text)["input_ids"] for text in (a, b)]
-    blocks = SequenceMatcher(None, *ids).get_matching_blocks()
-    sums = []
-    for side in (0, 1):
-        own = torch.tensor(ids[side])
-        places = [block[side] + i for block in blocks for i in range(block.size)]
-        assert {places[0], places[-1]} == {0, len(own) - 1}  # the special tokens, which are not scored
-        sums.append(0.0)
-        for place in places[1:-1]:
-            masked = own.clone()
-            masked[place] = tokenizer.mask_token_id
-            with torch.no_grad():
-                logits = model(masked[None]).logits[0, place]
-            sums[side] += logits.log_softmax(-1)[own[place]].item()
-    return tuple(sums)
-
-
-def test_the_metric_of_crows_pairs():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("pll", config={"metrics": ["word_l2r", "original"], "keep_pieces": True})
-    differs = 0
-    for pair, found in zip(VERSIONS[1::2], compare_pairs(nlp, VERSIONS[1::2]), strict=True):
-        scores = found.shared_scores("original", pieces=True)
-        assert scores == pytest.approx(score_shared_pieces(*pair), abs=1e-4), pair
-        differs += scores != pytest.approx(found.shared_scores("original"), abs=1e-4)
-    assert differs  # from what the tokens give
-
-
 def test_the_scores_of_what_both_have(nlp):
     for found in compare_pairs(nlp, VERSIONS, "original"):
         same = [segment for segment in found.segments if segment.kind == "equal"]
@@ -169,13 +133,6 @@ def test_the_scores_of_what_both_have(nlp):
     assert compare(nlp, "", "A dog").shared_scores() == (0, 0)
     with pytest.raises(ValueError, match="no scores under 'whole_word'"):
         found.shared_scores("whole_word")
-    with pytest.raises(ValueError, match="no record of the wordpieces. Score with the setting `keep_pieces`"):
-        found.shared_scores(pieces=True)
-
-
-def test_nothing_is_shared_by_pieces(make_nlp):
-    nlp = make_nlp(keep_pieces=True)
-    assert compare(nlp, "", "A dog").shared_scores(pieces=True) == (0, 0)
 
 
 def test_pairs_are_compared_as_each_is(nlp):

@@ -4,7 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_pll.analysis.normalised import METHODS, normalise, pmi
+from spacy_pll.analysis.normalised import METHODS, normalise
 from spacy_pll.analysis.unigrams import Unigrams
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
@@ -108,29 +108,3 @@ def test_another_name_and_merged_tokens(make_nlp):
         retokenizer.merge(doc[0:2])
     assert normalise(doc[2:4], "mean_lp", attr="bert") == pytest.approx(span)
     assert normalise(doc, "per_word", attr="bert") == pytest.approx(whole / 5)
-
-
-def test_pmi_is_the_score_in_context_minus_the_score_alone(make_nlp):
-    nlp = make_nlp(metrics=["word_l2r", "original"])
-    doc, alone = nlp("The traveler lost the souvenir ."), nlp("the souvenir")
-    found = pmi(nlp, [doc[3:5], doc[:]])
-    assert found == pytest.approx([doc[3:5]._.pll - alone._.pll, 0.0], abs=1e-5)
-    [other] = pmi(nlp, [doc[3:5]], metric="original")
-    assert other == pytest.approx(doc[3:5]._.pll_original - alone._.pll_original, abs=1e-5)
-    assert abs(found[0] - other) > 0.01  # the metrics differ
-    assert pmi(nlp, [nlp("a \n b")[1:2]]) == [None]
-    with pytest.raises(ValueError, match="no scores under 'whole_word'"):
-        pmi(nlp, [doc[3:5]], metric="whole_word")
-    for wrong in (doc[0], doc[0:2], [doc]):
-        with pytest.raises(TypeError, match="`spans` must be spans"):
-            pmi(nlp, wrong)
-    with pytest.raises(TypeError, match="`nlp` must be a pipeline"):
-        pmi(doc, [doc[:]])
-
-
-def test_pmi_of_what_is_read_as_one_word(make_nlp):
-    """What of a unit lies in the span is a unit when the span is read alone."""
-    nlp = make_nlp(units="units")
-    doc, alone = nlp.make_doc("The traveler lost the souvenir ."), nlp.make_doc("lost the souvenir")
-    doc.spans["units"], alone.spans["units"] = [doc[1:3], doc[3:5], doc[5:6]], [alone[0:1], alone[1:3]]
-    assert pmi(nlp, [nlp(doc)[2:5]]) == pytest.approx([doc[2:5]._.pll - nlp(alone)._.pll], abs=1e-5)

@@ -13,7 +13,7 @@ import spacy_pll
 from spacy_pll.cli import app
 from spacy_pll.cli.errors import options_of
 from spacy_pll.component import DEFAULT_CONFIG
-from spacy_pll.errors import SETTING, render
+from spacy_pll.errors import SETTING, spell
 from spacy_pll.language_model.architectures import CausalLanguageModel, MaskedLanguageModel
 from spacy_pll.pipelines import SETTINGS
 
@@ -89,7 +89,6 @@ NOT_THERE = {
     "mutants": "a list in Python; a file on the command line",
     "accuracies": "a method",
     "correlations": "a method",
-    "several_references": "of n-best lists",
     "header": "said only of one that was given",
     "precision": "the same",
     "delimiter": "of tables, which the command does not read",
@@ -131,7 +130,7 @@ def test_a_command_has_the_options_that_its_messages_name(name):
     in_config = {one for one in names if one in IN_CONFIG or one in OF_BLOCK - {*SETTINGS}}
     others = {"attribute_map", "quantization_config", "trust_remote_code"}  # said of files
     assert {one for one in names - in_config - others if spelling(one, ...) is None} <= NOT_THERE.keys()
-    assert all(render(f"`{one}`", spelling).startswith("--") for one in {"model", "code"} & names)
+    assert all(spell(f"`{one}`", spelling).startswith("--") for one in {"model", "code"} & names)
 
 
 def test_a_command_with_one_metric_has_that_option():

@@ -4,7 +4,7 @@ import pytest
 
 from spacy_pll.cli import LazyCommands
 from spacy_pll.cli.errors import options_of
-from spacy_pll.errors import render
+from spacy_pll.errors import spell
 
 from .conftest import run
 
@@ -23,7 +23,6 @@ from .conftest import run
         ("score", "`header`", "--columns"),
         ("score", "`file_format`", "--format"),
         ("score", "`gpu_id=0`", "--gpu-id 0"),
-        ("rescore", "`several_references=True`", "--bleu"),
         # an argument
         ("ppl", "`path`", "INPUT"),
         # what is no option of the command, or cannot be given with it
@@ -34,7 +33,7 @@ from .conftest import run
     ],
 )
 def test_each_kind_of_setting(command, python, shown):
-    assert render(f"Give {python}.", options_of(LazyCommands()[command])) == f"Give {shown}."
+    assert spell(f"Give {python}.", options_of(LazyCommands()[command])) == f"Give {shown}."
 
 
 def test_an_error_has_the_words_of_the_command_that_is_called(tmp_path):

@@ -92,7 +92,6 @@ def strict(line):
             "--table",
             "tokens",
         ),
-        ("--prodigy",),
         ("-",),
     ],
 )
@@ -154,19 +153,6 @@ def test_standard_input_is_checked_as_it_is_read(model_folder):
     lines = '{"text": "A word.", "x": "\\ud800"}\n'
     result = run("score", "-", "-", "--format", ".jsonl", "--model", model_folder("bert"), input=lines, fails=True)
     assert "standard input, line 1: 'x' is '\\ud800', which cannot be written" in result.unwrapped_stderr
-
-
-@pytest.mark.parametrize("meta", [{"score": 1}, {"pll_word_l2r": 1}])
-def test_prodigys_meta_is_not_overwritten(meta, tmp_path, model_folder):
-    path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps({"text": "A word.", "meta": {"source": "x"}}) + "\n")
-    run("score", path, tmp_path / "first.jsonl", "--prodigy", "--model", model_folder("bert"))
-    path.write_text(json.dumps({"text": "A word.", "meta": meta}) + "\n")
-    result = run("score", path, tmp_path / "out.jsonl", "--prodigy", "--model", model_folder("bert"), fails=True)
-    message = (
-        f"line 1: 'meta' already has a column {[*meta][0]!r}, which the scores would overwrite. Rename or remove it"
-    )
-    assert message in result.unwrapped_stderr
 
 
 @pytest.mark.parametrize("key", ["pll", "pieces", "rescored"])

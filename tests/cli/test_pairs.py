@@ -9,7 +9,7 @@ import weakref
 import pyarrow.parquet as pq
 import pytest
 
-from spacy_pll.cli.accuracies import load_scorers
+from spacy_pll.cli.comparison import load_scorers
 from spacy_pll.evaluation.items import sample_items
 from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.pipelines import PipelineSettings

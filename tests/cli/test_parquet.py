@@ -72,7 +72,6 @@ def test_rows_have_the_scores_of_the_pipeline_and_their_columns(corpus, tiny, tm
 def test_parquet_to_formats_without_its_types(corpus, tiny, tmp_path):
     for name in ("out.jsonl", "out.csv", "out.spacy"):
         run("score", corpus, tmp_path / name, *tiny)
-    run("score", corpus, tmp_path / "tasks.jsonl", *tiny, "--prodigy")
     own = {
         "id": 1,
         "kind": None,
@@ -82,7 +81,6 @@ def test_parquet_to_formats_without_its_types(corpus, tiny, tmp_path):
     }
     rows = read_json(tmp_path / "out.jsonl")
     assert [row["text"] for row in rows] == TEXTS and rows[1].items() >= own.items()
-    assert read_json(tmp_path / "tasks.jsonl")[1].items() >= own.items()
     with (tmp_path / "out.csv").open(encoding="utf8", newline="") as file:
         assert (
             list(csv.DictReader(file))[1].items()

@@ -37,7 +37,7 @@ def plls(make_nlp):
 
 def figures(stdout, name):
     """The numbers of a row of the table."""
-    return next(line.split()[-3:] for line in stdout.splitlines() if line.startswith(name))
+    return next(line.split()[-2:] for line in stdout.splitlines() if line.startswith(name))
 
 
 def test_weight_zero_keeps_the_first_passes_order(tmp_path, model):
@@ -47,9 +47,9 @@ def test_weight_zero_keeps_the_first_passes_order(tmp_path, model):
     assert [h["text"] for h in out["hypotheses"]] == [WRONG, OTHER, RIGHT]
     assert all(h["rescored"] == h["score"] for h in out["hypotheses"])
     assert out["id"] == "u1" and out["lang"] == "en" and out["reference"] == RIGHT
-    # "it" is missing from the first pass's choice: one word of four. The oracle is the reference itself.
-    assert figures(result.stdout, "WER") == ["25.00", "25.00", "0.00"]
-    assert figures(result.stdout, "deletions") == ["1", "1", "0"]
+    # "it" is missing from the first pass's choice: one word of four.
+    assert figures(result.stdout, "WER") == ["25.00", "25.00"]
+    assert figures(result.stdout, "deletions") == ["1", "1"]
 
 
 def test_the_two_scores_are_added_and_both_are_kept(tmp_path, model, plls):
@@ -76,21 +76,21 @@ def test_the_weight_is_tuned_on_the_other_file(tmp_path, model, plls):
     path = write(tmp_path / "n.jsonl", row(reference=None))
     result = run("rescore", path, "--dev", dev, "--grid", "0:1:0.1", *model)
     assert "WER 0.00 with weight 0.6" in result.stdout and "without the PLL" in result.stdout
-    assert "weight 0.6." in result.stdout and "has a reference" in result.stdout
+    assert "weight 0.6." in result.stdout and "has one reference" in result.stdout
     assert "The grid ends" not in result.stdout
     result = run("rescore", path, "--dev", dev, "--grid", "0:0.6:0.1", *model)
     assert "The grid ends at 0.6, and a higher weight may be better" in result.stdout
 
 
-def test_translations(tmp_path, model):
-    # One list has two references, one has one, one has none.
-    rows = [row(references=[RIGHT, "a traveler lost it"], reference=None), row("u2"), row("u3", reference=None)]
-    path = write(tmp_path / "n.jsonl", *rows)
-    result = run("rescore", path, "--weight", "0", "--bleu", *model)
-    assert "BLEU" in result.stdout and "oracle" not in result.stdout and "2 lists have references." in result.stdout
-    scores = (0.0, -1.0, -2.0)
-    path = write(tmp_path / "right.jsonl", row(scores=scores))
-    assert "100.00" in run("rescore", path, "--weight", "0", "--bleu", *model).stdout
+def test_several_references_are_kept_and_not_measured(tmp_path, model):
+    """One list has two references, as translations may have; one has one, one has none."""
+    several = row(references=[RIGHT, "a traveler lost it"], reference=None)
+    path = write(tmp_path / "n.jsonl", several, row("u2"), row("u3", reference=None))
+    result = run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", *model)
+    assert "1 list has a reference, of 4 words." in result.stdout
+    assert read(tmp_path / "o.jsonl")[0]["references"] == several["references"]
+    path = write(tmp_path / "several.jsonl", several)
+    assert "several.jsonl' has one reference." in run("rescore", path, "--weight", "0", *model).stdout
 
 
 def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
@@ -137,8 +137,6 @@ def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path
     assert len(read(tmp_path / "o.jsonl")[0]["hypotheses"]) == 3
     dev = write(tmp_path / "dev.jsonl", row("u2"))
     assert "needs jiwer" in run("rescore", path, "--dev", dev, *model, fails=True).unwrapped_stderr
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
-    assert "BLEU needs sacrebleu" in run("rescore", path, "--weight", "1", "--bleu", *model).stdout
 
 
 GOOD_ROW = json.dumps(row())
@@ -160,7 +158,6 @@ GOOD_ROW = json.dumps(row())
         ('{"hypotheses": [{"text": "a", "score": ' + "9" * 400 + "}]}", "must be a finite number"),
         ('{"hypotheses": [{"text": "a", "score": 1}], "reference": 1}', "line 2: 'reference' must be text. It is 1"),
         ('{"hypotheses": [{"text": "a", "score": 1}], "references": "a"}', "line 2: 'references' must be a list"),
-        ('{"hypotheses": [{"text": "a", "score": 1}], "references": ["a", "b"]}', "line 2: 2 references"),
         ('{"hypotheses": [{"text": "a", "score": 1}], "references": ["a"], "reference": "a"}', "Keep one of the two"),
         ("{", "line 2: not valid JSON"),
         ("[]", "line 2: this is a JSON list. Each line must be one JSON object"),
@@ -176,7 +173,7 @@ def test_files_that_do_not_serve(tmp_path):
     path = write(tmp_path / "n.jsonl", row(reference=None))
     assert "There is no file" in run("rescore", tmp_path / "x", "--weight", "1", fails=True).unwrapped_stderr
     result = run("rescore", path, "--dev", path, fails=True)
-    assert "has a reference, so no weight can be tuned" in result.unwrapped_stderr
+    assert "has one reference, so no weight can be tuned" in result.unwrapped_stderr
     (tmp_path / "empty.jsonl").write_text("\n")
     result = run("rescore", tmp_path / "empty.jsonl", "--weight", "1", fails=True)
     assert "There is no n-best list" in result.unwrapped_stderr
@@ -217,8 +214,8 @@ def test_the_word_error_rate_of_corrupted_sentences_falls(tmp_path):
     write_lists(tmp_path / "test.jsonl", lists[:200])
     write_lists(tmp_path / "dev.jsonl", lists[200:])
     result = run("rescore", tmp_path / "test.jsonl", "--dev", tmp_path / "dev.jsonl")
-    before, after, oracle = map(float, figures(result.stdout, "WER"))
-    assert oracle < after < before and after < 0.95 * before
+    before, after = map(float, figures(result.stdout, "WER"))
+    assert after < 0.95 * before
 
 
 def test_lists_in_another_encoding(tmp_path, model):

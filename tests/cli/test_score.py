@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from itertools import islice
-from operator import eq, lt
 
 import pyarrow.parquet as pq
 import pytest
@@ -24,6 +23,7 @@ from spacy_pll import WordTable, to_dataframe
 from spacy_pll.component import PLLScorer
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.readers import FIELDS
+from spacy_pll.settings import BATCH_SIZE
 
 from ..conftest import SENTENCES
 from .conftest import run
@@ -343,42 +343,6 @@ def test_two_processes_give_the_same(tiny, tmp_path):
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
 
 
-def test_tasks_for_prodigy(tiny, tmp_path, make_nlp):
-    texts = [*TEXTS, SENTENCES[1]]
-    source = write_lines(
-        tmp_path / "in.jsonl",
-        [
-            json.dumps({"Sentence": text, "label": i, "meta": {"source": i} if i else "x"})
-            for i, text in enumerate(texts)
-        ],
-    )
-    run("score", source, tmp_path / "out.jsonl", *tiny, "--column", "Sentence", "--prodigy", "--batch-size", 1)
-    tasks = read_rows(tmp_path / "out.jsonl")
-    docs = list(make_nlp("bert").pipe(texts))
-    means = [doc._.pll / doc._.pll_pieces if doc._.pll_pieces else None for doc in docs]
-    known = [mean for mean in means if mean is not None]
-    for i, (task, doc, mean) in enumerate(zip(tasks, docs, means, strict=True)):
-        assert list(task) == ["text", "label", "meta", "tokens"] and task["text"] == doc.text and task["label"] == i
-        for token, found in zip(doc, task["tokens"], strict=True):
-            assert found["text"] == token.text == task["text"][found["start"] : found["end"]]
-            assert found["id"] == token.i and found["ws"] is bool(token.whitespace_)
-        meta = task["meta"]
-        assert meta["source" if i else "meta"] == (i or "x")
-        assert meta["pll_word_l2r"] == (None if mean is None else pytest.approx(doc._.pll, abs=1e-4))
-        if mean is None:
-            assert meta["score"] is None
-        else:
-            below, same = (sum(c(other, mean) for other in known) for c in (lt, eq))
-            assert meta["score"] == pytest.approx((below + (same - 1) / 2) / (len(known) - 1), abs=1e-6)
-    ranks = sorted(task["meta"]["score"] for task in tasks if task["meta"]["score"] is not None)
-    # One text is there twice; where it is the best or the worst, nothing has the rank of 1 or 0.
-    assert 0 <= ranks[0] and ranks[-1] <= 1 and (ranks[0] == 0 or ranks[-1] == 1)
-    assert len(set(ranks)) == len(ranks) - 1
-    assert len(tasks) == 10  # more than one part
-    manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
-    assert manifest["run"]["table"] == "prodigy" and not (tmp_path / "out.jsonl.parts").exists()
-
-
 def test_what_changed_is_said(tiny, tmp_path, model_folder):
     source = write_lines(tmp_path / "in.txt", SENTENCES)
     output = tmp_path / "out.jsonl"
@@ -386,7 +350,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
     for options, message in [
         ((*tiny, "--metrics", "original"), "pipeline.pll.metrics: it was ['word_l2r'], and is now ['original']"),
         ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is now 8"),
-        ((*tiny, "--batch-size", "7"), "batch_size: it was 256, and is now 7"),
+        ((*tiny, "--batch-size", "7"), f"batch_size: it was {BATCH_SIZE}, and is now 7"),
         ((*tiny, "--table", "tokens"), "table: it was 'texts', and is now 'tokens'"),
         (("--model", model_folder("roberta")), "model.digest: it was"),
     ]:
@@ -479,11 +443,7 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((source, "out.xlsx"), "The output must end in .jsonl, .csv, .tsv, .spacy, .parquet, or be -"),
         ((source, "out.spacy", "--table", "tokens"), "Write the table of texts to it"),
         ((source, "out.spacy", "--table", "words", "--no-log-frequency"), "Write the table of texts to it"),
-        ((source, "out.csv", "--table", "words", "--tokens"), "write different rows. Leave out all but one"),
-        ((source, "out.csv", "--table", "tokens", "--prodigy"), "write different rows. Leave out all but one"),
-        ((source, "out.jsonl", "--prodigy", "--tokens"), "write different rows. Leave out all but one"),
-        ((source, "out.csv", "--prodigy"), "the output must end in .jsonl"),
-        ((source, "-", "--prodigy"), "the output must end in .jsonl"),
+        ((source, "out.csv", "--table", "words", "--tokens"), "write different rows. Leave out one of the two"),
         ((source, "out.csv", "--word-unit", "spacy"), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--lags", 2), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or give --no-log-frequency"),
@@ -673,13 +633,3 @@ def test_normalised_scores_of_another_model(tmp_path, model_folder):
     assert "no way to normalise called 'lpp'" in wrong.unwrapped_stderr
     wrong = run("score", texts, out, "--force", "--normalise", "slor", "--table", "tokens", fails=True)
     assert "--normalise writes columns of texts" in wrong.unwrapped_stderr
-
-
-def test_prodigy_tasks_are_ranked_by_the_first_normalised_score(tmp_path):
-    texts, out = tmp_path / "texts.txt", tmp_path / "out.jsonl"
-    texts.write_text("The cats sleep.\nHe said that it was.\nPhotosynthesis needs chlorophyll.\nOf the and.\n")
-    run("score", texts, out, "--prodigy", "--normalise", "slor,mean_lp")
-    metas = [json.loads(line)["meta"] for line in out.read_text().splitlines()]
-    by_slor = sorted(range(4), key=lambda i: metas[i]["pll_word_l2r_slor"])
-    assert by_slor == sorted(range(4), key=lambda i: metas[i]["score"])
-    assert by_slor != sorted(range(4), key=lambda i: metas[i]["pll_word_l2r_mean_lp"])  # so the test can fail

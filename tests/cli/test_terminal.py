@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from spacy_pll.cli import LazyCommands
-from spacy_pll.cli.errors import options_of, shown_errors
+from spacy_pll.cli.errors import options_of, printed_errors
 from spacy_pll.cli.terminal import duration, visible
 
 from ..conftest import SENTENCES
@@ -71,9 +71,9 @@ def test_a_duration_names_its_units(seconds, shown):
 
 
 def test_warnings_are_messages(capsys):
-    with pytest.warns(UserWarning), shown_errors():
+    with pytest.warns(UserWarning), printed_errors():
         warnings.warn("as pytest sees them", stacklevel=1)
-    with shown_errors(options_of(LazyCommands()["show"])):
+    with printed_errors(options_of(LazyCommands()["show"])):
         shown = warnings.formatwarning("Set `words` to \x1b.", UserWarning, "file.py", 3)
     assert "Set --words to " in shown and r"\x1b." in shown and "file.py" not in shown
     assert "file.py" in warnings.formatwarning("", UserWarning, "file.py", 3)

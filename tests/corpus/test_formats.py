@@ -4,7 +4,6 @@ import json
 import math
 import sys
 
-import numpy as np
 import pytest
 import spacy
 import srsly
@@ -15,21 +14,19 @@ from spacy.vocab import Vocab
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
-from spacy_pll.corpus.base_format import check_fields
+from spacy_pll.corpus.base_format import ScoredText, check_fields
 from spacy_pll.corpus.formats import (
     FORMATS,
     CsvTable,
     JsonLines,
-    ProdigyTasks,
     SpacyDocs,
     TsvTable,
     find_format,
-    relative_ranks,
 )
 from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import ReadOptions
 from spacy_pll.errors import InputError
-from spacy_pll.tables.rows import ProdigyRows, ScoredText, TextRows, TokenRows
+from spacy_pll.tables.rows import TextRows, TokenRows
 
 NAMES = Names("pll", ["word_l2r"])
 # Python 3.10 reads no table with a null character.
@@ -102,30 +99,12 @@ def test_docs_keep_scores_and_fields(scored):
     assert [doc.user_data.get(FIELDS) for doc in docs] == [{"n": 1}, None, None]
 
 
-def test_prodigy_tasks_are_ranked_over_all_parts(scored):
-    tasks = whole_file(ProdigyTasks(ProdigyRows("text", NAMES), ["n"]), scored).splitlines()
-    assert [json.loads(task)["meta"]["score"] for task in tasks] == [1.0, 0.0, None]
-
-
-def test_ranks():
-    nan = math.nan
-    for scores, ranks in [
-        ([-3, -1, -2], [0, 1, 0.5]),
-        ([-1, -1, -5, -2, -1], [0.75, 0.75, 0, 0.25, 0.75]),
-        ([nan, -2, nan, -1], [nan, 0, nan, 1]),
-        ([-7], [0.5]),
-        ([nan], [nan]),
-        ([], []),
-    ]:
-        assert relative_ranks(np.array(scores, dtype=float)) == pytest.approx(ranks, nan_ok=True)
-
-
 def test_the_format_of_a_file():
     for ending, output_format in FORMATS.items():
         assert find_format(f"out{ending.upper()}", TextRows) is output_format
     for compressed in ("out.jsonl.gz", "out.JSONL.GZ", "out.jsonl.xz"):
-        assert find_format(compressed, TextRows) is JsonLines and find_format(compressed, ProdigyRows) is ProdigyTasks
-    assert find_format("-", TokenRows) is JsonLines and find_format("a.jsonl", ProdigyRows) is ProdigyTasks
+        assert find_format(compressed, TextRows) is JsonLines
+    assert find_format("-", TokenRows) is JsonLines
     for path, rows, message in [
         (
             "out.xlsx",
@@ -134,7 +113,6 @@ def test_the_format_of_a_file():
         ),
         ("out.spacy.gz", TextRows, "must end in .jsonl"),
         ("out.spacy", TokenRows, "Write the table of texts to it"),
-        ("-", ProdigyRows, "the output must end in .jsonl"),
     ]:
         with pytest.raises(InputError, match=message):
             find_format(path, rows)

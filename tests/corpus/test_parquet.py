@@ -18,6 +18,7 @@ from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.piece_record import PieceRecord
 from spacy_pll.attributes.registration import install
 from spacy_pll.corpus import parquet
+from spacy_pll.corpus.base_format import ScoredText
 from spacy_pll.corpus.formats import find_format, write_table
 from spacy_pll.corpus.parquet import (
     ParquetTable,
@@ -32,7 +33,7 @@ from spacy_pll.corpus.parquet import (
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.corpus.records import ReadOptions, Record
 from spacy_pll.errors import InputError
-from spacy_pll.tables.rows import ScoredText, TextRows, TokenRows
+from spacy_pll.tables.rows import TextRows, TokenRows
 
 
 def write(path, columns, **options):

@@ -61,7 +61,6 @@ def source(tmp_path):
         (".jsonl", "texts"),
         (".csv", "tokens"),
         (".spacy", "texts"),
-        (".jsonl", "prodigy"),
         (".parquet", "texts"),
         (".parquet", "tokens"),
         (".csv", "words"),
@@ -275,8 +274,6 @@ def test_rows_that_do_not_fit_the_output_are_refused_before_anything_is_loaded(t
     run = Run(Input("none.txt"), Scoring(PipelineSettings(model="no-such/model")), "tokens")
     with pytest.raises(InputError, match="Write the table of texts to it"):
         score_to_file(run, str(tmp_path / "out.spacy"))
-    with pytest.raises(InputError, match="Tasks for Prodigy are JSON lines"):
-        list(score_to_stream(Run(Input("none.txt"), table="prodigy")))
 
 
 def test_the_summary_of_the_input(tmp_path, make_nlp):

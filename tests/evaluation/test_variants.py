@@ -326,10 +326,6 @@ def with_all_letters(slow, text, site, masked):
 def test_models_that_cannot_score_variants(make_nlp, protein_models):
     with pytest.raises(PLLError, match="does not make a wordpiece of each residue. Give a model of proteins"):
         variants(make_nlp("roberta"), "thetraveler")
-    (protein_models["bert"][0] / "README.md").write_text("---\nlanguage: en\n---\n")
-    with pytest.warns(UserWarning, match="names languages, such as en.* mean nothing"):
-        variants(make_pipeline(str(protein_models["bert"][0]), lang="xx"), PROTEIN, ["M1A"])
-    (protein_models["bert"][0] / "README.md").unlink()
     with pytest.raises(PLLError, match="The tokenizer of the built-in model does not make a wordpiece of each"):
         variants(make_pipeline(), PROTEIN)
     nlp = spacy.blank("en")

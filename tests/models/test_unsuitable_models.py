@@ -1,9 +1,7 @@
 """Warnings where a model was not trained on such text."""
 
-import shutil
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import spacy
@@ -11,28 +9,11 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_pll import compare
-from spacy_pll.language_model.hub import card_languages, languages_of
 from spacy_pll.language_model.protocol import Description
 
 from ..conftest import SENTENCES
 
 ARABIC = "مرحبا بالعالم الواسع"
-
-
-@pytest.fixture
-def with_card(model_folder, tmp_path):
-    """with_card(language code, header of the card): a pipeline whose model folder has such a card."""
-
-    def make(lang, header, architecture="roberta", **config):
-        folder = shutil.copytree(model_folder(architecture), tmp_path / "model", dirs_exist_ok=True)
-        (folder / "README.md").write_text(f"---\n{header}\n---\n# A card\n", encoding="utf8")
-        nlp = spacy.blank(lang)
-        nlp.add_pipe(
-            "pll", config={"model": {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(folder)}, **config}
-        )
-        return nlp
-
-    return make
 
 
 def warned(nlp, texts, **options):
@@ -43,42 +24,16 @@ def warned(nlp, texts, **options):
     return [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
 
 
-def test_a_language_that_the_card_does_not_name(with_card):
-    nlp = with_card("de", "language:\n- en\n- fr\nlicense: mit")
-    [message] = warned(nlp, ["the cat sleeps"] * 4, batch_size=2)
-    assert "language of the pipeline is 'de'" in message and "names en, fr" in message and "Give a `model`" in message
-    assert warned(nlp, ["the cat sleeps"]) == []  # once
-    assert len(warned(with_card("de", "language: en"), ["the cat sleeps"])) == 1  # for each component
+@pytest.mark.parametrize("lang", ["en", "xx"])
+def test_no_warning_where_the_language_fits_or_is_not_known(lang):
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("pll")
+    assert warned(nlp, ["the cat sleeps"]) == []
+    assert warned(nlp, [Doc(Vocab(), words=["cat"])]) == []  # of no language
 
 
-@pytest.mark.parametrize(
-    ("lang", "header"),
-    [
-        ("en", "language: en"),
-        ("xx", "language: en"),
-        ("de", "language:\n- multilingual\n- en"),
-        ("de", "license: mit"),
-        ("nb", "language: no"),
-        ("de", "language: deu"),
-        ("zh", "language: zh-Hant"),
-        ("de", "language: [en"),
-    ],
-)
-def test_no_warning_where_the_language_fits_or_is_not_known(with_card, lang, header):
-    assert warned(with_card(lang, header), ["the cat sleeps"]) == []
-
-
-def test_docs_of_no_language(with_card):
-    nlp = with_card("xx", "language: en")
-    assert warned(nlp, [Doc(Vocab(), words=["cat"])]) == []
-
-
-def test_cards():
-    assert languages_of("# A card\n\n---\nlanguage: en\n---\n") == frozenset()
-    assert languages_of("") == languages_of("---\nlanguage: en") == languages_of("---\n- en\n---") == frozenset()
-    assert languages_of("---\nlanguage: en\n---\n") == {"en"} < languages_of("---\nlanguage: [eng, PT_br]\n---\n")
-    assert languages_of("---\nlanguage: [eng, PT_br]\n---\n") == {"eng", "en", "pt"}
-    assert card_languages(Path("no-such/model")) == frozenset()
+def test_the_languages_of_other_models_are_not_known(make_nlp):
+    assert warned(make_nlp("roberta", nlp=spacy.blank("de")), ["die Katze"]) == []
 
 
 def test_the_built_in_model_is_for_english():
@@ -87,7 +42,7 @@ def test_the_built_in_model_is_for_english():
         nlp.add_pipe("pll")
     assert warned(english, SENTENCES[:4]) == warned(english, ["Café! 😀 The naïve café sells crème brûlée."]) == []
     language, unknown = warned(arabic, [ARABIC])
-    assert "language of the pipeline is 'ar'" in language and "the card of the built-in model names en" in language
+    assert "language of the pipeline is 'ar'" in language and "that of the built-in model is 'en'" in language
     assert "3 of 3 wordpieces are unknown to the tokenizer of the built-in model" in unknown
     assert "such as 'مرحبا'" in unknown and "Give a `model`" in unknown
     assert warned(arabic, [ARABIC]) == []

@@ -5,16 +5,22 @@ import importlib
 import inspect
 import re
 import sys
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from spacy_pll import PipelineSettings, agree, make_pipeline, score
+from spacy_pll import PipelineSettings, agree, compare, compare_pairs, make_pipeline, score
 from spacy_pll.evaluation.accuracies import accuracies
 from spacy_pll.evaluation.items import PARADIGM, PHENOMENON, Pair
+from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import SETTINGS
+
+from ..analysis.test_comparison import VERSIONS
+from ..reference import load_model
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for name in ("benchmarks", "scripts") for path in (ROOT / name).rglob("*.py"))
@@ -265,3 +271,35 @@ def test_tables_are_put_into_pages(script, tmp_path, capsys):
         )
     with pytest.raises(ValueError, match="page.md has no place for a table. Add .*<!-- table: three -->"):
         tables.replace_tables(page, {"three": rows})
+
+
+def score_shared_pieces(a, b):
+    """The metric of CrowS-Pairs (Nangia et al. 2020, section 3) with transformers alone."""
+    model, tokenizer = load_model(BUILTIN)
+    ids = [tokenizer(text)["input_ids"] for text in (a, b)]
+    blocks = SequenceMatcher(None, *ids).get_matching_blocks()
+    sums = []
+    for side in (0, 1):
+        own = torch.tensor(ids[side])
+        places = [block[side] + i for block in blocks for i in range(block.size)]
+        assert {places[0], places[-1]} == {0, len(own) - 1}  # the special tokens, which are not scored
+        sums.append(0.0)
+        for place in places[1:-1]:
+            masked = own.clone()
+            masked[place] = tokenizer.mask_token_id
+            with torch.no_grad():
+                logits = model(masked[None]).logits[0, place]
+            sums[side] += logits.log_softmax(-1)[own[place]].item()
+    return tuple(sums)
+
+
+def test_the_metric_of_crows_pairs(script):
+    crows_pairs = script("scripts", "evaluate_crows_pairs")
+    nlp = make_pipeline(metrics=["word_l2r", "original"], keep_pieces=True)
+    differs = 0
+    for pair, found in zip(VERSIONS[1::2], compare_pairs(nlp, VERSIONS[1::2]), strict=True):
+        scores = crows_pairs.shared_pieces(found, "original")
+        assert scores == pytest.approx(score_shared_pieces(*pair), abs=1e-4), pair
+        differs += scores != pytest.approx(found.shared_scores("original"), abs=1e-4)
+    assert differs  # from what the tokens give
+    assert crows_pairs.shared_pieces(compare(nlp, "a", "The dog"), "original") == (0, 0)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.checksums import NAME
 from spacy_pll.language_model.forward import Forward
 
 from ..conftest import SENTENCES, build_transformer, get_tokenizer, scores
@@ -137,37 +136,22 @@ def folder(make_nlp, tmp_path):
     return tmp_path / "pipeline"
 
 
-def test_a_missing_altered_or_truncated_file_of_a_saved_pipeline_is_named(folder):
-    model = folder / "pll" / "model"
-    weights = model / "model.safetensors"
+def test_a_missing_or_truncated_file_of_a_saved_pipeline_is_named(folder):
+    weights = folder / "pll" / "model" / "model.safetensors"
     whole = weights.read_bytes()
-    altered = bytearray(whole)
-    altered[-1000] ^= 1  # one bit of one weight: it would load, and score
-    for content in (bytes(altered), whole[:-1000], b""):
+    for content in (whole[:-1000], b""):
         weights.write_bytes(content)
-        with pytest.raises(OSError, match="model.safetensors is not as it was saved.*Get the folder again"):
+        with pytest.raises(OSError, match="weights of '.*model.safetensors' cannot be read.*again"):
             spacy.load(folder)
     weights.unlink()
-    with pytest.raises(OSError, match="model.safetensors is missing"):
+    with pytest.raises(OSError, match="(?s)weights of .* cannot be read.*model.safetensors"):
         spacy.load(folder)
     weights.write_bytes(whole)
     spacy.load(folder)
-    (model / "tokenizer.json").write_text((model / "tokenizer.json").read_text().replace("travel", "lavert"))
-    with pytest.raises(OSError, match="tokenizer.json is not as it was saved"):
-        spacy.load(folder)
-    (model / NAME).unlink()  # changed on purpose
-    spacy.load(folder)
-
-
-def test_checksums_are_in_the_format_of_sha256sum(folder):
-    lines = (folder / "pll" / "model" / NAME).read_text().splitlines()
-    assert {"model.safetensors", "config.json", "tokenizer.json"} <= {line[66:] for line in lines}
-    assert all(len(line.split("  ")[0]) == 64 for line in lines)
 
 
 def test_a_damaged_file_of_a_hugging_face_folder_is_named(folder, make_nlp, tmp_path):
     source = folder / "pll" / "model"
-    (source / NAME).unlink()
 
     def load(name):
         nlp = spacy.blank("en")
@@ -196,7 +180,6 @@ def test_a_damaged_file_of_a_hugging_face_folder_is_named(folder, make_nlp, tmp_
 
 def test_weights_that_lack_a_tensor_are_refused(folder):
     weights = folder / "pll" / "model" / "model.safetensors"
-    (folder / "pll" / "model" / NAME).unlink()
     tensors = load_file(weights)
     del tensors["bert.encoder.layer.1.output.dense.weight"]
     save_file(tensors, weights, metadata={"format": "pt"})

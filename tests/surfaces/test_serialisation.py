@@ -17,7 +17,6 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.checksums import NAME
 
 from ..conftest import PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, scores
 
@@ -169,13 +168,11 @@ def test_weights_that_do_not_fit_the_dtype_stay_float32(tmp_path):
 
 
 def test_the_card_of_a_model_that_was_saved_in_the_folder_before_is_gone(make_nlp, tmp_path):
-    """Its language with it."""
     card = "---\nlanguage: de\n---\n"
     transformer = build_transformer("bert", get_tokenizer("wordpiece"))
     in_folder(tmp_path / "german", transformer, **{"README.md": card}).to_disk(tmp_path / "saved")
-    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.describe().languages == {"de"}
+    assert (tmp_path / "saved/pll/model/README.md").read_text() == card
     make_nlp().to_disk(tmp_path / "saved")
-    assert spacy.load(tmp_path / "saved").get_pipe("pll").model.describe().languages == set()
     assert not list(tmp_path.glob("saved/pll/model/README.md"))
 
 
@@ -192,8 +189,6 @@ def test_model_card_and_licence_are_saved_with_the_model(tmp_path):
     for pipeline in ("first", "second"):
         model = tmp_path / pipeline / "pll" / "model"
         assert (model / "README.md").read_text() == "the card" and (model / "LICENSE").read_text() == "the licence"
-        listed = {line[66:] for line in (model / NAME).read_text().splitlines()}
-        assert listed == {path.name for path in model.iterdir()} - {NAME}
 
 
 def test_the_built_in_model_is_saved_as_it_is(tmp_path):

@@ -1,7 +1,7 @@
 import pytest
 
 from spacy_pll.errors import InputError
-from spacy_pll.tables.rows import ProdigyRows, TextRows, TokenRows, check_columns
+from spacy_pll.tables.rows import TextRows, TokenRows, check_columns
 
 TEXT = "The  traveler's souvenir."
 FIELDS = {"id": 7}
@@ -48,9 +48,8 @@ def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
     """Its empty sum, 0.0, would be the best score there is."""
     nlp = make_nlp("bert", keep_pieces=True, distribution=True)
     doc, scorer = nlp(text), nlp.get_pipe("pll")
-    for cls in (TextRows, TokenRows, ProdigyRows):
+    for cls in (TextRows, TokenRows):
         for row in cls.of(scorer, "text")(0, doc, {}):
-            values = {**row, **row.get("meta", {})}
             names = {
                 "pll_word_l2r",
                 "pppl",
@@ -59,17 +58,8 @@ def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
                 "surprisal",
                 "rank",
                 "entropy",
-                "score",
-            } & values.keys()
-            assert names and {values[name] for name in names} == {None}, cls
-
-
-def test_tasks_for_prodigy(rows):
-    doc, make = rows
-    _, [task] = make(ProdigyRows)
-    assert list(task) == ["text", "id", "tokens", "meta"]
-    assert task["meta"]["score"] == doc._.pll / doc._.pll_pieces
-    assert [TEXT[token["start"] : token["end"]] for token in task["tokens"]] == [token.text for token in doc]
+            } & row.keys()
+            assert names and {row[name] for name in names} == {None}, cls
 
 
 def test_no_column_of_the_input_is_overwritten():
@@ -86,7 +76,7 @@ def test_columns_of_what_the_model_expected(make_nlp, alternatives, distribution
     of_text = ["pll_top1", "pll_entropy"] if distribution else []
     of_token = ["rank", "entropy"] if distribution else []
     of_token += ["alternatives", "alternative_log_probs"] if alternatives else []
-    texts, tokens, tasks = (cls.of(scorer, "text") for cls in (TextRows, TokenRows, ProdigyRows))
+    texts, tokens = (cls.of(scorer, "text") for cls in (TextRows, TokenRows))
     assert list(texts.types) == ["pll_word_l2r", "pll_pieces", "pppl", *of_text]
     assert list(tokens.types) == ["doc", "token", "pieces", "pll_word_l2r", "surprisal", *of_token]
     fields = dict(FIELDS)
@@ -100,5 +90,3 @@ def test_columns_of_what_the_model_expected(make_nlp, alternatives, distribution
         if alternatives:
             pairs = list(zip(of_one["alternatives"], of_one["alternative_log_probs"], strict=True))
             assert pairs == [(text, log_prob) for text, log_prob, _ in token._.pll_alternatives] and len(pairs) == 2
-    [task] = tasks(0, doc, fields)
-    assert [name in task["meta"] for name in ("pll_top1", "pll_entropy")] == [distribution] * 2

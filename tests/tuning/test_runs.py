@@ -124,7 +124,7 @@ def test_wrong_settings(settings, message):
 
 
 def test_models_that_cannot_be_tuned(make_settings, model_folder, output):
-    with pytest.raises(ValueError, match="left-to-right model.*choose a masked language model"):
+    with pytest.raises(ValueError, match="left-to-right model.*Choose a masked language model"):
         tune(make_settings(model=str(model_folder("bert", is_decoder=True))), output)
     with pytest.raises(ValueError, match="cannot read all masks in one pass, as `mask_margin` asks"):
         tune(make_settings(model=str(model_folder("fnet"))), output)

@@ -3,19 +3,20 @@
 import pytest
 
 from spacy_pll.component import get_scorer
-from spacy_pll.explorer.loading import SharedPipeline
 from spacy_pll.pipelines import PipelineSettings
+
+app = pytest.importorskip("spacy_pll.explorer.app", reason="Streamlit is not installed: pip install '.[explore]'")
 
 TEXT = "The cats sleep in a house."
 
 
 @pytest.fixture
 def shared(model_folder):
-    return SharedPipeline(PipelineSettings(str(model_folder("bert")), mask_spacing=8))
+    return app.SharedPipeline(PipelineSettings(str(model_folder("bert")), mask_spacing=8))
 
 
 def test_the_scores_are_those_of_a_pipeline_with_the_settings(model_folder, make_nlp):
-    shared = SharedPipeline(PipelineSettings(str(model_folder("bert")), alternatives=5))
+    shared = app.SharedPipeline(PipelineSettings(str(model_folder("bert")), alternatives=5))
     shown = {"keep_pieces": True, "alternatives": 5, "distribution": True}
     for metrics, words in [(["original"], "spacy"), (["whole_word", "word_l2r"], "tokenizer"), (None, None)]:
         expected = make_nlp(metrics=metrics or ["word_l2r"], words=words or "spacy", **shown)(TEXT)
@@ -49,7 +50,7 @@ def test_other_components_and_names_stay(make_nlp, tmp_path):
     nlp.add_pipe("sentencizer", first=True)
     nlp.add_pipe("doc_cleaner", last=True)
     nlp.to_disk(tmp_path)
-    shared = SharedPipeline(PipelineSettings(str(tmp_path)))
+    shared = app.SharedPipeline(PipelineSettings(str(tmp_path)))
     assert (shared.attr, shared.metrics) == ("mine", ["original"])
     with shared.use(PipelineSettings(metrics=["word_l2r"])) as changed:
         assert changed.pipe_names == ["sentencizer", "scores", "doc_cleaner"]

@@ -1,15 +1,12 @@
 """The page, as Streamlit runs it, without a browser."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-import spacy_pll.explorer
-
 testing = pytest.importorskip("streamlit.testing.v1", reason="Streamlit is not installed: pip install '.[explore]'")
-views = pytest.importorskip("spacy_pll.explorer.views")
-APP = Path(spacy_pll.explorer.__file__).with_name("app.py")
+app = pytest.importorskip("spacy_pll.explorer.app")
+APP = app.__file__
 
 
 @pytest.fixture
@@ -22,7 +19,7 @@ def open_page(monkeypatch, model_folder):
     def open_it(**settings):
         start = {"model": str(model_folder("bert")), "alternatives": 5, **settings}
         monkeypatch.setattr("sys.argv", ["app.py", json.dumps(start)])
-        return check(testing.AppTest.from_file(str(APP), default_timeout=120).run())
+        return check(testing.AppTest.from_file(APP, default_timeout=120).run())
 
     return open_it
 
@@ -159,12 +156,12 @@ def test_all_fields_of_the_tabs_are_kept(open_page):
     page = open_page(scoring={"metrics": ["word_l2r", "original"]})
     fields = [*page.text_area, *page.text_input, *page.selectbox]
     at_side = {"model", "lang"} | {field.key for field in fields if str(field.key).startswith("words of")}
-    assert {field.key for field in fields} - at_side == views.FIELDS
+    assert {field.key for field in fields} - at_side == app.FIELD_KEYS
 
 
 def test_names_in_messages_are_code_and_the_rest_is_as_it_is():
-    assert views.as_markdown("Give a `model` that *fits*.") == r"Give a `model` that \*fits\*\."
-    assert views.as_markdown("one ` alone") == r"one \` alone"
+    assert app.as_markdown("Give a `model` that *fits*.") == r"Give a `model` that \*fits\*\."
+    assert app.as_markdown("one ` alone") == r"one \` alone"
 
 
 def test_a_bad_model_name_is_an_error_in_words(open_page):
@@ -189,7 +186,7 @@ def test_settings_that_are_wrong(open_page, settings, message):
 
 
 def test_lines():
-    assert views.split_lines(" one \n\n\ttwo\r\n") == ["one", "two"]
+    assert app.split_lines(" one \n\n\ttwo\r\n") == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -201,10 +198,10 @@ def test_lines():
     ],
 )
 def test_a_slot(sentence, parts):
-    assert views.split_at_slot(sentence) == parts
+    assert app.split_at_slot(sentence) == parts
 
 
 @pytest.mark.parametrize(("sentence", "number"), [("No slot_here.", 0), ("___ and ___", 2)])
 def test_a_sentence_without_one_slot(sentence, number):
     with pytest.raises(ValueError, match=f"one slot, written ___. It has {number}: '{sentence}'"):
-        views.split_at_slot(sentence)
+        app.split_at_slot(sentence)

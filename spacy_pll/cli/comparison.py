@@ -21,8 +21,7 @@ from ..evaluation.kept_scores import KeptScores
 from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
-from ..language_model.checksums import file_digest
-from ..pipelines import PipelineSettings, describe_model, make_pipeline, parse_settings
+from ..pipelines import PipelineSettings, describe_scorer, identify_scorer, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
@@ -91,7 +90,7 @@ class Evaluation:
         for name, nlp in named(loaded.compared).items():
             check_options(get_scorer(nlp), choices, shared_pieces)
             if self.items:
-                check_columns(results, choices, name, get_scorer(nlp))
+                check_items_table(results, choices, name, get_scorer(nlp))
         work = self.batch_size, self.n_process, True
         if kept:
             kept.begin([*named(loaded.compared)], distinct_options(choices), loaded.about(self.batch_size))
@@ -124,7 +123,7 @@ class Evaluation:
         save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
 
 
-def check_columns(results: type[ChoiceScores], choices: list[Choice], name: str, scorer: PLLScorer) -> None:
+def check_items_table(results: type[ChoiceScores], choices: list[Choice], name: str, scorer: PLLScorer) -> None:
     """RAISES (ValueError): The table of items cannot be made: a column of theirs has the name of one of scores."""
     first, numbers = choices[0], [[1.0] * len(choices[0].options)]
     every = first._replace(fields={column: None for choice in choices for column in choice.fields})
@@ -182,11 +181,10 @@ class LoadedScorers(Mapping[str, Language]):
         self.settings = settings
         self._kept: tuple[str, Language] | None = None
         # All are loaded once before anything is scored, so that an error in the last one costs no time.
-        self.records, self._pipelines = list[dict[str, Any]](), list[dict[str, Any]]()
+        self.records, self._identities = list[dict[str, Any]](), list[dict[str, Any]]()
         for name, given in settings.items():
-            self.records.append(scorer_record(name, given, nlp := self[name]))
-            commit = get_scorer(nlp).model.describe().commit
-            self._pipelines.append({"lang": nlp.lang, "commit": commit, "components": nlp.config["components"]})
+            self.records.append({"scorer": name, **describe_scorer(nlp := self[name], given)})
+            self._identities.append(identify_scorer(nlp, given))
 
     def __getitem__(self, name: str) -> Language:
         if self._kept is None or self._kept[0] != name:
@@ -202,15 +200,7 @@ class LoadedScorers(Mapping[str, Language]):
 
     def about(self, batch_size: int) -> dict[str, Any]:
         """What the scores depend on, besides the texts."""
-        scorers = [
-            {
-                **record,
-                **made,
-                "model": describe_model(given.model, made["commit"]),
-                "code": given.code and file_digest(Path(given.code)),
-            }
-            for record, made, given in zip(self.records, self._pipelines, self.settings.values())
-        ]
+        scorers = [{**record, **identity} for record, identity in zip(self.records, self._identities)]
         return {"scorers": scorers, "batch_size": batch_size, **versions()}
 
     @property
@@ -269,13 +259,6 @@ def named_settings(scorers: Sequence[str], **common: Any) -> dict[str, PipelineS
             raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
         found[name] = parse_settings(spec, **common)
     return found
-
-
-def scorer_record(name: str, given: PipelineSettings, nlp: Language) -> dict[str, Any]:
-    """What a scorer is, for the file of results."""
-    settings = get_scorer(nlp).settings
-    about = {"scorer": name, "model": given.model or BUILTIN_NAME, "metrics": list(settings.metrics)}
-    return {**about, "revision": given.revision, "spans": given.spans, "precision": given.precision, **settings.record}
 
 
 def accuracy_table(results: list[Accuracy], unit: str) -> str:
