@@ -8,7 +8,7 @@ import typer
 from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.readers import read_fasta, read_variants
-from ..evaluation.variants import METHODS, NO_PICTURE, VariantScores, measured_effects, variants
+from ..evaluation.variants import METHODS, NO_PICTURE, OTHERS, VariantScores, measured_effects, variants
 from ..pipelines import PipelineSettings, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
@@ -40,9 +40,14 @@ def variants_cli(
     how: dict[str, Any],
     offset: Annotated[int, typer.Option(help="The number of the first residue of the sequence.")] = 1,
     method: Annotated[str, typer.Option(help="How variants are scored.", **one_of(*METHODS))] = METHODS[0],
-    one_by_one: Annotated[
-        bool, typer.Option("--one-by-one", help="Mask the sites of a variant one after the other, not together.")
-    ] = False,
+    others: Annotated[
+        str,
+        typer.Option(
+            help="With masked-marginals, what is seen at the other sites of a variant: masks, the residues of the "
+            "protein, those of the variant, or, for each residue, those of its own sequence.",
+            **one_of(*OTHERS),
+        ),
+    ] = OTHERS[0],
     measured: Annotated[
         str | None, typer.Option(help="A column of measured effects, to compare with: Spearman's rho.")
     ] = None,
@@ -80,7 +85,7 @@ def variants_cli(
         protein,
         items,
         method=method,  # type: ignore[arg-type]  # one of them, which the option checks
-        one_by_one=one_by_one,
+        others=others,  # type: ignore[arg-type]  # the same
         offset=offset,
         show_progress=True,
     )

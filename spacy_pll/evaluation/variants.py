@@ -18,13 +18,14 @@ from ..user_warnings import warn_user
 from .intervals import Estimate
 from .plots import plot_variants
 from .preferences import spearman
-from .residues import Residues, Substitution, all_sites, marginals, nothing, own_site, whole_variants
+from .residues import Others, Residues, Substitution, marginals, whole_variants
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Method = Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]
 METHODS: tuple[str, ...] = get_args(Method)
+OTHERS: tuple[str, ...] = get_args(Others)
 # From hydrophobic to polar and charged, so that similar ones are neighbours in a picture.
 AMINO_ACIDS = "GAVLIMCFYWPSTNQHKRDE"
 # Letters that are no amino acid. A model may have a piece for each of them.
@@ -111,17 +112,18 @@ def variants(
     mutants: Iterable[str | Variant] | None = None,
     *,
     method: Method = "masked-marginals",
-    one_by_one: bool = False,
+    others: Others = "mask",
     offset: int = 1,
     component: str | None = None,
     show_progress: bool = False,
 ) -> VariantScores:
     """Score variants of a protein against its own sequence, with a model that has a wordpiece for each residue.
 
-    With "masked-marginals", the sites of a variant are masked, and its score is the sum over the sites of log p(other
-    residue) - log p(residue of the sequence). With "wt-marginals", nothing is masked, so one forward pass is enough
-    for all variants. With "pseudo-ppl", it is the pseudo-log-likelihood (`original`) of the whole variant, minus that
-    of the sequence. A score of 0 means that variant and sequence are equally probable.
+    With "masked-marginals", each site of a variant is masked (`others` says what is seen at its others), and the score
+    is the sum over the sites of log p(other residue) - log p(residue of the sequence). With "wt-marginals", nothing is
+    masked, so one forward pass is enough for all variants. With "pseudo-ppl", it is the pseudo-log-likelihood
+    (`original`) of the whole variant, minus that of the sequence. A score of 0 means that variant and sequence are
+    equally probable.
 
     For a sequence that is longer than the model reads, the marginals at a site come from a window around it, and a pass
     reads a window. The pipeline's `mask_margin` is taken over: then all masks of a window share a forward pass, and the
@@ -132,15 +134,18 @@ def variants(
     mutants (Optional[Iterable[Union[str, Variant]]]): Substitutions, such as "A24G", several with colons: "A24G:K30R".
         None: all single substitutions by one of the 20 amino acids.
     method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]): See above.
-    one_by_one (bool): With "masked-marginals", mask the sites of a variant one after the other, not together.
+    others (Literal["mask", "wt", "mut", "match"]): With "masked-marginals", what is seen at the other sites of a
+        variant of several substitutions: masks, the residues of the sequence, those of the variant, or ("match") those of the
+        variant for log p(other residue) and those of the sequence for log p(residue of the sequence).
     offset (int): The number of the first residue in `mutants`.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
     """
-    if method not in METHODS:
-        raise PLLError(f"`method` must be {', '.join(METHODS[:-1])} or {METHODS[-1]}. It is {method!r}.")
+    for name, value, known in (("method", method, METHODS), ("others", others, OTHERS)):
+        if value not in known:
+            raise PLLError(f"`{name}` must be {', '.join(known[:-1])} or {known[-1]}. It is {value!r}.")
     if not sequence.isalpha():
         wrong = next((letter for letter in sequence if not letter.isalpha()), "")
         raise InputError(f"The sequence must be letters alone. {f'It has {wrong!r}.' if wrong else 'It is empty.'}")
@@ -173,8 +178,7 @@ def variants(
     if method == "pseudo-ppl":
         scores = whole_variants(residues, parsed, show_progress)
     else:
-        masked = nothing if method == "wt-marginals" else own_site if one_by_one else all_sites
-        scores = marginals(residues, parsed, masked, show_progress)
+        scores = marginals(residues, parsed, None if method == "wt-marginals" else others, show_progress)
     return VariantScores(sequence, items, parsed, scores, method, offset)
 
 

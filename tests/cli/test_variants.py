@@ -39,7 +39,7 @@ def test_a_file_of_variants_with_measured_effects(folder, tmp_path):
     assert "Spearman's rho with dms (3 of 4 variants): " in result.stdout
     header, first, *others = (tmp_path / "out.tsv").read_text().splitlines()
     assert header == "mutant\tdms\twt_marginals" and first.startswith("M1A\t1\t") and len(others) == 3
-    masked = ("--one-by-one", "--mask-margin", "0")
+    masked = ("--others", "match", "--mask-margin", "0")
     result = run("variants", tmp_path / "variants.tsv", "--model", folder, "--sequence", PROTEIN, *masked)
     assert "masked-marginals" in result.stdout
 

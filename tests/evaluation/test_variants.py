@@ -19,6 +19,7 @@ from ..reference import predict
 
 MUTANTS = ["M1A", "K2R:Q22A", "T3W:A4G:Y5F", "R21K", "A7A"]
 METHODS = ["masked-marginals", "wt-marginals", "pseudo-ppl"]
+OTHERS = ["mask", "wt", "mut", "match"]
 
 
 @pytest.fixture(scope="module")
@@ -57,55 +58,61 @@ class BruteForce:
         row = predict(self.transformer, tuple(ids))[1 + site - start]
         return {letter: row[self.read(letter)[1]].item() for letter in AMINO_ACIDS}
 
-    def score(self, mutant, method, one_by_one=False):
+    def score(self, mutant, method, others="mask"):
         parts = [(part[0], int(part[1:-1]) - 1, part[-1]) for part in mutant.split(":")]
         sites = [site for _, site, _ in parts]
+        variant = list(self.sequence)
+        for _, site, residue in parts:
+            variant[site] = residue
         if method == "pseudo-ppl":
-            variant = list(self.sequence)
-            for _, site, residue in parts:
-                variant[site] = residue
             return self.sum("".join(variant)) - self.sum(self.sequence)
         total = 0.0
         for wild_type, site, residue in parts:
-            masked = [] if method == "wt-marginals" else [site] if one_by_one else sites
-            row = self.log_probs(self.sequence, site, masked)
-            total += row[residue] - row[wild_type]
+            masked = [] if method == "wt-marginals" else sites if others == "mask" else [site]
+            changed = method == "masked-marginals" and others in ("mut", "match")
+            total += self.log_probs("".join(variant) if changed else self.sequence, site, masked)[residue]
+            unchanged = not changed or others == "match"
+            total -= self.log_probs(self.sequence if unchanged else "".join(variant), site, masked)[wild_type]
         return total
 
     def sum(self, letters):
         return sum(self.log_probs(letters, i, [i])[letter] for i, letter in enumerate(letters))
 
 
-@pytest.mark.parametrize("one_by_one", [False, True])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "others"), [*((method, "mask") for method in METHODS), *(("masked-marginals", one) for one in OTHERS)]
+)
 @pytest.mark.parametrize("kind", ["esm", "bert"])
-def test_scores_are_those_of_a_brute_force(protein_models, kind, method, one_by_one):
+def test_scores_are_those_of_a_brute_force(protein_models, kind, method, others):
     nlp = make_pipeline(str(protein_models[kind][0]))
-    found = variants(nlp, PROTEIN, MUTANTS, method=method, one_by_one=one_by_one)
+    found = variants(nlp, PROTEIN, MUTANTS, method=method, others=others)
     slow = BruteForce(protein_models[kind], PROTEIN)
-    expected = [slow.score(mutant, method, one_by_one) for mutant in MUTANTS]
+    expected = [slow.score(mutant, method, others) for mutant in MUTANTS]
     np.testing.assert_allclose(found.scores, expected, atol=1e-4)
     assert found.scores[-1] == 0 and np.abs(found.scores[:-1]).min() > 0.01
 
 
-def test_sites_that_are_masked_together_and_one_by_one_differ(protein_models):
+def test_what_is_seen_at_other_sites_matters_for_several_substitutions_alone(protein_models):
     nlp = make_pipeline(str(protein_models["esm"][0]))
-    together, apart = (variants(nlp, PROTEIN, MUTANTS, one_by_one=one).scores for one in (False, True))
-    several = [":" in mutant for mutant in MUTANTS]
-    assert (np.abs(together - apart) > 1e-3).tolist() == several
+    found = np.array([variants(nlp, PROTEIN, MUTANTS, others=one).scores for one in OTHERS])
+    for i, mutant in enumerate(MUTANTS):
+        gaps = np.abs(found[:, None, i] - found[None, :, i])[np.triu_indices(len(OTHERS), 1)]
+        assert (gaps > 1e-3).all() if ":" in mutant else (gaps < 1e-5).all()
 
 
-@pytest.mark.parametrize("method", ["masked-marginals", "wt-marginals"])
-def test_a_long_protein_is_read_around_each_site(tmp_path, method):
+@pytest.mark.parametrize(
+    ("method", "others"), [("masked-marginals", "mask"), ("masked-marginals", "match"), ("wt-marginals", "mask")]
+)
+def test_a_long_protein_is_read_around_each_site(tmp_path, method, others):
     """Also where the sites of a variant are further apart than the model reads, or than a metric gets at once."""
     model = (tmp_path, *save_protein_model(tmp_path, "bert", positions=14))
     draw = random.Random(1)
     sequence = "".join(draw.choices(AMINO_ACIDS, k=30))
     mutants = [f"{sequence[i]}{i + 1}{draw.choice(AMINO_ACIDS)}" for i in (0, 1, 9, 11, 15, 24, 29)]
     mutants += [":".join(mutants[:3]), ":".join((mutants[0], mutants[-1])), ":".join(mutants)]
-    found = variants(make_pipeline(str(tmp_path)), sequence, mutants, method=method)
+    found = variants(make_pipeline(str(tmp_path)), sequence, mutants, method=method, others=others)
     slow = BruteForce(model, sequence, size=12)
-    np.testing.assert_allclose(found.scores, [slow.score(one, method) for one in mutants], atol=1e-4)
+    np.testing.assert_allclose(found.scores, [slow.score(one, method, others) for one in mutants], atol=1e-4)
 
 
 def test_sites_far_apart_are_masked_together(tmp_path):
@@ -338,6 +345,8 @@ def test_models_that_cannot_score_variants(make_nlp, protein_models):
     nlp = make_pipeline(str(protein_models["esm"][0]))
     with pytest.raises(PLLError, match="`method` must be masked-marginals, wt-marginals or pseudo-ppl. It is 'x'"):
         variants(nlp, PROTEIN, method="x")
+    with pytest.raises(PLLError, match="`others` must be mask, wt, mut or match. It is 'all'"):
+        variants(nlp, PROTEIN, others="all")
     with pytest.raises(InputError, match="There is no variant"):
         variants(nlp, PROTEIN, [])
     with pytest.raises(InputError, match=r"`mutants` must be a list of variants, such as \['M1A'\]. It is 'M1A'"):
