@@ -11,6 +11,7 @@ from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
 from .evaluation.agreement import Agreement, LevelAgreement, ScorerRun, TokenDifference, agree
+from .evaluation.assays import Assay, AssayScore, divide_by_protein, mean_correlation, read_assays, score_assays
 from .evaluation.choice_readers import read_choices
 from .evaluation.choices import choices
 from .evaluation.decisions import ChoiceScores
@@ -19,7 +20,7 @@ from .evaluation.margins import MarginAgreement, compare_margins
 from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity
-from .evaluation.readers import read_fasta, read_variants
+from .evaluation.readers import read_fasta, read_sequences, read_variants
 from .evaluation.rescoring import rescore
 from .evaluation.suites import Measure, Suite, SuiteScores, read_suite, score_suite
 from .evaluation.variants import Variant, VariantScores, variants
@@ -37,6 +38,8 @@ __version__ = version("spacy-pll")  # setup.cfg has it
 __all__ = [
     "Accuracy",
     "Agreement",
+    "Assay",
+    "AssayScore",
     "Bound",
     "Choice",
     "ChoiceScores",
@@ -71,23 +74,28 @@ __all__ = [
     "compare",
     "compare_margins",
     "compare_pairs",
+    "divide_by_protein",
     "get_scorer",
     "levels",
     "load_unigrams",
     "log_probability_bounds",
     "make_pipeline",
+    "mean_correlation",
     "minimal_pairs",
     "normalise",
     "perplexity",
     "pmi",
+    "read_assays",
     "read_choices",
     "read_fasta",
     "read_pairs",
+    "read_sequences",
     "read_suite",
     "read_variants",
     "register_metric",
     "rescore",
     "score",
+    "score_assays",
     "score_continuations",
     "score_docs",
     "score_suite",

@@ -223,21 +223,11 @@ def batches(
     yield batch
 
 
-def whole_variants(residues: Residues, variants: Sequence[tuple[Substitution, ...]], show: bool) -> FloatArray:
-    """The pseudo-log-likelihood of each variant minus that of the sequence."""
-    predictor = residues.predictor
-
-    def docs() -> Iterator[Doc]:
-        yield residues.doc(residues.sequence)
-        for several in variants:
-            letters = list(residues.sequence)
-            for one in several:
-                letters[one.site] = one.residue
-            yield residues.doc("".join(letters))
-
-    scores = list[float]()
+def whole_variants(residues: Residues, variants: Sequence[str], show: bool) -> FloatArray:
+    """The pseudo-log-likelihood of each variant, given as its sequence, minus that of the sequence."""
+    predictor, scores = residues.predictor, list[float]()
     with progress_bar(len(variants), show=show, unit=" variants") as bar:
-        for batch in predictor.batches(docs()):
+        for batch in predictor.batches(map(residues.doc, chain([residues.sequence], variants))):
             scores += [float(doc.scores[0].sum()) for doc in predictor.gather(predictor.submit(batch))]
             bar.update(len(scores) - 1 - bar.n)
     return np.array(scores[1:]) - scores[0]

@@ -92,6 +92,33 @@ def test_scores_are_those_of_a_brute_force(protein_models, kind, method, others)
     assert found.scores[-1] == 0 and np.abs(found.scores[:-1]).min() > 0.01
 
 
+@pytest.mark.parametrize("kind", ["esm", "bert"])
+def test_whole_sequences_are_compared_by_pseudo_perplexity(protein_models, kind):
+    """Also with insertions and deletions, and beside substitutions."""
+    nlp = make_pipeline(str(protein_models[kind][0]))
+    slow, whole = BruteForce(protein_models[kind], PROTEIN, 30), [PROTEIN[:5] + "GG" + PROTEIN[5:], PROTEIN[:-3], "MKT"]
+    expected = [slow.sum(one) - slow.sum(PROTEIN) for one in whole] + [slow.score("M1A", "pseudo-ppl")]
+    found = variants(nlp, PROTEIN, [*whole, "M1A"], method="pseudo-ppl")
+    np.testing.assert_allclose(found.scores, expected, atol=1e-4)
+    for mutant, message in [("MKJT", "the model does not know 'J'"), ("MKXT", "'X' stands for any amino|not know 'X'")]:
+        with pytest.raises(InputError, match=message):
+            variants(nlp, PROTEIN, [mutant], method="pseudo-ppl")
+    with pytest.raises(InputError, match="has no number, so it is a whole sequence.*method='pseudo-ppl'"):
+        variants(nlp, PROTEIN, [whole[0]])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rna_under_a_model_of_dna(method):
+    tokenizer = letters("ACGTN")
+    nlp = make_pipeline((build_transformer("bert", tokenizer), tokenizer))
+    rna, mutants = "ACGUUGCA", ["U4G", "A1U:U5C"]
+    found = variants(nlp, rna, mutants, method=method, u_as_t=True)
+    dna = variants(nlp, rna.replace("U", "T"), [one.replace("U", "T") for one in mutants], method=method)
+    assert (found.scores == dna.scores).all() and [row["mutant"] for row in found.rows()] == mutants
+    with pytest.raises(InputError, match="does not know 'U'"):
+        variants(nlp, rna, mutants, method=method)
+
+
 def test_what_is_seen_at_other_sites_matters_for_several_substitutions_alone(protein_models):
     nlp = make_pipeline(str(protein_models["esm"][0]))
     found = np.array([variants(nlp, PROTEIN, MUTANTS, others=one).scores for one in OTHERS])
@@ -363,10 +390,11 @@ def test_files_of_sequences(tmp_path):
     assert read(">sp|P1 a protein\r\nMKT\r\nAY \r\n\r\n") == read("\ufeff>x\nMKTAY") == "MKTAY"
     for text, message in [
         ("", "There is no sequence in"),
-        (">x\n", "There is no sequence in"),
+        (">x\nMKT\n>x a\nMK\n", "line 3: a second sequence with the name 'x'"),
+        (">x\n", "There is no sequence 'x' in"),
         ("MKT\n", "line 1: a FASTA file begins with '>' and a name. It is 'MKT'"),
-        (">x\nMKT\n>y\nMK\n", "line 3: a second sequence, '>y'"),
-        (">x\u2028BC\n", "There is no sequence in"),
+        (">x\nMKT\n>y\nMK\n", "has a second sequence, 'y'"),
+        (">x\u2028BC\n", "There is no sequence 'x' in"),
         (">x\nMKT\nMK T\n", "line 3: ' ' is no residue"),
         (">x\nMkT\n", "line 2: 'k' is no residue. Write capital letters alone"),
         (">x\nMK-T*\n", "line 2: '-' is no residue"),
