@@ -54,15 +54,13 @@ def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> I
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read, or, before any assay is read, a file is not there.
     """
-    sheet = [
-        (*(get_text(row, place, name, None) for name in SHEET), row, place)
-        for _, place, row, _ in rows_of(path, "assays", how)
-    ]
-    _check_names((name, place) for name, *_, place in sheet)
-    for *_, file, _, place in sheet:
+    sheet = [(place, row) for _, place, row, _ in rows_of(path, "assays", how)]
+    texts = [[get_text(row, place, name, None) for name in SHEET] for place, row in sheet]
+    _check_names((name, place) for (name, *_), (place, _) in zip(texts, sheet))
+    for (*_, file), (place, _) in zip(texts, sheet):
         if not Path(folder, file).is_file():
             raise InputError(f"{place}: there is no file {file!r} in {folder!r}.")
-    for name, sequence, file, row, _ in sheet:
+    for (name, sequence, file), (_, row) in zip(texts, sheet):
         yield Assay(name, sequence, read_variants(str(Path(folder, file)), column, **how), row)
 
 
