@@ -19,7 +19,7 @@ from .evaluation.items import Choice, Group, Option, Pair, levels
 from .evaluation.margins import MarginAgreement, compare_margins
 from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.pair_readers import read_pairs
-from .evaluation.perplexity import Perplexity, perplexity
+from .evaluation.perplexity import Perplexity, perplexity, window_perplexities
 from .evaluation.readers import read_fasta, read_sequences, read_variants
 from .evaluation.rescoring import rescore
 from .evaluation.suites import Measure, Suite, SuiteScores, read_suite, score_suite
@@ -103,4 +103,5 @@ __all__ = [
     "to_dataframe",
     "variants",
     "visualize",
+    "window_perplexities",
 ]
