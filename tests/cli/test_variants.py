@@ -5,6 +5,7 @@ import scipy.stats
 
 from spacy_pll import make_pipeline, read_variants, variants
 from spacy_pll.evaluation import assays
+from spacy_pll.evaluation.intervals import Estimate
 
 from ..proteins import PROTEIN, save_protein_model
 from .conftest import run
@@ -178,3 +179,19 @@ def test_sheets_that_cannot_be_read(folder, tmp_path, sheet, message):
     (tmp_path / "sheet.csv").write_text(sheet)
     assert message in " ".join(run(*command, "--model", folder, code=1).stderr.split())
     assert not (tmp_path / "out").exists()
+
+
+def test_the_mean_is_that_of_types_of_means_of_proteins():
+    def score(kind, protein, rho):
+        fields = {"coarse_selection_type": kind, "UniProt_ID": protein}
+        return assays.AssayScore(assays.Assay("", "", [], fields), "", rho and Estimate(rho, -1, 1))
+
+    some = [
+        score("x", "A", 0.2),
+        score("x", "A", 0.4),
+        score("x", "B", 0.7),
+        score("y", "A", 0.9),
+        score("z", "C", None),
+    ]
+    assert assays.mean_correlation(some, assays.LEVELS) == pytest.approx(((0.3 + 0.7) / 2 + 0.9) / 2)
+    assert assays.mean_correlation(some) == pytest.approx(0.55)
