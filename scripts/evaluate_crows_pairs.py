@@ -59,7 +59,7 @@ def shared_pieces(comparison: Comparison, metric: str) -> tuple[float, float]:
     records = [doc._.pll_data for doc in (comparison.a, comparison.b)]
     ids = [["begin", *record["ids"], "end"] for record in records]
     scores = [[0.0, *record["scores"][metric], 0.0] for record in records]
-    blocks = SequenceMatcher(None, *ids, autojunk=False).get_matching_blocks()
+    blocks = SequenceMatcher(None, ids[0], ids[1], autojunk=False).get_matching_blocks()
     first, second = (
         math.fsum(x for block in blocks for x in scores[side][block[side] : block[side] + block.size])
         for side in (0, 1)

@@ -11,6 +11,7 @@ from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.accuracies import Accuracy
 from .evaluation.agreement import Agreement, agree
+from .evaluation.assays import Assay, AssayScore, divide_by_protein, mean_correlation, read_assays, score_assays
 from .evaluation.choice_readers import read_choices
 from .evaluation.choices import choices
 from .evaluation.decisions import ChoiceScores
@@ -18,8 +19,8 @@ from .evaluation.items import Choice, Option, Pair, levels
 from .evaluation.margins import compare_margins
 from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.pair_readers import read_pairs
-from .evaluation.perplexity import Perplexity, perplexity
-from .evaluation.readers import read_fasta, read_variants
+from .evaluation.perplexity import Perplexity, perplexity, window_perplexities
+from .evaluation.readers import read_fasta, read_sequences, read_variants
 from .evaluation.rescoring import rescore
 from .evaluation.suites import Suite, SuiteScores, read_suite, score_suite
 from .evaluation.variants import Variant, VariantScores, variants
@@ -37,6 +38,8 @@ __version__ = version("spacy-pll")  # setup.cfg has it
 __all__ = [
     "Accuracy",
     "Agreement",
+    "Assay",
+    "AssayScore",
     "Bound",
     "Choice",
     "ChoiceScores",
@@ -62,22 +65,27 @@ __all__ = [
     "compare",
     "compare_margins",
     "compare_pairs",
+    "divide_by_protein",
     "get_scorer",
     "levels",
     "load_unigrams",
     "log_probability_bounds",
     "make_pipeline",
+    "mean_correlation",
     "minimal_pairs",
     "normalise",
     "perplexity",
+    "read_assays",
     "read_choices",
     "read_fasta",
     "read_pairs",
+    "read_sequences",
     "read_suite",
     "read_variants",
     "register_metric",
     "rescore",
     "score",
+    "score_assays",
     "score_continuations",
     "score_docs",
     "score_suite",
@@ -85,4 +93,5 @@ __all__ = [
     "to_dataframe",
     "variants",
     "visualize",
+    "window_perplexities",
 ]

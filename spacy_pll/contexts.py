@@ -36,6 +36,12 @@ def separated(before: str, text: str | Doc, separator: str = " ") -> str:
     return before if not before or before[-1].isspace() or first.isspace() else before + separator
 
 
+def between(before: str, text: str | Doc, after: str, separator: str = " ") -> Placed:
+    """A text in its place, with the separator on both sides where something stands and there is no white space."""
+    rest = separated(str(text), after, separator)[len(str(text)) :] + after if after else ""
+    return text, separated(before, text, separator), rest
+
+
 def place(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> Doc:
     """A doc of a text and of what stands beside it, for a pipeline with the setting `targets="pll_text"`.
 

@@ -92,6 +92,38 @@ def test_every_surface_gives_the_same_score(make_nlp, model_folder, tmp_path):
     assert [option, candidate.score, float(rows[0]["pll_original"])] == pytest.approx([expected] * 3, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("row", "options", "whole"),
+    [
+        ({"a": "The", "text": "traveler", "b": "lost it."}, ["--context-column", "a", "--after-column", "b"], None),
+        ({"text": "hooligans", "b": "paid."}, ["--after-column", "b"], "hooligans paid."),
+        ({"text": "The *traveler* lost it."}, ["--marked"], None),
+        ({"text": "*Souvenirs*, she said."}, ["--marked"], "Souvenirs, she said."),
+        ({"text": "She lost *two souvenirs*."}, ["--marked"], "She lost two souvenirs."),
+    ],
+)
+def test_a_text_with_something_on_both_sides(make_nlp, model_folder, tmp_path, row, options, whole):
+    doc = make_nlp("bert", metrics=["original"])(whole or "The traveler lost it.")
+    (table := tmp_path / "t.jsonl").write_text(json.dumps(row))
+    how = ("--model", model_folder("bert"), "--metrics", "original", "--table", "words", "--no-log-frequency")
+    run("score", table, tmp_path / "o.csv", *how, *options)
+    rows = list(csv.DictReader((tmp_path / "o.csv").open()))
+    scored = row["text"].split("*")[1] if "--marked" in options else row["text"]
+    assert " ".join(one["text"] for one in rows) == scored
+    begin = doc.text.index(scored)
+    expected = doc.char_span(begin, begin + len(scored))._.pll
+    assert sum(float(one["pll_original"]) for one in rows) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("text", ["The traveler.", "The *traveler.", "*The* *traveler*", "The ** traveler"])
+def test_a_line_with_another_number_of_marked_texts(model_folder, tmp_path, text):
+    (tmp_path / "t.txt").write_text(f"The *traveler* lost it.\n{text}\n")
+    how = ("--model", model_folder("bert"), "--table", "words", "--no-log-frequency", "--marked")
+    assert (
+        "t.txt, line 2: in" in run("score", tmp_path / "t.txt", tmp_path / "o.csv", *how, fails=True).unwrapped_stderr
+    )
+
+
 @pytest.mark.parametrize("text", [" A souvenir.", "\n\tA souvenir.", "  $3.50"])
 def test_white_space_before_an_option_does_not_depend_on_other_options(make_nlp, text):
     """Without a context it is read as any text is, whether others have one."""
@@ -125,7 +157,7 @@ def test_a_piece_that_reaches_over_the_border(make_nlp):
     with pytest.raises(InputError, match="has no wordpiece of its own"):
         check_places(scorer, [("eler", "The trav", "")], shared_pieces=True)
     expected = sum(token._.pll for token in nlp("The\ntraveler lost it.")[3:])
-    assert score_in_contexts(nlp, [(before, text)])[before, text].scores[0] == pytest.approx(expected, abs=1e-4)
+    assert score_in_contexts(nlp, [(text, before, "")])[text, before, ""].scores[0] == pytest.approx(expected, abs=1e-4)
     (found,) = score_continuations(nlp, before, [text], separator="", shared_pieces=True)
     assert found.score == pytest.approx(expected, abs=1e-4)
     (other,) = score_continuations(nlp, "The ", ["trav"], "eler.", separator="", shared_pieces=True)

@@ -121,9 +121,9 @@ def scores_with_end(nlp: Language, texts: Sequence[str], batch_size: int = 512) 
 def accuracies(nlp: Language, pairs: Sequence[Pair]) -> dict[str, float]:
     """The share of pairs whose better sentence has the higher score, by metric. As in K&I, a tie counts as wrong."""
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-    scored = score_in_contexts(nlp, [("", sentence) for sentence in sentences])
+    scored = score_in_contexts(nlp, [(sentence, "", "") for sentence in sentences])
     of_metric = {
-        metric: {text: score.scores[i] for (_, text), score in scored.items()}
+        metric: {str(text): score.scores[i] for (text, *_), score in scored.items()}
         for i, metric in enumerate(PACKAGE_METRICS)
     }
     of_metric[WITH_END] = scores_with_end(nlp, sentences)
@@ -143,9 +143,9 @@ def compare(
     pairs (dict[str, list[Pair]]): The pairs of each paradigm.
     """
     original = PACKAGE_METRICS.index("original")
-    scored = score_in_contexts(nlp, [("", row["sentence"]) for row in sentences])
+    scored = score_in_contexts(nlp, [(row["sentence"], "", "") for row in sentences])
     for row in sentences:
-        ours = scored["", row["sentence"]].scores[original]
+        ours = scored[row["sentence"], "", ""].scores[original]
         yield Comparison(row["sentence"], "original", ours, float(row["original"]), SENTENCE_TOLERANCE)
     for row in paradigms:
         found = accuracies(nlp, pairs[row["paradigm"]])

@@ -49,6 +49,9 @@ def choices_cli(
             **one_of(*KINDS),
         ),
     ] = None,
+    after: Annotated[
+        str | None, common.setting("Column of what stands after the text. It is read, and not scored.")
+    ] = None,
     separator: Annotated[str, common.SEPARATOR] = " ",
     reading: Annotated[
         str,
@@ -92,6 +95,7 @@ def choices_cli(
         label,
         labels=labels,  # type: ignore[arg-type]  # one of them, which the option checks
         separator=separator,
+        after=after,
         reading=reading,  # type: ignore[arg-type]  # the same
         **how,
     )

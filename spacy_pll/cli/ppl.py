@@ -1,22 +1,28 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
+import math
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean, variance
 from typing import Annotated, Any
 
 import typer
 from wasabi import table
 
 from ..component import get_scorer
+from ..corpus.formats import write_table
 from ..corpus.readers import read_records
 from ..corpus.records import texts_of
 from ..errors import InputError
-from ..evaluation.perplexity import Perplexity, perplexity
+from ..evaluation.perplexity import Perplexity, perplexity, window_perplexities
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
-from ..visualize.text import text_table
+from ..tables.rows import check_columns
+from ..visualize.text import Table, text_table
 from . import options
-from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options
-from .terminal import save, say
+from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options, setting
+from .terminal import check_table, save, say
 
 UNIT_TITLES = {
     "spacy": "spaCy's tokens",
@@ -34,7 +40,20 @@ def ppl_cli(
     column: options.Column = "text",
     *,
     how: dict[str, Any],
-    output: options.Output = None,
+    windows: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Instead: the pseudo-perplexity of every window of so many words, separated by white space, and its "
+            "mean, maximum and variance for each text. --output is a table with a row for each window.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None, setting("With --windows: a column, such as the speaker, instead of each text by itself.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json, or with --windows .csv.")
+    ] = None,
     force: options.Force = False,
     batch_size: options.BatchSize = BATCH_SIZE,
     n_process: options.Processes = 1,
@@ -44,14 +63,53 @@ def ppl_cli(
     The result is given per wordpiece and per word (Salazar et al. 2020, section 2.3). --words says what counts as a
     word. The corpus is read as a stream, so it can have any size.
     """
-    check_output(output, (".json",), force, path)
+    if by is not None and windows is None:
+        raise InputError("--by divides the windows of --windows. Give both.")
     nlp = make_pipeline(settings)
+    if windows is not None:
+        check_table(output, force, path)
+        records = [one for one in read_records(path, column, nlp.vocab, **how) if not one.in_place]
+        for record in records:
+            check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
+        found = window_perplexities(
+            nlp,
+            [str(one.text) for one in records],
+            windows,
+            batch_size=batch_size,
+            n_process=n_process,
+            show_progress=True,
+        )
+        rows = [
+            {"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value}
+            for number, (record, of_text) in enumerate(zip(records, found))
+            for i, (text, value) in enumerate(of_text)
+        ]
+        if not rows:
+            raise InputError(f"Nothing was scored. No text in {path!r} has a word.")
+        if by is not None and by not in rows[0]:
+            raise InputError(f"There is no column {by!r}. The columns are: {', '.join(map(repr, records[0].fields))}.")
+        say(windows_table(rows, by or "doc"))
+        save(output, write_table, rows)
+        return
+    check_output(output, (".json",), force, path)
     texts = texts_of(read_records(path, column, nlp.vocab, **how))
     result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=True)
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
     say(summary_tables(result, get_scorer(nlp).settings.words))
     save(output, write_json, {"settings": {"path": path, **describe_scorer(nlp, settings)}, **result.to_dict()})
+
+
+def windows_table(rows: list[dict[str, Any]], by: str) -> str:
+    """The mean, the maximum and the variance (of the sample) of the perplexities of the windows of each group."""
+    groups = defaultdict[str, list[float]](list)
+    for row in rows:
+        groups[str(row.get(by))] += [] if math.isnan(row["pppl"]) else [row["pppl"]]
+    lines: Table = [(by, "windows", "mean", "maximum", "variance")]
+    for name, values in groups.items():
+        spread = f"{variance(values):,.1f}" if len(values) > 1 else ""
+        lines.append((name, f"{len(values):,}", *(f"{f(values):,.1f}" if values else "" for f in (fmean, max)), spread))
+    return text_table(lines)
 
 
 def summary_tables(result: Perplexity, unit: str) -> str:

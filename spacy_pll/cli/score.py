@@ -30,7 +30,13 @@ OF_INPUT: dict[str, Any] = {
         "With --table words: a column with a context for each text. The model reads it before the text. It is not "
         "scored, and its words have no rows."
     ),
+    "after_column": setting("With --table words: the same, with what stands after each text."),
     "separator": options.SEPARATOR,
+    "marked": typer.Option(
+        "--marked",
+        help="With --table words: the text is what stands between two asterisks, as in 'The *cats* sleep.', and the "
+        "rest stands around it.",
+    ),
 }
 OF_OUTPUT: dict[str, Any] = {
     "normalise": several(
@@ -152,18 +158,18 @@ def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> 
 def _check(run: Run, output: str, resume: bool, force: bool) -> None:
     """RAISES (InputError): Options do not go together."""
     is_spacy = Path(output).suffix.lower() == ".spacy"
-    of_words = run.words != WordTable() or run.input.context_column or run.input.separator != " "
+    of_words = run.words != WordTable() or run.input.has_sides or run.input.separator != " "
     if run.table != "words" and of_words:
         raise InputError(
-            "--word-unit, --lags, --regions, --no-log-frequency, --context-column and --separator are for rows of "
-            "words. Add --table words."
+            "--word-unit, --lags, --regions, --no-log-frequency, --context-column, --after-column, --marked and "
+            "--separator are for rows of words. Add --table words."
         )
-    if run.input.context_column and run.scoring.pipeline.spans == "sents":
-        raise InputError(
-            "With --spans sents, the model does not read what --context-column names. Leave out one of the two."
-        )
-    if run.input.context_column == run.input.column:
-        raise InputError("--context-column names the column of the texts. Name that of the contexts.")
+    if run.input.has_sides and run.scoring.pipeline.spans == "sents":
+        raise InputError("With --spans sents, the model does not read what stands beside a text. Leave out --spans.")
+    if run.input.column in (run.input.context_column, run.input.after_column):
+        raise InputError("--context-column or --after-column names the column of the texts. Name another one.")
+    if run.input.marked and (run.input.context_column or run.input.after_column):
+        raise InputError("--marked takes what stands around a text from its line. Leave out the columns of contexts.")
     if run.scoring.pipeline.scoring.get("alternatives") and run.table != "tokens" and not is_spacy:
         raise InputError("--alternatives writes columns of tokens. Add --table tokens, or write a .spacy file.")
     if run.normalise and (run.table != "texts" or is_spacy):

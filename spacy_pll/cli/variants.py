@@ -1,19 +1,31 @@
 """`pll variants [FILE]`: the variants of a protein."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..errors import PLLError
-from ..evaluation.readers import read_fasta, read_variants
-from ..evaluation.variants import METHODS, NO_PICTURE, VariantScores, measured_effects, variants
-from ..pipelines import PipelineSettings, make_pipeline
+from ..evaluation.assays import (
+    LEVELS,
+    Assay,
+    AssayScore,
+    divide_by_protein,
+    mean_correlation,
+    read_assays,
+    score_assays,
+)
+from ..evaluation.intervals import Estimate
+from ..evaluation.readers import read_fasta, read_sequences, read_variants
+from ..evaluation.variants import METHODS, NO_PICTURE, OTHERS, VariantScores, measured_effects, variants
+from ..pipelines import PipelineSettings, describe_model, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
 from .options import OF_TOKENS, file_options, one_of, pipeline_options
-from .terminal import check_picture, check_table, draw, save, say
+from .terminal import TABLES, check_picture, check_table, draw, save, say
 
 # Settings that say what is read and masked in texts.
 OF_TEXTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing")
@@ -32,17 +44,48 @@ def variants_cli(
         ),
     ] = None,
     sequence: Annotated[str | None, typer.Option(help="The protein, in one-letter codes.")] = None,
-    fasta: Annotated[str | None, typer.Option(help="A FASTA file with the protein.")] = None,
+    fasta: Annotated[
+        str | None, typer.Option(help="A FASTA file with the protein; with --protein, with all of them.")
+    ] = None,
+    protein: Annotated[
+        str | None,
+        typer.Option(
+            help="FILE has variants of many proteins: the column that says of which. Their sequences are in --fasta or "
+            "--sequence-column. --output is a folder."
+        ),
+    ] = None,
+    sequence_column: Annotated[
+        str | None, typer.Option(help="With --protein: the column with the whole protein, in one-letter codes.")
+    ] = None,
+    assays: Annotated[
+        str | None,
+        typer.Option(
+            help="FILE is a reference sheet, as ProteinGym has it (DMS_id, target_seq, DMS_filename), and this is the "
+            "folder of its assays. --output is a folder. [default of --measured: DMS_score]"
+        ),
+    ] = None,
     column: Annotated[
-        str, typer.Option(help="The column with the substitutions, such as A24G, or A24G:K30R for several.")
+        str,
+        typer.Option(
+            help="The column with the substitutions, such as A24G, or A24G:K30R for several; "
+            "with pseudo-ppl also with whole sequences."
+        ),
     ] = "mutant",
     *,
     how: dict[str, Any],
     offset: Annotated[int, typer.Option(help="The number of the first residue of the sequence.")] = 1,
-    method: Annotated[str, typer.Option(help="How variants are scored.", **one_of(*METHODS))] = METHODS[0],
-    one_by_one: Annotated[
-        bool, typer.Option("--one-by-one", help="Mask the sites of a variant one after the other, not together.")
+    u_as_t: Annotated[
+        bool, typer.Option("--u-as-t", help="Read U as T, for RNA under a model that has learned T.")
     ] = False,
+    method: Annotated[str, typer.Option(help="How variants are scored.", **one_of(*METHODS))] = METHODS[0],
+    others: Annotated[
+        str,
+        typer.Option(
+            help="With masked-marginals, what is seen at the other sites of a variant: masks, the residues of the "
+            "protein, those of the variant, or, for each residue, those of its own sequence.",
+            **one_of(*OTHERS),
+        ),
+    ] = OTHERS[0],
     measured: Annotated[
         str | None, typer.Option(help="A column of measured effects, to compare with: Spearman's rho.")
     ] = None,
@@ -59,39 +102,80 @@ def variants_cli(
     masked-marginals masks its sites, wt-marginals masks nothing, so that one forward pass serves all variants, and
     pseudo-ppl compares the pseudo-log-likelihoods of both sequences.
     """
-    if (sequence is None) == (fasta is None):
-        raise ValueError("Give the protein as --sequence or as --fasta.")
+    given = {"--sequence": sequence, "--fasta": fasta, "--sequence-column": sequence_column, "--assays": assays}
+    allowed = {"--fasta", "--sequence-column"} if protein else {"--sequence", "--fasta", "--assays"}
+    if sum(value is not None for value in given.values()) != 1 or not any(given[name] for name in allowed):
+        raise ValueError(
+            "Give the protein as --sequence or as --fasta. For many, name the column --protein, and give --fasta or "
+            "--sequence-column; or give the folder --assays."
+        )
     if settings.model is None:
         raise PLLError("There is no model.", "Give a `model` of proteins, such as facebook/esm2_t12_35M_UR50D.")
+    if path is None and (measured or protein or assays):
+        raise ValueError("--measured, --protein and --assays are about FILE. Give the file, too.")
+    options_of_variants: dict[str, Any] = {"method": method, "others": others, "offset": offset, "u_as_t": u_as_t}
+    if path is not None and (protein or assays):
+        if output is None or output.suffix in TABLES or plot:
+            raise ValueError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
+        if assays:
+            many: Iterable[Assay] = read_assays(path, assays, column, **how)
+            measured = measured or "DMS_score"
+        else:
+            assert protein is not None
+            sequences = sequence_column or read_sequences(str(fasta))
+            many = divide_by_protein(read_variants(path, column, **how), protein, sequences)
+        score_many(settings, many, output, measured, force, options_of_variants)
+        return
     check_table(output, force, path, fasta)
     check_picture(plot, force, path, fasta)
-    if measured is not None and path is None:
-        raise ValueError("--measured names a column of FILE. Give the file, too.")
-    protein = sequence if fasta is None else read_fasta(fasta)
-    assert protein is not None  # one of the two is given
     items = None if path is None else read_variants(path, column, **how)
     if items is not None:  # what can be wrong is said before anything is scored
         if measured is not None:
             measured_effects(items, measured)
         if plot and all(":" in item.mutant for item in items):
             raise ValueError(NO_PICTURE)
-    found = variants(
-        make_pipeline(settings),
-        protein,
-        items,
-        method=method,  # type: ignore[arg-type]  # one of them, which the option checks
-        one_by_one=one_by_one,
-        offset=offset,
-        show_progress=True,
-    )
+    of_protein = sequence if sequence is not None else read_fasta(str(fasta))
+    found = variants(make_pipeline(settings), of_protein, items, show_progress=True, **options_of_variants)
     say(summary(found))
     if measured is not None:
-        rho = found.correlation(measured)
-        shown = rho and f"{rho.value:.3f} (95 % interval {rho.low:.3f} to {rho.high:.3f})"
+        shown = show_correlation(found.correlation(measured))
         some = f"{found.n_measured(measured):,} of {len(found.variants):,} variants"
-        say(f"Spearman's rho with {measured} ({some}): {shown or 'none, since one of the two does not vary'}.")
+        say(f"Spearman's rho with {measured} ({some}): {shown}.")
     save(output, write_table, list(found.rows()))
     save(plot, draw, found.plot)
+
+
+def show_correlation(rho: Estimate | None) -> str:
+    """With its interval."""
+    if rho is None:
+        return "none, since one of the two does not vary"
+    return f"{rho.value:.3f} (95 % interval {rho.low:.3f} to {rho.high:.3f})"
+
+
+def score_many(
+    settings: PipelineSettings,
+    many: Iterable[Assay],
+    output: Path,
+    measured: str | None,
+    force: bool,
+    how: dict[str, Any],
+) -> None:
+    """Score many proteins, each into a table, and print a line of each as it is done, and the means."""
+    nlp = make_pipeline(settings)
+    commit = get_scorer(nlp).model.describe().commit
+    about = {"model": describe_model(settings.model, commit), "revision": settings.revision}
+    scores = list[AssayScore]()
+    for one in score_assays(nlp, many, output, measured=measured, force=force, about=about, show_progress=True, **how):
+        scores.append(one)
+        rho = f"  Spearman's rho {show_correlation(one.correlation)}" if measured else ""
+        say(f"{one.assay.name}: {len(one.assay.variants):,} variants{rho}")
+    if not measured:
+        return
+    n = sum(one.correlation is not None for one in scores)
+    say(f"Mean of Spearman's rho of {n:,} assays: {mean_correlation(scores):.3f}")
+    if levels := [name for name in LEVELS if all(name in one.assay.fields for one in scores)]:
+        means = " and ".join(reversed(levels))
+        say(f"Mean of the means by {means}: {mean_correlation(scores, levels):.3f}")
 
 
 def summary(found: VariantScores) -> str:
@@ -101,5 +185,5 @@ def summary(found: VariantScores) -> str:
     rows: Table = [(f"variants ({len(order):,})", found.method)]
     for number, some in enumerate(ends):
         rows += [("...", "")] * (number > 0)
-        rows += [(found.variants[i].mutant, f"{found.scores[i]:.3f}") for i in some]
+        rows += [(f"{found.variants[i].mutant:.60}", f"{found.scores[i]:.3f}") for i in some]
     return text_table(rows)

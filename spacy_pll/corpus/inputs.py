@@ -16,7 +16,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..component import get_scorer
-from ..contexts import SHARED_ADVICE, own_and_shared, separated
+from ..contexts import SHARED_ADVICE, between, own_and_shared
 from ..errors import InputError
 from ..failing_texts import ERROR
 from ..tables.rows import TextRows, WordRows, check_columns
@@ -33,8 +33,11 @@ class Input(FileOptions):
     path: str  # a file, a folder, or "-" for standard input
     column: str = "text"
     file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
-    context_column: str | None = None  # with the table of words: each text is read after its context
-    separator: str = " "  # between the two, unless one of them has white space there
+    # With the table of words:
+    context_column: str | None = None  # each text is read after its context
+    after_column: str | None = None  # and before what is here
+    separator: str = " "  # between them, unless one of them has white space there
+    marked: bool = False  # the text is what stands between two asterisks, and the rest is around it
 
     def records(self, vocab: Vocab, **options: Any) -> Iterator[Record]:
         """Read the texts with their contexts and fingerprints. A fingerprint is 16 hexadecimal digits of a SHA-256 over
@@ -51,22 +54,42 @@ class Input(FileOptions):
             total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))
             record = record._replace(fingerprint=total.copy().hexdigest()[:16])
             try:
-                record = record._replace(context=self._context(record), separator=self.separator)
+                record = self._in_place(record)
             except InputError as error:
                 if not options.get("skip_errors"):
                     raise
                 record = record._replace(problem=error.problem.removeprefix(f"{record.location}: "))
             yield record
 
-    def _context(self, record: Record) -> str | None:
-        if self.context_column is None:
-            return None
-        if isinstance(record.fields.get(self.context_column), Missing):
-            return ""  # nothing stands before the text
+    @property
+    def has_sides(self) -> bool:
+        """Whether something may stand beside a text."""
+        return self.marked or bool(self.context_column or self.after_column)
+
+    def _in_place(self, record: Record) -> Record:
+        """The record with what is read before and after its text."""
+        if not self.has_sides or record.problem or record.in_place:
+            return record
+        if self.marked:
+            parts = str(record.text).split("*")
+            if len(parts) != 3 or not parts[1].strip():
+                raise InputError(
+                    f"{record.location}: in {str(record.text)!r:.100} no text, or more than one, stands between two "
+                    "asterisks.",
+                    "Write one as in 'The *cats* sleep.'",
+                )
+            return record._replace(text=parts[1], sides=(parts[0], parts[2]))
+        before, after = (self._beside(record, column) for column in ("context_column", "after_column"))
+        return record._replace(sides=between(before, record.text, after, self.separator)[1:])
+
+    def _beside(self, record: Record, setting: str) -> str:
+        column = getattr(self, setting)
+        if column is None or isinstance(record.fields.get(column), Missing):
+            return ""  # nothing stands there
         row = {self.column: record.text, **record.fields}
         # Parquet files give Arrow's scalars.
         row = {name: value.as_py() if hasattr(value, "as_py") else value for name, value in row.items()}
-        return get_text(row, record.location, self.context_column, "`context_column`")
+        return get_text(row, record.location, column, f"`{setting}`")
 
     @contextmanager
     def as_file(self) -> Iterator["Input"]:
@@ -178,6 +201,6 @@ def too_long(text: str | Doc, nlp: Language) -> str | None:
 
 def shared_piece(nlp: Language, record: Record) -> str | None:
     """What is wrong if a text shares a wordpiece with its context."""
-    if record.context is None or record.problem:
+    if record.sides is None or record.problem:
         return None
-    return own_and_shared(get_scorer(nlp), record.text, separated(record.context, record.text, record.separator))[1]
+    return own_and_shared(get_scorer(nlp), record.text, *record.sides)[1]

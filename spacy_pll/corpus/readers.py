@@ -325,7 +325,7 @@ def _read_texts(
     """The texts in a column of a table."""
     assert options.column is not None
     for location, row in read_rows(file, name, options):
-        text, unread = "", {}
+        text, problem, in_place = "", "", ""
         try:
             text = get_text(row, location, options.column)
         except InputError as error:
@@ -333,9 +333,9 @@ def _read_texts(
             if not isinstance(found, Missing) and (not options.skip_errors or options.column not in row):
                 raise
             problem = error.problem.removeprefix(f"{location}: ")
-            unread = {"problem": problem, "in_place": str(found) if isinstance(found, Missing) else ""}
+            in_place = str(found) if isinstance(found, Missing) else ""
         del row[options.column]
-        yield Record(location, text, row, **unread)
+        yield Record(location, text, row, problem=problem, in_place=in_place)
 
 
 ROW_READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Row]]] = {

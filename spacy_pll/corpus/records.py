@@ -27,8 +27,7 @@ class Record(NamedTuple):
     location: str  # "corpus.jsonl, line 12": for messages
     text: str | Doc
     fields: dict[str, Any]  # the other columns, or keys, in their order
-    context: str | None = None  # read before the text, and not scored
-    separator: str = " "  # between the two
+    sides: tuple[str, str] | None = None  # what is read before and after the text, and not scored
     fingerprint: str = ""  # of all that was read, up to this text
     problem: str = ""  # why there is no text
     in_place: str = ""  # what stands there instead, such as NA

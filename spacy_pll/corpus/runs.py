@@ -52,7 +52,7 @@ class Run:
 
     def make_pipeline(self) -> Language:
         """A pipeline whose docs have what the rows are made from."""
-        settings: dict[str, Any] = {"targets": TEXT_SPAN} if self.input.context_column else {}
+        settings: dict[str, Any] = {"targets": TEXT_SPAN} if self.input.has_sides else {}
         if ROWS_OF[self.table].keep_pieces or self.normalise:
             settings["keep_pieces"] = True
         return self.scoring.make_pipeline(**settings)

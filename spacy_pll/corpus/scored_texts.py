@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
-from ..contexts import SHARED_ADVICE, place, separated
+from ..contexts import SHARED_ADVICE, place
 from ..errors import InputError
 from ..failing_texts import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
@@ -103,13 +103,13 @@ class Scoring:
 
 
 def _readable(nlp: Language, record: Record) -> str | Doc:
-    """What the pipeline gets for a record: its text or, after a context, a doc of both."""
+    """What the pipeline gets for a record: its text or, in its place, a doc of all."""
     if record.problem:
         return place(nlp, "")
-    if record.context is None:
+    if record.sides is None:
         return record.text
-    before = separated(record.context, record.text, record.separator)
+    before, after = record.sides
     try:
-        return place(nlp, record.text, before)
+        return place(nlp, record.text, before, after)
     except Exception:  # the pipeline fails in the same way, and its error belongs to this text
-        return f"{before}{record.text}"
+        return f"{before}{record.text}{after}"

@@ -23,6 +23,7 @@ def read_choices(
     *,
     labels: LabelKind | None = None,
     separator: str = " ",
+    after: str | None = None,
     reading: EwokReading = "texts",
     **how: Any,
 ) -> list[Choice]:
@@ -40,19 +41,24 @@ def read_choices(
     labels (Optional[LabelKind]): How labels are read: "text", "column", "from0", "from1" (numbers from 1), or "letter".
         None: as all of a file can be read.
     separator (str): Put between a context and a text, unless one of them has white space there.
+    after (Optional[str]): The column of what stands after the text, of files of your own.
     reading (Literal["texts", "contexts"]): Whether a row of EWoK is two texts after the first context, or each of its
         texts in two contexts.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
-    _check_distinct({"context": context, "options": options, "label": [label] if label else []})
+    _check_distinct(
+        {"context": context, "options": options, "label": [label] if label else [], "after": [after] if after else []}
+    )
     found, labelled = list[Choice](), defaultdict[Path, dict[int, Labelled]](dict)
     made: Iterable[Choice]
     for file, place, row, of_file in rows_of(path, "choices", how):
         published = [read for columns, read in PUBLISHED.items() if columns <= row.keys()]
-        if context or options or label or not published:
-            choice, right = _own(row, place, context or ["context"] * ("context" in row), options or ["options"], label)
+        if context or options or label or after or not published:
+            choice, right = _own(
+                row, place, context or ["context"] * ("context" in row), options or ["options"], label, after
+            )
             labelled[file][len(found)], made = right, [choice]
         else:
             made = published[0](row, place, file.stem, reading)
@@ -86,6 +92,7 @@ def _own(
     context: Sequence[str],
     options: Sequence[str],
     label: str | None,
+    after: str | None,
 ) -> tuple[Choice, Labelled]:
     """A choice of which it is not known yet which option is right, and what says so."""
     contexts, texts = _texts(row, place, context, "`context`"), _texts(row, place, options, "`options`")
@@ -102,8 +109,9 @@ def _own(
     if len(contexts) < 2 and len(texts) < 2:
         raise InputError(f"{place}: a choice needs two options or more. It has {len(texts)}.")
     several, columns = (contexts, context) if len(contexts) > 1 else (texts, options)
-    made = [Option(text, before) for before in contexts or [""] for text in texts]
-    fields = {column: value for column, value in row.items() if column not in {*context, *options, name}}
+    rest = get_text(row, place, after, "`after`") if after else ""
+    made = [Option(text, before, after=rest) for before in contexts or [""] for text in texts]
+    fields = {column: value for column, value in row.items() if column not in {*context, *options, name, after}}
     return Choice(made, 0, fields), Labelled(place, row[name], several, columns)
 
 

@@ -9,7 +9,7 @@ from spacy.language import Language
 
 from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
-from ..contexts import check_places
+from ..contexts import Placed, check_places
 from ..metrics import pll_metrics
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
@@ -160,6 +160,7 @@ class ChoiceScores:
                 if choice.preference is None:
                     row["right"] = k == choice.right
                 row |= {"context": option.context, "text": option.text}
+                row |= {"after": option.after} if option.after else {}
                 scores = dict[str, Any]()
                 for scorer in self.scores:
                     name = self.columns.get(scorer, scorer)
@@ -192,9 +193,9 @@ class ChoiceScores:
 
 
 def _chosen_text(choice: Choice, chosen: int) -> str:
-    context, text = choice.options[chosen].parts
+    text, before, _ = choice.options[chosen].parts
     several = len({option.context for option in choice.options}) > 1
-    return (context if several else context[len(choice.options[chosen].context) :]) + text
+    return f"{before if several else before[len(choice.options[chosen].context) :]}{text}"
 
 
 def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str, ...]:
@@ -225,11 +226,11 @@ def labels(name: str, scorer: PLLScorer) -> list[str]:
 
 def check_options(scorer: PLLScorer, items: Sequence[Choice], shared_pieces: bool) -> None:
     """RAISES (InputError): An option cannot be scored: see `check_places`. Nothing is scored before that is known."""
-    check_places(scorer, ((text, context, "") for context, text in distinct_options(items)), shared_pieces)
+    check_places(scorer, distinct_options(items), shared_pieces)
 
 
-def distinct_options(items: Sequence[Choice]) -> list[tuple[str, str]]:
-    """The contexts and texts of all options, each once."""
+def distinct_options(items: Sequence[Choice]) -> list[Placed]:
+    """The texts of all options in their places, each once."""
     return list(dict.fromkeys(option.parts for choice in items for option in choice.options))
 
 

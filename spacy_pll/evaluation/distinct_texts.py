@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 
 from ..attributes.names import Names
 from ..component import get_scorer
-from ..contexts import TEXT_SPAN, score_placed
+from ..contexts import TEXT_SPAN, Placed, score_placed
 from ..settings import BATCH_SIZE
 from ..workers import batches_of
 
@@ -28,33 +28,35 @@ class TextSums(NamedTuple):
 
 def score_in_contexts(
     nlp: Language,
-    pairs: Iterable[tuple[str, str]],
+    places: Iterable[Placed],
     batch_size: int = BATCH_SIZE,
     show_progress: bool = False,
     n_process: int = 1,
     component: str | None = None,
-    known: Mapping[tuple[str, str], TextSums] = {},
-    keep: Callable[[dict[tuple[str, str], TextSums]], object] = id,
-) -> dict[tuple[str, str], TextSums]:
-    """Score each distinct text after its context: the model reads both as one text, and the second part is scored.
+    known: Mapping[Placed, TextSums] = {},
+    keep: Callable[[dict[Placed, TextSums]], object] = id,
+) -> dict[Placed, TextSums]:
+    """Score each distinct text in its place: the model reads what stands before and after it, and the text is scored.
 
     nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
-    pairs (Iterable[Tuple[str, str]]): Contexts, which may be empty, and texts. A wordpiece belongs to where it begins.
-    known (Mapping[Tuple[str, str], TextSums]): Those of the first texts, which are not scored again.
+    places (Iterable[Tuple[str, str, str]]): Texts, with what stands before and after each, which may be empty. A
+        wordpiece belongs to where it begins.
+    known (Mapping[Tuple[str, str, str], TextSums]): Those of the first texts, which are not scored again.
     keep (Callable): Gets the scores of each batch.
-    RETURNS (Dict[Tuple[str, str], TextSums]): By context and text, in the order in which they first occur.
+    RETURNS (Dict[Tuple[str, str, str], TextSums]): By text in its place, in the order in which they first occur.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     """
-    distinct, scorer = list(dict.fromkeys(pairs)), get_scorer(nlp, component)
-    found, missing = dict(known), [pair for pair in distinct if pair not in known]
-    places = [(text, context, "") for context, text in missing]
-    docs, following = score_placed(nlp, places, batch_size, show_progress, n_process, component), iter(missing)
-    for batch in batches_of(scorer.predictor, map("".join, missing), batch_size):  # as they are scored
-        sums = {pair: text_sums(doc, scorer.names) for pair, doc in zip(islice(following, len(batch)), docs)}
+    distinct, scorer = list(dict.fromkeys(places)), get_scorer(nlp, component)
+    found, missing = dict(known), [one for one in distinct if one not in known]
+    docs, following = score_placed(nlp, missing, batch_size, show_progress, n_process, component), iter(missing)
+    for batch in batches_of(
+        scorer.predictor, (f"{before}{text}{after}" for text, before, after in missing), batch_size
+    ):  # as they are scored
+        sums = {one: text_sums(doc, scorer.names) for one, doc in zip(islice(following, len(batch)), docs)}
         found |= sums
         keep(sums)
     docs.close()
-    return {pair: found[pair] for pair in distinct}
+    return {one: found[one] for one in distinct}
 
 
 def text_sums(doc: Doc, names: Names) -> TextSums:

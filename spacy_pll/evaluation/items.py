@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..contexts import separated
+from ..contexts import Placed, between
 from ..errors import InputError
 
 # BLiMP's columns of groups and of smaller groups, with what others call them, in whatever letters; and the field that
@@ -48,12 +48,14 @@ class Option(NamedTuple):
 
     text: str
     context: str = ""  # read before the text, and not scored; white space alone is no context
-    separator: str = " "  # between the two, unless one of them has white space there
+    separator: str = " "  # between them, unless one of them has white space there
+    after: str = ""  # read after the text, and not scored either
 
     @property
-    def parts(self) -> tuple[str, str]:
-        """The context, with the separator after it, and the text: together what the model reads."""
-        return separated(self.context, self.text, self.separator) if self.context.strip() else "", self.text
+    def parts(self) -> Placed:
+        """The text, the context with the separator, and what stands after the text: together what the model reads."""
+        before, after = (side if side.strip() else "" for side in (self.context, self.after))
+        return between(before, self.text, after, self.separator)
 
 
 class Choice(NamedTuple):

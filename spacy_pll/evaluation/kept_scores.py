@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..contexts import Placed
 from ..corpus.resumable import ResumableOutput
 from .distinct_texts import TextSums
 
@@ -24,34 +25,34 @@ class KeptScores:
 
     def __init__(self, output: Path, resume: bool = False, force: bool = False):
         self._parts = ResumableOutput(output, resume, force)
-        self._of_scorers: dict[str, dict[tuple[str, str], TextSums]] = {}
-        self._all: list[tuple[str, tuple[str, str]]] = []
+        self._of_scorers: dict[str, dict[Placed, TextSums]] = {}
+        self._all: list[tuple[str, Placed]] = []
         self._waiting, self._since = (
             list[str](),
             time.monotonic(),
         )  # lines of the next part, and when the last was written
 
-    def begin(self, scorers: Sequence[str], distinct: Sequence[tuple[str, str]], about: Mapping[str, Any]) -> None:
+    def begin(self, scorers: Sequence[str], distinct: Sequence[Placed], about: Mapping[str, Any]) -> None:
         """Read what earlier runs have scored.
 
-        distinct (Sequence[Tuple[str, str]]): Contexts and texts.
+        distinct (Sequence[Tuple[str, str, str]]): Texts in their places.
         about (Mapping[str, Any]): What else the scores depend on.
         RAISES (ResumeError): The run to resume differs from this one.
         """
-        self._all = [(scorer, pair) for scorer in scorers for pair in distinct]
+        self._all = [(scorer, one) for scorer in scorers for one in distinct]
         self._of_scorers = {scorer: {} for scorer in scorers}
         ends = {n: self._digest(n) for n in self._parts.ends()}
         about = {"input": {"texts": len(self._all), "digest": self._digest(len(self._all))}, **about}
         self._parts.begin(about, ends)
-        for (scorer, pair), line in zip(self._all, self._parts.read().splitlines()):
+        for (scorer, one), line in zip(self._all, self._parts.read().splitlines()):
             scores, pieces = json.loads(line)
-            self._of_scorers[scorer][pair] = TextSums(tuple(scores), pieces)
+            self._of_scorers[scorer][one] = TextSums(tuple(scores), pieces)
 
-    def known(self, scorer: str) -> Mapping[tuple[str, str], TextSums]:
+    def known(self, scorer: str) -> Mapping[Placed, TextSums]:
         """What earlier runs have scored."""
         return self._of_scorers[scorer]
 
-    def add(self, sums: Mapping[tuple[str, str], TextSums]) -> None:
+    def add(self, sums: Mapping[Placed, TextSums]) -> None:
         """Keep the scores of the next texts: a whole batch, so that they do not depend on where a run was stopped."""
         self._waiting += [f"{json.dumps(one)}\n" for one in sums.values()]
         if time.monotonic() - self._since > SECONDS_PER_PART:

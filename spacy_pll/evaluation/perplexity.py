@@ -1,7 +1,8 @@
 """Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and how many wordpieces its words have."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from ..pipelines import make_pipeline
 from ..scoring.wordpieces import Words, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
 from ..workers import score_docs
+from .distinct_texts import score_in_contexts
 
 
 @dataclass(frozen=True)
@@ -120,3 +122,36 @@ def perplexity(
             for metric, scores in record.scores.items():
                 log_likelihood[metric] = log_likelihood.get(metric, 0.0) + sum(scores)
     return Perplexity(**counts, log_likelihood=log_likelihood)
+
+
+def windows_of(text: str, n_words: int) -> list[str]:
+    """All runs of so many words, in their order; all words if there are fewer. White space separates words."""
+    words = [found.span() for found in re.finditer(r"\S+", text)]
+    last = max(1, len(words) - n_words + 1) if words else 0
+    return [text[words[i][0] : words[min(i + n_words, len(words)) - 1][1]] for i in range(last)]
+
+
+def window_perplexities(
+    nlp: Language,
+    texts: Sequence[str],
+    n_words: int,
+    *,
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    n_process: int = 1,
+    show_progress: bool = False,
+) -> list[list[tuple[str, float]]]:
+    """The pseudo-perplexity of every window of some words of each text, under the primary metric. The model reads each
+    window alone.
+
+    n_words (int): Words in a window (see `windows_of`). A text that has fewer is one window.
+    The others: as for `perplexity`.
+    RETURNS (List[List[Tuple[str, float]]]): For each text, its windows in their order, and the perplexity per wordpiece
+        of each; NaN without a wordpiece.
+    """
+    if n_words < 1:
+        raise ValueError(f"`n_words` must be 1 or more. It is {n_words}.")
+    windows = [windows_of(text, n_words) for text in texts]
+    places = ((one, "", "") for of_text in windows for one in of_text)
+    sums = score_in_contexts(nlp, places, batch_size, show_progress, n_process, component)
+    return [[(one, exp_or_inf(-sums[one, "", ""].per_piece().scores[0])) for one in of_text] for of_text in windows]

@@ -68,33 +68,43 @@ def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant
 
 
 def read_fasta(path: str) -> str:
-    """Read the only sequence of a FASTA file.
+    """Read the only sequence of a FASTA file. RAISES (InputError): There are several, or see `read_sequences`."""
+    (first, *others) = read_sequences(path).items()
+    if others:
+        raise InputError(f"{path} has a second sequence, {others[0][0]!r:.60}.", "Give a file with one.")
+    return first[1]
 
-    RAISES (InputError): There is none, or several, or there is something else in it than capital letters; the message
-        gives the line.
+
+def read_sequences(path: str) -> dict[str, str]:
+    """Read a FASTA file. RETURNS: The sequences by name, which is what stands between > and white space.
+
+    RAISES (InputError): There is none, two have one name, or there is something else in it than capital letters; the
+        message gives the line.
     """
     if not Path(path).is_file():
-        raise InputError(f"There is no file {path!r}. Give a FASTA file with one sequence.")
-    parts, name = list[str](), None
+        raise InputError(f"There is no file {path!r}. Give a FASTA file.")
+    found, name = dict[str, str](), None
     with open(path, encoding="utf-8-sig", errors="replace") as file:
         lines = [line.rstrip() for line in file]
     for number, line in enumerate(lines, 1):
         if line.startswith(">"):
-            if name is not None:
-                raise InputError(f"{path}, line {number}: a second sequence, {line!r:.60}.", "Give a file with one.")
-            name = line
+            name = (line[1:].split() or [""])[0]
+            if name in found:
+                raise InputError(f"{path}, line {number}: a second sequence with the name {name!r:.60}.", "Rename it.")
+            found[name] = ""
         elif line and name is None:
             raise InputError(f"{path}, line {number}: a FASTA file begins with '>' and a name. It is {line!r:.60}.")
         elif wrong := next((letter for letter in line if not "A" <= letter <= "Z"), None):
             advice = "Write capital letters alone, without white space, gaps or a stop."
             raise InputError(f"{path}, line {number}: {wrong!r} is no residue.", advice)
-        else:
-            parts.append(line)
-    if not any(parts):
+        elif name is not None:
+            found[name] += line
+    if not found or not all(found.values()):
+        which = next((f" {name!r}" for name in found if not found[name]), "")
         raise InputError(
-            f"There is no sequence in {path!r}.", "A FASTA file has '>' and a name, and lines of residues."
+            f"There is no sequence{which} in {path!r}.", "A FASTA file has '>' and a name, and lines of residues."
         )
-    return "".join(parts)
+    return found
 
 
 def read_nbest(path: str, added: Sequence[str] = (), encoding: str = "utf-8") -> list[NBest]:

@@ -25,8 +25,8 @@ ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 
 def score_hypotheses(nlp: Language, lists: Iterable[NBest], *how: Any) -> dict[str, TextSums]:
     """The scores of all hypotheses, each by itself, by text. how (Any): As for `score_in_contexts`."""
-    texts = (("", text) for nbest in lists for text in nbest.texts)
-    return {text: sums for (_, text), sums in score_in_contexts(nlp, texts, *how).items()}
+    texts = ((text, "", "") for nbest in lists for text in nbest.texts)
+    return {str(text): sums for (text, *_), sums in score_in_contexts(nlp, texts, *how).items()}
 
 
 def with_pll(lists: Sequence[NBest], scores: dict[str, TextSums], per_piece: bool) -> list[NBest]:

@@ -1,9 +1,9 @@
 """What a model of proteins says at the sites of a sequence, and how probable it finds substitutions there."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from spacy.language import Language
@@ -82,51 +82,48 @@ class Residues:
             raise InputError(f"{place}: the model does not know {residue!r} as a residue.", advice)
 
 
+# What is seen at the other sites of a variant while one is asked about: masks, residues of the sequence, those of the
+# variant, or those of the one whose residue is asked about. The names are those of RNAGym's fills.
+Others = Literal["mask", "wt", "mut", "match"]
+
+
 class Question(NamedTuple):
-    """What the model is asked: the log-probabilities at a site, while some sites are masked."""
+    """What the model is asked: the log-probabilities at a site, while some sites are masked, and others are changed."""
 
     site: int
     masked: tuple[int, ...]
+    changed: tuple[Substitution, ...] = ()  # what is masked is not seen
 
 
-# From a site and all sites of its variant, in order, to the sites that are masked.
-Masked = Callable[[int, tuple[int, ...]], tuple[int, ...]]
+def questions(several: tuple[Substitution, ...], others: Others | None) -> Iterator[tuple[Question, Question]]:
+    """For each substitution of a variant, what is asked about its residue, and about that of the sequence.
 
-
-def nothing(site: int, sites: tuple[int, ...]) -> tuple[int, ...]:
-    """Mask nothing."""
-    return ()
-
-
-def own_site(site: int, sites: tuple[int, ...]) -> tuple[int, ...]:
-    """Mask the site alone."""
-    return (site,)
-
-
-def all_sites(site: int, sites: tuple[int, ...]) -> tuple[int, ...]:
-    """Mask all sites of the variant."""
-    return sites
+    others (Optional[Literal["mask", "wt", "mut", "match"]]): What is seen at its other sites. None: Nothing is masked.
+    """
+    sites = tuple(sorted(one.site for one in several))
+    changed = tuple(sorted(several)) if len(several) > 1 else ()
+    for one in several:
+        if others in (None, "mask"):
+            yield (Question(one.site, sites if others else ()),) * 2
+        else:
+            of_sequence = Question(one.site, (one.site,))
+            of_variant = of_sequence._replace(changed=changed)
+            yield (of_sequence if others == "wt" else of_variant), (of_variant if others == "mut" else of_sequence)
 
 
 def marginals(
-    residues: Residues, variants: Sequence[tuple[Substitution, ...]], masked: Masked, show: bool
+    residues: Residues, variants: Sequence[tuple[Substitution, ...]], others: Others | None, show: bool
 ) -> FloatArray:
     """The sums over the sites of each variant of log p(other residue) - log p(residue of the sequence)."""
-
-    def questions(several: tuple[Substitution, ...]) -> list[Question]:
-        sites = tuple(sorted(one.site for one in several))
-        return [Question(one.site, masked(one.site, sites)) for one in several]
-
-    asked = [questions(several) for several in variants]
-    numbers = {question: number for number, question in enumerate(dict.fromkeys(chain.from_iterable(asked)))}
+    asked = [list(questions(several, others)) for several in variants]
+    numbers = {one: number for number, one in enumerate(dict.fromkeys(chain.from_iterable(chain(*asked))))}
     letters = list(residues.ids)
     log_probs = at_sites(residues, list(numbers), np.array([residues.ids[letter] for letter in letters]), show)
     column = {letter: i for i, letter in enumerate(letters)}
     scores = np.zeros(len(variants))
     for i, (several, of_variant) in enumerate(zip(variants, asked)):
-        for one, question in zip(several, of_variant):
-            row = log_probs[numbers[question]]
-            scores[i] += row[column[one.residue]] - row[column[one.wild_type]]
+        for one, (other, own) in zip(several, of_variant):
+            scores[i] += log_probs[numbers[other], column[one.residue]] - log_probs[numbers[own], column[one.wild_type]]
     if not np.isfinite(scores).all():
         raise ValueError(
             f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Give "
@@ -188,22 +185,25 @@ def batches(
     """The contexts that are read for some questions, each with its first site and the numbers of the
     questions, in batches of bounded size.
 
-    Questions that mask one site each, or none, share a context if they have the same window.
+    Questions that mask one site each, or none, share a context if they have the same window and the same changes.
     """
     pieces, loaded = residues.pieces, residues.loaded
     n, size = len(pieces), loaded.max_length - len(pieces.prefix) - len(pieces.suffix)
-    shared: dict[tuple[int, tuple[int, ...]], list[int]] = {}
-    for number, (site, masked) in enumerate(questions):
+    shared: dict[tuple[int, tuple[int, ...], tuple[Substitution, ...]], list[int]] = {}
+    for number, (site, masked, changed) in enumerate(questions):
         start = window_start(site, n, size)
-        shared.setdefault((start, masked if len(masked) > 1 else ()), []).append(number)
+        shared.setdefault((start, masked if len(masked) > 1 else (), changed), []).append(number)
     most = max(1, loaded.ids_at_once // min(n, size))  # rows
     alone = predictor.settings.mask_margin is None and bool(questions[0].masked)  # whether each site has its own row
     batch, rows, cells = list[tuple[Context, int, list[int]]](), 0, 0
-    for (start, masked), numbers in shared.items():
+    for (start, masked, changed), numbers in shared.items():
         end = min(n, start + size)
         word, inside = np.arange(end - start), [site - start for site in masked if start <= site < end]
         word[inside] = inside[:1]
         ids = np.concatenate([pieces.prefix, pieces.ids[start:end], pieces.suffix])
+        for one in changed:
+            if start <= one.site < end:
+                ids[len(pieces.prefix) + one.site - start] = residues.ids[one.residue]
         step = most if alone else len(numbers)
         for some in (numbers[first : first + step] for first in range(0, len(numbers), step)):
             more_rows, more_cells = len(some) if alone else 1, (end - start) * loaded.n_ids
@@ -217,21 +217,11 @@ def batches(
     yield batch
 
 
-def whole_variants(residues: Residues, variants: Sequence[tuple[Substitution, ...]], show: bool) -> FloatArray:
-    """The pseudo-log-likelihood of each variant minus that of the sequence."""
-    predictor = residues.predictor
-
-    def docs() -> Iterator[Doc]:
-        yield residues.doc(residues.sequence)
-        for several in variants:
-            letters = list(residues.sequence)
-            for one in several:
-                letters[one.site] = one.residue
-            yield residues.doc("".join(letters))
-
-    scores = list[float]()
+def whole_variants(residues: Residues, variants: Sequence[str], show: bool) -> FloatArray:
+    """The pseudo-log-likelihood of each variant, given as its sequence, minus that of the sequence."""
+    predictor, scores = residues.predictor, list[float]()
     with progress_bar(len(variants), show=show, unit=" variants") as bar:
-        for batch in predictor.batches(docs()):
+        for batch in predictor.batches(map(residues.doc, chain([residues.sequence], variants))):
             scores += [float(doc.scores[0].sum()) for doc in predictor.gather(predictor.submit(batch))]
             bar.update(len(scores) - 1 - bar.n)
     return np.array(scores[1:]) - scores[0]

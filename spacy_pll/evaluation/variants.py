@@ -18,13 +18,14 @@ from ..user_warnings import warn_user
 from .intervals import Estimate
 from .plots import plot_variants
 from .preferences import spearman
-from .residues import Residues, Substitution, all_sites, marginals, nothing, own_site, whole_variants
+from .residues import Others, Residues, Substitution, marginals, whole_variants
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Method = Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]
 METHODS: tuple[str, ...] = get_args(Method)
+OTHERS: tuple[str, ...] = get_args(Others)
 # From hydrophobic to polar and charged, so that similar ones are neighbours in a picture.
 AMINO_ACIDS = "GAVLIMCFYWPSTNQHKRDE"
 # Letters that are no amino acid. A model may have a piece for each of them.
@@ -111,17 +112,19 @@ def variants(
     mutants: Iterable[str | Variant] | None = None,
     *,
     method: Method = "masked-marginals",
-    one_by_one: bool = False,
+    others: Others = "mask",
     offset: int = 1,
+    u_as_t: bool = False,
     component: str | None = None,
     show_progress: bool = False,
 ) -> VariantScores:
     """Score variants of a protein against its own sequence, with a model that has a wordpiece for each residue.
 
-    With "masked-marginals", the sites of a variant are masked, and its score is the sum over the sites of log p(other
-    residue) - log p(residue of the sequence). With "wt-marginals", nothing is masked, so one forward pass is enough
-    for all variants. With "pseudo-ppl", it is the pseudo-log-likelihood (`original`) of the whole variant, minus that
-    of the sequence. A score of 0 means that variant and sequence are equally probable.
+    With "masked-marginals", each site of a variant is masked (`others` says what is seen at its others), and the score
+    is the sum over the sites of log p(other residue) - log p(residue of the sequence). With "wt-marginals", nothing is
+    masked, so one forward pass is enough for all variants. With "pseudo-ppl", it is the pseudo-log-likelihood
+    (`original`) of the whole variant, minus that of the sequence. A score of 0 means that variant and sequence are
+    equally probable.
 
     For a sequence that is longer than the model reads, the marginals at a site come from a window around it, and a pass
     reads a window. The pipeline's `mask_margin` is taken over: then all masks of a window share a forward pass, and the
@@ -130,17 +133,22 @@ def variants(
     nlp (Language): A pipeline with a `pll` component and a masked model.
     sequence (str): One-letter codes, without white space.
     mutants (Optional[Iterable[Union[str, Variant]]]): Substitutions, such as "A24G", several with colons: "A24G:K30R".
-        None: all single substitutions by one of the 20 amino acids.
+        With "pseudo-ppl" also whole sequences, which may have insertions and deletions. None: all single substitutions
+        by one of the 20 amino acids.
     method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]): See above.
-    one_by_one (bool): With "masked-marginals", mask the sites of a variant one after the other, not together.
+    others (Literal["mask", "wt", "mut", "match"]): With "masked-marginals", what is seen at the other sites of a
+        variant of several substitutions: masks, the residues of the sequence, those of the variant, or ("match") those
+        of the variant for log p(other residue) and those of the sequence for log p(residue of the sequence).
     offset (int): The number of the first residue in `mutants`.
+    u_as_t (bool): Read U as T, for RNA under a model that has learned T.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
     """
-    if method not in METHODS:
-        raise PLLError(f"`method` must be {', '.join(METHODS[:-1])} or {METHODS[-1]}. It is {method!r}.")
+    for name, value, known in (("method", method, METHODS), ("others", others, OTHERS)):
+        if value not in known:
+            raise PLLError(f"`{name}` must be {', '.join(known[:-1])} or {known[-1]}. It is {value!r}.")
     if not sequence.isalpha():
         wrong = next((letter for letter in sequence if not letter.isalpha()), "")
         raise InputError(f"The sequence must be letters alone. {f'It has {wrong!r}.' if wrong else 'It is empty.'}")
@@ -153,29 +161,47 @@ def variants(
     if any(column_of(method) in one.fields for one in items):
         raise InputError(f"The variants have a column {column_of(method)!r}, as their scores do. Rename it.")
     places = [variant.place or f"Variant {number}" for number, variant in enumerate(items, 1)]
-    parsed = [parse_variant(one.mutant, sequence, offset, place) for one, place in zip(items, places)]
+    read = str.maketrans("Uu", "Tt") if u_as_t else {}
+    given_sequence, sequence = sequence, sequence.translate(read)
+    mutants_read = [one.mutant.translate(read) for one in items]
+    whole = [method == "pseudo-ppl" and mutant.isalpha() for mutant in mutants_read]
+    parsed = [
+        () if as_whole else parse_variant(mutant, sequence, offset, place)
+        for mutant, as_whole, place in zip(mutants_read, whole, places)
+    ]
     residues = Residues(nlp, sequence, component)
     if unclear := [f"{letter}{site + offset}" for site, letter in enumerate(sequence) if letter in AMBIGUOUS]:
         warn_user(
             f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several amino acids, such as "
             f"{unclear[0]}. The model reads them as they are. There are no variants at these sites."
         )
-    for variant, several, place in zip(items, parsed, places):
-        for one in several:
-            residues.check(one.residue, f"{place}, {variant.mutant!r}")
-            for letter in (one.wild_type, one.residue):
-                if letter in AMBIGUOUS:
-                    raise InputError(
-                        f"{place}, {variant.mutant!r}: {letter!r} stands for {AMBIGUOUS[letter]}, so what a model says "
-                        "of it is no probability of a residue.",
-                        "Name one amino acid, or leave this variant out.",
-                    )
+    for mutant, as_whole, several, place in zip(mutants_read, whole, parsed, places):
+        checked = dict.fromkeys(mutant) if as_whole else {letter: None for _, *pair in several for letter in pair}
+        for letter in checked:
+            residues.check(letter, f"{place}, {mutant!r:.100}")
+            if letter in AMBIGUOUS and not (as_whole and letter in sequence):
+                raise InputError(
+                    f"{place}, {mutant!r:.100}: {letter!r} stands for {AMBIGUOUS[letter]}, so what a model says "
+                    "of it is no probability of a residue.",
+                    "Name one amino acid, or leave this variant out.",
+                )
     if method == "pseudo-ppl":
-        scores = whole_variants(residues, parsed, show_progress)
+        texts = [
+            mutant if as_whole else with_substitutions(sequence, several)
+            for mutant, as_whole, several in zip(mutants_read, whole, parsed)
+        ]
+        scores = whole_variants(residues, texts, show_progress)
     else:
-        masked = nothing if method == "wt-marginals" else own_site if one_by_one else all_sites
-        scores = marginals(residues, parsed, masked, show_progress)
-    return VariantScores(sequence, items, parsed, scores, method, offset)
+        scores = marginals(residues, parsed, None if method == "wt-marginals" else others, show_progress)
+    return VariantScores(given_sequence, items, parsed, scores, method, offset)
+
+
+def with_substitutions(sequence: str, several: Iterable[Substitution]) -> str:
+    """The sequence of a variant."""
+    letters = list(sequence)
+    for one in several:
+        letters[one.site] = one.residue
+    return "".join(letters)
 
 
 def all_single(sequence: str, offset: int = 1) -> Iterator[Variant]:
@@ -193,6 +219,11 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
     found = list[Substitution]()
     for part in text.split(":"):
         match = _SUBSTITUTION.fullmatch(part.strip())
+        if match is None and len(part) > 1 and part.isalpha():
+            raise InputError(
+                f"{place}: {part!r:.100} has no number, so it is a whole sequence, and no substitution.",
+                "Give `method='pseudo-ppl'`, which compares sequences.",
+            )
         if match is None:
             raise InputError(
                 f"{place}: {part!r} is no substitution.",

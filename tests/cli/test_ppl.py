@@ -1,5 +1,7 @@
+import csv
 import json
 import math
+import statistics
 
 import pytest
 import spacy
@@ -146,3 +148,31 @@ def test_events_adapt(tmp_path):
     word_l2r, original = (result["pppl_per_piece"][name] for name in ("word_l2r", "original"))
     # The pieces of a word give each other away where only one of them is hidden.
     assert 1 < original < word_l2r
+
+
+def test_windows_of_transcripts(model_folder, make_nlp, tmp_path):
+    texts = [("ann", "The traveler lost  the souvenir."), ("bob", "It."), ("ann", "She paid for it.")]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"who": who, "text": text}) + "\n" for who, text in texts))
+    command = ("ppl", tmp_path / "t.jsonl", "--model", model_folder("bert"), "--windows", 3)
+    said = run(*command, "--by", "who", "-o", tmp_path / "o.csv").stdout
+    with open(tmp_path / "o.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    nlp, windows = make_nlp("bert"), ["The traveler lost", "traveler lost  the", "lost  the souvenir.", "It."]
+    windows += ["She paid for", "paid for it."]
+    assert [row["window_text"] for row in rows] == windows
+    assert [(row["doc"], row["window"]) for row in rows] == [*zip("000122", "012001")]
+    expected = [nlp(text)._.pppl for text in windows]
+    assert [float(row["pppl"]) for row in rows] == pytest.approx(expected, rel=1e-4)
+    ann = [*expected[:3], *expected[4:]]
+    figures = [f"{one:,.1f}" for one in (statistics.fmean(ann), max(ann), statistics.variance(ann))]
+    assert next(line.split() for line in said.splitlines() if line.startswith("ann")) == ["ann", "5", *figures]
+    assert next(line.split()[:2] for line in said.splitlines() if line.startswith("bob")) == ["bob", "1"]
+    assert sum(line[:1].isdigit() for line in run(*command).stdout.splitlines()) == 3
+    for more, message in [
+        (("--by", "none"), "There is no column 'none'. The columns are: 'who'"),
+        (("-o", "o.json"), "The output must end in .csv"),
+    ]:
+        assert message in run(*command, *more, fails=True).unwrapped_stderr
+    assert "Give both" in run(*command[:-2], "--by", "who", fails=True).unwrapped_stderr
+    (tmp_path / "t.jsonl").write_text('{"text": "It.", "pppl": 1}\n')
+    assert "line 1" in run(*command, fails=True).unwrapped_stderr

@@ -449,11 +449,14 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or give --no-log-frequency"),
         (
             (source, "out.csv", "--table", "tokens", "--context-column", "c"),
-            "--context-column and --separator are for rows of words",
+            "--marked and --separator are for rows of words",
         ),
         ((source, "out.csv", *WORDS, "--context-column", "c"), "there is no column 'c'. The columns are: 'text'."),
-        ((source, "out.csv", *WORDS, "--context-column", "text"), "--context-column names the column of the texts"),
-        ((source, "out.csv", *WORDS, "--context-column", "c", "--spans", "sents"), "Leave out one of the two"),
+        ((source, "out.csv", *WORDS, "--context-column", "text"), "names the column of the texts. Name another"),
+        (
+            (source, "out.csv", *WORDS, "--context-column", "c", "--spans", "sents"),
+            "Leave out --spans",
+        ),
         ((source, "out.csv", *WORDS, "--regions", "r"), "in.txt, line 1: --regions is for .spacy input"),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
         ((source, "out.jsonl", "--resume", "--force"), "and --force starts again. Leave out one of the two"),

@@ -1,8 +1,11 @@
 import csv
 
 import pytest
+import scipy.stats
 
-from spacy_pll import make_pipeline, variants
+from spacy_pll import make_pipeline, read_variants, variants
+from spacy_pll.evaluation import assays
+from spacy_pll.evaluation.intervals import Estimate
 
 from ..proteins import PROTEIN, save_protein_model
 from .conftest import run
@@ -39,7 +42,7 @@ def test_a_file_of_variants_with_measured_effects(folder, tmp_path):
     assert "Spearman's rho with dms (3 of 4 variants): " in result.stdout
     header, first, *others = (tmp_path / "out.tsv").read_text().splitlines()
     assert header == "mutant\tdms\twt_marginals" and first.startswith("M1A\t1\t") and len(others) == 3
-    masked = ("--one-by-one", "--mask-margin", "0")
+    masked = ("--others", "match", "--mask-margin", "0")
     result = run("variants", tmp_path / "variants.tsv", "--model", folder, "--sequence", PROTEIN, *masked)
     assert "masked-marginals" in result.stdout
 
@@ -77,9 +80,118 @@ def test_what_is_wrong_is_said_before_anything_is_scored(folder, tmp_path, monke
         (["--sequence", "MKT"], "There is no model. Give a --model of proteins"),
         (["--model", "m"], "Give the protein as --sequence or as --fasta"),
         (["--model", "m", "--sequence", "MKT", "--fasta", "x"], "Give the protein as --sequence or as --fasta"),
-        (["--model", "m", "--sequence", "MKT", "--measured", "x"], "--measured names a column of FILE"),
+        (["--model", "m", "--sequence", "MKT", "--measured", "x"], "--measured, --protein and --assays are about FILE"),
+        (["--model", "m", "--sequence", "MKT", "--sequence-column", "x"], "Give the protein as --sequence or as"),
+        (["x.csv", "--model", "m", "--protein", "id", "--sequence", "MKT"], "Give the protein as --sequence or as"),
+        (["x.csv", "--model", "m", "--assays", "f", "-o", "x.csv"], "Name a folder for the scores of many proteins"),
         (["--model", "m", "--sequence", "MKT", "-o", "x.json"], "The output must end in .csv or .tsv or .parquet"),
     ],
 )
 def test_options_that_do_not_go_together(arguments, message):
     assert message in " ".join(run("variants", *arguments, code=1).stderr.split())
+
+
+def proteingym(folder):
+    """A reference sheet and three assays, two of them of one protein."""
+    (folder / "assays").mkdir()
+    sheet = ["DMS_id,DMS_filename,target_seq,UniProt_ID,coarse_selection_type"]
+    for name, sequence, uniprot, kind, mutants in [
+        ("A_2020", PROTEIN, "A", "Activity", ["M1A", "K2R:Q22A", "T3W", "A4G"]),
+        ("A_2021", PROTEIN, "A", "Activity", ["K2R", "T3W", "Y5F", "M1C"]),
+        ("B_2022", "MKRQIS", "B", "Stability", ["M1A", "K2R", "R3K:Q4A", "I5V"]),
+    ]:
+        sheet.append(f"{name},{name}.csv,{sequence},{uniprot},{kind}")
+        rows = [f"{mutant},{(7 * i) % 4}" for i, mutant in enumerate(mutants)]
+        (folder / "assays" / f"{name}.csv").write_text("\n".join(["mutant,DMS_score", *rows, ""]))
+    (folder / "sheet.csv").write_text("\n".join([*sheet, ""]))
+    return ("variants", folder / "sheet.csv", "--assays", folder / "assays", "-o", folder / "out")
+
+
+def test_a_reference_sheet_with_its_assays(folder, tmp_path):
+    command = (*proteingym(tmp_path), "--model", folder)
+    said = run(*command).stdout
+    rho = {}
+    for row in read_table(tmp_path / "sheet.csv"):
+        items = read_variants(str(tmp_path / "assays" / row["DMS_filename"]))
+        found = variants(make_pipeline(str(folder)), row["target_seq"], items)
+        written = read_table(tmp_path / "out" / f"{row['DMS_id']}.csv")
+        assert [float(one["masked_marginals"]) for one in written] == found.scores.tolist()
+        rho[row["DMS_id"]] = scipy.stats.spearmanr(found.scores, [float(one["DMS_score"]) for one in written])[0]
+        assert f"{row['DMS_id']}: 4 variants  Spearman's rho {rho[row['DMS_id']]:.3f} (" in said
+    a, b, c = rho.values()
+    assert abs((a + b + c) / 3 - ((a + b) / 2 + c) / 2) > 0.001
+    assert f"Mean of Spearman's rho of 3 assays: {(a + b + c) / 3:.3f}" in said
+    assert f"by UniProt_ID and coarse_selection_type: {((a + b) / 2 + c) / 2:.3f}" in said
+
+
+def test_assays_that_are_scored_are_not_scored_again(folder, tmp_path, monkeypatch):
+    command = (*proteingym(tmp_path), "--model", folder)
+    said, first = run(*command).stdout, tmp_path / "out" / "A_2020.csv"
+    before, scored = first.read_bytes(), []
+    (tmp_path / "out" / "B_2022.csv").unlink()
+    real = assays.variants
+    monkeypatch.setattr(
+        assays,
+        "variants",
+        lambda nlp, sequence, *rest, **how: scored.append(sequence) or real(nlp, sequence, *rest, **how),
+    )
+    assert run(*command).stdout == said and scored == ["MKRQIS"] and first.read_bytes() == before
+    message = " ".join(run(*command, "--others", "wt", code=1).stderr.split())
+    assert "A_2020.csv is there, with other --others. Name another folder, or add --force" in message
+    (tmp_path / "assays" / "A_2020.csv").write_text("mutant,DMS_score\nM1C,1\nM1D,2\n")
+    assert "is there, with other `variants`" in " ".join(run(*command, code=1).stderr.split())
+    run(*command, "--force")
+    assert len(scored) == 4 and [row["mutant"] for row in read_table(first)] == ["M1C", "M1D"]
+
+
+def test_a_table_with_many_proteins(folder, tmp_path):
+    (tmp_path / "all.fasta").write_text(f">p1 one\n{PROTEIN}\n>p2\nMKRQIS\n")
+    rows = [("p1", "M1A", PROTEIN), ("p2", "R3K", "MKRQIS"), ("p1", "K2R", PROTEIN)]
+    (tmp_path / "v.csv").write_text("id,mutant,protein\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    common = ("variants", tmp_path / "v.csv", "--model", folder, "--protein", "id")
+    run(*common, "--fasta", tmp_path / "all.fasta", "-o", tmp_path / "one")
+    run(*common, "--sequence-column", "protein", "-o", tmp_path / "two")
+    for name, sequence, mutants in [("p1", PROTEIN, ["M1A", "K2R"]), ("p2", "MKRQIS", ["R3K"])]:
+        one, two = (read_table(tmp_path / place / f"{name}.csv") for place in ("one", "two"))
+        expected = variants(make_pipeline(str(folder)), sequence, mutants).scores.tolist()
+        assert one == two and [float(row["masked_marginals"]) for row in one] == expected
+    (tmp_path / "all.fasta").write_text(f">p1\n{PROTEIN}\n")
+    message = run(*common, "--fasta", tmp_path / "all.fasta", "-o", tmp_path / "three", code=1).stderr
+    assert "v.csv, line 3: there is no sequence of 'p2'. There are: p1" in " ".join(message.split())
+    (tmp_path / "v.csv").write_text("id,mutant,protein\np1,M1A,MKT\np1,M1C,MKTA\n")
+    message = run(*common, "--sequence-column", "protein", "-o", tmp_path / "three", code=1).stderr
+    assert "line 3: 'p1' has another sequence here than before" in " ".join(message.split())
+    (tmp_path / "v.csv").write_text("id,mutant,protein\na/b,M1A,MKT\n")
+    message = run(*common, "--sequence-column", "protein", "-o", tmp_path / "three", code=1).stderr
+    assert "'a/b' cannot be the name of a file of scores" in " ".join(message.split())
+
+
+@pytest.mark.parametrize(
+    ("sheet", "message"),
+    [
+        ("DMS_id,target_seq,DMS_filename\nA,MKT,none.csv\n", "line 2: there is no file 'none.csv' in"),
+        ("DMS_id,target_seq\nA,MKT\n", "line 2: there is no key 'DMS_filename'"),
+        ("DMS_id,target_seq,DMS_filename\nA,MKT,A_2020.csv\nA,MKT,A_2020.csv\n", "line 3: 'A' occurs twice"),
+    ],
+)
+def test_sheets_that_cannot_be_read(folder, tmp_path, sheet, message):
+    command = proteingym(tmp_path)
+    (tmp_path / "sheet.csv").write_text(sheet)
+    assert message in " ".join(run(*command, "--model", folder, code=1).stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_mean_is_that_of_types_of_means_of_proteins():
+    def score(kind, protein, rho):
+        fields = {"coarse_selection_type": kind, "UniProt_ID": protein}
+        return assays.AssayScore(assays.Assay("", "", [], fields), "", rho and Estimate(rho, -1, 1))
+
+    some = [
+        score("x", "A", 0.2),
+        score("x", "A", 0.4),
+        score("x", "B", 0.7),
+        score("y", "A", 0.9),
+        score("z", "C", None),
+    ]
+    assert assays.mean_correlation(some, assays.LEVELS) == pytest.approx(((0.3 + 0.7) / 2 + 0.9) / 2)
+    assert assays.mean_correlation(some) == pytest.approx(0.55)

@@ -18,16 +18,19 @@ IN_CONTEXT = [
     Choice([Option(text, "The traveler lost") for text in ("the souvenir.", "a carnivore, who is young.", "it.")], 1),
     Choice([Option("travels with co-workers.", before) for before in ("Dr. Smith", "The hooligans", "")], 0),
     Choice([Option("$3.50 for it.", "The hooligans paid "), Option(" $3.50 for it.", "Smith paid")], 1, {"id": "x"}),
+    Choice([Option(text, "The", after="lost it.") for text in ("traveler", "young hooligans")], 0),
+    Choice([Option("The souvenir", after=after) for after in (" is young.", "paid.")], 1),
 ]
 
 
 def by_brute_force(transformer, tokenizer, metric, option):
-    """The score of the pieces that begin after the context, or in the space before it, each masked in its own pass."""
+    """The score of the pieces that begin in the text, or in the space before it, each masked in its own pass."""
     context = option.context if not option.context or option.context.endswith(" ") else f"{option.context} "
-    whole = context + option.text.lstrip()
+    end = len(context + option.text.lstrip())
+    whole = f"{context}{option.text.lstrip()} {option.after.lstrip()}".rstrip()
     ids, kept, word, _ = reference.read(spacy.blank("en")(whole), tokenizer, "spacy")
     offsets = tokenizer.backend_tokenizer.encode(whole).offsets
-    targets = [i for i in range(len(kept)) if offsets[kept[i]][0] >= len(context.rstrip())]
+    targets = [i for i in range(len(kept)) if len(context.rstrip()) <= offsets[kept[i]][0] < end]
     total = 0.0
     for target in targets:
         masked = {kept[i] for i in range(len(kept)) if reference.is_masked(metric, i, target, word)}

@@ -19,6 +19,7 @@ from ..reference import predict
 
 MUTANTS = ["M1A", "K2R:Q22A", "T3W:A4G:Y5F", "R21K", "A7A"]
 METHODS = ["masked-marginals", "wt-marginals", "pseudo-ppl"]
+OTHERS = ["mask", "wt", "mut", "match"]
 
 
 @pytest.fixture(scope="module")
@@ -57,55 +58,88 @@ class BruteForce:
         row = predict(self.transformer, tuple(ids))[1 + site - start]
         return {letter: row[self.read(letter)[1]].item() for letter in AMINO_ACIDS}
 
-    def score(self, mutant, method, one_by_one=False):
+    def score(self, mutant, method, others="mask"):
         parts = [(part[0], int(part[1:-1]) - 1, part[-1]) for part in mutant.split(":")]
         sites = [site for _, site, _ in parts]
+        variant = list(self.sequence)
+        for _, site, residue in parts:
+            variant[site] = residue
         if method == "pseudo-ppl":
-            variant = list(self.sequence)
-            for _, site, residue in parts:
-                variant[site] = residue
             return self.sum("".join(variant)) - self.sum(self.sequence)
         total = 0.0
         for wild_type, site, residue in parts:
-            masked = [] if method == "wt-marginals" else [site] if one_by_one else sites
-            row = self.log_probs(self.sequence, site, masked)
-            total += row[residue] - row[wild_type]
+            masked = [] if method == "wt-marginals" else sites if others == "mask" else [site]
+            changed = method == "masked-marginals" and others in ("mut", "match")
+            total += self.log_probs("".join(variant) if changed else self.sequence, site, masked)[residue]
+            unchanged = not changed or others == "match"
+            total -= self.log_probs(self.sequence if unchanged else "".join(variant), site, masked)[wild_type]
         return total
 
     def sum(self, letters):
         return sum(self.log_probs(letters, i, [i])[letter] for i, letter in enumerate(letters))
 
 
-@pytest.mark.parametrize("one_by_one", [False, True])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "others"), [*((method, "mask") for method in METHODS), *(("masked-marginals", one) for one in OTHERS)]
+)
 @pytest.mark.parametrize("kind", ["esm", "bert"])
-def test_scores_are_those_of_a_brute_force(protein_models, kind, method, one_by_one):
+def test_scores_are_those_of_a_brute_force(protein_models, kind, method, others):
     nlp = make_pipeline(str(protein_models[kind][0]))
-    found = variants(nlp, PROTEIN, MUTANTS, method=method, one_by_one=one_by_one)
+    found = variants(nlp, PROTEIN, MUTANTS, method=method, others=others)
     slow = BruteForce(protein_models[kind], PROTEIN)
-    expected = [slow.score(mutant, method, one_by_one) for mutant in MUTANTS]
+    expected = [slow.score(mutant, method, others) for mutant in MUTANTS]
     np.testing.assert_allclose(found.scores, expected, atol=1e-4)
     assert found.scores[-1] == 0 and np.abs(found.scores[:-1]).min() > 0.01
 
 
-def test_sites_that_are_masked_together_and_one_by_one_differ(protein_models):
+@pytest.mark.parametrize("kind", ["esm", "bert"])
+def test_whole_sequences_are_compared_by_pseudo_perplexity(protein_models, kind):
+    """Also with insertions and deletions, and beside substitutions."""
+    nlp = make_pipeline(str(protein_models[kind][0]))
+    slow, whole = BruteForce(protein_models[kind], PROTEIN, 30), [PROTEIN[:5] + "GG" + PROTEIN[5:], PROTEIN[:-3], "MKT"]
+    expected = [slow.sum(one) - slow.sum(PROTEIN) for one in whole] + [slow.score("M1A", "pseudo-ppl")]
+    found = variants(nlp, PROTEIN, [*whole, "M1A"], method="pseudo-ppl")
+    np.testing.assert_allclose(found.scores, expected, atol=1e-4)
+    for mutant, message in [("MKJT", "the model does not know 'J'"), ("MKXT", "'X' stands for any amino|not know 'X'")]:
+        with pytest.raises(InputError, match=message):
+            variants(nlp, PROTEIN, [mutant], method="pseudo-ppl")
+    with pytest.raises(InputError, match="has no number, so it is a whole sequence.*method='pseudo-ppl'"):
+        variants(nlp, PROTEIN, [whole[0]])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rna_under_a_model_of_dna(method):
+    tokenizer = letters("ACGTN")
+    nlp = make_pipeline((build_transformer("bert", tokenizer), tokenizer))
+    rna, mutants = "ACGUUGCA", ["U4G", "A1U:U5C"]
+    found = variants(nlp, rna, mutants, method=method, u_as_t=True)
+    dna = variants(nlp, rna.replace("U", "T"), [one.replace("U", "T") for one in mutants], method=method)
+    assert (found.scores == dna.scores).all() and [row["mutant"] for row in found.rows()] == mutants
+    with pytest.raises(InputError, match="does not know 'U'"):
+        variants(nlp, rna, mutants, method=method)
+
+
+def test_what_is_seen_at_other_sites_matters_for_several_substitutions_alone(protein_models):
     nlp = make_pipeline(str(protein_models["esm"][0]))
-    together, apart = (variants(nlp, PROTEIN, MUTANTS, one_by_one=one).scores for one in (False, True))
-    several = [":" in mutant for mutant in MUTANTS]
-    assert (np.abs(together - apart) > 1e-3).tolist() == several
+    found = np.array([variants(nlp, PROTEIN, MUTANTS, others=one).scores for one in OTHERS])
+    for i, mutant in enumerate(MUTANTS):
+        gaps = np.abs(found[:, None, i] - found[None, :, i])[np.triu_indices(len(OTHERS), 1)]
+        assert (gaps > 1e-3).all() if ":" in mutant else (gaps < 1e-5).all()
 
 
-@pytest.mark.parametrize("method", ["masked-marginals", "wt-marginals"])
-def test_a_long_protein_is_read_around_each_site(tmp_path, method):
+@pytest.mark.parametrize(
+    ("method", "others"), [("masked-marginals", "mask"), ("masked-marginals", "match"), ("wt-marginals", "mask")]
+)
+def test_a_long_protein_is_read_around_each_site(tmp_path, method, others):
     """Also where the sites of a variant are further apart than the model reads, or than a metric gets at once."""
     model = (tmp_path, *save_protein_model(tmp_path, "bert", positions=14))
     draw = random.Random(1)
     sequence = "".join(draw.choices(AMINO_ACIDS, k=30))
     mutants = [f"{sequence[i]}{i + 1}{draw.choice(AMINO_ACIDS)}" for i in (0, 1, 9, 11, 15, 24, 29)]
     mutants += [":".join(mutants[:3]), ":".join((mutants[0], mutants[-1])), ":".join(mutants)]
-    found = variants(make_pipeline(str(tmp_path)), sequence, mutants, method=method)
+    found = variants(make_pipeline(str(tmp_path)), sequence, mutants, method=method, others=others)
     slow = BruteForce(model, sequence, size=12)
-    np.testing.assert_allclose(found.scores, [slow.score(one, method) for one in mutants], atol=1e-4)
+    np.testing.assert_allclose(found.scores, [slow.score(one, method, others) for one in mutants], atol=1e-4)
 
 
 def test_sites_far_apart_are_masked_together(tmp_path):
@@ -334,6 +368,8 @@ def test_models_that_cannot_score_variants(make_nlp, protein_models):
     nlp = make_pipeline(str(protein_models["esm"][0]))
     with pytest.raises(PLLError, match="`method` must be masked-marginals, wt-marginals or pseudo-ppl. It is 'x'"):
         variants(nlp, PROTEIN, method="x")
+    with pytest.raises(PLLError, match="`others` must be mask, wt, mut or match. It is 'all'"):
+        variants(nlp, PROTEIN, others="all")
     with pytest.raises(InputError, match="There is no variant"):
         variants(nlp, PROTEIN, [])
     with pytest.raises(InputError, match=r"`mutants` must be a list of variants, such as \['M1A'\]. It is 'M1A'"):
@@ -350,10 +386,11 @@ def test_files_of_sequences(tmp_path):
     assert read(">sp|P1 a protein\r\nMKT\r\nAY \r\n\r\n") == read("\ufeff>x\nMKTAY") == "MKTAY"
     for text, message in [
         ("", "There is no sequence in"),
-        (">x\n", "There is no sequence in"),
+        (">x\nMKT\n>x a\nMK\n", "line 3: a second sequence with the name 'x'"),
+        (">x\n", "There is no sequence 'x' in"),
         ("MKT\n", "line 1: a FASTA file begins with '>' and a name. It is 'MKT'"),
-        (">x\nMKT\n>y\nMK\n", "line 3: a second sequence, '>y'"),
-        (">x\u2028BC\n", "There is no sequence in"),
+        (">x\nMKT\n>y\nMK\n", "has a second sequence, 'y'"),
+        (">x\u2028BC\n", "There is no sequence 'x' in"),
         (">x\nMKT\nMK T\n", "line 3: ' ' is no residue"),
         (">x\nMkT\n", "line 2: 'k' is no residue. Write capital letters alone"),
         (">x\nMK-T*\n", "line 2: '-' is no residue"),

@@ -1,0 +1,170 @@
+"""Many proteins: an assay is one of them with its variants, and is scored into a table of its own.
+
+The mean over assays is ProteinGym's (Notin et al. 2023): that of proteins first, where several assays are of one.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+
+from ..component import get_scorer
+from ..corpus.formats import write_table
+from ..corpus.records import get_text
+from ..errors import InputError
+from ..files import write_json
+from .intervals import Estimate
+from .preferences import spearman
+from .readers import read_variants, rows_of
+from .variants import Method, Variant, column_of, measured_effects, variants
+
+SHEET = ("DMS_id", "target_seq", "DMS_filename")
+# Columns of the sheet, by which means are taken of means.
+LEVELS = ("coarse_selection_type", "UniProt_ID")
+
+
+class Assay(NamedTuple):
+    """A sequence and its variants."""
+
+    name: str  # that of its file of scores
+    sequence: str
+    variants: Sequence[Variant]
+    fields: Mapping[str, Any] = {}  # other columns of the sheet
+
+
+class AssayScore(NamedTuple):
+    """How well the scores of an assay predict what was measured."""
+
+    assay: Assay
+    path: Path  # the table of scores
+    correlation: Estimate | None = None  # Spearman's rho; None if nothing was measured, or one of the two is constant
+
+
+def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> Iterator[Assay]:
+    """Read a reference sheet, as ProteinGym has it, and the assays that it names, one after the other.
+
+    path (str): A table with the columns `DMS_id`, `target_seq` and `DMS_filename`.
+    folder (str): Where the files of the assays are.
+    column (str): Of their substitutions.
+    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    RAISES (InputError): A row cannot be read, or, before any assay is read, a file is not there.
+    """
+    sheet = [(place, row) for _, place, row, _ in rows_of(path, "assays", how)]
+    texts = [[get_text(row, place, name, None) for name in SHEET] for place, row in sheet]
+    _check_names((name, place) for (name, *_), (place, _) in zip(texts, sheet))
+    for (*_, file), (place, _) in zip(texts, sheet):
+        if not Path(folder, file).is_file():
+            raise InputError(f"{place}: there is no file {file!r} in {folder!r}.")
+    for (name, sequence, file), (_, row) in zip(texts, sheet):
+        yield Assay(name, sequence, read_variants(str(Path(folder, file)), column, **how), row)
+
+
+def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | Mapping[str, str]) -> list[Assay]:
+    """The variants of each protein of a table that has those of many.
+
+    protein (str): The column that says of which protein a variant is.
+    sequences (Union[str, Mapping[str, str]]): The column of its sequence, or the sequences by protein.
+    RAISES (InputError): There is no such column, a protein has no sequence, or two.
+    """
+    found = dict[str, Assay]()
+    for number, item in enumerate(items, 1):
+        row, place = dict(item.fields), item.place or f"Variant {number}"
+        name = get_text(row, place, protein, "`protein`")
+        if isinstance(sequences, str):
+            sequence = get_text(row, place, sequences, "`sequences`")
+        elif name in sequences:
+            sequence = sequences[name]
+        else:
+            raise InputError(f"{place}: there is no sequence of {name!r}. There are: {', '.join(sequences):.200}.")
+        assay = found.setdefault(name, Assay(name, sequence, []))
+        if assay.sequence != sequence:
+            raise InputError(f"{place}: {name!r} has another sequence here than before.", "Give them two names.")
+        assert isinstance(assay.variants, list)
+        assay.variants.append(item)
+    _check_names((assay.name, assay.variants[0].place or "") for assay in found.values())
+    return list(found.values())
+
+
+def _check_names(names: Iterable[tuple[str, str]]) -> None:
+    """RAISES (InputError): A name cannot be that of a file, or occurs twice."""
+    seen = set[str]()
+    for name, place in names:
+        if not name or name.startswith(".") or any(mark in name for mark in "/\\:\0"):
+            raise InputError(f"{place}: {name!r} cannot be the name of a file of scores.", "Give it another name.")
+        if name in seen:
+            raise InputError(f"{place}: {name!r} occurs twice, and each has a file of scores.", "Give it another name.")
+        seen.add(name)
+
+
+def score_assays(
+    nlp: Language,
+    assays: Iterable[Assay],
+    output: Path,
+    *,
+    measured: str | None = None,
+    method: Method = "masked-marginals",
+    force: bool = False,
+    about: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> Iterator[AssayScore]:
+    """Score each assay into a table, `NAME.csv`. One that is there already is not scored again.
+
+    output (Path): The folder of the tables. Beside each is `NAME.json`, which says what its scores depend on.
+    measured (Optional[str]): A column of measured effects, to compare with.
+    method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]), how (Any): As for `variants`.
+    force (bool): Score all again.
+    about (Optional[Mapping[str, Any]]): What distinguishes the model from others. None: its name.
+    RAISES (FileExistsError): A table is of another model, of other settings, or of other variants.
+    RAISES (ValueError): See `variants`.
+    """
+    scorer = get_scorer(nlp, how.get("component"))
+    settings = {**(about or {"model": scorer.model.describe().title}), "method": method, **how}
+    settings = {**settings, "mask_margin": scorer.settings.mask_margin}
+    settings.pop("show_progress", None)
+    for assay in assays:
+        table, manifest = (output / f"{assay.name}{ending}" for ending in (".csv", ".json"))
+        digest = sha256("\n".join(one.mutant for one in assay.variants).encode()).hexdigest()
+        now = {**settings, "sequence": assay.sequence, "variants": digest}
+        if measured is not None:
+            measured_effects(assay.variants, measured)
+        if force:
+            table.unlink(missing_ok=True)
+        if not table.exists():
+            rows = list(variants(nlp, assay.sequence, assay.variants, method=method, **how).rows())
+            output.mkdir(parents=True, exist_ok=True)
+            write_json(manifest, now)
+            write_table(table, rows)
+        elif (before := json.loads(manifest.read_text("utf8")) if manifest.exists() else {}) != now:
+            changed = ", ".join(f"`{name}`" for name in now if before.get(name) != now[name])
+            raise FileExistsError(
+                f"{table} is there, with other {changed}. Name another folder, or add `force=True` to replace it."
+            )
+        rho = None
+        if measured is not None:
+            scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", {})]
+            effects, scores = (measured_effects(scored, name) for name in (measured, column_of(method)))
+            known = np.isfinite(effects)
+            rho = spearman(scores[known], effects[known])
+        yield AssayScore(assay, table, rho)
+
+
+def mean_correlation(scores: Sequence[AssayScore], levels: Sequence[str] = ()) -> float:
+    """The mean of Spearman's rho; NaN if there is none.
+
+    levels (Sequence[str]): Columns of the sheet. The mean is that of the means of the groups of the first one, each of
+        which is that of the groups of the next.
+    """
+    if not levels:
+        known = [one.correlation.value for one in scores if one.correlation]
+        return float(np.mean(known)) if known else float("nan")
+    groups = defaultdict[Any, list[AssayScore]](list)
+    for one in scores:
+        if one.correlation:
+            groups[one.assay.fields[levels[0]]].append(one)
+    means = [mean_correlation(group, levels[1:]) for group in groups.values()]
+    return float(np.mean(means)) if means else float("nan")
