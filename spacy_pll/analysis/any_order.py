@@ -18,10 +18,11 @@ from spacy.util import minibatch
 
 from ..arrays import IntArray
 from ..component import PLLScorer, get_scorer
+from ..contexts import TEXT_SPAN, Placed, check_places, place
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, all_orders, draw_orders, some_orders
 from ..prediction import Predictor
 from ..settings import BATCH_SIZE, ScoringSettings
-from ..texts import plain_texts
+from ..texts import check_texts, plain_texts
 
 
 class Bound(NamedTuple):
@@ -33,13 +34,14 @@ class Bound(NamedTuple):
 
 def log_probability_bounds(
     nlp: Language,
-    texts: Iterable[str | Doc],
+    texts: Iterable[str | Doc | Placed],
     *,
     n_pairs: int = ORDER_PAIRS,
     seed: int = 0,
     unit: Literal["piece", "word"] = "piece",
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
+    shared_pieces: bool = False,
 ) -> list[Bound | None]:
     """Estimate a lower bound on the log-probability of each text under a masked model, and the error of the estimate.
 
@@ -48,26 +50,41 @@ def log_probability_bounds(
     as one context (see `spans`, and windows of long texts) has a bound of its own, and these are added up. With the
     default arguments, the scores are those of the metric `sentence_any_order`.
 
+    Of a text in its place, such as an answer after its prompt, the bound is that of its conditional probability: the
+    orders are those of its own pieces, and what stands before and after it is always in sight.
+
     nlp (Language): A pipeline with a `pll` component and a masked model. The setting `targets` has no effect here.
-    texts (Iterable[Union[str, Doc]]): Texts, or docs, which keep the scores that they have.
+    texts (Iterable[Union[str, Doc, Tuple[Union[str, Doc], str, str]]]): Texts, or docs, which keep the scores that they
+        have; or texts with what stands before and after each, white space included: `(" Paris.", "It is", "")`.
     n_pairs (int): How many random orders to take, each with its reverse. At least 2.
     seed (int): Another one draws other orders, from 0 to 4095. The orders of a text depend on its length and on this.
     unit (Literal["piece", "word"]): What the orders are orders of. The pieces of a word (see the setting `words`) come
         from left to right.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Number of texts per batch.
+    shared_pieces (bool): Take texts that share a wordpiece with what stands beside them: it belongs to the side where
+        it begins.
     RETURNS (List[Optional[Bound]]): One per text; None where nothing is scored.
-    RAISES (ValueError): An argument is not valid, or the model is not a masked one.
+    RAISES (ValueError): An argument is not valid, the model is not a masked one, or a text cannot be scored apart from
+        what stands beside it.
     """
     if n_pairs < 2 or not 0 <= seed < 4096 or unit not in ("piece", "word"):
         raise ValueError(
             "`n_pairs` must be at least 2, `seed` a number from 0 to 4095, and `unit` 'piece' or 'word'. They are "
             f"{n_pairs!r}, {seed!r} and {unit!r}."
         )
-    scorer = get_scorer(nlp, component)
-    given = scorer.settings
+    check_texts(texts)
+    scorer, texts = get_scorer(nlp, component), list(texts)
+    given, places = scorer.settings, [one for one in texts if isinstance(one, tuple)]
+    check_places(scorer, places, shared_pieces)
+    if places:
+        texts = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in texts)
     settings = ScoringSettings(
-        ("sentence_any_order",), given.words, units=given.units, max_batch_tokens=given.max_batch_tokens
+        ("sentence_any_order",),
+        given.words,
+        targets=TEXT_SPAN if places else None,
+        units=given.units,
+        max_batch_tokens=given.max_batch_tokens,
     )
     draws = [partial(pair_of_orders, number=i, seed=seed, unit=unit) for i in range(n_pairs)]
     predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, draws)
