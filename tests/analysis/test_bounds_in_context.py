@@ -1,5 +1,5 @@
-"""The bound of a text in its place, such as an answer after its prompt: against all orders of its own pieces, one by one,
-with what stands beside it in sight.
+"""The bound of a text in its place, such as an answer after its prompt: against all orders of its own pieces, one by
+one, with what stands beside it in sight.
 """
 
 import csv
