@@ -303,8 +303,9 @@ def check_claim(metric: Metric) -> None:
         expected += [(first + t, tuple(first + i for i in masked), weight) for t, masked, weight in _asked(of_word)]
     if rows.removed is not None or found != sorted(expected):
         raise ValueError(
-            f"The metric {metric_name(metric)!r} says that it masks within words, but what it masks depends on other words as well, "
-            "or its rows have other lengths than their contexts. Set its attribute `within_words` to False."
+            f"The metric {metric_name(metric)!r} says that it masks within words, but what it masks depends on other "
+            "words as well, or its rows have other lengths than their contexts. Set its attribute `within_words` to "
+            "False."
         )
 
 

@@ -300,8 +300,8 @@ def extents(contexts: Contexts, metric: Metric, rows: MaskedRows, setting: str) 
         if masks_target.all() and (word == contexts.word[first_piece + last - before]).all():
             return first, last, np.searchsorted(contexts.word, word, side="right") - first_piece + before
     raise PLLError(
-        f"The metric {metric_name(metric)!r} does not mask each scored piece together with pieces of its own word alone, so "
-        "its forward passes cannot be shared.",
+        f"The metric {metric_name(metric)!r} does not mask each scored piece together with pieces of its own word "
+        "alone, so its forward passes cannot be shared.",
         f"Leave out `{setting}`.",
     )
 

@@ -146,3 +146,13 @@ def test_events_adapt(tmp_path):
     word_l2r, original = (result["pppl_per_piece"][name] for name in ("word_l2r", "original"))
     # The pieces of a word give each other away where only one of them is hidden.
     assert 1 < original < word_l2r
+
+
+def test_a_bound_and_its_error(tmp_path, model):
+    path = write_texts(tmp_path / "a.txt")
+    how = ("--metrics", "sentence_any_order", "--n-passes", "16", "--seed", "1")
+    result = summary(tmp_path, path, *model, *how)
+    assert result["standard_error"]["sentence_any_order"] > 0 and result["settings"]["n_passes"] == 16
+    assert " ± " in run("ppl", path, *model, *how).stdout and "per byte" in run("ppl", path, *model).stdout
+    refused = run("ppl", path, *model, "--n-passes", "16", fails=True).unwrapped_stderr
+    assert "--n-passes and --seed are for a bound" in refused
