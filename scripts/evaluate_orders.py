@@ -1,7 +1,7 @@
 """How good the bound of `log_probability_bounds` is (docs/metrics.md): its error by the draw, against all orders, and
 beside other metrics and a left-to-right model.
 
-    python scripts/evaluate_orders.py BLIMP_FOLDER [--twin training/causal/model]
+    python scripts/evaluate_orders.py BLIMP_FOLDER [--twin training/causal/model] [--texts TEXTS]
 
 BLIMP_FOLDER holds BLiMP's data files. `spacy project run train-causal` trains the left-to-right model.
 """
@@ -40,6 +40,34 @@ def by_number(nlp, texts: list[str]) -> list[dict]:
             }
         )
     return table
+
+
+def by_passes(nlp, places: list[tuple[str, str, str]], n_pieces: int) -> list[dict]:
+    """The standard error of a bound for each number of forward passes, by ladders and by chains of orders."""
+    table = []
+    for n_passes in (64, 128, 256, 400, 800):
+        row = {"passes": n_passes}
+        for name, how in (("ladder", {"n_passes": n_passes}), ("orders", {"n_pairs": n_passes // (2 * n_pieces)})):
+            if how.get("n_pairs", 2) >= 2:
+                bounds = [log_probability_bounds(nlp, places, seed=seed, **how) for seed in range(2)]
+                scores, errors = np.moveaxis(np.array(bounds), -1, 0)
+                row[f"mean, {name}"] = f"{scores.mean():.2f}"
+                row[f"standard error, {name}"] = f"{np.sqrt((errors**2).mean()):.2f}"
+        table.append({name: row.get(name, "") for name in (*row, "mean, orders", "standard error, orders")})
+    return table
+
+
+def answers(nlp, texts: list[str], n_pieces: int, number: int) -> list[tuple[str, str, str]]:
+    """Texts of so many wordpieces, of whole words, each after 20 words of its line."""
+    tokenizer, found = get_scorer(nlp).model.load().tokenizer, []
+    for text in texts:
+        words = text.split()
+        for end in range(21, len(words) + 1):
+            answer = " " + " ".join(words[20:end])
+            if len(tokenizer.encode(answer, add_special_tokens=False)) == n_pieces:
+                found.append((answer, " ".join(words[:20]), ""))
+                break
+    return found[:number]
 
 
 def drawn(seed: int, n_pairs: int) -> str:
@@ -117,11 +145,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("blimp", type=Path, help="folder of BLiMP's data files")
     parser.add_argument("--twin", help="a left-to-right model to compare with")
+    parser.add_argument("--texts", type=Path, help="a file of texts, one per line, for bounds by the number of passes")
     args = parser.parse_args()
     nlp = make_pipeline(None, ["original"])
     some = [pair for name in PARADIGMS for pair in read_pairs(str(args.blimp / f"{name}.jsonl"))[:7]]
     print_table("by the number of orders", by_number(nlp, [pair.good for pair in some]))
     pairs = read_pairs(str(args.blimp))
+    if args.texts:
+        lines = args.texts.read_text(encoding="utf8").splitlines()
+        for n_pieces in (16, 100):
+            table = by_passes(nlp, answers(nlp, lines, n_pieces, 10), n_pieces)
+            print_table(f"answers of {n_pieces} wordpieces, by the number of passes", table)
     docs = nlp.pipe(dict.fromkeys(pair.good for pair in sample_items(pairs, 20)))
     pieces = {doc.text: doc._.pll_pieces for doc in docs}
     short = [text for text, n in pieces.items() if n in (5, 6)]

@@ -14,6 +14,8 @@ so that another package can add one. It may have these attributes:
     within_words (bool): whether each row masks its target and otherwise only pieces of the
         target's word, whatever the other words are. Only such rows can share a forward pass
         (`mask_spacing`, `mask_margin`). If a metric does not have it, its rows are checked when they share one.
+    in_the_mean (bool): whether it draws its rows so that the weights of a piece sum to 1 in the mean over the draws
+        alone; default False
 
 With weights, a metric can average over several masked
 contexts per piece, as `word_any_order` does.
@@ -217,8 +219,9 @@ def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows
     return MaskRows(*(np.concatenate(column) for column in zip(*(part[:3] for part in parts))))
 
 
-def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
+def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
     """RAISES (ValueError): These are no mask rows for a context of n pieces. The message names the metric."""
+    name = metric_name(metric)
     target, masked, weight, *_ = rows
     removed = rows.removed
     arrays = [x for x in (target, masked, weight, removed) if x is not None]
@@ -242,13 +245,18 @@ def check_mask_rows(rows: MaskRows, n: int, name: str) -> None:
         raise ValueError(f"The metric {name!r} has a row for piece {outside[0]} of a context of {n}. Count from 0.")
     total = np.bincount(target, weights=weight, minlength=n)
     wrong = np.flatnonzero(~(np.abs(total - 1) < 1e-6))  # NaN is wrong, too
-    if len(wrong):
+    if len(wrong) and not getattr(metric, "in_the_mean", False):
         piece = int(wrong[0])
         problem = f"weights that sum to {total[piece]:g}" if (target == piece).any() else "no row"
         raise ValueError(
             f"The metric {name!r} has {problem} for piece {piece} of a context of {n}. Return at least one row for "
             "each piece, with weights that sum to 1."
         )
+
+
+def metric_name(metric: Metric) -> str:
+    """What a metric is called in messages."""
+    return getattr(metric, "__name__", repr(metric))
 
 
 def model_kind(metric: Metric) -> str:
@@ -286,8 +294,8 @@ def check_claim(metric: Metric) -> None:
     """
     lengths = [1, 3, 2, 4, 1, 2]
     word = np.repeat(np.arange(len(lengths)), lengths)
-    rows, name = metric(word), getattr(metric, "__name__", repr(metric))
-    check_mask_rows(rows, len(word), name)
+    rows = metric(word)
+    check_mask_rows(rows, len(word), metric)
     found = _asked(rows)
     expected = list[tuple[Any, ...]]()
     for first, length in zip(np.cumsum(lengths) - lengths, lengths):
@@ -300,8 +308,8 @@ def check_claim(metric: Metric) -> None:
     else:
         return
     raise ValueError(
-        f"The metric {name!r} says that it masks within words, but {problem}. Set its attribute `within_words` to "
-        "False."
+        f"The metric {metric_name(metric)!r} says that it masks within words, but {problem}. Set its attribute "
+        "`within_words` to False."
     )
 
 
@@ -327,8 +335,10 @@ def shows_what_follows(metric: Metric) -> bool:
     """Whether the model sees any of the pieces that follow a piece while it is scored. The metric is tried on words."""
     if model_kind(metric) == "causal":
         return False
+    if getattr(metric, "in_the_mean", False):  # a single draw may mask everything
+        return True
     rows, n = metric(_TRIED), len(_TRIED)
-    check_mask_rows(rows, n, getattr(metric, "__name__", repr(metric)))
+    check_mask_rows(rows, n, metric)
     follows: BoolArray = np.arange(n) > rows.target[:, None]
     hidden: BoolArray = rows.masked[:, :n]
     if rows.removed is not None:

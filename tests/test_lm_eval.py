@@ -30,6 +30,7 @@ from spacy_pll.lm_eval import PLL  # noqa: E402
 from spacy_pll.settings import BATCH_SIZE  # noqa: E402
 
 from . import reference  # noqa: E402
+from .analysis.test_bounds_in_context import bound_of, own_pieces  # noqa: E402
 from .conftest import PARAGRAPH, SENTENCES  # noqa: E402
 
 # The harness builds upon packages that warn, each version of something else.
@@ -76,6 +77,16 @@ def test_a_continuation_is_scored_given_its_context(make_lm, model_folder, archi
     expected = [by_brute_force(model_folder(architecture), metric, *one) for one in requests]
     assert [score for score, _ in found] == pytest.approx([*expected, *expected[:2]], abs=1e-4)
     assert not any(greedy for _, greedy in found)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+def test_the_bound_of_a_continuation_given_its_context(make_lm, model_folder, architecture):
+    """Of all orders in which the pieces of the continuation can be revealed. The context is never masked."""
+    requests = [("The young traveler lost", " the cup."), ("They did", " it.")]
+    found = make_lm(architecture, metric="sentence_any_order").loglikelihood([request(*one) for one in requests])
+    folder = str(model_folder(architecture))
+    expected = [bound_of(folder, *own_pieces(folder, text, context, "")) for context, text in requests]
+    assert [score for score, _ in found] == pytest.approx(expected, abs=1e-4)
 
 
 def write_task(folder, name, items, **task):

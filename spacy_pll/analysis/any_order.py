@@ -7,21 +7,25 @@ the logarithms (Jensen). That mean is estimated here: it is the likelihood bound
 ARDM, Hoogeboom et al. 2022) and of masked diffusion (Sahoo et al. 2024).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import minibatch
 
-from ..arrays import IntArray
+from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
-from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, all_orders, draw_orders, some_orders
-from ..prediction import Predictor
+from ..contexts import TEXT_SPAN, Placed, check_places, place
+from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, draw_orders, some_orders
+from ..prediction import DocScores, Predictor
 from ..settings import BATCH_SIZE, ScoringSettings
-from ..texts import plain_texts
+from ..texts import check_texts, plain_texts
+
+METRIC = "sentence_any_order"
+N_LADDERS = 8  # independent ones, whose differences give the standard error
 
 
 class Bound(NamedTuple):
@@ -33,13 +37,15 @@ class Bound(NamedTuple):
 
 def log_probability_bounds(
     nlp: Language,
-    texts: Iterable[str | Doc],
+    texts: Iterable[str | Doc | Placed],
     *,
     n_pairs: int = ORDER_PAIRS,
+    n_passes: int | None = None,
     seed: int = 0,
     unit: Literal["piece", "word"] = "piece",
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
+    shared_pieces: bool = False,
 ) -> list[Bound | None]:
     """Estimate a lower bound on the log-probability of each text under a masked model, and the error of the estimate.
 
@@ -48,38 +54,92 @@ def log_probability_bounds(
     as one context (see `spans`, and windows of long texts) has a bound of its own, and these are added up. With the
     default arguments, the scores are those of the metric `sentence_any_order`.
 
+    Of a text in its place, such as an answer after its prompt, the bound is that of its conditional probability: the
+    orders are those of its own pieces, and what stands before and after it is always in sight.
+
     nlp (Language): A pipeline with a `pll` component and a masked model. The setting `targets` has no effect here.
-    texts (Iterable[Union[str, Doc]]): Texts, or docs, which keep the scores that they have.
-    n_pairs (int): How many random orders to take, each with its reverse. At least 2.
+    texts (Iterable[Union[str, Doc, Tuple[Union[str, Doc], str, str]]]): Texts, or docs, which keep the scores that they
+        have; or texts with what stands before and after each, white space included: `(" Paris.", "It is", "")`.
+    n_pairs (int): How many random orders to take, each with its reverse. At least 2. Each takes two forward passes a
+        piece.
+    n_passes (Optional[int]): Take so many forward passes for each context instead, however long it is: see `ladder`. A
+        multiple of 8.
     seed (int): Another one draws other orders, from 0 to 4095. The orders of a text depend on its length and on this.
     unit (Literal["piece", "word"]): What the orders are orders of. The pieces of a word (see the setting `words`) come
         from left to right.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Number of texts per batch.
+    shared_pieces (bool): Take texts that share a wordpiece with what stands beside them: it belongs to the side where
+        it begins.
     RETURNS (List[Optional[Bound]]): One per text; None where nothing is scored.
-    RAISES (ValueError): An argument is not valid, or the model is not a masked one.
+    RAISES (ValueError): An argument is not valid, the model is not a masked one, or a text cannot be scored apart from
+        what stands beside it.
+    """
+    draws = draws_of(n_pairs, n_passes, seed, unit)
+    check_texts(texts)
+    texts = list(texts)
+    places = [one for one in texts if isinstance(one, tuple)]
+    check_places(get_scorer(nlp, component), places, shared_pieces)
+    if places:
+        texts = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in texts)
+    targets, bounds = TEXT_SPAN if places else None, list[Bound | None]()
+    for _, found in score_draws(nlp, texts, draws, component, batch_size, targets=targets):
+        bounds.append(bound_of(found.scores.sum(axis=1)) if found.pieces.any() else None)
+    return bounds
+
+
+def bound_of(sums: FloatArray) -> Bound:
+    """The mean of independent draws, and its standard error. float, shape (draws,)."""
+    return Bound(float(sums.mean()), float(sums.std(ddof=1)) / len(sums) ** 0.5)
+
+
+def draws_of(
+    n_pairs: int = ORDER_PAIRS, n_passes: int | None = None, seed: int = 0, unit: str = "piece"
+) -> list[Metric]:
+    """Independent draws of what is masked. Under each, the mean of a text's score over all draws is its bound.
+
+    RAISES (ValueError): An argument is not valid.
     """
     if n_pairs < 2 or not 0 <= seed < 4096 or unit not in ("piece", "word"):
         raise ValueError(
             "`n_pairs` must be at least 2, `seed` a number from 0 to 4095, and `unit` 'piece' or 'word'. They are "
             f"{n_pairs!r}, {seed!r} and {unit!r}."
         )
+    if n_passes is None:
+        return [partial(pair_of_orders, number=i, seed=seed, unit=unit) for i in range(n_pairs)]
+    if n_passes < N_LADDERS or n_passes % N_LADDERS or unit != "piece":
+        raise ValueError(
+            f"`n_passes` must be a multiple of {N_LADDERS}, and `unit` 'piece' with it. They are "
+            f"{n_passes!r} and {unit!r}."
+        )
+    ladders = [partial(ladder, number=i, n_passes=n_passes // N_LADDERS, seed=seed) for i in range(N_LADDERS)]
+    for one in ladders:
+        vars(one)["in_the_mean"] = True
+    return list(ladders)
+
+
+def score_draws(
+    nlp: Language,
+    texts: Iterable[str | Doc],
+    draws: Sequence[Metric],
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    **settings: Any,
+) -> Iterator[tuple[Doc, DocScores]]:
+    """Score texts under each draw, as a metric of its own. No component `pll` changes the docs.
+
+    settings (Any): `targets`, `keep_pieces`. Others that say how the component scores have no effect.
+    """
     scorer = get_scorer(nlp, component)
     given = scorer.settings
-    settings = ScoringSettings(
-        ("sentence_any_order",), given.words, units=given.units, max_batch_tokens=given.max_batch_tokens
+    common = {"words": given.words, "units": given.units, "max_batch_tokens": given.max_batch_tokens}
+    predictor = Predictor(
+        scorer.model, scorer.predictor.get_spans, ScoringSettings((METRIC,), **common, **settings), draws
     )
-    draws = [partial(pair_of_orders, number=i, seed=seed, unit=unit) for i in range(n_pairs)]
-    predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, draws)
     with nlp.select_pipes(disable=[name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]):
-        bounds = list[Bound | None]()
         for docs in minibatch(nlp.pipe(plain_texts(texts), batch_size=batch_size), batch_size):
             for batch in predictor.batches(docs):
-                for doc in predictor.gather(predictor.submit(batch)):
-                    sums = doc.scores.sum(axis=1)
-                    error = float(sums.std(ddof=1)) / len(sums) ** 0.5
-                    bounds.append(Bound(float(sums.mean()), error) if doc.pieces.any() else None)
-    return bounds
+                yield from zip(batch, predictor.gather(predictor.submit(batch)))
 
 
 def pair_of_orders(word: IntArray, *, number: int, seed: int, unit: str) -> MaskRows:
@@ -90,6 +150,21 @@ def pair_of_orders(word: IntArray, *, number: int, seed: int, unit: str) -> Mask
         return of_pieces(all_orders(k), units)
     rank = draw_orders(k, number + 1, seed)[-1:]
     return of_pieces(some_orders(np.concatenate([rank, -rank])), units)
+
+
+def ladder(word: IntArray, *, number: int, n_passes: int, seed: int) -> MaskRows:
+    """Mask 1 to k of k pieces in steps of k / n_passes from a random start, and read all masked ones at once: the
+    estimate of LLaDA (Nie et al. 2025). A pass that masks n pieces weighs k / n. If all orders take no more passes than
+    all ladders do, they are taken.
+    """
+    k = len(word)
+    if k <= MAX_EXACT and 2**k - 1 <= n_passes * N_LADDERS:
+        return all_orders(k)
+    draw = np.random.RandomState([k, seed, number])
+    n_masked = (draw.randint(k) + np.round(np.arange(n_passes) * (k / n_passes)).astype(int)) % k + 1
+    masked = np.array([draw.permutation(k) < n for n in n_masked])
+    row, target = np.nonzero(masked)
+    return MaskRows(target, masked[row], k / (n_passes * n_masked[row]))
 
 
 def of_pieces(rows: MaskRows, units: IntArray) -> MaskRows:

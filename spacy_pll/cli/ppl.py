@@ -51,6 +51,11 @@ def ppl_cli(
     by: Annotated[
         str | None, setting("With --windows: a column, such as the speaker, instead of each text by itself.")
     ] = None,
+    n_passes: Annotated[
+        int | None,
+        setting("Of the metric sentence_any_order: so many forward passes for each text. [default: 16 orders]"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the metric sentence_any_order: another one draws other orders.")] = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json, or with --windows .csv.")
     ] = None,
@@ -62,6 +67,9 @@ def ppl_cli(
 
     The result is given per wordpiece and per word (Salazar et al. 2020, section 2.3). --words says what counts as a
     word. The corpus is read as a stream, so it can have any size.
+
+    The metric sentence_any_order alone gives an upper bound on the perplexity, with its standard error by the draw of
+    the orders, in per cent.
     """
     if by is not None and windows is None:
         raise InputError("--by divides the windows of --windows. Give both.")
@@ -93,11 +101,14 @@ def ppl_cli(
         return
     check_output(output, (".json",), force, path)
     texts = texts_of(read_records(path, column, nlp.vocab, **how))
-    result = perplexity(nlp, texts, batch_size=batch_size, n_process=n_process, show_progress=True)
+    given: dict[str, Any] = {"n_passes": n_passes, "seed": seed, "n_process": n_process}
+    result = perplexity(nlp, texts, **given, batch_size=batch_size, show_progress=True)
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
     say(summary_tables(result, get_scorer(nlp).settings.words))
-    save(output, write_json, {"settings": {"path": path, **describe_scorer(nlp, settings)}, **result.to_dict()})
+    used = {"path": path, **describe_scorer(nlp, settings)}
+    used |= {"n_passes": n_passes, "seed": seed} if result.standard_error else {}
+    save(output, write_json, {"settings": used, **result.to_dict()})
 
 
 def windows_table(rows: list[dict[str, Any]], by: str) -> str:
@@ -123,7 +134,15 @@ def summary_tables(result: Perplexity, unit: str) -> str:
         ("wordpieces", f"{result.pieces:,}"),
         ("  unknown to the tokenizer", f"{result.unknown_pieces:,}"),
     ]
-    per_word = {metric: f"{value:,.1f}" for metric, value in result.per_word.items()}
-    rows = [(metric, f"{value:,.1f}", per_word.get(metric, "")) for metric, value in result.per_piece.items()]
-    header = ("pseudo-perplexity", "per piece", "per word")
+    columns = {"per piece": result.per_piece, "per word": result.per_word, "per byte": result.per_byte}
+    rows = []
+    for metric in result.log_likelihood:
+        cells = [
+            f"{values[metric]:,.{digits}f}" if values else "" for values, digits in zip(columns.values(), (1, 1, 2))
+        ]
+        if (error := result.standard_error.get(metric)) is not None:
+            parts = zip(cells, (result.pieces, result.words, result.bytes))
+            cells = [f"{cell} ± {100 * error / n:.1g} %" if cell else "" for cell, n in parts]
+        rows.append((metric, *cells))
+    header = ("pseudo-perplexity", *columns)
     return table(counts, aligns=["l", "r"]) + text_table([header, *rows])

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,11 +11,14 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..arrays import IntArray
+from ..analysis.any_order import METRIC, bound_of, draws_of, score_draws
+from ..arrays import FloatArray, IntArray
 from ..attributes.piece_record import PieceRecord, read_record
 from ..attributes.values import exp_or_inf
 from ..component import get_scorer
+from ..errors import PLLError
 from ..pipelines import make_pipeline
+from ..progress import number_of, with_progress
 from ..scoring.wordpieces import Words, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
 from ..workers import score_docs
@@ -33,7 +36,10 @@ class Perplexity:
     split_words: int = 0  # of several wordpieces
     pieces: int = 0
     unknown_pieces: int = 0  # that stand for text that the tokenizer does not know
+    bytes: int = 0  # of the texts that have one, in UTF-8
     log_likelihood: Mapping[str, float] = field(default_factory=dict)  # by metric, natural log
+    # Of the log-likelihood, by the draw: of a bound (`sentence_any_order`), if it is the only metric.
+    standard_error: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def split_share(self) -> float:
@@ -45,18 +51,24 @@ class Perplexity:
         """exp(-log-likelihood / wordpieces) by metric: PPPL (Salazar et al. 2020, section 2.3). Infinite where it is
         more than a float can hold; no metric where nothing was scored.
         """
-        return {metric: exp_or_inf(-total / self.pieces) for metric, total in self.log_likelihood.items()}
+        return self._per(self.pieces)
 
     @property
     def per_word(self) -> dict[str, float]:
         """The same per word: less dependent on the tokenizer."""
-        if not self.words:
-            return {}
-        return {metric: exp_or_inf(-total / self.words) for metric, total in self.log_likelihood.items()}
+        return self._per(self.words)
+
+    @property
+    def per_byte(self) -> dict[str, float]:
+        """The same per byte of the texts, which does not depend on the tokenizer. Its log2 is the bits per byte."""
+        return self._per(self.bytes)
+
+    def _per(self, n: int) -> dict[str, float]:
+        return {metric: exp_or_inf(-total / n) for metric, total in self.log_likelihood.items() if n}
 
     def to_dict(self) -> dict[str, Any]:
         """All counts and figures, as `pll ppl` writes them."""
-        figures = {"pppl_per_piece": self.per_piece, "pppl_per_word": self.per_word}
+        figures = {f"pppl_{name}": getattr(self, name) for name in ("per_piece", "per_word", "per_byte")}
         return {**asdict(self), "split_share": self.split_share, **figures}
 
 
@@ -83,6 +95,8 @@ def perplexity(
     nlp: Language,
     texts: Iterable[str | Doc],
     *,
+    n_passes: int | None = None,
+    seed: int = 0,
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
@@ -90,7 +104,12 @@ def perplexity(
 ) -> Perplexity:
     """Score texts, and measure their pseudo-perplexity.
 
+    If `sentence_any_order` is the only metric, the log-likelihood is a lower bound, and has a standard error by the
+    draw of the orders (`log_probability_bounds`). It is then measured in one process.
+
     nlp (Language): A pipeline with a `pll` component.
+    n_passes (Optional[int]): For the bound: so many forward passes for each context. None: 8 orders and their reverses.
+    seed (int): For the bound: another one draws other orders.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Texts per batch.
     n_process (int): Worker processes, on a CPU. -1 for one per core.
@@ -105,23 +124,63 @@ def perplexity(
             f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.settings.targets!r}), "
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
+    is_bound = list(scorer.settings.metrics) == [METRIC]
+    if not is_bound and (n_passes is not None or seed):
+        raise PLLError(
+            f"`n_passes` and `seed` are for a bound, and the metrics are {', '.join(scorer.settings.metrics)}.",
+            f"Leave them out, or set `metrics` to {METRIC}.",
+        )
+    if is_bound and n_process != 1:
+        raise PLLError(f"A bound is measured in one process. `n_process` is {n_process}.", "Leave out `n_process`.")
     counts, log_likelihood, unknown_id = Counter[str](), dict[str, float](), scorer.model.load().unknown_id
-    with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
-        for doc in docs:
+    total = np.zeros(1)  # of each draw
+    with closing(
+        _draws(nlp, texts, n_passes, seed, batch_size, show_progress)
+        if is_bound
+        else _records(nlp, texts, batch_size, n_process, show_progress)
+    ) as found:
+        for doc, record, by_draw in found:
             counts["texts"] += 1
-            record = read_record(doc, scorer.names.score)
             if record is None or not record.ids:
                 counts["empty_texts"] += 1
                 continue
+            counts["bytes"] += len(doc.text.encode("utf8", "surrogatepass"))
             counts["windowed_texts"] += any(record.window or ())
             per_word = pieces_per_word(doc, record, scorer.settings.words)
             counts["words"] += len(per_word)
             counts["split_words"] += int((per_word > 1).sum())
             counts["pieces"] += len(record.ids)
             counts["unknown_pieces"] += sum(i == unknown_id for i in record.ids)
+            total = total + by_draw
             for metric, scores in record.scores.items():
                 log_likelihood[metric] = log_likelihood.get(metric, 0.0) + sum(scores)
-    return Perplexity(**counts, log_likelihood=log_likelihood)
+    if not is_bound or not log_likelihood:
+        return Perplexity(**counts, log_likelihood=log_likelihood)
+    bound = bound_of(total)
+    return Perplexity(**counts, log_likelihood={METRIC: bound.score}, standard_error={METRIC: bound.standard_error})
+
+
+Found = Generator[tuple[Doc, PieceRecord | None, FloatArray], None, None]
+
+
+def _records(nlp: Language, texts: Iterable[str | Doc], batch_size: int, n_process: int, show_progress: bool) -> Found:
+    """Docs with their records."""
+    name = get_scorer(nlp).names.score
+    with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
+        for doc in docs:
+            yield doc, read_record(doc, name), np.zeros(1)
+
+
+def _draws(
+    nlp: Language, texts: Iterable[str | Doc], n_passes: int | None, seed: int, batch_size: int, show_progress: bool
+) -> Found:
+    """The same, with the score of each under each draw. Texts of a length have the same draws, so their errors add up:
+    that of a corpus is that of the sums of all texts under each draw.
+    """
+    draws = draws_of(n_passes=n_passes, seed=seed)
+    scored = score_draws(nlp, texts, draws, batch_size=batch_size, keep_pieces=True)
+    for doc, found in with_progress(scored, number_of(texts), show=show_progress):
+        yield doc, found.record, found.scores.sum(axis=1)
 
 
 def windows_of(text: str, n_words: int) -> list[str]:

@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray, begins, bounds, spread
 from ..errors import PLLError
-from ..metrics import MaskRows, Metric, check_claim, check_mask_rows, masks_within_words, shows_what_follows
+from ..metrics import (
+    MaskRows,
+    Metric,
+    check_claim,
+    check_mask_rows,
+    masks_within_words,
+    metric_name,
+    shows_what_follows,
+)
 from .windows import Contexts
 
 Item = TypeVar("Item", bound=np.generic)
@@ -119,12 +127,8 @@ def masked_rows(contexts: Contexts, metrics: Sequence[Metric], mask_spacing: int
 
 def _ask(metric: Metric, word: IntArray) -> MaskRows:
     rows = metric(word)
-    check_mask_rows(rows, len(word), _name(metric))
+    check_mask_rows(rows, len(word), metric)
     return rows
-
-
-def _name(metric: Metric) -> str:
-    return getattr(metric, "__name__", repr(metric))
 
 
 def _is_first(target: IntArray) -> BoolArray:
@@ -296,8 +300,8 @@ def extents(contexts: Contexts, metric: Metric, rows: MaskedRows, setting: str) 
         if masks_target.all() and (word == contexts.word[first_piece + last - before]).all():
             return first, last, np.searchsorted(contexts.word, word, side="right") - first_piece + before
     raise PLLError(
-        f"The metric {_name(metric)!r} does not mask each scored piece together with pieces of its own word alone, so "
-        "its forward passes cannot be shared.",
+        f"The metric {metric_name(metric)!r} does not mask each scored piece together with pieces of its own word "
+        "alone, so its forward passes cannot be shared.",
         f"Leave out `{setting}`.",
     )
 

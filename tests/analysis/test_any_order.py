@@ -7,8 +7,9 @@ import pytest
 import spacy
 
 from spacy_pll import log_probability_bounds
+from spacy_pll.analysis.any_order import draws_of, ladder
 from spacy_pll.errors import PLLError
-from spacy_pll.metrics import MAX_EXACT, all_orders, any_order, draw_orders
+from spacy_pll.metrics import MAX_EXACT, all_orders, any_order, draw_orders, shows_what_follows
 
 from .. import reference
 from ..conftest import SENTENCES
@@ -92,13 +93,77 @@ def test_other_settings_have_no_effect_and_no_component_scores(make_nlp):
     assert doc._.pll is doc._.another is None and nlp.pipe_names == ["pll", "another"]
 
 
+def likelihood_of_llada(log_probs, n, n_passes, draw):
+    """`get_log_likelihood` of LLaDA (Nie et al. 2025, appendix), written from the paper: the number of masked pieces
+    goes in equal steps from a random start, and a pass that masks x of n pieces weighs n / x.
+    """
+    start = draw.randint(1, n + 1)
+    counts = (np.round(np.linspace(start, start + (n_passes - 1) * (n / n_passes), n_passes)).astype(int) - 1) % n + 1
+    sums = []
+    for x in counts:
+        hidden = frozenset(draw.permutation(n)[:x].tolist())
+        sums.append(n / x * sum(log_probs(hidden, piece) for piece in hidden))
+    return np.mean(sums)
+
+
+def test_a_fixed_number_of_passes_is_the_estimate_of_llada(make_nlp):
+    """Both have the bound as their mean. All orders of six words of one piece give it, as 16 passes do not."""
+    nlp, text = make_nlp("bert", words="piece"), "The young traveler lost the tree"
+    doc, known = nlp.make_doc(text), {}
+    model = reference.load_model(nlp.get_pipe("pll").model.name)
+    ids, kept, *_ = reference.read(doc, model[1], "spacy")
+    n = len(kept)
+
+    def log_probs(hidden, piece):
+        if hidden not in known:
+            known[hidden] = reference.log_probabilities(*model, ids, frozenset(kept[i] for i in hidden))
+        return known[hidden][kept[piece]]
+
+    (exact,) = log_probability_bounds(nlp, [text], n_pairs=200)
+    predicted = [log_probability_bounds(nlp, [text], n_passes=16, seed=seed)[0] for seed in range(60)]
+    theirs = [likelihood_of_llada(log_probs, n, 16, np.random.RandomState(seed)) for seed in range(200)]
+    for draws in ([one.score for one in predicted], theirs):
+        assert abs(np.mean(draws) - exact.score) < 4 * np.std(draws) / len(draws) ** 0.5 + 4 * exact.standard_error
+    # The error that is stated is that between draws.
+    stated = np.mean([one.standard_error**2 for one in predicted]) ** 0.5
+    assert stated == pytest.approx(np.std([one.score for one in predicted]), rel=0.4)
+
+
+def test_a_ladder_has_its_passes_whatever_the_length():
+    for k in (5, 6, 7, 100):
+        rows = ladder(np.arange(k), number=1, n_passes=4, seed=3)
+        if k == 5:  # 31 sets, and so all orders
+            assert len(np.unique(rows.masked, axis=0)) == 31
+            continue
+        assert rows.weight.sum() == pytest.approx(k) and rows.masked[np.arange(len(rows.target)), rows.target].all()
+    mean = sum(np.bincount((one := ladder(np.arange(7), number=i, n_passes=4, seed=0)).target, one.weight, 7)
+               for i in range(4000)) / 4000  # fmt: skip
+    assert mean == pytest.approx(np.ones(7), abs=0.1)
+
+
+def test_a_ladder_that_masks_everything_leaves_the_context_in_sight(make_nlp):
+    draws = [one for seed in range(30) for one in draws_of(n_passes=8, seed=seed)]
+    assert any(one(np.arange(60)).masked.all() for one in draws) and all(map(shows_what_follows, draws))
+
+
 def test_orders_do_not_change_between_versions():
     assert draw_orders(7, 2).tolist() == [[2, 5, 0, 6, 3, 1, 4], [4, 5, 3, 2, 1, 0, 6]]
     assert draw_orders(7, 1, seed=4095).tolist() != draw_orders(7, 1).tolist()
     np.testing.assert_array_equal(any_order(MAX_EXACT).masked, all_orders(MAX_EXACT).masked)
 
 
-@pytest.mark.parametrize("arguments", [{"n_pairs": 1}, {"seed": -1}, {"seed": 4096}, {"unit": "words"}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"n_pairs": 1},
+        {"n_passes": 4},
+        {"n_passes": 17},
+        {"unit": "word", "n_passes": 16},
+        {"seed": -1},
+        {"seed": 4096},
+        {"unit": "words"},
+    ],
+)
 def test_bad_arguments(make_nlp, arguments):
     with pytest.raises(ValueError, match=f"They are .*{next(iter(arguments.values()))}"):
         log_probability_bounds(make_nlp("bert"), ["A text"], **arguments)

@@ -176,3 +176,13 @@ def test_windows_of_transcripts(model_folder, make_nlp, tmp_path):
     assert "Give both" in run(*command[:-2], "--by", "who", fails=True).unwrapped_stderr
     (tmp_path / "t.jsonl").write_text('{"text": "It.", "pppl": 1}\n')
     assert "line 1" in run(*command, fails=True).unwrapped_stderr
+
+
+def test_a_bound_and_its_error(tmp_path, model):
+    path = write_texts(tmp_path / "a.txt")
+    how = ("--metrics", "sentence_any_order", "--n-passes", "16", "--seed", "1")
+    result = summary(tmp_path, path, *model, *how)
+    assert result["standard_error"]["sentence_any_order"] > 0 and result["settings"]["n_passes"] == 16
+    assert " ± " in run("ppl", path, *model, *how).stdout and "per byte" in run("ppl", path, *model).stdout
+    refused = run("ppl", path, *model, "--n-passes", "16", fails=True).unwrapped_stderr
+    assert "--n-passes and --seed are for a bound" in refused

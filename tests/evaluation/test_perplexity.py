@@ -4,7 +4,9 @@ import pytest
 import spacy
 from hypothesis import given
 
+from spacy_pll import log_probability_bounds
 from spacy_pll.attributes.piece_record import PieceRecord, read_record
+from spacy_pll.errors import PLLError
 from spacy_pll.evaluation.perplexity import Perplexity, perplexity, pieces_per_word
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 
@@ -82,3 +84,28 @@ def test_any_pipeline_has_a_perplexity_and_stays_as_it_is(make_nlp):
         math.exp(-total / pieces), rel=1e-4
     )
     assert docs[0]._.pll_data is None
+
+
+def test_a_bound_has_an_error_by_the_draw(make_nlp):
+    """The errors of texts of one length, which have the same draws, add up."""
+    nlp = make_nlp("bert", metrics=["sentence_any_order"])
+    texts = [SENTENCES[1], "", SENTENCES[1], SENTENCES[3]]
+    found = perplexity(nlp, texts)
+    (one, three) = log_probability_bounds(nlp, [SENTENCES[1], SENTENCES[3]])
+    assert found.log_likelihood["sentence_any_order"] == pytest.approx(2 * one.score + three.score, abs=1e-3)
+    alone = perplexity(nlp, texts[:3])
+    assert alone.standard_error["sentence_any_order"] == pytest.approx(2 * one.standard_error, rel=1e-3)
+    assert found.bytes == sum(len(text.encode()) for text in texts) > 0
+    assert found.per_byte["sentence_any_order"] == pytest.approx(math.exp(-(2 * one.score + three.score) / found.bytes))
+    (ladder,) = log_probability_bounds(nlp, [SENTENCES[3]], n_passes=16, seed=2)
+    again = perplexity(nlp, SENTENCES[3:4], n_passes=16, seed=2)
+    assert again.log_likelihood["sentence_any_order"] == pytest.approx(ladder.score, abs=1e-3)
+    assert again.standard_error["sentence_any_order"] == pytest.approx(ladder.standard_error, rel=1e-3)
+    assert perplexity(nlp, [""]).log_likelihood == {} == perplexity(nlp, [""]).per_byte
+
+
+@pytest.mark.parametrize("metrics, arguments", [(["original"], {"n_passes": 16}), (["original"], {"seed": 1}),
+                                                (["sentence_any_order"], {"n_process": 2})])  # fmt: skip
+def test_arguments_that_a_bound_does_not_have(make_nlp, metrics, arguments):
+    with pytest.raises(PLLError, match=f"`{next(iter(arguments))}`"):
+        perplexity(make_nlp("bert", metrics=metrics), SENTENCES, **arguments)

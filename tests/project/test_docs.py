@@ -64,7 +64,7 @@ OWN = re.compile(rf"{re.escape(URL)}/(?:blob|raw|tree)/(?:HEAD|main)/([^\s)\"#?]
 CODE = re.compile(r"`([^`]+)`")
 # Options of other programs, and the pages about those.
 OTHERS_OPTIONS = {"--help", "--backend", "--per-component", "--cpuset-cpus", "--extra-index-url"}
-OTHERS_PAGES = {"CONTRIBUTING", "distributed", "lm-eval", "project", "reliability"}
+OTHERS_PAGES = {"CONTRIBUTING", "distributed", "lm-eval", "masked-diffusion", "project", "reliability"}
 
 
 def run_page(page: Path, folder: Path, stand_ins: dict[str, Path], slow: Collection[str] = ()) -> list[Result]:
@@ -114,7 +114,7 @@ def test_the_example_in_spacy_universe(tmp_path):
 
 def needs_extras(page):
     """Skip a page about an extra that is not installed."""
-    needed = {"distributed.md": "ray", "python.md": "ray", "lm-eval.md": "lm_eval"}
+    needed = {"distributed.md": "ray", "python.md": "ray", "lm-eval.md": "lm_eval", "masked-diffusion.md": "lm_eval"}
     if page.name in needed:
         pytest.importorskip(needed[page.name], reason="an extra is not installed: pip install . --group test-all")
 

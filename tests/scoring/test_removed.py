@@ -83,10 +83,10 @@ def test_rows_that_contradict_themselves(make_nlp, add_metric):
     rows = near_context(np.arange(4))
     for removed in (rows.masked, np.ones((4, 4), dtype=bool)):
         with pytest.raises(ValueError, match="masks a piece, or scores it, and removes it as well"):
-            check_mask_rows(rows._replace(removed=removed), 4, "wrong")
+            check_mask_rows(rows._replace(removed=removed), 4, wrong)
     for change in ({"removed": rows.removed[:, 1:]}, {"removed": rows.weight}, {"masked": rows.masked[:, 1:]}):
         with pytest.raises(ValueError, match="and None or the bool array `removed`"):
-            check_mask_rows(rows._replace(**change), 4, "wrong")
+            check_mask_rows(rows._replace(**change), 4, wrong)
 
 
 def test_the_built_in_model_reads_as_it_writes():

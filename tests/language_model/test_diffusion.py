@@ -1,0 +1,156 @@
+"""Models of the shapes of masked diffusion, written anew from the papers: LLaDA (Nie et al. 2025) is a Llama that sees
+both sides; Dream (Ye et al. 2025) is one that predicts a masked piece one position before it. Their tokenizers have no
+mask token of that name, and put nothing around a text.
+"""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from tokenizers.processors import TemplateProcessing
+from torch import nn
+from torch.nn import functional as F
+from transformers import AutoConfig, AutoModelForMaskedLM, PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import MaskedLMOutput
+
+from spacy_pll import log_probability_bounds, make_pipeline, perplexity
+
+from ..conftest import get_tokenizer
+
+NAMES = ("mask_token", "cls_token", "sep_token", "bos_token", "eos_token")
+MASK, END = "<|mdm_mask|>", "<|endoftext|>"
+
+
+class DiffusionConfig(PretrainedConfig):
+    model_type = "tiny-diffusion"
+
+    def __init__(self, vocab_size=100, width=32, layers=2, heads=2, **others):
+        super().__init__(**others)
+        self.vocab_size, self.width, self.layers, self.heads = vocab_size, width, layers, heads
+
+
+class Layer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        width = config.width
+        self.heads, self.norms = config.heads, nn.ModuleList(nn.RMSNorm(width) for _ in range(2))
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.gate_up, self.down = nn.Linear(width, 6 * width, bias=False), nn.Linear(3 * width, width, bias=False)
+
+    def forward(self, states, visible):
+        q, k, v = (
+            x.unflatten(-1, (self.heads, -1)).transpose(1, 2) for x in self.qkv(self.norms[0](states)).chunk(3, -1)
+        )
+        mixed = F.scaled_dot_product_attention(rotate(q), rotate(k), v, attn_mask=visible)
+        states = states + self.out(mixed.transpose(1, 2).flatten(2))
+        gate, up = self.gate_up(self.norms[1](states)).chunk(2, -1)
+        return states + self.down(F.silu(gate) * up)
+
+
+def rotate(x):
+    """Rotary positions."""
+    n, half = x.shape[-2], x.shape[-1] // 2
+    angle = torch.arange(n, device=x.device)[:, None] / 10000 ** (torch.arange(half, device=x.device) / half)
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()], -1)
+
+
+class TinyDiffusion(PreTrainedModel):
+    config_class = DiffusionConfig
+    base_model_prefix = "model"
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.embed = nn.Embedding(config.vocab_size, config.width)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.norm, self.head = nn.RMSNorm(config.width), nn.Linear(config.width, config.vocab_size, bias=False)
+        self.post_init()
+
+    def _init_weights(self, module):
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=0.3)
+
+    def get_input_embeddings(self):
+        return self.embed
+
+    def forward(self, input_ids, attention_mask=None, **_):
+        visible = None if attention_mask is None else attention_mask[:, None, None, :].bool()
+        states = self.embed(input_ids)
+        for layer in self.layers:
+            states = layer(states, visible)
+        return MaskedLMOutput(logits=self.head(self.norm(states)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """With a tokenizer that names no special token, as those of left-to-right models."""
+    AutoConfig.register(DiffusionConfig.model_type, DiffusionConfig, exist_ok=True)
+    AutoModelForMaskedLM.register(DiffusionConfig, TinyDiffusion, exist_ok=True)
+    tokenizer = deepcopy(get_tokenizer("byte-level"))
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=["$A"], special_tokens=[])
+    for name in NAMES:
+        setattr(tokenizer, name, None)
+    tokenizer.add_special_tokens({"additional_special_tokens": [MASK, END]})
+    path = tmp_path_factory.mktemp("diffusion")
+    torch.manual_seed(0)
+    TinyDiffusion(DiffusionConfig(vocab_size=len(tokenizer))).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+def by_itself(folder, before, text, shift=0, first=(), last=()):
+    """The mean over all orders of the pieces of the text, by way of the masked sets: transformers alone."""
+    from itertools import permutations
+
+    from transformers import AutoTokenizer
+
+    model, tokenizer = AutoModelForMaskedLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    prompt, whole = (tokenizer(one, add_special_tokens=False)["input_ids"] for one in (before, before + text))
+    ids = [tokenizer.convert_tokens_to_ids(one) for one in first] + whole
+    own = range(len(first) + len(prompt), len(ids))
+    ids += [tokenizer.convert_tokens_to_ids(one) for one in last]
+    mask, known = tokenizer.convert_tokens_to_ids(MASK), {}
+
+    def log_probs(hidden):
+        if hidden not in known:
+            with torch.no_grad():
+                read = torch.tensor([[mask if i in hidden else one for i, one in enumerate(ids)]])
+                known[hidden] = model(read).logits[0].double().log_softmax(-1)
+        return known[hidden]
+
+    chains = [sum(log_probs(frozenset(o[n:]))[t - shift, ids[t]] for n, t in enumerate(o)) for o in permutations(own)]
+    assert 2 <= len(own) <= 6
+    return float(np.mean(chains))
+
+
+@pytest.mark.filterwarnings("ignore:The tokenizer of .* names the special tokens")
+@pytest.mark.parametrize(
+    ("shift", "names", "first", "last"),
+    [
+        (0, {}, [], []),  # LLaDA
+        (0, {"sep_token": END}, [], [END]),  # an end of text is appended, and never masked
+        (1, {"bos_token": END}, [END], []),  # Dream
+    ],
+)
+def test_the_bound_of_an_answer_given_its_prompt(folder, shift, names, first, last):
+    block = {"name": str(folder), "shift": shift, "tokenizer_config": {"mask_token": MASK, **names}}
+    nlp = make_pipeline(block, words="piece")
+    expected = by_itself(folder, "The traveler lost", " the tree.", shift, first, last)
+    (bound,) = log_probability_bounds(nlp, [(" the tree.", "The traveler lost", "")])
+    assert bound.score == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_corpus_in_a_fixed_number_of_passes(folder):
+    nlp = make_pipeline(
+        {"name": str(folder), "shift": 0, "tokenizer_config": {"mask_token": MASK}}, "sentence_any_order"
+    )
+    texts = ["The traveler lost the souvenir.", "The hooligans, who are young, didn't travel."]
+    orders, ladder = perplexity(nlp, texts), perplexity(nlp, texts, n_passes=64)
+    apart = abs(orders.log_likelihood["sentence_any_order"] - ladder.log_likelihood["sentence_any_order"])
+    assert 0 < apart < 5 * np.hypot(*(one.standard_error["sentence_any_order"] for one in (orders, ladder)))
+
+
+def test_a_tokenizer_without_a_mask_token_is_told_how_to_name_it(folder):
+    with pytest.raises(ValueError, match="no mask token.*or name the token.*'tokenizer_config': {'mask_token'"):
+        make_pipeline(str(folder))
