@@ -132,7 +132,7 @@ def score_draws(
     """
     scorer = get_scorer(nlp, component)
     given = scorer.settings
-    common = {"words": given.words, "units": given.units, "max_batch_tokens": given.max_batch_tokens}
+    common: dict[str, Any] = {"words": given.words, "units": given.units, "max_batch_tokens": given.max_batch_tokens}
     predictor = Predictor(
         scorer.model, scorer.predictor.get_spans, ScoringSettings((METRIC,), **common, **settings), draws
     )

@@ -155,9 +155,10 @@ def perplexity(
             for metric, scores in record.scores.items():
                 log_likelihood[metric] = log_likelihood.get(metric, 0.0) + sum(scores)
     if not is_bound or not log_likelihood:
-        return Perplexity(**counts, log_likelihood=log_likelihood)
+        return Perplexity(log_likelihood=log_likelihood, **dict[str, Any](counts))
     bound = bound_of(total)
-    return Perplexity(**counts, log_likelihood={METRIC: bound.score}, standard_error={METRIC: bound.standard_error})
+    figures: dict[str, Any] = {**counts, "standard_error": {METRIC: bound.standard_error}}
+    return Perplexity(log_likelihood={METRIC: bound.score}, **figures)
 
 
 Found = Generator[tuple[Doc, PieceRecord | None, FloatArray], None, None]
