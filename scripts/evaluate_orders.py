@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from markdown_tables import print_table
@@ -46,8 +47,12 @@ def by_passes(nlp, places: list[tuple[str, str, str]], n_pieces: int) -> list[di
     """The standard error of a bound for each number of forward passes, by ladders and by chains of orders."""
     table = []
     for n_passes in (64, 128, 256, 400, 800):
-        row = {"passes": n_passes}
-        for name, how in (("ladder", {"n_passes": n_passes}), ("orders", {"n_pairs": n_passes // (2 * n_pieces)})):
+        row: dict[str, Any] = {"passes": n_passes}
+        ways: dict[str, dict[str, Any]] = {
+            "ladder": {"n_passes": n_passes},
+            "orders": {"n_pairs": n_passes // (2 * n_pieces)},
+        }
+        for name, how in ways.items():
             if how.get("n_pairs", 2) >= 2:
                 bounds = [log_probability_bounds(nlp, places, seed=seed, **how) for seed in range(2)]
                 scores, errors = np.moveaxis(np.array(bounds), -1, 0)

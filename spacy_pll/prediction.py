@@ -1,7 +1,6 @@
 """Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,21 +12,17 @@ from spacy.tokens import Doc, Span
 from .arrays import BoolArray, FloatArray, IntArray, begins, bounds
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
-from .metrics import Metric, get_metric, looks_at_words, n_added_masks
+from .metrics import Metric, get_metric, n_added_masks
 from .scoring.groups import GroupPlan
 from .scoring.passes import Batch, RowPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
 from .scoring.scores import Distributions
 from .scoring.windows import Context, Contexts, get_contexts
-from .scoring.wordpieces import Wordpieces, get_wordpieces, merge_spans
+from .scoring.wordpieces import get_wordpieces, merge_spans
 from .settings import ScoringSettings
+from .text_warnings import TextWarnings, TokenizedDocs
 from .user_warnings import warn_user
-
-# Pieces of the longest word that is taken for one.
-LONGEST_WORD = 30
-# How many unknown pieces with a character are many, and how many such characters are warned of at most.
-MANY, MOST_CHARACTERS = 10, 10
 
 
 @dataclass
@@ -74,18 +69,6 @@ class ScoredPieces:
 
 
 @dataclass(frozen=True)
-class TokenizedDocs:
-    """The docs of a batch, with what is read for them."""
-
-    docs: list[Doc]
-    first_tokens: IntArray  # int, shape (docs + 1,): the number of each doc's first token among all tokens
-    first_pieces: IntArray  # int, shape (docs + 1,): the same of its first wordpiece
-    wordpieces: Wordpieces  # of all spans
-    scored: BoolArray  # bool, shape (tokens,)
-    contexts: Contexts
-
-
-@dataclass(frozen=True)
 class PendingBatch:
     """Docs whose forward passes have been submitted."""
 
@@ -119,8 +102,7 @@ class Predictor:
         self.get_spans, self.settings = get_spans, settings
         self._variants = list(variants)
         self.counts = WorkDone()  # since it was made, or since this was set
-        self.warned: set[str] = set()  # what has been warned of
-        self.unknown = Counter[str]()  # how many unknown pieces have had a character
+        self.warnings = TextWarnings()
         self.model = model
 
     @property
@@ -213,11 +195,11 @@ class Predictor:
         max_length = loaded.max_length - self._added
         contexts, scored = get_contexts(spans_of, pieces, first_tokens, targets, max_length, self._lookahead, units)
         tokenized = TokenizedDocs(docs, first_tokens, pieces.first[bounds(n_spans)], pieces, scored, contexts)
-        self._warn_of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
-        self._warn_of_language(docs)
-        self._warn_of_unknown(tokenized, loaded)
+        self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
+        self.warnings.of_language(docs, self.model)
+        self.warnings.of_unknown(tokenized, self.model, loaded)
         if units is None:
-            self._warn_of_long_words(pieces)
+            self.warnings.of_long_words(pieces, dict(zip(self.settings.metrics, self.metrics)))
         return tokenized
 
     def submit(self, docs: list[Doc]) -> PendingBatch:
@@ -284,83 +266,6 @@ class Predictor:
             )
             return []
         return list(doc.spans[key])
-
-    def _warn_of_left_out(self, batch: TokenizedDocs, left_out: BoolArray) -> None:
-        """Warn where tokens that should be scored lie in no span. Those of white space have no score to lose."""
-        places = np.flatnonzero(left_out)
-        owner = np.searchsorted(batch.first_tokens, places, side="right") - 1
-        for d in np.unique(owner).tolist() if "left out" not in self.warned else ():
-            doc, first = batch.docs[d], int(batch.first_tokens[d])
-            tokens = [doc[i - first] for i in places[owner == d].tolist() if not doc[i - first].is_space]
-            if not tokens:
-                continue
-            self._warn_once(
-                "left out",
-                f"{len(tokens)} of {len(doc)} tokens of the text {doc.text[:50]!r} lie in none of the spans that are "
-                f"read, such as {tokens[0].text[:50]!r} at token {tokens[0].i}. They have no score, and the text's "
-                "score is the sum of the others. This may be so in other texts, too. Set `spans` (in a config, "
-                "get_spans) to one whose spans hold every token, such as sents; to choose what is scored, set "
-                "`targets`.",
-            )
-
-    def _warn_of_language(self, docs: list[Doc]) -> None:
-        """Warn where the model was trained on another language than the docs' one."""
-        title, _, known = self.model.describe()
-        others = {doc.lang_ for doc in docs} - {known, "xx", ""}
-        if known and others:
-            self._warn_once(
-                "language",
-                f"The language of the pipeline is {min(others)!r}, and that of {title} is {known!r}. The scores of "
-                "texts in other languages mean nothing. Give a `model` that was trained on this language, or on many, "
-                "such as xlm-roberta-base.",
-            )
-
-    def _warn_of_unknown(self, batch: TokenizedDocs, loaded: Loaded) -> None:
-        """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer, and of each character
-        that is so again and again, in however many docs.
-        """
-        pieces, title = batch.wordpieces, self.model.describe().title
-        unknown = np.flatnonzero(pieces.ids == loaded.unknown_id)
-        docs = (np.searchsorted(batch.first_pieces, unknown, side="right") - 1).tolist()
-        places = zip(docs, pieces.start[unknown].tolist(), pieces.end[unknown].tolist())
-        texts = [batch.docs[d].text[start:end] for d, start, end in places]
-        if len(texts) > len(pieces) / 10:
-            self._warn_once(
-                "unknown",
-                f"{len(texts)} of {len(pieces)} wordpieces are unknown to the tokenizer of {title}, such as "
-                f"{texts[0][:50]!r}. Their scores say nothing about the text. Give a `model` that was trained on text "
-                "like this.",
-            )
-        for character in (character for text in texts for character in sorted({*text})):
-            self.unknown[character] += 1
-            named = sum(len(kind) == 1 for kind in self.warned)
-            if self.unknown[character] != MANY or "unknown" in self.warned or named == MOST_CHARACTERS:
-                continue
-            if loaded.unknown_id in loaded.tokenizer.encode(character, add_special_tokens=False).ids:
-                self._warn_once(
-                    character,
-                    f"The character {character!r} (U+{ord(character):04X}) is unknown to the tokenizer of {title}, and "
-                    f"{MANY} wordpieces have had it so far. The scores of such pieces, and of those beside them, say "
-                    "little about the text. Write another character in its place, leave such texts out, or give a "
-                    "`model` that knows it.",
-                )
-
-    def _warn_of_long_words(self, pieces: Wordpieces) -> None:
-        """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it."""
-        n = np.diff(pieces.first)
-        for span in np.flatnonzero(n > LONGEST_WORD).tolist() if "words" not in self.warned else ():
-            if pieces.word[pieces.first[span]] == pieces.word[pieces.first[span + 1] - 1]:
-                if metrics := [name for name, rows in zip(self.settings.metrics, self.metrics) if looks_at_words(rows)]:
-                    self._warn_once(
-                        "words",
-                        f"A text of {n[span]} wordpieces is one word, so under {metrics[0]} much of it is masked "
-                        "while one of them is scored. If it has no words, as a protein, set `words` to 'piece'.",
-                    )
-
-    def _warn_once(self, kind: str, message: str) -> None:
-        if kind not in self.warned:
-            self.warned.add(kind)
-            warn_user(message)
 
     def plans(self, contexts: Contexts, loaded: Loaded) -> Iterator[RowPlan | GroupPlan]:
         """The forward passes for some contexts, in plans of bounded size."""

@@ -77,13 +77,14 @@ def log_probability_bounds(
     """
     draws = draws_of(n_pairs, n_passes, seed, unit)
     check_texts(texts)
-    texts = list(texts)
-    places = [one for one in texts if isinstance(one, tuple)]
+    given = list(texts)
+    places = [one for one in given if isinstance(one, tuple)]
     check_places(get_scorer(nlp, component), places, shared_pieces)
+    docs: Iterable[Any] = given
     if places:
-        texts = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in texts)
+        docs = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in given)
     targets, bounds = TEXT_SPAN if places else None, list[Bound | None]()
-    for _, found in score_draws(nlp, texts, draws, component, batch_size, targets=targets):
+    for _, found in score_draws(nlp, docs, draws, component, batch_size, targets=targets):
         bounds.append(bound_of(found.scores.sum(axis=1)) if found.pieces.any() else None)
     return bounds
 

@@ -81,7 +81,7 @@ def test_a_model_with_neither_languages_nor_an_unknown_piece(make_nlp, monkeypat
     model = nlp.get_pipe("pll").model
     monkeypatch.setattr(model, "describe", lambda: Description("a model"))
     assert len(warned(nlp, [ARABIC])) == 1
-    nlp.get_pipe("pll").predictor.warned.clear()
+    nlp.get_pipe("pll").predictor.warnings.warned.clear()
     model.loaded = replace(model.loaded, unknown_id=None)
     assert warned(nlp, [ARABIC]) == []
 
