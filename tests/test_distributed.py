@@ -104,7 +104,7 @@ def test_a_fault_of_the_worker_is_no_texts_fault(make_nlp, monkeypatch):
     def broken(self, *args):
         raise RuntimeError("device lost")
 
-    monkeypatch.setattr(Predictor, "_collect", broken)
+    monkeypatch.setattr(Predictor, "_check_finite", broken)
     with pytest.raises(RuntimeError, match="device lost"):
         worker(table(SENTENCES))
     with pytest.raises(RuntimeError, match="device lost"):

@@ -117,7 +117,7 @@ def test_a_fault_of_the_worker_is_no_texts_fault(nlp, monkeypatch):
     def broken(self, *args):
         raise RuntimeError("device lost")
 
-    monkeypatch.setattr("spacy_pll.prediction.Predictor._collect", broken)
+    monkeypatch.setattr("spacy_pll.prediction.Predictor._check_finite", broken)
     with pytest.raises(RuntimeError, match="device lost"):
         list(score_texts(nlp, SENTENCES, 2))
     with pytest.raises(ChildProcessError, match="A worker process failed. RuntimeError: device lost"):

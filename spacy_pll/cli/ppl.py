@@ -73,12 +73,18 @@ def ppl_cli(
     """
     if by is not None and windows is None:
         raise InputError("--by divides the windows of --windows. Give both.")
+    if windows is None:
+        check_output(output, (".json",), force, path)
+    else:
+        check_table(output, force, path)
     nlp = make_pipeline(settings)
     if windows is not None:
-        check_table(output, force, path)
         records = [one for one in read_records(path, column, nlp.vocab, **how) if not one.in_place]
         for record in records:
             check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
+            if by is not None and by not in record.fields:
+                columns = ", ".join(map(repr, record.fields))
+                raise InputError(f"{record.location}: there is no column {by!r}. The columns are: {columns}.")
         found = window_perplexities(
             nlp,
             [str(one.text) for one in records],
@@ -94,12 +100,9 @@ def ppl_cli(
         ]
         if not rows:
             raise InputError(f"Nothing was scored. No text in {path!r} has a word.")
-        if by is not None and by not in rows[0]:
-            raise InputError(f"There is no column {by!r}. The columns are: {', '.join(map(repr, records[0].fields))}.")
         say(windows_table(rows, by or "doc"))
         save(output, write_table, rows)
         return
-    check_output(output, (".json",), force, path)
     texts = texts_of(read_records(path, column, nlp.vocab, **how))
     given: dict[str, Any] = {"n_passes": n_passes, "seed": seed, "n_process": n_process}
     result = perplexity(nlp, texts, **given, batch_size=batch_size, show_progress=True)

@@ -97,6 +97,7 @@ NOT_THERE = {
     "na_as_text": "the same",
     "by": "the groups of a suite are its own",
     "force": "the command writes no file",
+    "n_words": "the option says its range",
     "mask_spacing": "the command has only mask_margin, or neither",
     "mask_margin": "the command has only mask_spacing, or neither",
     "spans": "the command has no texts, and the message names the CPU, too",

@@ -139,6 +139,7 @@ def test_what_is_wrong_is_said_before_the_work(tmp_path, model, never, monkeypat
     if "o.parquet" in options:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         monkeypatch.delitem(sys.modules, "spacy_pll.corpus.parquet", raising=False)
+        monkeypatch.delattr("spacy_pll.corpus.parquet", raising=False)
     given = ("mine.csv", *model)
     assert message in run(command, *given, *options, fails=True).unwrapped_stderr
     assert not [path for path in tmp_path.iterdir() if path.name[:2] in ("o.", "p.")]

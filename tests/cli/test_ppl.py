@@ -169,7 +169,7 @@ def test_windows_of_transcripts(model_folder, make_nlp, tmp_path):
     assert next(line.split()[:2] for line in said.splitlines() if line.startswith("bob")) == ["bob", "1"]
     assert sum(line[:1].isdigit() for line in run(*command).stdout.splitlines()) == 3
     for more, message in [
-        (("--by", "none"), "There is no column 'none'. The columns are: 'who'"),
+        (("--by", "none"), "there is no column 'none'. The columns are: 'who'"),
         (("-o", "o.json"), "The output must end in .csv"),
     ]:
         assert message in run(*command, *more, fails=True).unwrapped_stderr
