@@ -136,15 +136,16 @@ class Predictor:
 
     def batches(self, docs: Iterable[Doc]) -> Iterator[list[Doc]]:
         """Divide docs, in their order, into batches that a CPU reads in two or three seconds, if the docs are short."""
-        most, key, batch, ids = self.prepare().ids_at_once, self.settings.targets, list[Doc](), 0
+        loaded, key = self.prepare(), self.settings.targets
+        batch, ids = list[Doc](), 0
         for doc in docs:
             batch.append(doc)
             n_tokens = len(doc)
-            pieces = max(n_tokens, (doc[-1].idx + len(doc[-1])) // 4) if n_tokens else 0
-            spans = doc.spans[key] if key is not None and key in doc.spans else None
-            targets = n_tokens if spans is None else min(n_tokens, sum(map(len, spans)))
-            ids += self._estimate(pieces, pieces * targets // n_tokens if n_tokens else 0)
-            if ids >= most:
+            scored = pieces = max(n_tokens, doc[-1].idx // 4) if n_tokens else 0
+            if key is not None and key in doc.spans:
+                scored = pieces * min(n_tokens, sum(map(len, doc.spans[key]))) // max(1, n_tokens)
+            ids += self._estimate(loaded, pieces, scored)
+            if ids >= loaded.ids_at_once:
                 yield batch
                 batch, ids = [], 0
         if batch:
@@ -153,11 +154,10 @@ class Predictor:
     def estimate(self, text: str) -> int:
         """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece."""
         pieces = len(text.encode("utf8", "surrogatepass")) // 4 + 1
-        return self._estimate(pieces, pieces)
+        return self._estimate(self.prepare(), pieces, pieces)
 
-    def _estimate(self, pieces: int, scored: int) -> int:
-        loaded, settings = self.prepare(), self.settings
-        length = min(pieces + 2, loaded.max_length)
+    def _estimate(self, loaded: Loaded, pieces: int, scored: int) -> int:
+        settings, length = self.settings, min(pieces + 2, loaded.max_length)
         return estimate_ids(scored, length, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
 
     def tokenize(self, docs: list[Doc]) -> TokenizedDocs:
