@@ -26,7 +26,7 @@ from spacy.language import Language
 
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import InputError
-from spacy_pll.evaluation.distinct_texts import score_in_contexts
+from spacy_pll.evaluation.distinct_texts import score_places
 from spacy_pll.evaluation.items import Pair, smallest_groups
 from spacy_pll.metrics import sentence_l2r
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
@@ -121,7 +121,7 @@ def scores_with_end(nlp: Language, texts: Sequence[str], batch_size: int = 512) 
 def accuracies(nlp: Language, pairs: Sequence[Pair]) -> dict[str, float]:
     """The share of pairs whose better sentence has the higher score, by metric. As in K&I, a tie counts as wrong."""
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-    scored = score_in_contexts(nlp, [(sentence, "", "") for sentence in sentences])
+    scored = score_places(nlp, [(sentence, "", "") for sentence in sentences])
     of_metric = {
         metric: {str(text): score.scores[i] for (text, *_), score in scored.items()}
         for i, metric in enumerate(PACKAGE_METRICS)
@@ -143,7 +143,7 @@ def compare(
     pairs (dict[str, list[Pair]]): The pairs of each paradigm.
     """
     original = PACKAGE_METRICS.index("original")
-    scored = score_in_contexts(nlp, [(row["sentence"], "", "") for row in sentences])
+    scored = score_places(nlp, [(row["sentence"], "", "") for row in sentences])
     for row in sentences:
         ours = scored[row["sentence"], "", ""].scores[original]
         yield Comparison(row["sentence"], "original", ours, float(row["original"]), SENTENCE_TOLERANCE)

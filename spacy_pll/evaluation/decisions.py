@@ -14,7 +14,7 @@ from ..metrics import pll_metrics
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
-from .distinct_texts import score_in_contexts
+from .distinct_texts import score_places
 from .intervals import Estimate
 from .items import Choice, Item, levels
 from .kept_scores import KeptScores
@@ -251,7 +251,7 @@ def score_options(
     for name, one in named(nlp).items():
         scorer = get_scorer(one, component)
         store: Any = (kept.known(name), kept.add) if kept else ()
-        sums = score_in_contexts(one, distinct_options(items), batch_size, show_progress, n_process, component, *store)
+        sums = score_places(one, distinct_options(items), batch_size, show_progress, n_process, component, *store)
         of_options = [[sums[option.parts] for option in choice.options] for choice in items]
         for i, label in enumerate(labels(name, scorer)):
             found.scores[label] = [[one.scores[i] for one in options] for options in of_options]

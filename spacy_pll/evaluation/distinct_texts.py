@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -26,7 +26,7 @@ class TextSums(NamedTuple):
         return self._replace(scores=tuple(score / max(1, self.pieces) for score in self.scores))
 
 
-def score_in_contexts(
+def score_places(
     nlp: Language,
     places: Iterable[Placed],
     batch_size: int = BATCH_SIZE,
@@ -57,6 +57,15 @@ def score_in_contexts(
         keep(sums)
     docs.close()
     return {one: found[one] for one in distinct}
+
+
+def score_in_contexts(
+    nlp: Language, pairs: Iterable[tuple[str, str]], *how: Any, **more: Any
+) -> dict[tuple[str, str], TextSums]:
+    """The same for texts with nothing after them: pairs of a context, which may be empty, and a text."""
+    distinct = list(dict.fromkeys(pairs))
+    found = score_places(nlp, [(text, context, "") for context, text in distinct], *how, **more)
+    return {(context, text): found[text, context, ""] for context, text in distinct}
 
 
 def text_sums(doc: Doc, names: Names) -> TextSums:

@@ -22,7 +22,7 @@ from ..progress import number_of, with_progress
 from ..scoring.wordpieces import Words, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
 from ..workers import score_docs
-from .distinct_texts import score_in_contexts
+from .distinct_texts import score_places
 
 
 @dataclass(frozen=True)
@@ -213,5 +213,5 @@ def window_perplexities(
         raise ValueError(f"`n_words` must be 1 or more. It is {n_words}.")
     windows = [windows_of(text, n_words) for text in texts]
     places = ((one, "", "") for of_text in windows for one in of_text)
-    sums = score_in_contexts(nlp, places, batch_size, show_progress, n_process, component)
+    sums = score_places(nlp, places, batch_size, show_progress, n_process, component)
     return [[(one, exp_or_inf(-sums[one, "", ""].per_piece().scores[0])) for one in of_text] for of_text in windows]

@@ -17,16 +17,16 @@ from spacy.language import Language
 
 from ..requirements import install_command
 from ..settings import BATCH_SIZE
-from .distinct_texts import TextSums, score_in_contexts
+from .distinct_texts import TextSums, score_places
 from .readers import NBest, parse_nbest
 
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 
 
 def score_hypotheses(nlp: Language, lists: Iterable[NBest], *how: Any) -> dict[str, TextSums]:
-    """The scores of all hypotheses, each by itself, by text. how (Any): As for `score_in_contexts`."""
+    """The scores of all hypotheses, each by itself, by text. how (Any): As for `score_places`."""
     texts = ((text, "", "") for nbest in lists for text in nbest.texts)
-    return {str(text): sums for (text, *_), sums in score_in_contexts(nlp, texts, *how).items()}
+    return {str(text): sums for (text, *_), sums in score_places(nlp, texts, *how).items()}
 
 
 def with_pll(lists: Sequence[NBest], scores: dict[str, TextSums], per_piece: bool) -> list[NBest]:

@@ -7,7 +7,7 @@ import pytest
 
 from spacy_pll import agree, compare_margins, compare_pairs, minimal_pairs, perplexity, score
 from spacy_pll.corpus.scored_texts import Scoring
-from spacy_pll.evaluation.distinct_texts import TextSums, score_in_contexts
+from spacy_pll.evaluation.distinct_texts import TextSums, score_places
 from spacy_pll.settings import BATCH_SIZE
 
 
@@ -16,7 +16,7 @@ def test_equal_texts_in_equal_contexts_are_scored_once(make_nlp):
     pairs = [("The traveler.", "", ""), ("", "", ""), ("The souvenir.", "It left. ", "")]
     pairs += pairs[:2]
     with redirect_stderr(io.StringIO()) as shown:
-        found = score_in_contexts(nlp, pairs, show_progress=True)
+        found = score_places(nlp, pairs, show_progress=True)
     assert list(found) == list(dict.fromkeys(pairs)) and "3/3 texts" in shown.getvalue()
     doc = nlp("The traveler.")
     assert found[pairs[0]].scores == pytest.approx((doc._.pll_word_l2r, doc._.pll_original))
@@ -35,13 +35,13 @@ def test_a_text_of_which_nothing_was_scored(make_nlp):
     nlp = make_nlp("bert")
     nlp.get_pipe("pll").predictor.get_spans = lambda docs: [[] for _ in docs]
     with pytest.raises(ValueError, match="Nothing was scored in the text 'The traveler.'"):
-        score_in_contexts(nlp, [("The traveler.", "", "")])
+        score_places(nlp, [("The traveler.", "", "")])
 
 
 def test_targets_have_no_effect_and_that_is_said(make_nlp):
-    expected = score_in_contexts(make_nlp("bert"), [("The traveler.", "", "")])
+    expected = score_places(make_nlp("bert"), [("The traveler.", "", "")])
     with pytest.warns(UserWarning, match=r"The setting `targets` \('critical'\) has no effect here"):
-        assert score_in_contexts(make_nlp("bert", targets="critical"), [("The traveler.", "", "")]) == expected
+        assert score_places(make_nlp("bert", targets="critical"), [("The traveler.", "", "")]) == expected
 
 
 def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp):
@@ -52,6 +52,6 @@ def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp)
     assert list(minimal_pairs(nlp, pairs, component="second").scores) == ["original"]
     assert perplexity(nlp, texts, component="second") == perplexity(alone, texts)
     assert compare_margins(nlp, texts, (0,), component="second").comparisons[0].scorers[0].metric == "original"
-    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_in_contexts, Scoring]
+    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_places, Scoring]
     defaults = {inspect.signature(function).parameters["batch_size"].default for function in functions}
     assert defaults == {BATCH_SIZE}
