@@ -1,18 +1,51 @@
 """What is a text: a string, or a doc."""
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from spacy.tokens import Doc
 
 from .errors import PLLError
+from .user_warnings import warn_user
 
 Text = str | Doc
+AT_A_TERMINAL = "type `pll score FILE OUTPUT.csv` at a terminal"
 
 
-def check_texts(texts: object) -> None:
-    """RAISES (ValueError): It is one text, which would be read letter by letter, or token by token."""
-    if isinstance(texts, str | Doc):
-        raise ValueError(f"`texts` must be a list of texts. It is one text: {str(texts)!r:.50}. Write [text].")
+def check_texts(texts: Any, name: str = "texts") -> None:
+    """Check that it is not one text, which would be read letter by letter, or token by token, nor a table, which would
+    be read by the names of its columns.
+
+    name (str): What it is called, for messages.
+    RAISES (ValueError): It is.
+    """
+    columns = getattr(texts, "columns", None)
+    if isinstance(texts, os.PathLike) or isinstance(texts, str) and _is_path(texts):
+        found, advice = f"the path {str(texts)!r}", f"Read its texts first, or {AT_A_TERMINAL}."
+    elif isinstance(texts, str | Doc):
+        found, advice = f"one text: {str(texts)!r:.50}", "Write [text]."
+    elif isinstance(texts, Mapping):
+        found = f"a {type(texts).__name__} with the keys {list(texts)!r:.200}"
+        advice = f"Give one of its values, or list({name}.values())."
+    elif isinstance(columns, Iterable):
+        found = f"a {type(texts).__name__} with the columns {list(columns)!r:.200}"
+        of_texts = (column for column in columns if isinstance(next(iter(texts[column]), None), str))
+        advice = f"Give one column, such as {name}[{next(of_texts, 'sentence')!r}]."
+    else:
+        return
+    raise ValueError(f"`{name}` must be a list of texts. It is {found}. {advice}")
+
+
+def warn_of_path(text: str | Doc) -> None:
+    """Warn if a text is the path of a file or folder, whose texts were perhaps meant."""
+    if isinstance(text, str) and _is_path(text):
+        warn_user(f"{text!r} is read as a text, and is the path of a file or folder. To score that, {AT_A_TERMINAL}.")
+
+
+def _is_path(text: str) -> bool:
+    """Whether there is such a file, or a folder whose path is no mere word."""
+    return len(text) < 1000 and (os.path.isfile(text) or "/" in text and os.path.isdir(text))
 
 
 def plain_text(text: object, place: str) -> str:
@@ -30,7 +63,9 @@ def plain_text(text: object, place: str) -> str:
 def plain_texts(texts: Iterable[object]) -> Iterator[Text]:
     """Docs as they are, and strings as spaCy takes them.
 
-    RAISES (ValueError): One is neither. The message has its number, from 1.
+    RAISES (ValueError): One is neither. The message has its number, from 1, and its label in a series of pandas.
     """
+    check_texts(texts)
     for number, text in enumerate(texts, 1):
-        yield text if isinstance(text, Doc) else plain_text(text, f"Text {number}")
+        label = f" (index {texts.index[number - 1]!r})" if hasattr(texts, "iloc") else ""
+        yield text if isinstance(text, Doc) else plain_text(text, f"Text {number}{label}")

@@ -26,7 +26,7 @@ from .errors import PLLError
 from .failing_texts import Outcome, TextError, score_each
 from .prediction import Predictor
 from .progress import number_of, with_progress
-from .texts import Text, check_texts, plain_texts
+from .texts import Text, plain_texts
 
 Workers = dict[Connection, Process]
 
@@ -41,7 +41,6 @@ def score_texts(
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
     RAISES (PLLError): There are to be workers, and the model is on a GPU.
     """
-    check_texts(texts)
     yield from score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
 
 

@@ -10,7 +10,7 @@ from spacy.tokens import Span
 from ..contexts import TEXT_SPAN, Placed, check_places, place, separated
 from ..pipelines import vary_scorer
 from ..span_getters import get_doc_spans
-from ..texts import plain_text
+from ..texts import check_texts, plain_text
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ def score_continuations(
         tokenizer makes one piece of an end of a candidate and the text beside it.
     """
     scorer = vary_scorer(nlp, component, get_spans=get_doc_spans, targets=TEXT_SPAN, units=TEXT_SPAN)
-    if isinstance(candidates, str) or not len(candidates):
+    check_texts(candidates, "candidates")
+    if not len(candidates):
         raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
     prefix, suffix = (plain_text(text, f"`{name}`") for name, text in (("prefix", prefix), ("suffix", suffix)))
     candidates = [plain_text(candidate, f"Candidate {number}") for number, candidate in enumerate(candidates, 1)]

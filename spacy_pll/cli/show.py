@@ -10,6 +10,7 @@ from ..attributes.names import Names
 from ..component import get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
+from ..texts import warn_of_path
 from ..visualize.text import format_percent, list_alternatives
 from .options import pipeline_options
 from .terminal import say
@@ -29,6 +30,8 @@ def show_cli(
     scorer = get_scorer(nlp)
     # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
     clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]
+    for text in clean:
+        warn_of_path(text)
     for doc in nlp.pipe(clean):
         say(score_table(doc, scorer.names, scorer.settings.alternatives > 0, scorer.settings.distribution))
 

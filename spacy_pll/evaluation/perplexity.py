@@ -21,6 +21,7 @@ from ..pipelines import make_pipeline
 from ..progress import number_of, with_progress
 from ..scoring.wordpieces import Words, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
+from ..texts import plain_texts
 from ..workers import score_docs
 from .distinct_texts import score_places
 
@@ -211,7 +212,7 @@ def window_perplexities(
     """
     if n_words < 1:
         raise ValueError(f"`n_words` must be 1 or more. It is {n_words}.")
-    windows = [windows_of(text, n_words) for text in texts]
+    windows = [windows_of(str(text), n_words) for text in plain_texts(texts)]
     places = ((one, "", "") for of_text in windows for one in of_text)
     sums = score_places(nlp, places, batch_size, show_progress, n_process, component)
     return [[(one, exp_or_inf(-sums[one, "", ""].per_piece().scores[0])) for one in of_text] for of_text in windows]

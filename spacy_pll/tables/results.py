@@ -11,7 +11,7 @@ from ..attributes.names import Names
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
-from ..texts import plain_texts
+from ..texts import plain_texts, warn_of_path
 from ..visualize.text import Table, text_table, visible_text
 from ..workers import score_docs
 from .columns import token_spans
@@ -138,6 +138,7 @@ def score(
     RAISES (ChildProcessError): A worker process was killed.
     """
     if isinstance(texts, str | Doc):
+        warn_of_path(texts)
         texts = [texts]
     texts = list(plain_texts(texts))
     nlp = make_pipeline(model, metrics, **settings)

@@ -12,6 +12,14 @@ def test_prints_a_table_for_each_text(model_folder):
     assert "Bad" in result.stdout and "PPPL" in result.stdout
 
 
+def test_the_name_of_a_file_is_shown_with_a_warning(model_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sentences.csv").write_text("text\nA text.\n")
+    with pytest.warns(UserWarning, match="'sentences.csv' is read as a text, and is the path.*`pll score FILE OUTPUT.csv`"):
+        result = run("show", "A text.", "sentences.csv", "--model", model_folder("bert"))
+    assert result.stdout.count("PPPL") == 2
+
+
 def test_what_has_no_wordpiece_has_no_score(model_folder):
     lines = run("show", "\u200b", "--distribution", "--model", model_folder("bert")).stdout.splitlines()
     assert any("0 pieces" in line for line in lines) and not any("0.00" in line for line in lines)
