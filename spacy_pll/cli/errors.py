@@ -1,5 +1,6 @@
 """Errors as a user at a terminal sees them: one message on standard error, no traceback, exit code not 0."""
 
+import os
 import shlex
 import signal
 import sys
@@ -7,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from typer.core import TyperCommand
 from wasabi import Printer
@@ -22,10 +23,19 @@ def fail(message: str, code: int = 1, command: str | None = None) -> NoReturn:
 
     command (Optional[str]): What to type next. Its line is not broken, so that it can be copied.
     """
-    print(Printer(no_print=True).fail(visible(message)), file=sys.stderr)
+    print(shown("fail", message), file=sys.stderr)
     if command:
         print(visible(command), file=sys.stderr)
     raise SystemExit(code)
+
+
+def shown(kind: Literal["fail", "warn"], message: str) -> str:
+    """A message for standard error: in a log, without colours, and with no line broken."""
+    printer = Printer(no_print=True)
+    if not sys.stderr.isatty():
+        return f"{printer.icons[kind]} {visible(message)}"
+    printer.show_color &= "NO_COLOR" not in os.environ
+    return str(getattr(printer, kind)(visible(message)))
 
 
 def options_of(command: TyperCommand) -> Spelling:
@@ -59,7 +69,7 @@ def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[No
     """
 
     def show_warning(message: Warning | str, *where: Any, **more: Any) -> str:
-        return f"{Printer(no_print=True).warn(visible(spell(str(message), spelling)))}\n"
+        return f"{shown('warn', spell(str(message), spelling))}\n"
 
     def show(error: BaseException, message: str | None = None, code: int = 1) -> NoReturn:
         """With the notes that the error has. If they are of a run that can be resumed, also with the command."""

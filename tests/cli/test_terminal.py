@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from spacy_pll.cli import LazyCommands
+from spacy_pll.cli import LazyCommands, errors
 from spacy_pll.cli.errors import options_of, printed_errors
 from spacy_pll.cli.terminal import duration, visible
 
@@ -69,6 +69,21 @@ def test_a_terminal_that_knows_only_ascii(model_folder):
 )
 def test_a_duration_names_its_units(seconds, shown):
     assert duration(seconds) == shown
+
+
+def test_a_log_has_no_colours_and_whole_lines(monkeypatch):
+    message = "A word. " * 30
+    shown = {"log": errors.shown("fail", message)}
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("ANSI_COLORS_DISABLED", raising=False)
+    shown["terminal"] = errors.shown("fail", message)
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown["plain"] = errors.shown("fail", message)
+    assert {name: ("\x1b" in text, "\n" in text) for name, text in shown.items()} == {
+        "log": (False, False), "terminal": (True, True), "plain": (False, True),
+    }  # fmt: skip
+    assert all("✘ A word." in text for text in shown.values())
 
 
 def test_warnings_are_messages(capsys):
