@@ -72,7 +72,7 @@ def _check_encoding(value: str) -> str:
         "a".encode(value)
     except LookupError:
         raise typer.BadParameter(
-            f"{value!r} is no encoding that Python knows. Examples: utf-8, latin-1, utf-16."
+            f"{value!r} is no encoding that Python knows. Examples: utf-8, cp1252, utf-16."
         ) from None
     return value
 

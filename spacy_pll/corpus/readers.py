@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import sys
 import warnings
 import zlib
@@ -58,6 +59,12 @@ COMPRESSED: dict[str, Callable[[IO[bytes], str], Any]] = {
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what reading damaged or incomplete data raises
 TEXT_FORMATS = (".txt", ".jsonl", ".json", ".csv", ".tsv")  # these may be compressed
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # neither is valid UTF-8
+# What stands in Windows' encodings where others have control characters, such as quotation marks and dashes.
+CONTROL_CHARACTER = re.compile(r"[\x80-\x9f]")
+WINDOWS = {
+    "iso8859-1": "cp1252", "iso8859-15": "cp1252", "iso8859-2": "cp1250", "iso8859-5": "cp1251", "iso8859-7": "cp1253",
+    "iso8859-9": "cp1254", "iso8859-8": "cp1255", "iso8859-6": "cp1256", "iso8859-13": "cp1257",
+}  # fmt: skip
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 AS_DOCUMENTED = ReadOptions()
 
@@ -163,7 +170,7 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
 
 def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, str]]:
     """Numbered lines, including their newlines. Other line separators, such as U+2028, are part of the text."""
-    number, guess = 0, "latin1"
+    number, guess, is_warned = 0, "cp1252", False
     used = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     peek = getattr(file, "peek", None)
     if used == "utf-8-sig" and peek and peek(2)[:2] in UTF_16_MARKS:
@@ -176,6 +183,8 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
                 guess = "utf-16le"
                 raise UnicodeError("every other byte is 0")
             line.encode("utf8")
+            if not is_warned and (found := CONTROL_CHARACTER.search(line)):
+                is_warned = _warn_of_encoding(f"{name}, line {number}", line, found[0], encoding)
             yield number, line
     except UnicodeError as error:
         where, why = "line 1" if guess == "utf-16le" or not number else f"after line {number}", str(error)
@@ -189,6 +198,23 @@ def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, s
     finally:
         with suppress(ValueError):  # the file is closed
             lines.detach()  # it would close the file, which may be standard input
+
+
+def _warn_of_encoding(location: str, line: str, character: str, encoding: str) -> bool:
+    """Warn if a line with a control character is in the encoding of Windows that is most like the given one, or in
+    UTF-8, and say whether it is.
+    """
+    used = codecs.lookup(encoding).name
+    for other in ("utf-8", WINDOWS[used]) if used in WINDOWS else ():
+        with suppress(UnicodeError):
+            meant = line.encode(used).decode(other).strip()
+            warnings.warn(
+                f"{location}: in {encoding}, U+{ord(character):04X} is a control character, which no model reads. In "
+                f"{other}, the line is {meant!r:.100}. If that is right, give `encoding={other!r}`.",
+                stacklevel=1,
+            )
+            return True
+    return False
 
 
 def _read_txt(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:

@@ -89,7 +89,7 @@ class FileOptions:
             codecs.lookup(self.encoding)
         except LookupError:
             raise ValueError(
-                f"`encoding` must be one that Python knows, such as 'latin-1'. It is {self.encoding!r}."
+                f"`encoding` must be one that Python knows, such as 'cp1252'. It is {self.encoding!r}."
             ) from None
 
     @property

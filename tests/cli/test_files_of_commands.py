@@ -52,7 +52,7 @@ def test_a_german_table(tmp_path, model):
     with open(tmp_path / "o.csv", encoding="utf8") as file:
         assert [row["good"] for row in csv.DictReader(file)] == ["Der Hund, der bellt, schläft.", "Sie geht."]
     error = run("ppl", tmp_path / "a.csv", "--column", "good", *model, fails=True).unwrapped_stderr
-    assert "line 2: not valid UTF-8" in error and "--encoding latin1" in error
+    assert "line 2: not valid UTF-8" in error and "--encoding cp1252" in error
 
 
 def test_missing_texts_keep_their_rows(tmp_path, model):

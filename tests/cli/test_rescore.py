@@ -222,7 +222,7 @@ def test_lists_in_another_encoding(tmp_path, model):
     content = json.dumps(row(), ensure_ascii=False).replace(RIGHT, f"{RIGHT} é") + "\n"
     (tmp_path / "n.jsonl").write_bytes(content.encode("latin-1"))
     error = run("rescore", tmp_path / "n.jsonl", "--weight", "1", *model, fails=True).unwrapped_stderr
-    assert "line 1: not valid UTF-8" in error and "--encoding latin1" in error
-    given = ("--weight", "1", "--encoding", "latin1", "-o", tmp_path / "o.jsonl")
+    assert "line 1: not valid UTF-8" in error and "--encoding cp1252" in error
+    given = ("--weight", "1", "--encoding", "cp1252", "-o", tmp_path / "o.jsonl")
     run("rescore", tmp_path / "n.jsonl", *given, *model)
     assert f"{RIGHT} é" in {hypothesis["text"] for hypothesis in read(tmp_path / "o.jsonl")[0]["hypotheses"]}

@@ -102,6 +102,35 @@ def test_text_in_another_encoding(tmp_path, ending, encoding):
     assert [record.text for record in read_records(str(path), encoding=encoding)] == texts
 
 
+@pytest.mark.parametrize(
+    ("given", "used", "text", "message"),
+    [
+        ("latin1", "cp1252", "“Wait!” – no", "in latin1, U.0093 is .*In cp1252, .*“Wait!” –.*give `encoding='cp1252'`"),
+        ("ISO-8859-1", "cp1252", "It’s.", "in ISO-8859-1, U.0092 is .*It’s.*give `encoding='cp1252'`"),
+        ("latin-1", "utf-8", "“Wait!” – no", "in latin-1, U.0080 is.* In utf-8, .*“Wait.*give `encoding='utf-8'`"),
+        ("latin2", "cp1250", "Šla „domů“.", "in latin2, U.008A is.* In cp1250, .*Šla.*give `encoding='cp1250'`"),
+    ],
+)
+@pytest.mark.parametrize("ending", [".txt", ".csv", ".jsonl"])
+def test_control_characters_of_an_encoding_like_that_of_windows(tmp_path, given, used, text, message, ending):
+    """Once for each file, with the first line that has one. The tokenizer would drop them without a word."""
+    head, row = {".txt": ("Ah.", "{}"), ".csv": ("text", '"{}"'), ".jsonl": ("", '{{"text": "{}"}}')}[ending]
+    path = tmp_path / f"a{ending}"
+    path.write_bytes("\n".join([head, row.format(text), row.format(text)]).encode(used))
+    with pytest.warns(UserWarning, match=f"a{ending}, line 2: .*{message}") as warned:
+        list(read_records(str(path), encoding=given))
+    assert len(warned) == 1
+    assert [record.text for record in read_records(str(path), encoding=used)][-1] == text  # and no warning
+
+
+def test_control_characters_that_are_in_the_file(tmp_path):
+    (tmp_path / "a.txt").write_bytes("One \x85 line \x81.\n".encode("latin-1"))  # cp1252 has no U+0081
+    (tmp_path / "b.txt").write_bytes("One \x85 line.\n".encode())
+    assert (
+        len([*read_records(str(tmp_path / "a.txt"), encoding="latin-1"), *read_records(str(tmp_path / "b.txt"))]) == 2
+    )
+
+
 def test_text_that_is_not_in_the_encoding(tmp_path):
     (tmp_path / "a.txt").write_bytes("One.\nTwo.\n".encode("utf-16") + b"\n")
     with pytest.raises(InputError, match="a.txt, after line 2: not valid UTF-16 .*truncated data.* another `encoding`"):
@@ -359,7 +388,7 @@ def test_a_row_without_a_text_is_a_record_where_errors_are_skipped(tmp_path):
     [
         ({"quoting": "all"}, "`quoting` must be 'csv' or 'none'. It is 'all'"),
         ({"delimiter": "\t\t"}, "`delimiter` must be one character"),
-        ({"encoding": "utf-9"}, "`encoding` must be one that Python knows, such as 'latin-1'. It is 'utf-9'"),
+        ({"encoding": "utf-9"}, "`encoding` must be one that Python knows, such as 'cp1252'. It is 'utf-9'"),
     ],
 )
 def test_options_that_are_not_valid(tmp_path, how, message):
