@@ -42,7 +42,8 @@ def with_settings(factory: Callable[..., T]) -> Callable[..., T]:
     """Give a factory a parameter for each of the `ScoringSettings` in the place of its last one, for spaCy's checks."""
     signature = inspect.signature(factory)
     more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=type_)
+        # A key of `doc.spans` is checked by the settings alone, whose message says what it is.
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=object if type_ == str | None else type_)
         for name, type_ in get_type_hints(ScoringSettings).items()
     ]
     parameters = [*list(signature.parameters.values())[:-1], *more]

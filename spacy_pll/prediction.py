@@ -265,7 +265,8 @@ class Predictor:
             effect = "nothing in it is scored" if setting == "targets" else "it is scored by words"
             warn_user(
                 f"A doc has no spans under `{setting}`, doc.spans[{key!r}], so {effect}. "
-                f"It has spans under these keys: {list(doc.spans)}."
+                f"It has spans under these keys: {', '.join(map(repr, doc.spans)) or 'none'}. A key is the name of a "
+                "group of spans, which a component such as span_ruler makes, and no word (docs/spacy.md)."
             )
             return []
         return list(doc.spans[key])

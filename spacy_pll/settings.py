@@ -65,6 +65,12 @@ class ScoringSettings:
         if not names or len(set(names)) < len(names):
             raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {names!r}.")
         check_values(self)
+        for name in ("targets", "units"):
+            if not isinstance(key := getattr(self, name), str | None):
+                raise PLLError(
+                    f"`{name}` must be one key of doc.spans: the name of a group of spans, no words. It is {key!r}.",
+                    "Put spans under a key, for example with the component span_ruler (docs/spacy.md).",
+                )
         if self.mask_margin is not None and self.mask_spacing is not None:
             raise PLLError(
                 f"`mask_margin` ({self.mask_margin}) and `mask_spacing` ({self.mask_spacing}) are two ways to save "

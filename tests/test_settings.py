@@ -33,6 +33,8 @@ def test_a_single_metric_is_a_list_of_one():
         ({"mask_spacing": True}, "`mask_spacing` must be 1 or more. It is True."),
         ({"max_batch_tokens": 0}, "`max_batch_tokens` must be 1 or more. It is 0."),
         ({"alternatives": None}, "`alternatives` must be 0 or more. It is None."),
+        ({"targets": ["souvenir"]}, "`targets` must be one key of doc.spans: .* no words. It is .'souvenir'.. Put"),
+        ({"units": 3}, "`units` must be one key of doc.spans: .* It is 3."),
         ({"words": None}, "`words` must be spacy or tokenizer or whitespace or piece. It is None."),
     ],
 )

@@ -166,6 +166,8 @@ def _check(run: Run, output: str, resume: bool, force: bool) -> None:
         )
     if run.input.has_sides and run.scoring.pipeline.spans == "sents":
         raise InputError("With --spans sents, the model does not read what stands beside a text. Leave out --spans.")
+    if run.input.has_sides and run.scoring.pipeline.scoring.get("targets"):
+        raise InputError("--targets has no effect where each text is scored beside what stands there. Leave it out.")
     if run.input.column in (run.input.context_column, run.input.after_column):
         raise InputError("--context-column or --after-column names the column of the texts. Name another one.")
     if run.input.marked and (run.input.context_column or run.input.after_column):

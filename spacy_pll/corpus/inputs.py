@@ -16,7 +16,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..component import get_scorer
-from ..contexts import SHARED_ADVICE, between, own_and_shared
+from ..contexts import SHARED_ADVICE, TEXT_SPAN, between, own_and_shared
 from ..errors import InputError
 from ..failing_texts import ERROR
 from ..tables.rows import TextRows, WordRows, check_columns
@@ -142,14 +142,16 @@ class Reading:
 
     def checked(self) -> Iterator[Record]:
         """RAISES (InputError): A text cannot be read, or its row not be written, or it is too long."""
-        needs_spans = isinstance(self.rows, WordRows) and self.rows.table.regions and self.nlp.path is None
+        needs_spans = self._needs_spans()
         options = {"typed": self.output_format.typed, "found": self.columns.declare, "skip_errors": self.skip_errors}
         for record in self.source.records(self.nlp.vocab, **options):
             self.columns.add(record)
             if needs_spans and isinstance(record.text, str):
                 raise InputError(
-                    f"{record.location}: `regions` is for .spacy input, or for a saved pipeline that makes spans.",
-                    "Leave it out.",
+                    f"{record.location}: `{needs_spans}` names a group of spans. It is for .spacy input, or a saved "
+                    "pipeline that makes spans.",
+                    "Leave it out. To score some words of a text, choose their rows in a table of words, "
+                    "`table='words'`. If one text in each line is between asterisks, `marked=True` scores it alone.",
                 )
             if not self.skip_errors and (problem := too_long(record.text, self.nlp)):
                 more = f"`max_length={len(record.text)}`"
@@ -159,6 +161,16 @@ class Reading:
             if not (self.skip_errors or self.shared_pieces) and (fault := shared_piece(self.nlp, record)):
                 raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
             yield record
+
+    def _needs_spans(self) -> str:
+        """A setting that names spans, if this pipeline makes none; else ""."""
+        settings, is_words = get_scorer(self.nlp).settings, isinstance(self.rows, WordRows)
+        keys = {
+            "regions": is_words and self.rows.table.regions,
+            "targets": settings.targets != TEXT_SPAN and settings.targets,
+            "units": settings.units,
+        }
+        return next((name for name, key in keys.items() if key), "") if self.nlp.path is None else ""
 
     def read_all(self, ends: Collection[int] = ()) -> tuple[Mark, Mapping[int, Mark]]:
         """What is known of all texts, and of so many first texts.

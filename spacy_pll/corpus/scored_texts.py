@@ -105,7 +105,9 @@ class Scoring:
 def _readable(nlp: Language, record: Record) -> str | Doc:
     """What the pipeline gets for a record: its text or, in its place, a doc of all."""
     if record.problem:
-        return place(nlp, "")
+        doc, settings = nlp.make_doc(""), get_scorer(nlp).settings
+        doc.spans.update({key: [] for key in (settings.targets, settings.units) if key})  # which it need not lack
+        return doc
     if record.sides is None:
         return record.text
     before, after = record.sides

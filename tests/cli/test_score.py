@@ -17,6 +17,7 @@ from itertools import islice
 import pyarrow.parquet as pq
 import pytest
 import spacy
+from spacy.language import Language
 from spacy.tokens import DocBin, Span
 
 from spacy_pll import WordTable, to_dataframe
@@ -177,6 +178,24 @@ def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):
     assert first["pll_word_l2r"] < 0 and first["error"] is None
     assert (other["text"], other["pll_word_l2r"], other["error"][:6]) == ("It.", None, "ValueE")
     assert long["pll_word_l2r"] is None and long["error"].startswith("the text has 200") and "x x" in long["text"]
+
+
+@Language.component("finds_it")
+def finds_it(doc):
+    if found := [doc[token.i : token.i + 1] for token in doc if token.text == "it"]:
+        doc.spans["hits"] = found
+    return doc
+
+
+def test_a_text_that_is_missing_lacks_no_spans(make_nlp, tmp_path):
+    nlp = make_nlp("bert", targets="hits", units="hits")
+    nlp.add_pipe("finds_it", first=True)
+    nlp.to_disk(tmp_path / "saved")
+    (tmp_path / "in.csv").write_text("text\nlost it\nNA\n")
+    with pytest.warns(UserWarning, match="1 of 2 texts are missing") as warned:
+        run("score", tmp_path / "in.csv", tmp_path / "out.jsonl", "--model", tmp_path / "saved")
+    assert len(warned) == 1
+    assert [bool(row["pll_pieces"]) for row in read_rows(tmp_path / "out.jsonl")] == [True, False]
 
 
 @pytest.mark.parametrize(("n", "count"), [(0, "0 texts"), (1, "1 text"), (2, "2 texts")])
@@ -457,7 +476,16 @@ def test_other_errors_are_messages(tiny, tmp_path):
             (source, "out.csv", *WORDS, "--context-column", "c", "--spans", "sents"),
             "Leave out --spans",
         ),
-        ((source, "out.csv", *WORDS, "--regions", "r"), "in.txt, line 1: --regions is for .spacy input"),
+        ((source, "out.csv", *WORDS, "--regions", "r"), "in.txt, line 1: --regions names a group of spans. It is"),
+        (
+            (source, "out.csv", "--targets", "souvenir"),
+            "line 1: --targets names a group of spans. It is for",
+        ),
+        ((source, "out.csv", "--units", "names"), "choose their rows in a table of words, --table words. If one text"),
+        (
+            (source, "out.csv", *WORDS, "--marked", "--targets", "t"),
+            "--targets has no effect where each text is",
+        ),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
         ((source, "out.jsonl", "--resume", "--force"), "and --force starts again. Leave out one of the two"),
         ((source, "-", "--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),

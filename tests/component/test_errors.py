@@ -27,12 +27,20 @@ def test_sentence_spans_without_sentence_boundaries(make_nlp):
         ("metrics", ["original", "original"], "each only once"),
         ("attr", "get", "attribute name 'get' would have two meanings"),
         ("attr", "not a name", "`attr` must be a name.*'not a name'"),
+        ("targets", ["souvenir"], "`targets` must be one key of doc.spans: the name of a group of spans, no words"),
         ("max_batch_tokens", 0, "`max_batch_tokens` must be 1 or more.*0"),
     ],
 )
 def test_bad_settings(make_nlp, setting, value, message):
     with pytest.raises(ValueError, match=message):
         make_nlp(**{setting: value})
+
+
+@pytest.mark.parametrize("setting", ["targets", "units"])
+def test_docs_without_spans_under_a_key(make_nlp, setting):
+    nlp = make_nlp(**{setting: "souvenir"})
+    with pytest.warns(UserWarning, match=f"under `{setting}`, .*'souvenir'.*these keys: none. A key is .* and no word"):
+        nlp("A souvenir.")
 
 
 def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp):
