@@ -21,7 +21,7 @@ from .attributes.names import Names
 from .attributes.registration import assigned, install
 from .attributes.stored import key, store
 from .attributes.values import exp_or_inf
-from .language_model import BUILTIN_NAME
+from .language_model import BUILTIN_NAMES
 from .language_model.protocol import LanguageModel
 from .prediction import DocScores, PendingBatch, Predictor
 from .settings import ScoringSettings
@@ -77,7 +77,7 @@ def make_pll(
     """
     block = None
     if model is None or isinstance(model, str):
-        block = {**DEFAULT_CONFIG["model"], "name": None if model == BUILTIN_NAME else model}
+        block = {**DEFAULT_CONFIG["model"], "name": None if model in BUILTIN_NAMES else model}
         resolved = registry.resolve({"model": block})
         model, block = resolved["model"], registry.fill({"model": block})["model"]
     predictor = Predictor(cast(LanguageModel, model), get_spans, ScoringSettings(**settings))

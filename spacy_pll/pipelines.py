@@ -21,7 +21,7 @@ from thinc.api import Config, ConfigValidationError
 from .component import PLLScorer, get_scorer
 from .errors import PLLError
 from .files import file_digest, files_digest
-from .language_model import BUILTIN, BUILTIN_NAME, DOCUMENTS
+from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .prediction import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of
 from .span_getters import SpanGetter
@@ -93,7 +93,7 @@ class PipelineSettings:
     ):
         values: dict[str, Any] = {one.name: one.default for one in fields(self)}
         model = os.fspath(model) if isinstance(model, os.PathLike) else model
-        values |= {"model": None if model == BUILTIN_NAME else model, "scoring": dict(scoring)}
+        values |= {"model": None if model in BUILTIN_NAMES else model, "scoring": dict(scoring)}
         for name, value in {"metrics": metrics, **settings}.items():
             if name not in SETTINGS:
                 raise TypeError(f"Unknown setting {name!r}. The settings are: {', '.join(SETTINGS)}.")

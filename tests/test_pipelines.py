@@ -63,12 +63,13 @@ def test_a_model_by_its_name_alone(model_folder, tmp_path):
     assert nlp.config["components"]["pll"]["model"] == block and nlp(SENTENCES[0])._.pll == expected
 
 
-@pytest.mark.parametrize("name", ["builtin", None])
+@pytest.mark.parametrize("name", ["builtin", "built-in", None])
 def test_the_built_in_model_by_its_name(name):
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"model": name})
     assert nlp.config["components"]["pll"]["model"]["name"] is None
     assert nlp(SENTENCES[0])._.pll == make_pipeline(name)(SENTENCES[0])._.pll
+    assert get_scorer(make_pipeline({"name": name})).model.describe() == get_scorer(nlp).model.describe()
 
 
 def test_the_block_of_a_config_is_a_model(model_folder):

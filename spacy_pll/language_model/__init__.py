@@ -6,6 +6,7 @@ from pathlib import Path
 BUILTIN = Path(__file__).parent / "builtin"
 # How it is called where a name is needed.
 BUILTIN_NAME = "builtin"
+BUILTIN_NAMES = (BUILTIN_NAME, "built-in")
 # Its language, as spaCy's code.
 BUILTIN_LANGUAGE = "en"
 # How often each of its wordpieces occurs in its training text. It is beside the folder, whose checksum identifies the

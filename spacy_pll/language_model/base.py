@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerBase
 from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.passes import Batch, PassLimits
-from . import BUILTIN, BUILTIN_LANGUAGE
+from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAMES
 from .capabilities import find_capabilities, find_direction, find_shift, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import (
@@ -114,7 +114,7 @@ class TransformerLanguageModel:
     ):
         if precision not in get_args(Precision):
             raise ValueError(f"`precision` must be {' or '.join(get_args(Precision))}. It is {precision!r}.")
-        self.name = name
+        self.name = None if name in BUILTIN_NAMES else name
         self.revision = revision
         self.tokenizer_config = dict(tokenizer_config)
         self.transformer_config = dict(transformer_config)

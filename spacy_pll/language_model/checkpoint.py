@@ -176,7 +176,7 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
         raise OSError(
             f"The model {source!r} was not found: no folder of that name holds config.json and tokenizer files, and "
             f"{hub}. Download it while online (hf download {source}), or give its folder in place of the name. "
-            "Without a name, the built-in English model is used, which needs no download."
+            "The built-in English model needs no download: its name is builtin."
         ) from None
     except Exception as error:  # an unknown architecture, one that needs its own code, a damaged file
         # transformers lists all architectures that it knows, after a first sentence.

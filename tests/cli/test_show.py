@@ -58,7 +58,7 @@ def test_a_spacy_pipeline_with_two_components(make_nlp, tmp_path):
         (("--metrics", "nope"), "Set --metrics to a list of these"),
         (("--metrics", "causal"), "Set --metrics to some of these"),
         (("--metrics", "sentence_l2r", "--mask-spacing", "3"), "Leave out --mask-spacing, or set --metrics to"),
-        (("--model", "nowhere"), "or give its folder in place of the name. Without a name, the built-in"),
+        (("--model", "nowhere"), "or give its folder in place of the name. The built-in English model needs no"),
     ],
 )
 def test_messages_name_options_not_settings(options, message):

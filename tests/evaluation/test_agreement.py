@@ -118,7 +118,7 @@ def test_the_tables_have_the_numbers(exact, make_nlp):
 
 
 def test_a_scorer_as_a_text():
-    assert parse_settings("builtin") == PipelineSettings(None)
+    assert parse_settings("builtin") == parse_settings("built-in") == PipelineSettings(None)
     assert parse_settings("a/b, mask_spacing=16 ,precision=bfloat16,metrics=original+word_l2r", gpu_id=0) == (
         PipelineSettings("a/b", ["original", "word_l2r"], mask_spacing=16, precision="bfloat16", gpu_id=0)
     )
