@@ -23,7 +23,7 @@ from ..tables.rows import TextRows, WordRows, check_columns
 from ..user_warnings import warn_user
 from .base_format import Format
 from .readers import read_records
-from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text
+from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text, or_skip
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Input(FileOptions):
                 record = self._in_place(record)
             except InputError as error:
                 if not options.get("skip_errors"):
-                    raise
+                    raise or_skip(error) from None
                 record = record._replace(problem=error.problem.removeprefix(f"{record.location}: "))
             yield record
 

@@ -23,7 +23,7 @@ from spacy.vocab import Vocab
 from ..errors import InputError
 from ..requirements import install_command
 from .delimited import read_cells
-from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text
+from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text, or_skip
 
 
 class _StaysOpen(io.RawIOBase):
@@ -357,7 +357,7 @@ def _read_texts(
         except InputError as error:
             found = row.get(options.column)
             if not isinstance(found, Missing) and (not options.skip_errors or options.column not in row):
-                raise
+                raise or_skip(error) if options.skip_errors is False and options.column in row else error from None
             problem = error.problem.removeprefix(f"{location}: ")
             in_place = str(found) if isinstance(found, Missing) else ""
         del row[options.column]

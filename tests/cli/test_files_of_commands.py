@@ -82,12 +82,17 @@ def test_a_line_without_a_text_is_skipped_on_request(tmp_path, model, line):
     assert [row["text"] for row in rows] == ["Two words.", "", "More words."]
     assert [row["pll_word_l2r"] is None for row in rows] == [False, True, False]
     assert rows[0]["error"] is None and rows[1]["error"].startswith("'text' ")
-    assert "line 2: 'text' " in run("score", tmp_path / "a.jsonl", "-", *model, fails=True).unwrapped_stderr
+    error = run("score", tmp_path / "a.jsonl", "-", *model, fails=True).unwrapped_stderr
+    assert "line 2: 'text' " in error and "To leave its scores out, give --skip-errors." in error
+    error = run("ppl", tmp_path / "a.jsonl", *model, fails=True).unwrapped_stderr  # which has no such option
+    assert "line 2: 'text' " in error and "skip" not in error
 
 
 def test_a_context_without_a_text_is_skipped_on_request(tmp_path, model):
     (tmp_path / "a.jsonl").write_text('{"text": "cup", "c": null}\n{"text": "cup", "c": "The"}\n')
     how = ("--table", "words", "--no-log-frequency", "--context-column", "c", *model)
+    error = run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", *how, fails=True).unwrapped_stderr
+    assert "line 1: 'c' must be text. It is None. To leave its scores out, give --skip-errors." in error
     with pytest.warns(UserWarning, match="1 of 2 texts could not be scored"):
         run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--skip-errors", *how)
     rows = [json.loads(row) for row in (tmp_path / "o.jsonl").read_text().splitlines()]
