@@ -73,8 +73,9 @@ OF_WORDS: dict[str, Any] = {
     "regions": setting(
         "With --table words, for .spacy input: a key of doc.spans. The column `region` has the spans' labels."
     ),
-    "log_frequency": typer.Option(
-        help="With --table words: the column `log_frequency`. The language is the pipeline's."
+    "log_frequency": setting(
+        "With --table words: the column `log_frequency`. The language is the pipeline's. [default: if wordfreq is "
+        "installed and has it]"
     ),
 }
 
@@ -161,7 +162,7 @@ def _check(run: Run, output: str, resume: bool, force: bool) -> None:
     of_words = run.words != WordTable() or run.input.has_sides or run.input.separator != " "
     if run.table != "words" and of_words:
         raise InputError(
-            "--word-unit, --lags, --regions, --no-log-frequency, --context-column, --after-column, --marked and "
+            "--word-unit, --lags, --regions, --log-frequency, --context-column, --after-column, --marked and "
             "--separator are for rows of words. Add --table words."
         )
     if run.input.has_sides and run.scoring.pipeline.spans == "sents":

@@ -40,8 +40,9 @@ def words_cli(
         int, typer.Option(min=0, help="Also the values of so many words before, such as surprisal_lag1.")
     ] = 0,
     log_frequency: Annotated[
-        bool, typer.Option(help="The column `log_frequency` (needs the extra `[reading]`).")
-    ] = True,
+        bool | None,
+        setting("The column `log_frequency` (needs the extra `[reading]`). [default: if the extra is installed]"),
+    ] = None,
     *,
     how: dict[str, Any],
     force: options.Force = False,

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..files import check_target, file_digest
 from ..pipelines import identify_scorer
 from ..tables.rows import TextRows, TokenRows, WordRows
-from ..tables.words import WordTable, log_frequencies
+from ..tables.words import WordTable
 from .base_format import ScoredText
 from .formats import find_format
 from .inputs import START, Input, Mark, Reading
@@ -57,14 +57,16 @@ class Run:
             settings["keep_pieces"] = True
         return self.scoring.make_pipeline(**settings)
 
+    def with_columns(self, nlp: Language) -> "Run":
+        """The same where it is known which columns a table of words has."""
+        return replace(self, words=self.words.known(str(nlp.lang))) if self.table == "words" else self
+
     def make_rows(self, nlp: Language) -> TextRows:
         rows: TextRows = ROWS_OF[self.table].of(get_scorer(nlp), self.input.column)
         rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
         if isinstance(rows, WordRows):
             rows.table, rows.lang = self.words, str(nlp.lang)
             rows.has_sents = any("token.is_sent_start" in nlp.get_pipe_meta(name).assigns for name in nlp.pipe_names)
-            if self.words.log_frequency:
-                log_frequencies(rows.lang)  # an error about it should come now
         return rows
 
 
@@ -90,6 +92,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     parts = ResumableOutput(Path(output_path), resume, force)
     check_target(parts.folder, run.input.path, folder=True)
     nlp = run.make_pipeline()
+    run = run.with_columns(nlp)
     with run.input.as_file() as source:
         errors = run.scoring.skip_errors, run.scoring.shared_pieces
         reading = Reading(source, run.make_rows(nlp), output_format, nlp, *errors)
@@ -121,6 +124,7 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored."""
     output_format = find_format(STANDARD_STREAM, ROWS_OF[run.table])
     nlp = run.make_pipeline()
+    run = run.with_columns(nlp)
     errors = run.scoring.skip_errors, run.scoring.shared_pieces
     reading, total = Reading(run.input, run.make_rows(nlp), output_format, nlp, *errors), START
     if run.input.path != STANDARD_STREAM:  # which cannot be read twice

@@ -42,7 +42,7 @@ def to_dataframe(
         With `words`, they are `doc` and those of its table of words.
     RAISES (ValueError): The docs have no scores of that name, or under one of the metrics.
     RAISES (TypeError): `words` is no `WordTable`.
-    RAISES (ImportError): pandas is not installed; or wordfreq, with `words`.
+    RAISES (ImportError): pandas is not installed; or wordfreq, which `words` asks for.
     """
     pd = import_pandas()
     if words is not None and not isinstance(words, WordTable):
@@ -53,6 +53,7 @@ def to_dataframe(
     columns = token_columns(names, names.alternatives in stored, names.rank in stored)
     types: dict[str, Any] = {"token": "int64", "text": str, names.pieces: int, **columns}
     if words:
+        words = words.known(docs[0].doc.lang_ if docs else "en")
         types = words.types(names, "entropy" in columns)
     has_sents = any(len(item.doc) > 1 and item.doc.has_annotation("SENT_START") for item in docs)
     rows = [

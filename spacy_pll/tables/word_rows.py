@@ -34,7 +34,7 @@ def score_words(
     space_after: str | None = None,
     base: float | None = None,
     lags: int = 0,
-    log_frequency: bool = True,
+    log_frequency: bool | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
@@ -51,7 +51,7 @@ def score_words(
     base (Optional[float]): Of the logarithm in the column of surprisal, which is then called `surprisal_base2` or the
         like. None: e, and `surprisal`, in nats.
     lags (int): Columns are there again for each of so many words before, such as `surprisal_lag1`: see `WordTable`.
-    log_frequency (bool): Whether there is a column `log_frequency`, from the package wordfreq.
+    log_frequency (Optional[bool]): Whether there is a column `log_frequency`: see `WordTable`.
     batch_size, n_process, show_progress, settings: See `spacy_pll.score`.
     RETURNS (Union[pandas.DataFrame, list[dict[str, Any]]]): The same rows in the same order, a data frame if one was
         given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
@@ -63,7 +63,7 @@ def score_words(
     rows = table.to_dict("records") if is_frame else [dict(row) for row in table]
     nlp = make_pipeline(model, metrics, **settings)
     names, distribution = get_scorer(nlp).names, bool(get_scorer(nlp).settings.distribution)
-    words = WordTable("spacy", lags=lags, log_frequency=log_frequency)
+    words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(str(nlp.lang))
     columns = word_columns(words.types(names, distribution), base)
     texts = texts_of_rows(rows, word, [by] if isinstance(by, str) else by)
     check_columns(list({name: None for row in rows for name in row}), list(columns), "The table")

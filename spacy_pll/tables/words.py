@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal, get_args
 
@@ -29,20 +29,37 @@ class WordTable:
         words before, such as `surprisal_lag1`.
     regions (Optional[str]): A key of `doc.spans`. The column `region` has the label of the first of these spans in
         which the word begins.
-    log_frequency (bool): Whether there is a column `log_frequency`, from the package wordfreq.
+    log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq. None: if it is
+        installed and has the language.
     RAISES (ValueError): A value is not valid.
     """
 
     unit: Unit = "whitespace"
     lags: int = 0
     regions: str | None = None
-    log_frequency: bool = True
+    log_frequency: bool | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
             raise ValueError(f"`unit` must be {' or '.join(map(repr, UNITS))}. It is {self.unit!r}.")
         if self.lags < 0:
             raise ValueError(f"`lags` must be 0 or more. It is {self.lags}.")
+
+    def known(self, lang: str) -> "WordTable":
+        """The same where it is known whether there is a column `log_frequency`. Without one, there is a warning.
+
+        RAISES (ImportError, ValueError): There cannot be one, and `log_frequency` is True.
+        """
+        if self.log_frequency is False:
+            return self
+        try:
+            log_frequencies(lang)
+        except (ImportError, PLLError) as error:
+            if self.log_frequency:
+                raise
+            warn_user(f"The table of words has no log frequencies. {error}")
+            return replace(self, log_frequency=False)
+        return replace(self, log_frequency=True)
 
     def types(self, names: Names, distribution: bool) -> dict[str, Any]:
         """The columns, with the Python types of their values. Each may be None.

@@ -180,6 +180,22 @@ def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):
     assert long["pll_word_l2r"] is None and long["error"].startswith("the text has 200") and "x x" in long["text"]
 
 
+@pytest.mark.parametrize("command", ["score", "words"])
+def test_a_table_of_words_on_a_plain_install(tiny, tmp_path, monkeypatch, command):
+    """The column `log_frequency` is left out with a note, unless it is asked for."""
+    monkeypatch.setitem(sys.modules, "wordfreq", None)
+    (tmp_path / "in.csv").write_text("text\nA cat.\n" if command == "score" else "word\ncat\n")
+    how = (command, tmp_path / "in.csv", tmp_path / "out.csv", *tiny, *["--table", "words"] * (command == "score"))
+    with pytest.warns(UserWarning, match="has no log frequencies.*wordfreq. Install it with: pip install"):
+        run(*how)
+    header = (tmp_path / "out.csv").read_text().splitlines()[0]
+    assert "log_frequency" not in header and "surprisal" in header
+    if command == "score":
+        assert json.loads((tmp_path / "out.csv.manifest.json").read_text())["run"]["words"]["log_frequency"] is False
+    error = run(*how, "--force", "--log-frequency", fails=True).unwrapped_stderr
+    assert "--log-frequency needs the package wordfreq" in error and "Or give --no-log-frequency" in error
+
+
 @Language.component("finds_it")
 def finds_it(doc):
     if found := [doc[token.i : token.i + 1] for token in doc if token.text == "it"]:
@@ -465,7 +481,10 @@ def test_other_errors_are_messages(tiny, tmp_path):
         ((source, "out.csv", "--table", "words", "--tokens"), "write different rows. Leave out one of the two"),
         ((source, "out.csv", "--word-unit", "spacy"), "are for rows of words. Add --table words"),
         ((source, "out.csv", "--lags", 2), "are for rows of words. Add --table words"),
-        ((source, "out.csv", "--table", "words", "--lang", "xx"), "language, or give --no-log-frequency"),
+        (
+            (source, "out.csv", "--table", "words", "--log-frequency", "--lang", "xx"),
+            "language, or give --no-log-frequency",
+        ),
         (
             (source, "out.csv", "--table", "tokens", "--context-column", "c"),
             "--marked and --separator are for rows of words",

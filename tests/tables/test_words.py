@@ -3,10 +3,11 @@ import re
 import sys
 
 import pytest
+import spacy
 from hypothesis import given
 from spacy.tokens import Doc, Span
 
-from spacy_pll import WordTable, to_dataframe
+from spacy_pll import WordTable, score_words, to_dataframe
 from spacy_pll.attributes.names import Names
 from spacy_pll.requirements import install_command
 from spacy_pll.tables.words import log_frequencies
@@ -116,7 +117,7 @@ def test_regions_are_the_labels_of_spans(make_nlp):
 
 def test_log_frequency(make_nlp, monkeypatch):
     wordfreq = pytest.importorskip("wordfreq")
-    found = rows(make_nlp("bert")("The cat, xqztv — the!"), WordTable(lags=1))
+    found = rows(make_nlp("bert")("The cat, xqztv — the!"), WordTable(lags=1, log_frequency=True))
     the, cat = (math.log(wordfreq.word_frequency(word, "en")) for word in ("the", "cat"))
     assert [row["log_frequency"] for row in found] == [the, cat, None, None, the]
     assert [row["log_frequency_lag1"] for row in found] == [None, the, cat, None, None]
@@ -125,6 +126,28 @@ def test_log_frequency(make_nlp, monkeypatch):
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     with pytest.raises(ImportError, match=re.escape(install_command("reading"))):
         log_frequencies("en")
+
+
+@pytest.mark.parametrize(("installed", "lang"), [(True, "en"), (True, "xx"), (False, "en")])
+def test_log_frequencies_that_nobody_asked_for_are_left_out_if_there_are_none(make_nlp, monkeypatch, installed, lang):
+    if installed:
+        pytest.importorskip("wordfreq")
+    else:
+        monkeypatch.setitem(sys.modules, "wordfreq", None)
+    nlp = make_nlp("bert", nlp=spacy.blank(lang))
+    tables = {
+        "to_dataframe": lambda given: to_dataframe(nlp("A cat."), words=WordTable(log_frequency=given)).columns,
+        "score_words": lambda given: score_words([{"word": "A"}, {"word": "cat"}], nlp, log_frequency=given)[0],
+    }
+    for make in tables.values():
+        if (installed, lang) == (True, "en"):
+            assert "log_frequency" in make(None) and "log_frequency" in make(True)
+        else:
+            with pytest.warns(UserWarning, match="The table of words has no log frequencies.*(Install it with|'xx')"):
+                assert "log_frequency" not in make(None)
+            with pytest.raises((ImportError, ValueError), match="give `log_frequency=False`"):
+                make(True)
+        assert "log_frequency" not in make(False)
 
 
 def test_wrong_values_are_errors():
