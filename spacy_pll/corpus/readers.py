@@ -298,6 +298,12 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
     _, header = next(rows, (1, [])) if given is None else (1, list(given))
     if len(set(header)) < len(header):
         raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
+    if given and options.column not in (None, *header):
+        raise InputError(
+            f"{name}: `header` says that the file has no header, and that its columns are {', '.join(map(repr, given))}. "
+            f"None of them is {options.column!r}.",
+            "Name the column of the texts with `column`. If line 1 of the file has the names, leave out `header`.",
+        )
     if header and options.column is not None:
         get_text(dict.fromkeys(header, ""), f"{name}, line 1", options.column)
     options.found(name, dict.fromkeys(header))

@@ -182,7 +182,8 @@ def test_a_table_without_a_header(tmp_path):
         ("Two.", {"file": "a.tsv", "n": "2"}),
     ]
     for header, message in [
-        (["n"], "line 1: there is no column 'text'. The columns are: 'n'"),
+        (["n", "sentence"], "a.tsv: `header` says that the file has no header, .* columns are 'n', 'sentence'. None of "),
+        (["n"], "None of them is 'text'. Name the column of the texts with `column`. If line 1 of the .* out `header`"),
         (["text", "text"], "two columns have the same name"),
         (["text"], "line 1: the row has 2 fields, but `header` names 1"),
         (["1", "One."], "line 1: the file has a header, with the names in `header`. Leave"),
