@@ -14,6 +14,7 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from .component import PLLScorer, get_scorer
+from .errors import listed
 from .failing_texts import CANARY_TEXT, ERROR, TextError, score_each
 from .pipelines import make_pipeline, setup_gpu
 from .requirements import install_command
@@ -67,7 +68,7 @@ def annotate(
         names = dataset.columns() or []
         if column not in names:
             raise ValueError(
-                f"The dataset has no column {column!r}. Its columns are: {', '.join(map(repr, names)) or 'none'}. Name "
+                f"The dataset has no column {column!r}. Its columns are: {listed(column, names)} Name "
                 "the column of texts with `column`."
             )
         check_columns(names, list(added_columns(get_scorer(nlp, component))), "The dataset")

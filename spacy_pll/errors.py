@@ -6,8 +6,9 @@ its options in their place.
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 SETTING = re.compile(r"`([a-z]\w*)(?:=([^`]+))?`")
@@ -51,6 +52,19 @@ def settings_in(text: str) -> dict[str, Any]:
 def spell(text: str, spelling: Spelling) -> str:
     """A message with its settings in another spelling."""
     return SETTING.sub(lambda found: spelling(found[1], _value(found)) or found[0], text)
+
+
+def similar(name: str, names: Iterable[object]) -> str:
+    """The end of a message about a wrong name: those of some names that are like it, in whatever letters."""
+    by_letters = {str(one).lower(): str(one) for one in names}
+    near = [by_letters[one] for one in get_close_matches(str(name).lower(), by_letters)]
+    return f" Similar: {', '.join(near)}." if near else ""
+
+
+def listed(name: str, names: Iterable[object]) -> str:
+    """The same, after all names."""
+    names = list(names)
+    return f"{', '.join(map(repr, names)) or 'none'}.{similar(name, names)}"
 
 
 def _value(found: re.Match[str]) -> Any:

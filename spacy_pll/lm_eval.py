@@ -5,7 +5,6 @@ sum of the scores of its wordpieces under the metric: see docs/lm-eval.md for wh
 """
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ import torch
 
 from .component import get_scorer
 from .contexts import check_places, score_placed
-from .errors import PLLError
+from .errors import PLLError, similar
 from .evaluation.distinct_texts import text_sums
 from .files import files_digest
 from .pipelines import SETTINGS, PipelineSettings, describe_scorer, identify_scorer, make_pipeline, parse_value
@@ -78,9 +77,8 @@ class PLL(LM):
             raise PLLError(f"`metrics` is {chosen!r}, and a task has one score for each text.", "Give one metric.")
         for name, value in settings.items():
             if name not in OTHER_SETTINGS:
-                near = get_close_matches(name, OTHER_SETTINGS, 3, 0.5)
                 raise PLLError(
-                    f"spacy-pll has no model argument {name!r}." + (f" Similar: {', '.join(near)}." if near else ""),
+                    f"spacy-pll has no model argument {name!r}.{similar(name, OTHER_SETTINGS)}",
                     f"It has pretrained, metrics, shared_pieces, {', '.join(OTHER_SETTINGS)}.",
                 )
             settings[name] = _value(name, value, SETTINGS[name])

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +18,7 @@ from spacy.util import get_package_version, import_file, is_package, load_config
 from thinc.api import Config, ConfigValidationError
 
 from .component import PLLScorer, get_scorer
-from .errors import PLLError
+from .errors import PLLError, similar
 from .files import file_digest, files_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .prediction import Predictor
@@ -96,7 +95,9 @@ class PipelineSettings:
         values |= {"model": None if model in BUILTIN_NAMES else model, "scoring": dict(scoring)}
         for name, value in {"metrics": metrics, **settings}.items():
             if name not in SETTINGS:
-                raise TypeError(f"Unknown setting {name!r}. The settings are: {', '.join(SETTINGS)}.")
+                raise TypeError(
+                    f"Unknown setting {name!r}.{similar(name, SETTINGS)} The settings are: {', '.join(SETTINGS)}."
+                )
             if name in values:
                 values[name] = value
             elif value is not None or SCORING[name] is None:
@@ -241,7 +242,8 @@ def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
         name, _, value = part.partition("=")
         if name not in SETTINGS or name == "model":
             raise ValueError(
-                f"Unknown setting {name!r} of the scorer {scorer!r}. The settings are: {', '.join([*SETTINGS][1:])}."
+                f"Unknown setting {name!r} of the scorer {scorer!r}.{similar(name, SETTINGS)} The settings are: "
+                f"{', '.join([*SETTINGS][1:])}."
             )
         try:
             values[name] = parse_value(value, SETTINGS[name])
@@ -361,9 +363,8 @@ def _explained(error: ConfigValidationError) -> str:
     faults = []
     for one in error.errors or ():
         *blocks, name = map(str, one["loc"])
-        near = get_close_matches(name, [other for other in names if other != name])
-        similar = f" Similar: {', '.join(near)}." if near else ""
-        faults.append(f"{' -> '.join([*blocks, name])}: {one['msg']}.{similar}")
+        near = similar(name, [other for other in names if other != name])
+        faults.append(f"{' -> '.join([*blocks, name])}: {one['msg']}.{near}")
     return " ".join(faults)
 
 

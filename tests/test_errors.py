@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from spacy_pll.errors import InputError, PLLError, ResumeError, settings_in, shown_errors, spell
+from spacy_pll.errors import InputError, PLLError, ResumeError, listed, settings_in, shown_errors, spell
 
 
 def test_an_error_has_a_problem_an_advice_and_the_settings_that_it_names():
@@ -29,6 +29,20 @@ def test_what_looks_like_a_setting_is_written_in_another_spelling():
     assert spell(text, lambda name, value: f"<{name}>" if name != "other" else None) == (
         "Set <resume>, <spans>, <free> or `other`; not `doc.spans` or `doc._.pll`."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "shown"),
+    [
+        ("Phenomenon", ["phenomenon", "n"], "'phenomenon', 'n'. Similar: phenomenon."),
+        ("metric", ["metrics", "model"], "'metrics', 'model'. Similar: metrics."),
+        ("text", ["Text ", "TEXT", 3], "'Text ', 'TEXT', 3. Similar: TEXT, Text ."),
+        ("x", ["phenomenon"], "'phenomenon'."),
+        ("x", {}, "none."),
+    ],
+)
+def test_names_that_are_like_a_wrong_one(name, names, shown):
+    assert listed(name, names) == shown
 
 
 def test_only_what_a_user_can_put_right_is_shown():

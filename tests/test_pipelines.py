@@ -237,7 +237,9 @@ def test_settings_come_one_by_one_or_together(model_folder):
     changed = get_scorer(make_pipeline(settings, ["word_l2r"], mask_margin=0)).settings
     assert changed == ScoringSettings(["word_l2r"], units="u", mask_margin=0)
     assert settings == PipelineSettings(**vars(settings)) == settings.changed() != settings.changed(units=None)
-    with pytest.raises(TypeError, match="Unknown setting 'unit'. The settings are: model, component, .*, units, "):
+    with pytest.raises(
+        TypeError, match="Unknown setting 'unit'. Similar: units. The settings are: model, component, .*, units, "
+    ):
         make_pipeline(model, unit="u")
     for wrong in ({"mask_margin": -1}, {"metrics": ["nonesuch"]}, {"words": "letters"}):  # before a model is loaded
         with pytest.raises(ValueError, match="must be|Unknown"):

@@ -20,7 +20,7 @@ from typing import IO, Any
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from ..errors import InputError
+from ..errors import InputError, listed
 from ..requirements import install_command
 from .delimited import read_cells
 from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text, or_skip
@@ -298,10 +298,10 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
     _, header = next(rows, (1, [])) if given is None else (1, list(given))
     if len(set(header)) < len(header):
         raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
-    if given and options.column not in (None, *header):
+    if given and options.column is not None and options.column not in header:
         raise InputError(
-            f"{name}: `header` says that the file has no header, and that its columns are {', '.join(map(repr, given))}. "
-            f"None of them is {options.column!r}.",
+            f"{name}: `header` says that the file has no header. There is no column {options.column!r}. "
+            f"The columns are: {listed(options.column, given)}",
             "Name the column of the texts with `column`. If line 1 of the file has the names, leave out `header`.",
         )
     if header and options.column is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..corpus.records import get_text
-from ..errors import InputError
+from ..errors import InputError, listed
 from .accuracies import OVERALL
 from .intervals import Estimate, Z, percentiles
 from .pair_readers import Long, read_label
@@ -125,8 +125,8 @@ def read_acceptability(
         if names[0] == names[1]:
             raise InputError(f"`sentence` and `label` name the same column, {names[0]!r}.", "Name one for each.")
         if names[1] not in row:
-            columns = ", ".join(map(repr, row))
-            raise InputError(f"{place}: there is no column {names[1]!r}. The columns are: {columns}.", "Give `label`.")
+            columns = listed(names[1], row)
+            raise InputError(f"{place}: there is no column {names[1]!r}. The columns are: {columns}", "Give `label`.")
         text = get_text(row, place, names[0], "`sentence`")
         if not text.strip():
             raise InputError(f"{place}: {names[0]!r} is empty.", "Leave the row out.")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..corpus.records import get_text
-from ..errors import InputError
+from ..errors import InputError, listed
 from .choices import check_choice
 from .items import PARADIGM, Choice, Option
 from .labels import LabelKind, Labelled, read_labels
@@ -103,7 +103,7 @@ def _own(
     name = label or "label"
     if name not in row:
         raise InputError(
-            f"{place}: there is no column {name!r}. The columns are: {', '.join(map(repr, row))}.",
+            f"{place}: there is no column {name!r}. The columns are: {listed(name, row)}",
             "Name the column that says which option is right with `label`.",
         )
     if len(contexts) < 2 and len(texts) < 2:

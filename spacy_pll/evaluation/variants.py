@@ -13,7 +13,7 @@ import numpy as np
 from spacy.language import Language
 
 from ..arrays import FloatArray
-from ..errors import InputError, PLLError
+from ..errors import InputError, PLLError, listed
 from ..user_warnings import warn_user
 from .intervals import Estimate
 from .plots import plot_variants
@@ -273,8 +273,8 @@ def measured_effects(variants: Sequence[Variant], column: str) -> FloatArray:
 def _number(variant: Variant, number: int, column: str) -> float:
     place = variant.place or f"Variant {number}"
     if column not in variant.fields:
-        names = ", ".join(map(repr, variant.fields)) or "none"
-        raise InputError(f"{place}: there is no column {column!r}. The other columns are: {names}.")
+        names = listed(column, variant.fields)
+        raise InputError(f"{place}: there is no column {column!r}. The other columns are: {names}")
     value = variant.fields[column]
     try:
         return float("nan" if value is None or str(value) in MISSING else value)

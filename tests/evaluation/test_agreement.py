@@ -123,7 +123,7 @@ def test_a_scorer_as_a_text():
         PipelineSettings("a/b", ["original", "word_l2r"], mask_spacing=16, precision="bfloat16", gpu_id=0)
     )
     with pytest.raises(
-        ValueError, match="Unknown setting 'spacing' of the scorer 'x,spacing=3'. The settings are: com"
+        ValueError, match="Unknown setting 'spacing' of the scorer 'x,spacing=3'.* The settings are: com"
     ):
         parse_settings("x,spacing=3")
     for wrong in ("mask_spacing=many", "precision=float8", "spans=words"):

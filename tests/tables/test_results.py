@@ -82,7 +82,9 @@ def test_a_single_text_and_a_single_metric_and_other_settings(model, make_nlp):
     assert result.score == pytest.approx(doc._.pll, abs=1e-5)
     [of_doc] = spacy_pll.score(doc, model, "original")
     assert of_doc.text == doc.text
-    with pytest.raises(TypeError, match="Unknown setting 'mask_margn'. The settings are: model, .*, mask_margin, "):
+    with pytest.raises(
+        TypeError, match="Unknown setting 'mask_margn'. Similar: mask_margin, .*are: model, .*, mask_margin, "
+    ):
         spacy_pll.score([], model, mask_margn=0)
     with pytest.raises(ValueError, match="Unknown PLL metric 'nonesuch'"):
         spacy_pll.score([], model, "nonesuch")
