@@ -89,6 +89,8 @@ NOT_THERE = {
     "mutants": "a list in Python; a file on the command line",
     "accuracies": "a method",
     "correlations": "a method",
+    "skip_errors": "said only where it is a choice",
+    "column": "said only where one column is read",
     "header": "said only of one that was given",
     "precision": "the same",
     "delimiter": "of tables, which the command does not read",
