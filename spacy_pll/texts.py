@@ -60,12 +60,13 @@ def plain_text(text: object, place: str) -> str:
     raise PLLError(f"{place} is no text, but {text!r:.100} (of the type {type(text).__name__}).", advice)
 
 
-def plain_texts(texts: Iterable[object]) -> Iterator[Text]:
+def plain_texts(texts: Iterable[Any]) -> Iterator[Text]:
     """Docs as they are, and strings as spaCy takes them.
 
     RAISES (ValueError): One is neither. The message has its number, from 1, and its label in a series of pandas.
     """
     check_texts(texts)
+    labels = getattr(texts, "index") if hasattr(texts, "iloc") else None  # noqa: B009
     for number, text in enumerate(texts, 1):
-        label = f" (index {texts.index[number - 1]!r})" if hasattr(texts, "iloc") else ""
+        label = "" if labels is None else f" (index {labels[number - 1]!r})"
         yield text if isinstance(text, Doc) else plain_text(text, f"Text {number}{label}")
