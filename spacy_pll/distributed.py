@@ -14,6 +14,7 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from .component import PLLScorer, get_scorer
+from .errors import no_column
 from .failing_texts import CANARY_TEXT, ERROR, TextError, score_each
 from .pipelines import make_pipeline, setup_gpu
 from .requirements import install_command
@@ -67,10 +68,7 @@ def annotate(
     if isinstance(nlp, Language):
         names = dataset.columns() or []
         if column not in names:
-            raise ValueError(
-                f"The dataset has no column {column!r}. Its columns are: {', '.join(map(repr, names)) or 'none'}. Name "
-                "the column of texts with `column`."
-            )
+            raise no_column("The dataset", column, names, "Name the column of texts with `column`.")
         check_columns(names, added_columns(get_scorer(nlp, component)), "The dataset")
         nlp = serialize_pipeline(nlp)
     # A worker may run out of memory while it loads its model. Later, Ray Data itself restarts a worker that died

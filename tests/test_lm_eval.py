@@ -191,7 +191,7 @@ def test_tasks_that_need_text_are_refused(make_lm):
 
 def test_the_model_as_make_pipeline_calls_it(model_folder):
     lm = PLL(model=str(model_folder("bert")), show_progress=False)
-    assert lm.get_model_info()["spacy_pll"]["model"]["folder"] == str(model_folder("bert"))
+    assert lm.get_model_info()["spacy_pll"]["weights"]["folder"] == str(model_folder("bert"))
 
 
 @pytest.mark.parametrize(
@@ -220,15 +220,15 @@ def test_settings_come_as_text(model_folder):
     more = {"batch_size": 1, "max_batch_size": None, "device": "cuda:0"}
     lm = get_model("spacy-pll").create_from_arg_string(arguments, more)
     info = lm.get_model_info()["spacy_pll"]
-    assert info["metric"] == "original" and info["mask_margin"] == 0 and info["words"] == "whitespace"
-    assert info["model"]["folder"] == str(model_folder()) and lm.how["batch_size"] == BATCH_SIZE
+    assert info["metrics"] == ["original"] and info["mask_margin"] == 0 and info["words"] == "whitespace"
+    assert info["weights"]["folder"] == str(model_folder()) and lm.how["batch_size"] == BATCH_SIZE
     assert PLL(str(model_folder()), batch_size="auto:4", max_batch_size=8).how["batch_size"] == 8
     assert PLL(str(model_folder()), batch_size="16").how["batch_size"] == 16
 
 
 @pytest.mark.parametrize("name", ["metric", "metrics"])
 def test_the_metric_has_two_names(make_lm, name):
-    assert make_lm(**{name: "original"}).get_model_info()["spacy_pll"]["metric"] == "original"
+    assert make_lm(**{name: "original"}).get_model_info()["spacy_pll"]["metrics"] == ["original"]
 
 
 def test_a_shared_piece_belongs_to_the_context_where_that_is_wanted(make_lm):

@@ -58,7 +58,9 @@ class Comparison:
         names = find_names((self.a, self.b), self.attr)
         attribute = self.attribute if metric is None else select_metrics(names, [metric])[metric]
         same = [segment for segment in self.segments if segment.kind == "equal"]
-        return math.fsum(_sum(one.a, attribute) for one in same), math.fsum(_sum(one.b, attribute) for one in same)
+        return math.fsum(_sum_of(one.a, attribute) for one in same), math.fsum(
+            _sum_of(one.b, attribute) for one in same
+        )
 
 
 def compare(
@@ -122,10 +124,10 @@ def _compare_docs(doc_a: Doc, doc_b: Doc, metric: str | None, attr: str) -> Comp
                      for i in range(a_end - a_start)]  # fmt: skip
         else:
             pairs = [(doc_a[a_start:a_end], doc_b[b_start:b_end])]
-        segments += [Segment(kind, x, y, _sum(y, attribute) - _sum(x, attribute)) for x, y in pairs]
+        segments += [Segment(kind, x, y, _sum_of(y, attribute) - _sum_of(x, attribute)) for x, y in pairs]
     return Comparison(doc_a, doc_b, attr, attribute, segments)
 
 
-def _sum(span: Span, attribute: str) -> float:
+def _sum_of(span: Span, attribute: str) -> float:
     """The score of a span; 0.0 if none of its tokens is scored."""
     return math.fsum(token._.get(attribute) or 0.0 for token in span)

@@ -121,10 +121,6 @@ BatchSize = Annotated[
 Processes = Annotated[
     int, typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core.")
 ]
-Gpu = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
-Threads = Annotated[
-    int | None, typer.Option(min=1, help="How many threads PyTorch uses on a CPU. [default: what PyTorch chooses]")
-]
 Plot = Annotated[
     Path | None,
     typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),

@@ -13,7 +13,7 @@ from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.readers import read_records
 from ..corpus.records import texts_of
-from ..errors import InputError
+from ..errors import InputError, no_column
 from ..evaluation.perplexity import Perplexity, perplexity, window_perplexities
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
@@ -83,8 +83,7 @@ def ppl_cli(
         for record in records:
             check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
             if by is not None and by not in record.fields:
-                columns = ", ".join(map(repr, record.fields))
-                raise InputError(f"{record.location}: there is no column {by!r}. The columns are: {columns}.")
+                raise no_column(record.location, by, record.fields)
         found = window_perplexities(
             nlp,
             [str(one.text) for one in records],

@@ -39,7 +39,7 @@ NESTED = pa.dense_union([])
 WRITTEN_AS = {SMALL: pa.int64(), NESTED: pa.string()}
 
 
-def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
+def read_table(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     """The rows, numbered from 1.
 
     RAISES (InputError): The file cannot be read, or has two columns of the same name; or a value cannot be read.
@@ -227,7 +227,7 @@ class ParquetTable(Format):
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The contents of the whole file."""
-        return self._encode(_groups(parts))
+        return self._encode(_row_groups(parts))
 
     def _encode(self, groups: Iterable[pa.Table]) -> Iterator[bytes]:
         sink = io.BytesIO()
@@ -259,7 +259,7 @@ def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
     return pa.concat_arrays([pa.repeat(one if one.type == type_ else one.cast(type_), 1) for one in scalars])
 
 
-def _groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:
+def _row_groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:
     """Join the row groups of parts to larger ones."""
     group: list[pa.Table] = []
     rows = size = 0

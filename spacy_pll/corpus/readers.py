@@ -316,7 +316,7 @@ def _read_spacy(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Re
 def _read_parquet_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     from . import parquet  # needs the extra `[parquet]`
 
-    yield from parquet.read_rows(file, name, options)
+    yield from parquet.read_table(file, name, options)
 
 
 def _read_texts(

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..errors import InputError
+from ..errors import InputError, no_column
 
 STANDARD_STREAM = "-"
 PARQUET = ".parquet"
@@ -117,13 +117,13 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
     RAISES (InputError): There is no such column, or no text in it.
     """
     if column not in row:
-        names = ", ".join(map(repr, row)) or "none"
         if setting is None:
+            names = ", ".join(map(repr, row)) or "none"
             raise InputError(f"{location}: there is no key {column!r}. The keys are: {names}.", "Add it.")
         advice = f"Name the column to read with {setting}."
         if found := [mark for mark in OTHER_DELIMITERS if any(mark in name for name in row)]:
             advice = f"If {found[0]!r} stands between columns, give it as `delimiter`, or write commas."
-        raise InputError(f"{location}: there is no column {column!r}. The columns are: {names}.", advice)
+        raise no_column(location, column, row, advice)
     text = row[column]
     if isinstance(text, Missing):
         problem = f"{location}: {column!r} is {text}, which stands for a missing value."

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from spacy.language import Language
-from spacy.util import get_package_version
-from thinc.api import get_torch_default_device
 
 from ..analysis.normalised import Normaliser
 from ..component import get_scorer
 from ..contexts import TEXT_SPAN
 from ..errors import InputError
 from ..files import check_target, file_digest
-from ..pipelines import identify_scorer
+from ..pipelines import describe_scorer
 from ..tables.rows import TextRows, TokenRows, WordRows
 from ..tables.words import WordTable, log_frequencies
 from .formats import Format, find_format
@@ -30,8 +28,6 @@ from .scored_texts import ScoredText, Scoring
 # costs nothing, and small enough for the memory, and that little is scored a second time: with a batch, half a minute.
 # It also ends when it has as many texts as all before it: the first is one batch, and they grow.
 TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
-# The packages whose versions the manifest records.
-PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("path", "file_format", "pipeline", "n_process", "show_progress", "input", "scoring", "unigrams")
 TableOf = Literal["texts", "tokens", "words"]
@@ -90,7 +86,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     check_target(parts.folder, run.input.path, folder=True)
     nlp = run.make_pipeline()
     with run.input.as_file() as source:
-        rows, columns, records = _checked(run, source, nlp, output_format)
+        rows, columns, records = _records_and_columns(run, source, nlp, output_format)
         fingerprints = read_all(records, parts.ends())
         total, skips = max(fingerprints), run.scoring.skip_errors
         output = output_format(rows, columns_with_error(columns, rows, run.input.path, skips))
@@ -120,17 +116,17 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored."""
     output_format = find_format(STANDARD_STREAM, ROWS_OF[run.table])
     nlp, total = run.make_pipeline(), None
-    rows, columns, records = _checked(run, run.input, nlp, output_format)
+    rows, columns, records = _records_and_columns(run, run.input, nlp, output_format)
     if run.input.path != STANDARD_STREAM:  # which cannot be read twice
         total = max(read_all(records))
-        *_, records = _checked(run, run.input, nlp, output_format)
+        *_, records = _records_and_columns(run, run.input, nlp, output_format)
     output = output_format(rows, columns_with_error(columns, rows, run.input.path, run.scoring.skip_errors))
     with closing(run.scoring.score(nlp, records, total)) as texts:
         for text in texts:
             yield output.encode([[text]])
 
 
-def _checked(
+def _records_and_columns(
     run: Run, source: Input, nlp: Language, output_format: type[Format]
 ) -> tuple[TextRows, InputColumns, Iterator[Record]]:
     """What will be written, the columns of the input, and its records, which are checked and noted when they come."""
@@ -150,15 +146,8 @@ def make_manifest(run: Run, nlp: Language, texts: int, fingerprint: str, fields:
         "run": {name: value for name, value in settings.items() if name not in NOT_IN_MANIFEST},
         "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
         "score_columns": [*get_scorer(nlp).names.metrics.values()],
-        **identify_scorer(nlp, run.scoring.pipeline),
-        **versions(),
+        **describe_scorer(nlp, run.scoring.pipeline),
     }
-
-
-def versions() -> dict[str, Any]:
-    """What the numbers depend on, besides the model, the settings and the texts."""
-    packages = {package: get_package_version(package) for package in PACKAGES}
-    return {"device": str(get_torch_default_device()), "versions": packages}
 
 
 def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[list[ScoredText]]:

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..corpus.records import get_text
-from ..errors import InputError
+from ..errors import InputError, no_column
 from .accuracies import OVERALL
-from .intervals import Estimate, Z, percentiles
+from .intervals import Estimate, Z, percentiles, ranks
 from .pair_readers import Long, read_label
 from .readers import rows_of
 from .suites import Measure, PartScore, Suite, SuiteText, compared, pll_readers
@@ -58,16 +58,15 @@ class Acceptability(Suite):
 
 def auc(values: FloatArray, labels: BoolArray) -> Estimate:
     """The area under the ROC curve; a tie counts as half. labels (bool array): Which are acceptable: some, not all."""
-    good, bad = values[labels], np.sort(values[~labels])
-    below, not_above = np.searchsorted(bad, good, "left"), np.searchsorted(bad, good, "right")
-    area = float((below + not_above).sum() / (2 * len(good) * len(bad)))
-    n = len(values) / 2 - 1
+    n_good = int(labels.sum())
+    n_bad, n = len(labels) - n_good, len(labels) / 2 - 1
+    area = float((ranks(values)[labels].sum() - n_good * (n_good + 1) / 2) / (n_good * n_bad))
 
     def bound(end: float) -> float:
         near, far = area, end
         for _ in range(60):
             p = (near + far) / 2
-            spread = p * (1 - p) * (1 + n * (1 - p) / (2 - p) + n * p / (1 + p)) / (len(good) * len(bad))
+            spread = p * (1 - p) * (1 + n * (1 - p) / (2 - p) + n * p / (1 + p)) / (n_good * n_bad)
             near, far = (p, far) if abs(p - area) <= Z * math.sqrt(spread) else (near, p)
         return near
 
@@ -125,8 +124,7 @@ def read_acceptability(
         if names[0] == names[1]:
             raise InputError(f"`sentence` and `label` name the same column, {names[0]!r}.", "Name one for each.")
         if names[1] not in row:
-            columns = ", ".join(map(repr, row))
-            raise InputError(f"{place}: there is no column {names[1]!r}. The columns are: {columns}.", "Give `label`.")
+            raise no_column(place, names[1], row, "Give `label`.")
         text = get_text(row, place, names[0], "`sentence`")
         if not text.strip():
             raise InputError(f"{place}: {names[0]!r} is empty.", "Leave the row out.")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..corpus.records import get_text
-from ..errors import InputError
+from ..errors import InputError, no_column
 from .choices import check_choice
 from .items import PARADIGM, Choice, Option
 from .labels import LabelKind, Labelled, read_labels
@@ -95,17 +95,14 @@ def _own(
     after: str | None,
 ) -> tuple[Choice, Labelled]:
     """A choice of which it is not known yet which option is right, and what says so."""
-    contexts, texts = _texts(row, place, context, "`context`"), _texts(row, place, options, "`options`")
+    contexts, texts = _texts_in(row, place, context, "`context`"), _texts_in(row, place, options, "`options`")
     if len(contexts) > 1 and len(texts) > 1:
         raise InputError(
             f"{place}: {len(contexts)} contexts and {len(texts)} options. One of the two must be a single text."
         )
     name = label or "label"
     if name not in row:
-        raise InputError(
-            f"{place}: there is no column {name!r}. The columns are: {', '.join(map(repr, row))}.",
-            "Name the column that says which option is right with `label`.",
-        )
+        raise no_column(place, name, row, "Name the column that says which option is right with `label`.")
     if len(contexts) < 2 and len(texts) < 2:
         raise InputError(f"{place}: a choice needs two options or more. It has {len(texts)}.")
     several, columns = (contexts, context) if len(contexts) > 1 else (texts, options)
@@ -115,7 +112,7 @@ def _own(
     return Choice(made, 0, fields), Labelled(place, row[name], several, columns)
 
 
-def _texts(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:
+def _texts_in(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:
     """The texts of several columns, or of a list in one column."""
     if len(columns) == 1 and isinstance(values := row.get(columns[0]), list):
         return [get_text({columns[0]: value}, place, columns[0], setting) for value in values]
@@ -136,7 +133,7 @@ def _comps(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> 
 def _entities(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     texts, numops = row["options"], row["numops"]
     context, others = _split({k: v for k, v in row.items() if k != "options"}, place, "input_prefix")
-    options = [Option(text, context) for text in _texts({"options": texts}, place, ["options"], None)]
+    options = [Option(text, context) for text in _texts_in({"options": texts}, place, ["options"], None)]
     yield Choice(options, 0, {PARADIGM: f"{file}_{numops}_ops", **others})
 
 
@@ -152,7 +149,7 @@ def _ewok(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> I
 
 def _wug(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     texts, ratio = row["sentences"], row["ratio"]
-    options = texts.split("\t") if isinstance(texts, str) else _texts(row, place, ["sentences"], None)
+    options = texts.split("\t") if isinstance(texts, str) else _texts_in(row, place, ["sentences"], None)
     try:
         preference = float(ratio)
     except (TypeError, ValueError):

@@ -77,7 +77,7 @@ def _text(label: Any) -> str | None:
     return str(label) if isinstance(label, str | int | float) and not isinstance(label, bool) else None
 
 
-def _number(row: Labelled) -> int | None:
+def _whole_number(row: Labelled) -> int | None:
     text = (_text(row.label) or "").strip()
     return int(float(text)) if WHOLE.fullmatch(text) else None
 
@@ -92,7 +92,7 @@ def _among(row: Labelled, names: Sequence[str]) -> int | None:
 
 
 def _from_1(row: Labelled) -> int | None:
-    number = _number(row)
+    number = _whole_number(row)
     return None if number is None else _below(number - 1, len(row.texts))
 
 
@@ -104,7 +104,7 @@ def _letter(row: Labelled) -> int | None:
 _RIGHT: dict[LabelKind, Callable[[Labelled], int | None]] = {
     "text": lambda row: _among(row, row.texts),
     "column": lambda row: _among(row, row.columns),
-    "from0": lambda row: _below(_number(row), len(row.texts)),
+    "from0": lambda row: _below(_whole_number(row), len(row.texts)),
     "from1": _from_1,
     "letter": _letter,
 }

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..corpus.readers import format_of
 from ..corpus.records import get_text
-from ..errors import InputError
+from ..errors import InputError, no_column
 from ..user_warnings import warn_user
 from .items import Pair
 from .readers import TABLE_ENDINGS, rows_of
@@ -157,10 +157,11 @@ def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, t
     found = good or partners.get(bad or "", known[0]), bad or partners.get(good or "", known[1])
     for name in found:
         if name not in row:
-            columns = ", ".join(map(repr, row)) or "none"
             hint = " If the file has no header, name its columns with `header`." if table else ""
-            raise InputError(
-                f"{place}: there is no column {name!r}. The columns are: {columns}.",
+            raise no_column(
+                place,
+                name,
+                row,
                 "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name"
                 f" its column with `sentence`, and that which says if it is good with `label`.{hint}",
             )
@@ -183,10 +184,7 @@ def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, 
     sentence, good = _sentence(row, place, layout.sentence, "`sentence`"), None
     for setting, columns in (("label", [layout.label] * bool(layout.label)), ("item", layout.item)):
         if missing := [column for column in columns if column not in row]:
-            names = ", ".join(map(repr, row))
-            raise InputError(
-                f"{place}: there is no column {missing[0]!r}. The columns are: {names}.", f"Give another `{setting}`."
-            )
+            raise no_column(place, str(missing[0]), row, f"Give another `{setting}`.")
     if layout.label:
         good = read_label(row[layout.label], place, layout)
     others = {k: v for k, v in row.items() if k not in (layout.sentence, layout.label, "")}
@@ -222,7 +220,7 @@ def _paired(rows: list[_Row], layout: Long | None) -> Iterator[Pair]:
         _check_group(group, layout, order)
         order = None if layout.item else group[0].good
         good, bad = sorted(group, key=lambda row: not row.good)
-        yield Pair(good.sentence, bad.sentence, _joined(good.fields, bad.fields))
+        yield Pair(good.sentence, bad.sentence, _joined_fields(good.fields, bad.fields))
 
 
 def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:
@@ -250,7 +248,7 @@ def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:
         )
 
 
-def _joined(good: dict[str, Any], bad: dict[str, Any]) -> dict[str, Any]:
+def _joined_fields(good: dict[str, Any], bad: dict[str, Any]) -> dict[str, Any]:
     fields = dict[str, Any]()
     for name in {**good, **bad}:
         if name in good and name in bad and good[name] == bad[name]:

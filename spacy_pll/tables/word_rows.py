@@ -11,7 +11,7 @@ from typing import Any
 from spacy.tokens import Doc
 
 from ..component import get_scorer
-from ..errors import InputError
+from ..errors import InputError, no_column
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..user_warnings import warn_user
@@ -111,12 +111,8 @@ def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str
     texts = dict[str, list[tuple[int, str]]]()
     for i, row in enumerate(rows):
         if missing := [name for name in (word, *by) if name not in row]:
-            names = ", ".join(map(repr, row)) or "none"
             setting = "word" if missing[0] == word else "by"
-            raise InputError(
-                f"Row {i + 1} has no column {missing[0]!r}. Its columns are: {names}.",
-                f"Name another with `{setting}`.",
-            )
+            raise no_column(f"Row {i + 1}", missing[0], row, f"Name another with `{setting}`.")
         if text := _text_of(row[word], i):
             texts.setdefault(repr([row[name] for name in by]), []).append((i, text))
     return list(texts.values())
@@ -135,7 +131,7 @@ def _has_space(row: Mapping[str, Any], column: str | None, i: int) -> bool:
     if column is None:
         return True
     if column not in row:
-        raise InputError(f"Row {i + 1} has no column {column!r}.", "Name another with `space_after`.")
+        raise no_column(f"Row {i + 1}", column, row, "Name another with `space_after`.")
     value = str(row[column])
     if value.strip().lower() in YES or value and not value.strip():
         return True

@@ -28,7 +28,7 @@ from spacy_pll.corpus.parquet import (
     json_value,
 )
 from spacy_pll.corpus.parquet import (
-    read_rows as read_parquet,
+    read_table as read_parquet,
 )
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.corpus.records import ReadOptions, Record

@@ -15,10 +15,10 @@ from spacy.tokens import DocBin
 
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.inputs import Input, InputColumns, checked_records, read_all
-from spacy_pll.corpus.runs import PACKAGES, Run, make_manifest, score_to_file, score_to_stream
+from spacy_pll.corpus.runs import Run, make_manifest, score_to_file, score_to_stream
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import InputError, ResumeError
-from spacy_pll.pipelines import PipelineSettings, describe_model
+from spacy_pll.pipelines import PACKAGES, PipelineSettings, describe_model
 from spacy_pll.tables.words import WordTable
 
 from ..conftest import SENTENCES
@@ -293,7 +293,7 @@ def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     assert manifest["input"] == {"texts": 1, "fields": ["n"], "digest": "abc"}
     assert manifest["run"]["batch_size"] == 8 and manifest["run"]["words"]["lags"] == 2
     assert {"path", "n_process", "show_progress"}.isdisjoint(json.loads(json.dumps(manifest["run"])))
-    assert manifest["model"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
+    assert manifest["weights"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
     assert manifest["pipeline"]["pll"]["metrics"] == ["word_l2r"]
 
 
@@ -318,6 +318,6 @@ def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, 
 
 
 def test_the_manifest_where_spacy_transformers_is_not_installed(make_nlp, monkeypatch):
-    monkeypatch.setattr("spacy_pll.corpus.runs.PACKAGES", ["torch", "no-such-package"])
+    monkeypatch.setattr("spacy_pll.pipelines.PACKAGES", ["torch", "no-such-package"])
     manifest = make_manifest(Run(Input("in.txt")), make_nlp("bert"), 1, "abc", ["n"])
     assert manifest["versions"] == {"torch": version("torch"), "no-such-package": None}

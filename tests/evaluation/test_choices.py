@@ -145,5 +145,5 @@ def test_choices_that_are_none(make_nlp, items, message):
 
 
 def test_a_column_of_groups_that_is_not_there(make_nlp):
-    with pytest.raises(InputError, match="Choice 1 has no column 'domain'. Its columns are: 'kind'"):
+    with pytest.raises(InputError, match="Choice 1: there is no column 'domain'. The columns are: 'kind'"):
         ChoiceScores(THREE, SCORES, COUNTS).accuracies(["domain"])

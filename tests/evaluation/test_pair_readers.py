@@ -17,7 +17,7 @@ def test_columns_that_may_be_missing(tmp_path):
         Pair("A.", "B.", {"file": "theirs", "UID": "u"}),
     ]
     assert list(levels(pairs)) == [(), ("file",)]
-    with pytest.raises(InputError, match="Pair 1 has no column 'UID'. Its columns are: 'file', 'id'"):
+    with pytest.raises(InputError, match="Pair 1: there is no column 'UID'. The columns are: 'file', 'id'"):
         levels(pairs, ["UID"])
 
 
