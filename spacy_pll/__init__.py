@@ -12,8 +12,7 @@ from .component import PLLScorer, get_scorer
 from .evaluation.agreement import Agreement, agree
 from .evaluation.assays import read_assays, score_assays
 from .evaluation.choice_readers import read_choices
-from .evaluation.choices import choices
-from .evaluation.decisions import ChoiceScores
+from .evaluation.choices import ChoiceScores, choices
 from .evaluation.items import Choice, Option, Pair, levels
 from .evaluation.margins import compare_margins
 from .evaluation.minimal_pairs import PairScores, minimal_pairs

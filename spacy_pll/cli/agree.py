@@ -10,8 +10,8 @@ import typer
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..corpus.readers import list_files, read_records
-from ..corpus.records import STANDARD_STREAM, texts_of
+from ..corpus.readers import list_files, read_texts
+from ..corpus.records import STANDARD_STREAM
 from ..evaluation.agreement import Agreement, LevelAgreement, agree
 from ..files import check_output, write_json
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline, parse_settings
@@ -93,7 +93,7 @@ def load_scorers_and_texts(
         list_files(corpus)  # fails before a model is loaded
     common = {name: getattr(settings, name) for name in COMMON}
     nlps = [make_pipeline(parse_settings(scorer, **common)) for scorer in scorers]
-    return nlps, list(islice(texts_of(read_records(corpus, column, nlps[0].vocab, **how)), limit))
+    return nlps, list(islice(read_texts(corpus, column, nlps[0].vocab, **how), limit))
 
 
 def agreement_tables(result: Agreement) -> str:

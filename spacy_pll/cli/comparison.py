@@ -13,7 +13,7 @@ from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
 from ..errors import InputError
 from ..evaluation.accuracies import OVERALL, Accuracy, Ties
-from ..evaluation.decisions import ChoiceScores, check_options, distinct_options, labels, named, score_options
+from ..evaluation.choices import ChoiceScores, check_options, distinct_options, labels, named, score_options
 from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
 from ..evaluation.kept_scores import KeptScores
@@ -96,8 +96,7 @@ class Evaluation:
             given = {"scorers": loaded.records, "batch_size": self.batch_size}
             kept.begin([*named(loaded.compared)], distinct_options(choices), given)
         with kept.until_done() if kept else nullcontext():
-            scored = score_options(loaded.compared, choices, None, *work, kept)
-            found = results(choices, scored.scores, scored.pieces, columns=scored.columns, **how)
+            found = score_options(results, loaded.compared, choices, None, *work, kept, **how)
             self._write(found, loaded, about | how, unit)
         return found
 

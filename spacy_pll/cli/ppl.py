@@ -11,8 +11,7 @@ from wasabi import table
 
 from ..component import get_scorer
 from ..corpus.formats import write_table
-from ..corpus.readers import read_records
-from ..corpus.records import texts_of
+from ..corpus.readers import read_records, read_texts
 from ..errors import InputError, no_column
 from ..evaluation.perplexity import Perplexity, perplexity, window_perplexities
 from ..files import check_output, write_json
@@ -102,7 +101,7 @@ def ppl_cli(
         say(windows_table(rows, by or "doc"))
         save(output, write_table, rows)
         return
-    texts = texts_of(read_records(path, column, nlp.vocab, **how))
+    texts = read_texts(path, column, nlp.vocab, **how)
     given: dict[str, Any] = {"n_passes": n_passes, "seed": seed, "n_process": n_process}
     result = perplexity(nlp, texts, **given, batch_size=batch_size, show_progress=True)
     if not result.pieces:

@@ -11,6 +11,7 @@ import srsly
 from spacy.tokens import DocBin
 
 from ..errors import InputError
+from ..failing_texts import ERROR
 from ..files import to_csv, to_json, write_text
 from ..tables.rows import TextRows
 from .inputs import InputColumns, json_bytes
@@ -24,14 +25,15 @@ class Format(ABC):
 
     rows (TextRows): Makes the rows of scored texts.
     columns (Collection[str]): Those of the input.
+    has_errors (bool): Whether there is a column for the reason why a text has no scores.
     """
 
     input_columns = InputColumns
     encode_field: Callable[[Any], object] = json_bytes
 
-    def __init__(self, rows: TextRows, columns: Collection[str]):
-        self.rows = rows
-        first = [*rows.first, rows.column, *(name for name in columns if name != rows.column)]
+    def __init__(self, rows: TextRows, columns: Collection[str], has_errors: bool = False):
+        self.rows, errors = rows, [ERROR] if has_errors else []
+        first = [*rows.first, rows.column, *(name for name in columns if name != rows.column), *errors]
         self.header = [*first, *(name for name in rows.types if name not in first)]
 
     def rows_of(self, texts: Iterable[ScoredText]) -> Iterator[dict[str, Any]]:

@@ -171,10 +171,14 @@ def checked_records(
     columns (InputColumns): Gets those of the input.
     skip_errors (bool): Texts may be such that they cannot be scored.
     shared_pieces (bool): They may share a wordpiece with their context.
-    RAISES (InputError): A text cannot be read, or its row not be written, or it is too long.
+    RAISES (InputError): A text cannot be read, or its row not be written, or it is too long; or a column would be
+        overwritten.
     """
     needs_spans = isinstance(rows, WordRows) and rows.table.regions and nlp.path is None
+    added = [*rows.types, *([ERROR] if skip_errors else [])]
+    check_columns([source.column], added, source.path, rows.names)
     for record in source.records(nlp.vocab, typed=columns.typed, found=columns.declare, skip_errors=skip_errors):
+        check_columns(record.fields.keys() - columns.names.keys(), added, record.location, rows.names)
         columns.add(record)
         if needs_spans and isinstance(record.text, str):
             raise InputError(
@@ -189,6 +193,7 @@ def checked_records(
         if not (skip_errors or shared_pieces) and (fault := shared_piece(nlp, record)):
             raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
         yield record
+    check_columns(columns.declared, added, source.path, rows.names)  # those of tables without a text
 
 
 def read_all(records: Iterable[Record], ends: Collection[int] = ()) -> dict[int, str]:
@@ -207,17 +212,6 @@ def read_all(records: Iterable[Record], ends: Collection[int] = ()) -> dict[int,
             "`spacy_pll.score_words`."
         )
     return {**found, n: fingerprint}
-
-
-def columns_with_error(columns: InputColumns, rows: TextRows, path: str, skip_errors: bool) -> dict[str, Any]:
-    """Those of the input and, if texts may be left out, of the reason, with their types.
-
-    path (str): Of the input, for messages.
-    RAISES (InputError): The scores would overwrite a column.
-    """
-    errors, types = [ERROR] if skip_errors else [], columns.types()
-    check_columns(types, [*rows.types, *errors], path, rows.names)
-    return {**types, **dict.fromkeys(errors)}
 
 
 def too_long(text: str | Doc, nlp: Language) -> str | None:

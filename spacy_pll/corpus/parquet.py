@@ -216,8 +216,8 @@ class ParquetTable(Format):
 
     input_columns = TypedColumns
 
-    def __init__(self, rows: TextRows, columns: Mapping[str, pa.DataType | None]):
-        super().__init__(rows, columns)
+    def __init__(self, rows: TextRows, columns: Mapping[str, pa.DataType | None], has_errors: bool = False):
+        super().__init__(rows, columns, has_errors)
         types = {**columns, **{name: arrow_type(own) for name, own in rows.types.items()}}
         self.schema = pa.schema([(name, types.get(name) or pa.string()) for name in self.header])
 

@@ -2,7 +2,7 @@
 
 import codecs
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -37,16 +37,6 @@ class Missing(str):
     """A cell of a table that stands for a value that is not there, such as NA."""
 
     is_missing = True
-
-
-def texts_of(records: Iterable[Record]) -> Iterator[str | Doc]:
-    """The texts of records. Those that are missing are left out, and counted in a warning."""
-    missing = total = 0
-    for record in records:
-        total, missing = total + 1, missing + bool(record.problem)
-        if not record.problem:
-            yield record.text
-    warn_of_missing(missing, total, "They are left out")
 
 
 def warn_of_missing(missing: int, total: int, outcome: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from spacy.language import Language
 
-from ..analysis.normalised import Normaliser
+from ..analysis.normalised import unigrams_for
 from ..component import get_scorer
 from ..contexts import TEXT_SPAN
 from ..errors import InputError
@@ -19,7 +19,7 @@ from ..pipelines import describe_scorer
 from ..tables.rows import TextRows, TokenRows, WordRows
 from ..tables.words import WordTable, log_frequencies
 from .formats import Format, find_format
-from .inputs import Input, InputColumns, checked_records, columns_with_error, read_all
+from .inputs import Input, InputColumns, checked_records, read_all
 from .records import STANDARD_STREAM, Record
 from .resumable import ResumableOutput
 from .scored_texts import ScoredText, Scoring
@@ -56,7 +56,7 @@ class Run:
         scorer = get_scorer(nlp)
         shared = self.input.column, scorer.names, scorer.settings
         if self.table != "words":
-            return ROWS_OF[self.table](*shared, Normaliser.of(nlp, self.normalise, self.unigrams))
+            return ROWS_OF[self.table](*shared, self.normalise, unigrams_for(nlp, self.normalise, self.unigrams))
         if self.words.log_frequency:
             log_frequencies(str(nlp.lang))  # an error about it should come now
         has_sents = any("token.is_sent_start" in nlp.get_pipe_meta(name).assigns for name in nlp.pipe_names)
@@ -89,7 +89,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         rows, columns, records = _records_and_columns(run, source, nlp, output_format)
         fingerprints = read_all(records, parts.ends())
         total, skips = max(fingerprints), run.scoring.skip_errors
-        output = output_format(rows, columns_with_error(columns, rows, run.input.path, skips))
+        output = output_format(rows, columns.types(), skips)
         fields = [name for name in columns.types() if name != source.column]
         first = parts.begin(make_manifest(run, nlp, total, fingerprints[total], fields), fingerprints)
         if first is None:
@@ -120,7 +120,7 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     if run.input.path != STANDARD_STREAM:  # which cannot be read twice
         total = max(read_all(records))
         *_, records = _records_and_columns(run, run.input, nlp, output_format)
-    output = output_format(rows, columns_with_error(columns, rows, run.input.path, run.scoring.skip_errors))
+    output = output_format(rows, columns.types(), run.scoring.skip_errors)
     with closing(run.scoring.score(nlp, records, total)) as texts:
         for text in texts:
             yield output.encode([[text]])

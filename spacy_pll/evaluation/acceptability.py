@@ -18,8 +18,8 @@ from ..corpus.records import get_text
 from ..errors import InputError, no_column
 from .accuracies import OVERALL
 from .intervals import Estimate, Z, percentiles, ranks
-from .pair_readers import Long, read_label
-from .readers import rows_of
+from .labels import is_good
+from .readers import check_distinct, rows_of
 from .suites import Measure, PartScore, Suite, SuiteText, compared, pll_readers
 
 SENTENCES, LABELS = ("sentence", "Sentence", "text"), ("label", "acceptable", "acceptability", "Grammaticality")
@@ -121,14 +121,13 @@ def read_acceptability(
             given or next((name for name in usual if name in row), usual[0])
             for given, usual in ((sentence, SENTENCES), (column, LABELS))
         ]
-        if names[0] == names[1]:
-            raise InputError(f"`sentence` and `label` name the same column, {names[0]!r}.", "Name one for each.")
+        check_distinct(sentence=names[:1], label=names[1:])
         if names[1] not in row:
             raise no_column(place, names[1], row, "Give `label`.")
         text = get_text(row, place, names[0], "`sentence`")
         if not text.strip():
             raise InputError(f"{place}: {names[0]!r} is empty.", "Leave the row out.")
-        labels.append(read_label(row[names[1]], place, Long(names[0], names[1], good or None)))
+        labels.append(is_good(row[names[1]], place, names[1], good or None))
         sentences.append(text)
     if len(set(labels)) < 2:
         raise InputError(f"All {len(labels)} sentences in {path!r} have the same label.", "Both kinds are needed.")

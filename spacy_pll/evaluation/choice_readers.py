@@ -1,7 +1,7 @@
 """The files of choices: own tables, and those of BLiMP, EWoK, COMPS, entity tracking and WUG as they are published."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from ..errors import InputError, no_column
 from .choices import check_choice
 from .items import PARADIGM, Choice, Option
 from .labels import LabelKind, Labelled, read_labels
-from .readers import rows_of
+from .readers import check_distinct, rows_of
 
 EwokReading = Literal["texts", "contexts"]
 
@@ -48,9 +48,7 @@ def read_choices(
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
-    _check_distinct(
-        {"context": context, "options": options, "label": [label] if label else [], "after": [after] if after else []}
-    )
+    check_distinct(context=context, options=options, label=[label], after=[after])
     found, labelled = list[Choice](), defaultdict[Path, dict[int, Labelled]](dict)
     made: Iterable[Choice]
     for file, place, row, of_file in rows_of(path, "choices", how):
@@ -73,17 +71,6 @@ def read_choices(
         for i, number in zip(of_one, numbers):
             found[i] = found[i]._replace(right=number)
     return found
-
-
-def _check_distinct(columns: Mapping[str, Sequence[str]]) -> None:
-    """RAISES (InputError): One column is named twice."""
-    seen = dict[str, str]()
-    for setting, names in columns.items():
-        for name in names:
-            if name in seen:
-                where = f"`{seen[name]}`" if seen[name] == setting else f"`{seen[name]}` and `{setting}`"
-                raise InputError(f"{where} name the column {name!r} twice. Each column is one thing.")
-            seen[name] = setting
 
 
 def _own(

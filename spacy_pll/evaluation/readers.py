@@ -51,6 +51,17 @@ def rows_of(
             yield file, place, row, of_file
 
 
+def check_distinct(**columns: Sequence[str | None]) -> None:
+    """RAISES (InputError): Settings name one column twice. columns (Sequence[Optional[str]]): By setting."""
+    seen = dict[str, str]()
+    for setting, names in columns.items():
+        for name in filter(None, names):
+            if name in seen:
+                where = f"`{seen[name]}`" if seen[name] == setting else f"`{seen[name]}` and `{setting}`"
+                raise InputError(f"{where} name the column {name!r} twice. Each column is one thing.")
+            seen[name] = setting
+
+
 def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:
     """Read variants of a protein from a table.
 

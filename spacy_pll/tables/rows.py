@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from spacy.tokens import Doc
 
-from ..analysis.normalised import NOT_NORMALISED, Normaliser
+from ..analysis.normalised import normalise
+from ..analysis.unigrams import Unigrams
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..contexts import TEXT_SPAN
@@ -26,18 +27,28 @@ class TextRows:
     column: str
     names: Names
     settings: ScoringSettings = ScoringSettings()
-    normaliser: Normaliser = NOT_NORMALISED  # what makes more columns of scores
+    methods: Sequence[str] = ()  # of `normalise`, each with a column for each metric
+    unigrams: Unigrams | None = None  # for these
     keep_pieces: ClassVar = False
     first: ClassVar[Sequence[str]] = ()  # the columns before that of the texts
 
     @property
     def types(self) -> dict[str, Any]:
         """The columns that scoring adds, with the Python types of their values. Each may be None."""
-        return {**columns(self.names, self.settings, "texts"), **dict.fromkeys(self.normaliser.columns, float)}
+        return {**columns(self.names, self.settings, "texts"), **dict.fromkeys(self.normalised, float)}
+
+    @property
+    def normalised(self) -> dict[str, tuple[str, str]]:
+        """The metric and the method of each column of normalised scores, such as "pll_word_l2r_slor"."""
+        metrics = self.names.metrics.items()
+        return {f"{name}_{method}": (metric, method) for metric, name in metrics for method in self.methods}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         scores = {name: doc._.get(name) for name in columns(self.names, self.settings, "texts")}
-        yield {self.column: doc.text, **fields, **scores, **self.normaliser(doc)}
+        for column, (metric, method) in self.normalised.items():
+            scored, how = scores[self.names.pieces], {"metric": metric, "attr": self.names.score}
+            scores[column] = normalise(doc, method, self.unigrams, **how) if scored else None
+        yield {self.column: doc.text, **fields, **scores}
 
 
 class TokenRows(TextRows):

@@ -224,8 +224,8 @@ def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
     run("score", source, tmp_path / "again.jsonl", *how[:-2])
     assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "out.jsonl").read_text()
     for option, message in [
-        (("--delimiter", "ab"), "is not one character"),
-        (("--encoding", "nonesuch"), "no encoding"),
+        (("--delimiter", "ab"), "--delimiter must be one character"),
+        (("--encoding", "nonesuch"), "--encoding must be one that Python knows"),
     ]:
         assert message in run("score", source, "-", *tiny, *option, code=2).unwrapped_stderr
 
@@ -434,6 +434,12 @@ def test_scores_do_not_overwrite_the_texts(tiny, tmp_path, ending):
         "score", tmp_path / "in.jsonl", tmp_path / f"out{ending}", *tiny, "--column", "pll_word_l2r", fails=True
     )
     assert "already has a column 'pll_word_l2r', which the scores would overwrite" in result.unwrapped_stderr
+
+
+def test_scores_do_not_overwrite_a_column_of_a_stream(tiny):
+    lines = '{"text": "x"}\n{"text": "x", "pll_pieces": 5}\n'
+    result = run("score", "-", "-", *tiny, "--format", ".jsonl", input=lines, fails=True)
+    assert "standard input, line 2 already has a column 'pll_pieces'" in result.unwrapped_stderr
 
 
 def test_other_errors_are_messages(tiny, tmp_path):

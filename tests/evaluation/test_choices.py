@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from spacy_pll import minimal_pairs
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.accuracies import outcomes_of
-from spacy_pll.evaluation.choices import choices
-from spacy_pll.evaluation.decisions import ChoiceScores
+from spacy_pll.evaluation.choices import ChoiceScores, choices
 from spacy_pll.evaluation.items import Choice, Option
 
 from .. import reference
