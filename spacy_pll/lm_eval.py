@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from .component import get_scorer
-from .contexts import check_places, score_placed
 from .errors import PLLError
 from .evaluation.distinct_texts import text_sums
 from .files import files_digest
 from .pipelines import SETTINGS, PipelineSettings, describe_scorer, make_pipeline, parse_value
+from .places import check_places, score_placed
 from .requirements import install_command
 from .settings import BATCH_SIZE
 

@@ -8,8 +8,8 @@ from spacy.language import Language
 from spacy.tokens import Span
 
 from ..component import get_scorer
-from ..contexts import TEXT_SPAN, Placed, check_places, place, separated
 from ..pipelines import make_pipeline
+from ..places import TEXT_SPAN, Placed, check_places, place, separated
 from ..texts import plain_text
 
 

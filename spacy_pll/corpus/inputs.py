@@ -17,10 +17,10 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..component import get_scorer
-from ..contexts import SHARED_ADVICE, between, own_and_shared
 from ..errors import InputError
 from ..failing_texts import ERROR
 from ..files import to_json
+from ..places import SHARED_ADVICE, between, own_and_shared
 from ..tables.columns import check_columns
 from ..tables.rows import TextRows, WordRows
 from ..user_warnings import warn_user

@@ -12,10 +12,10 @@ from spacy.language import Language
 
 from ..analysis.normalised import unigrams_for
 from ..component import get_scorer
-from ..contexts import TEXT_SPAN
 from ..errors import InputError
 from ..files import check_target, file_digest
 from ..pipelines import describe_scorer
+from ..places import TEXT_SPAN
 from ..tables.rows import TextRows, TokenRows, WordRows
 from ..tables.words import WordTable, log_frequencies
 from .formats import Format, find_format

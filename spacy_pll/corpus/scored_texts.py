@@ -11,10 +11,10 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
-from ..contexts import SHARED_ADVICE, place
 from ..errors import InputError
 from ..failing_texts import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
+from ..places import SHARED_ADVICE, place
 from ..progress import with_progress
 from ..settings import BATCH_SIZE
 from ..workers import batches_of, score_batches

@@ -12,9 +12,9 @@ from spacy.language import Language
 
 from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
-from ..contexts import Placed, check_places
 from ..errors import InputError
 from ..metrics import pll_metrics
+from ..places import Placed, check_places
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of

@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 
 from ..attributes.names import Names
 from ..component import get_scorer
-from ..contexts import TEXT_SPAN, Placed, score_placed
+from ..places import TEXT_SPAN, Placed, score_placed
 from ..settings import BATCH_SIZE
 from ..workers import batches_of
 

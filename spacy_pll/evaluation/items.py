@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..contexts import Placed, between
 from ..errors import no_column
+from ..places import Placed, between
 
 # BLiMP's columns of groups and of smaller groups, with what others call them, in whatever letters; and the field that
 # items from a folder have.

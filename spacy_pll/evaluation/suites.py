@@ -20,8 +20,8 @@ from spacy.language import Language
 from spacy.util import registry
 
 from ..component import get_scorer
-from ..contexts import score_placed, separated
 from ..errors import InputError, PLLError
+from ..places import score_placed, separated
 from ..settings import BATCH_SIZE
 
 if not hasattr(registry, "pll_readers"):

@@ -10,7 +10,7 @@ from ..analysis.normalised import normalise
 from ..analysis.unigrams import Unigrams
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
-from ..contexts import TEXT_SPAN
+from ..places import TEXT_SPAN
 from ..settings import ScoringSettings
 from .columns import columns, token_spans, token_values
 from .words import WordTable

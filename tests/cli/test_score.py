@@ -227,7 +227,7 @@ def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
         (("--delimiter", "ab"), "--delimiter must be one character"),
         (("--encoding", "nonesuch"), "--encoding must be one that Python knows"),
     ]:
-        assert message in run("score", source, "-", *tiny, *option, code=2).unwrapped_stderr
+        assert message in run("score", source, "-", *tiny, *option, fails=True).unwrapped_stderr
 
 
 def test_a_table_without_a_header(tiny, tmp_path):
@@ -352,7 +352,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
         ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is now 8"),
         ((*tiny, "--batch-size", "7"), f"batch_size: it was {BATCH_SIZE}, and is now 7"),
         ((*tiny, "--table", "tokens"), "table: it was 'texts', and is now 'tokens'"),
-        (("--model", model_folder("roberta")), "model.digest: it was"),
+        (("--model", model_folder("roberta")), "weights.digest: it was"),
     ]:
         assert message in run("score", source, output, "--resume", *options, fails=True).unwrapped_stderr
     write_lines(source, [*SENTENCES, "One more."])
