@@ -23,10 +23,10 @@ from typer.testing import CliRunner  # noqa: E402
 
 from spacy_pll import make_pipeline, minimal_pairs  # noqa: E402
 from spacy_pll.cli import app  # noqa: E402
-from spacy_pll.contexts import place, score_placed  # noqa: E402
 from spacy_pll.errors import PLLError  # noqa: E402
 from spacy_pll.evaluation.distinct_texts import text_sums  # noqa: E402
 from spacy_pll.lm_eval import PLL  # noqa: E402
+from spacy_pll.places import place, score_placed  # noqa: E402
 from spacy_pll.settings import BATCH_SIZE  # noqa: E402
 
 from . import reference  # noqa: E402
@@ -191,7 +191,7 @@ def test_tasks_that_need_text_are_refused(make_lm):
 
 def test_the_model_as_make_pipeline_calls_it(model_folder):
     lm = PLL(model=str(model_folder("bert")), show_progress=False)
-    assert lm.get_model_info()["spacy_pll"]["model"]["folder"] == str(model_folder("bert"))
+    assert lm.get_model_info()["spacy_pll"]["weights"]["folder"] == str(model_folder("bert"))
 
 
 @pytest.mark.parametrize(
@@ -220,15 +220,15 @@ def test_settings_come_as_text(model_folder):
     more = {"batch_size": 1, "max_batch_size": None, "device": "cuda:0"}
     lm = get_model("spacy-pll").create_from_arg_string(arguments, more)
     info = lm.get_model_info()["spacy_pll"]
-    assert info["metric"] == "original" and info["mask_margin"] == 0 and info["words"] == "whitespace"
-    assert info["model"]["folder"] == str(model_folder()) and lm.how["batch_size"] == BATCH_SIZE
+    assert info["metrics"] == ["original"] and info["mask_margin"] == 0 and info["words"] == "whitespace"
+    assert info["weights"]["folder"] == str(model_folder()) and lm.how["batch_size"] == BATCH_SIZE
     assert PLL(str(model_folder()), batch_size="auto:4", max_batch_size=8).how["batch_size"] == 8
     assert PLL(str(model_folder()), batch_size="16").how["batch_size"] == 16
 
 
 @pytest.mark.parametrize("name", ["metric", "metrics"])
 def test_the_metric_has_two_names(make_lm, name):
-    assert make_lm(**{name: "original"}).get_model_info()["spacy_pll"]["metric"] == "original"
+    assert make_lm(**{name: "original"}).get_model_info()["spacy_pll"]["metrics"] == ["original"]
 
 
 def test_a_shared_piece_belongs_to_the_context_where_that_is_wanted(make_lm):
@@ -279,7 +279,7 @@ def test_a_request_without_a_piece_is_said_before_the_work(make_lm):
 
 def test_docs_are_made_as_they_are_scored(make_lm, monkeypatch):
     lm, made, scored = make_lm(batch_size=4), [], []
-    monkeypatch.setattr("spacy_pll.contexts.place", lambda *args: made.append(1) or place(*args))
+    monkeypatch.setattr("spacy_pll.places.place", lambda *args: made.append(1) or place(*args))
     monkeypatch.setattr("spacy_pll.lm_eval.text_sums", lambda *args: scored.append(len(made)) or text_sums(*args))
     lm.loglikelihood([request("The traveler", f" lost {n}.") for n in range(40)])
     assert scored[0] <= 8 and len(made) == 40

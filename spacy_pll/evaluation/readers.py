@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..corpus.base_format import check_fields
+from ..corpus.inputs import check_fields
 from ..corpus.readers import format_of, list_files, open_file, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError
-from ..tables.rows import check_columns
+from ..tables.columns import check_columns
 from .items import FILE
 from .variants import Variant
 
@@ -49,6 +49,17 @@ def rows_of(
         of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
         for place, row in read_rows(file, **how):
             yield file, place, row, of_file
+
+
+def check_distinct(**columns: Sequence[str | None]) -> None:
+    """RAISES (InputError): Settings name one column twice. columns (Sequence[Optional[str]]): By setting."""
+    seen = dict[str, str]()
+    for setting, names in columns.items():
+        for name in filter(None, names):
+            if name in seen:
+                where = f"`{seen[name]}`" if seen[name] == setting else f"`{seen[name]}` and `{setting}`"
+                raise InputError(f"{where} name the column {name!r} twice. Each column is one thing.")
+            seen[name] = setting
 
 
 def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:

@@ -11,8 +11,8 @@ import pytest
 import spacy
 
 from spacy_pll import log_probability_bounds, make_pipeline
-from spacy_pll.contexts import TEXT_SPAN, place
 from spacy_pll.errors import InputError, PLLError
+from spacy_pll.places import TEXT_SPAN, place
 
 from .. import reference
 from ..cli.conftest import run

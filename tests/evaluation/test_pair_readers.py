@@ -17,7 +17,7 @@ def test_columns_that_may_be_missing(tmp_path):
         Pair("A.", "B.", {"file": "theirs", "UID": "u"}),
     ]
     assert list(levels(pairs)) == [(), ("file",)]
-    with pytest.raises(InputError, match="Pair 1 has no column 'UID'. Its columns are: 'file', 'id'"):
+    with pytest.raises(InputError, match="Pair 1: there is no column 'UID'. The columns are: 'file', 'id'"):
         levels(pairs, ["UID"])
 
 
@@ -146,7 +146,7 @@ S_L = {"sentence": "s", "label": "l"}
         ),
         ("good,b\nA.,B.\n", {"good": "good"}, "line 2: there is no column 'bad'"),
         ("good,bad\nA.,B.\n", {"good": "x"}, "line 2: there is no column 'x'"),
-        ("good,bad\nA.,B.\n", {"good": "bad", "bad": "bad"}, "`good` and `bad` name the same column, 'bad'"),
+        ("good,bad\nA.,B.\n", {"good": "bad", "bad": "bad"}, "`good` and `bad` name the column 'bad' twice"),
         ("s,l\nA.,1\nB.,0\nC.,1\n", S_L, "line 4: the sentence has no partner"),
         ("s,l\nA.,1\nB.,1\n", S_L, "line 2 and line 3: 2 good and 0 bad sentences of these neighbours"),
         ("s,l\nA.,1\nB.,0\nC.,0\nD.,1\n", S_L, "line 4 and line 5: the bad sentence comes first, and not in the pair"),
@@ -162,8 +162,8 @@ S_L = {"sentence": "s", "label": "l"}
         ),
         ("s,l,n\nA.,1,x\nB.,0,y\n", {**S_L, "item": ["n"]}, "line 2: 1 good and 0 bad sentences of the item x"),
         ("s,l\nA.,1\n", {"sentence": "s"}, "Nothing says which sentences are good"),
-        ("s,l\nA.,1\n", {"sentence": "s", "label": "s=1"}, "The column 's' is named twice"),
-        ("s,l\nA.,1\n", {"sentence": "s", "good": "s"}, "`sentence` is for tables with one sentence in a row"),
+        ("s,l\nA.,1\n", {"sentence": "s", "label": "s=1"}, "`sentence` and `label` name the column 's' twice"),
+        ("s,l\nA.,1\n", {"sentence": "s", "good": "l"}, "`sentence` is for tables with one sentence in a row"),
         ("s,l\nA.,1\n", {"label": "l"}, "`label` and `item` are for tables .*`sentence`, too"),
         ("good,bad\nA.,B.\n", {"first": "good"}, "`first` is for files in which good and bad"),
     ],
