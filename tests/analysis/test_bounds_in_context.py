@@ -17,7 +17,7 @@ from spacy_pll.errors import InputError, PLLError
 from .. import reference
 from ..cli.conftest import run
 
-MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("albert", "unigram")]
+MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("albert", "unigram"), ("modernbert", "byte-level")]
 # With texts of at most five pieces under each of the tokenizers.
 PLACES = [
     (" the cup.", "The young traveler lost", ""),
