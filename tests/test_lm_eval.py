@@ -21,7 +21,7 @@ from lm_eval.tasks import TaskManager  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-from spacy_pll import make_pipeline, minimal_pairs  # noqa: E402
+from spacy_pll import make_pipeline, minimal_pairs, read_pairs  # noqa: E402
 from spacy_pll.cli import app  # noqa: E402
 from spacy_pll.errors import PLLError  # noqa: E402
 from spacy_pll.evaluation.distinct_texts import text_sums  # noqa: E402
@@ -140,6 +140,72 @@ def test_pairs_of_sentences_are_decided_as_by_minimal_pairs(make_lm, tmp_path):
     found = {item["doc_id"]: item["acc"] for item in samples}
     assert found == {i: float(good >= bad) for i, (good, bad) in enumerate(scores)}
     assert 0 < sum(found.values()) < len(pairs)
+
+
+# Four lines of files as they are published, with the task that reads them and how.
+TURKISH = ["sentence_good", "sentence_bad", "good_cue", "bad_cue", "critical_region", "phenomenon"]
+CHINESE = [
+    ("我把门关了。", "我关了门把。"),
+    ("他把书扔了。", "他扔了书把。"),
+    ("你把茶喝了。", "你喝了茶把。"),
+    ("我把饭吃了。", "我吃了饭把。"),
+]
+PUBLISHED = {
+    "multiblimp_eng": (
+        "eng.tsv",
+        "\tsen\twrong_sen\tphenomenon\tnum_attractors\n0\tThe cats sleep.\tThe cats sleeps.\tSV-#\t0\n"
+        '1\t"""It is over"", she said."\t"""It are over"", she said."\tSV-#\t0\n'
+        "2\tHe lost it.\tHe lose it.\tSV-P\t0\n3\tThey cannot.\tThey cannots.\tSV-P\t0\n",
+        {"dataset_path": "csv", "dataset_kwargs": {"delimiter": "\t"}},
+    ),
+    "turblimp_binding": (
+        "binding.csv",
+        "good_sentence;bad_sentence;good_cue;bad_cue;critical_region;phenomenon\n"
+        "Kendime kızdım.;Bana kızdım.;kendime;bana;kızdım;binding\n"
+        "Kendine kızdı.;Kendime kızdı.;kendine;kendime;kızdı;binding\n"
+        "Kendimi gördüm.;Beni gördüm.;kendimi;beni;gördüm;binding\n"
+        "Kendini gördü.;Kendimi gördü.;kendini;kendimi;gördü;binding\n",
+        {"dataset_path": "csv", "dataset_kwargs": {"delimiter": ";", "skiprows": 1, "column_names": TURKISH}},
+    ),
+    "blimp_nl__verb_second__order_main": (
+        "pairs.csv",
+        "sentence_good,sentence_bad\nWij horen haar.,Wij haar horen.\nMorgen komt hij.,Morgen hij komt.\n"
+        "Dan gaan we.,Dan we gaan.\nZij ziet hem.,Zij hem ziet.\n",
+        {"dataset_path": "csv"},
+    ),
+    "zhoblimp_BA_deletion": (
+        "BA_deletion.jsonl",
+        "".join(
+            json.dumps(
+                {"UID": "BA_deletion", "phenomenon": "BA", "sentence_good": good, "sentence_bad": bad, "pairID": n}
+            )
+            + "\n"
+            for n, (good, bad) in enumerate(CHINESE)
+        ),
+        {"dataset_path": "json"},
+    ),
+}
+
+
+def test_published_pairs_by_their_own_templates(make_lm, tmp_path):
+    """A group of ours names their tasks, and where the data are. The scores are those of the sentences of the same
+    file, read as `pll pairs` does.
+    """
+    lm, tasks = make_lm("roberta"), []
+    for name, (file, content, how) in PUBLISHED.items():
+        (tmp_path / file).write_text(content, encoding="utf8")
+        files = {"test" if "_nl_" in name else "train": str(tmp_path / file)}
+        kwargs = {"data_files": files, **how.get("dataset_kwargs", {})}
+        tasks.append({"task": name, "dataset_name": None, **how, "dataset_kwargs": kwargs})
+    (tmp_path / "local.yaml").write_text(json.dumps({"group": "local", "task": tasks}))
+    manager = TaskManager(include_path=str(tmp_path))
+    if missing := PUBLISHED.keys() - set(manager.all_tasks):
+        pytest.skip(f"This version of lm-eval has no {missing}.")
+    samples = simple_evaluate(lm, tasks=["local"], task_manager=manager, bootstrap_iters=0)["samples"]
+    for name, (file, *_) in PUBLISHED.items():
+        found = [[score for score, _ in item["filtered_resps"]] for item in samples[name]]
+        expected = minimal_pairs(lm.nlp, read_pairs(str(tmp_path / file))).scores["word_l2r"]
+        assert found == [pytest.approx(two) for two in expected] and len(found) == 4
 
 
 def test_a_text_of_a_rolling_task_is_scored_whole(make_lm, tmp_path):
