@@ -93,7 +93,8 @@ class Evaluation:
                 check_items_table(results, choices, name, get_scorer(nlp))
         work = self.batch_size, self.n_process, True
         if kept:
-            kept.begin([*named(loaded.compared)], distinct_options(choices), loaded.about(self.batch_size))
+            kept.about = loaded.about(self.batch_size)
+            kept.begin_scorers([*named(loaded.compared)], distinct_options(choices))
         with kept.until_done() if kept else nullcontext():
             scored = score_options(loaded.compared, choices, None, *work, kept)
             found = results(choices, scored.scores, scored.pieces, columns=scored.columns, **how)

@@ -250,7 +250,7 @@ def score_options(
     found = Scored({}, {}, {})
     for name, one in named(nlp).items():
         scorer = get_scorer(one, component)
-        store: Any = (kept.known(name), kept.add) if kept else ()
+        store: Any = (kept.known(name), lambda sums: kept.add(sums.values())) if kept else ()
         sums = score_places(one, distinct_options(items), batch_size, show_progress, n_process, component, *store)
         of_options = [[sums[option.parts] for option in choice.options] for choice in items]
         for i, label in enumerate(labels(name, scorer)):

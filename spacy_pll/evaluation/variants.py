@@ -16,6 +16,7 @@ from ..arrays import FloatArray
 from ..errors import InputError, PLLError
 from ..user_warnings import warn_user
 from .intervals import Estimate
+from .kept_scores import KeptResults
 from .plots import plot_variants
 from .preferences import spearman
 from .residues import Others, Residues, Substitution, marginals, whole_variants
@@ -117,6 +118,7 @@ def variants(
     u_as_t: bool = False,
     component: str | None = None,
     show_progress: bool = False,
+    kept: KeptResults | None = None,
 ) -> VariantScores:
     """Score variants of a protein against its own sequence, with a model that has a wordpiece for each residue.
 
@@ -143,6 +145,7 @@ def variants(
     u_as_t (bool): Read U as T, for RNA under a model that has learned T.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
+    kept (Optional[KeptResults]): Has what a run before this one has found, and gets what is found.
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
     """
@@ -170,6 +173,8 @@ def variants(
         for mutant, as_whole, place in zip(mutants_read, whole, places)
     ]
     residues = Residues(nlp, sequence, component)
+    if kept:
+        kept.about["sequence"] = sequence
     if unclear := [f"{letter}{site + offset}" for site, letter in enumerate(sequence) if letter in AMBIGUOUS]:
         warn_user(
             f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several amino acids, such as "
@@ -190,9 +195,9 @@ def variants(
             mutant if as_whole else with_substitutions(sequence, several)
             for mutant, as_whole, several in zip(mutants_read, whole, parsed)
         ]
-        scores = whole_variants(residues, texts, show_progress)
+        scores = whole_variants(residues, texts, kept, show_progress)
     else:
-        scores = marginals(residues, parsed, None if method == "wt-marginals" else others, show_progress)
+        scores = marginals(residues, parsed, None if method == "wt-marginals" else others, kept, show_progress)
     return VariantScores(given_sequence, items, parsed, scores, method, offset)
 
 

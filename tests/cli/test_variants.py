@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said_with_its_line(folder, tmp_path):
 )
 def test_what_is_wrong_is_said_before_anything_is_scored(folder, tmp_path, monkeypatch, options, message):
     (tmp_path / "variants.csv").write_text("mutant,note,wt_marginals\nM1A:K2R,high,1\n")
-    monkeypatch.setattr("spacy_pll.evaluation.residues.at_sites", None)
+    monkeypatch.setattr("spacy_pll.evaluation.residues.answer", None)
     result = run("variants", tmp_path / "variants.csv", "--model", folder, "--sequence", PROTEIN, *options, code=1)
     assert message in " ".join(result.stderr.split())
 
