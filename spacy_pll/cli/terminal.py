@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..corpus.records import PARQUET
+from ..errors import InputError
 from ..files import check_output
 from ..visualize.plots import new_figure
 
@@ -62,6 +63,14 @@ def check_table(file: Path | None, force: bool, *inputs: str | None) -> None:
     check_output(file, TABLES, force, *inputs)
     if file and file.suffix == PARQUET:
         from ..corpus import parquet as _  # noqa: F401  # needs the extra `[parquet]`
+
+
+def check_resume(resume: bool, force: bool, output: object, beside: str = "--output") -> None:
+    """RAISES (InputError): There is nothing to go on with. beside (str): The options that name the output."""
+    if resume and force:
+        raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
+    if resume and not output:
+        raise InputError(f"--resume goes on with what is kept beside {beside}. Give the one of before.")
 
 
 def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:

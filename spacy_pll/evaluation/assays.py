@@ -19,6 +19,7 @@ from ..corpus.records import get_text
 from ..errors import InputError
 from ..files import write_json
 from .intervals import Estimate
+from .kept_scores import KeptResults
 from .preferences import spearman
 from .readers import read_variants, rows_of
 from .variants import Method, Variant, column_of, measured_effects, variants
@@ -112,7 +113,8 @@ def score_assays(
     about: Mapping[str, Any] | None = None,
     **how: Any,
 ) -> Iterator[AssayScore]:
-    """Score each assay into a table, `NAME.csv`. One that is there already is not scored again.
+    """Score each assay into a table, `NAME.csv`. One that is there already is not scored again, and one that a run was
+    stopped in is gone on with.
 
     output (Path): The folder of the tables. Beside each is `NAME.json`, which says what its scores depend on.
     measured (Optional[str]): A column of measured effects, to compare with.
@@ -135,10 +137,12 @@ def score_assays(
         if force:
             table.unlink(missing_ok=True)
         if not table.exists():
-            rows = list(variants(nlp, assay.sequence, assay.variants, method=method, **how).rows())
-            output.mkdir(parents=True, exist_ok=True)
-            write_json(manifest, now)
-            write_table(table, rows)
+            kept = KeptResults(table, resume=not force, force=force)
+            kept.about = now
+            with kept.until_done():
+                found = variants(nlp, assay.sequence, assay.variants, method=method, kept=kept, **how)
+                write_json(manifest, now)
+                write_table(table, list(found.rows()))
         elif (before := json.loads(manifest.read_text("utf8")) if manifest.exists() else {}) != now:
             changed = ", ".join(f"`{name}`" for name in now if before.get(name) != now[name])
             raise FileExistsError(

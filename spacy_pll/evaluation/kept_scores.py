@@ -25,21 +25,23 @@ class KeptResults:
 
     output (Path): The parts are in the folder OUTPUT.parts.
     resume, force (bool): See `ResumableOutput`.
-    unit (str): What the things are called.
     RAISES (ResumeError): There are results that would be lost, or another run writes this output.
     """
 
-    def __init__(self, output: Path, resume: bool = False, force: bool = False, unit: str = "texts"):
-        self._parts, self._unit = ResumableOutput(output, resume, force), unit
+    def __init__(self, output: Path, resume: bool = False, force: bool = False):
+        self._parts = ResumableOutput(output, resume, force)
         self.about: dict[str, Any] = {}  # what the results depend on, besides the things
-        self._all: Sequence[object] = []
+        self._all: Sequence[object] = ()
         self._waiting, self._since = list[str](), time.monotonic()  # lines of the next part; when the last was written
 
-    def begin(self, items: Sequence[object]) -> list[Any]:
-        """What earlier runs have found for the first things. RAISES (ResumeError): The run to resume differs."""
-        self._all = items
+    def begin(self, items: Sequence[object], unit: str = "texts") -> list[Any]:
+        """What earlier runs have found for the first of the things, which are called so.
+
+        RAISES (ResumeError): The run to resume differs from this one.
+        """
+        self._all, self._unit = items, unit
         ends = {n: self._digest(n) for n in self._parts.ends()}
-        about = {"input": {self._unit: len(items), "digest": self._digest(len(items))}, **self.about}
+        about = {"input": {unit: len(items), "digest": self._digest(len(items))}, **self.about}
         self._parts.begin(about, ends)
         return list(map(json.loads, self._parts.read().splitlines()))
 
@@ -105,7 +107,7 @@ def find_each(
     unit (str): What they are called.
     kept (Optional[KeptResults]): Has what is found already, and gets what is found.
     """
-    found = kept.begin(items) if kept else []
+    found = kept.begin(items, unit) if kept else []
     with progress_bar(len(items), len(found), show_progress, f" {unit}") as bar:
         for batch in find(items[len(found) :]):
             found += list(batch)

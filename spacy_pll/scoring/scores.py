@@ -37,7 +37,7 @@ class Predictions(NamedTuple):
     """What a model predicts at each target."""
 
     log_probs: FloatArray  # float32, shape (targets,), natural log
-    # What else is wanted: the fields of `Distributions`, or the log-probabilities of ids (float32, shape (ids, targets)).
+    # What else is wanted: the fields of `Distributions`, or the log-probabilities of ids, shape (ids, targets).
     # The last axis of each is that of the targets.
     wanted: Sequence[np.ndarray] = ()
 
