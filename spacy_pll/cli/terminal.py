@@ -4,7 +4,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,6 +35,21 @@ def say(text: str = "") -> None:
 def report(text: str) -> None:
     """Print a line about the run to standard error, since standard output may carry results."""
     print(visible(text), file=sys.stderr)
+
+
+def hint_if_busy(given: Mapping[str, Any], environment: Mapping[str, str], load: float, cores: int) -> str | None:
+    """What to set if a run would take several threads while other programs use the cores (docs/speed.md).
+
+    given (Mapping[str, Any]): The options of the command.
+    load (float): How many threads want a core, on average.
+    """
+    takes_all = given.get("threads", 1) is None and given.get("n_process", 1) == 1 and given["gpu_id"] < 0
+    if not takes_all or "OMP_NUM_THREADS" in environment or not load >= cores > 1:
+        return None
+    return (
+        f"Something has kept the {cores} cores busy (load {load:.1f}). If it still does, fewer threads than {cores} are "
+        "faster: give --threads 1, or set OMP_NUM_THREADS=1 (docs/speed.md#threads)."
+    )
 
 
 def duration(seconds: float) -> str:

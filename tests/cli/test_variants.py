@@ -141,6 +141,8 @@ def test_assays_that_are_scored_are_not_scored_again(folder, tmp_path, monkeypat
     assert run(*command).stdout == said and scored == ["MKRQIS"] and first.read_bytes() == before
     message = " ".join(run(*command, "--others", "wt", code=1).stderr.split())
     assert "A_2020.csv is there, with other --others. Name another folder, or add --force" in message
+    error = run(*command, "--precision", "bfloat16", code=1).unwrapped_stderr
+    assert "A_2020.csv is there, with other --precision. Name" in error
     (tmp_path / "assays" / "A_2020.csv").write_text("mutant,DMS_score\nM1C,1\nM1D,2\n")
     assert "is there, with other `variants`" in " ".join(run(*command, code=1).stderr.split())
     run(*command, "--force")
