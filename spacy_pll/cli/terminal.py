@@ -47,7 +47,7 @@ def hint_if_busy(given: Mapping[str, Any], environment: Mapping[str, str], load:
     if not takes_all or "OMP_NUM_THREADS" in environment or not load >= cores > 1:
         return None
     return (
-        f"Something has kept the {cores} cores busy (load {load:.1f}). If it still does, fewer threads than {cores} are "
+        f"Something has kept the {cores} cores busy (load {load:.1f}). If it still does, fewer threads are "
         "faster: give --threads 1, or set OMP_NUM_THREADS=1 (docs/speed.md#threads)."
     )
 
