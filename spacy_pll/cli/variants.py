@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from ..corpus.formats import write_table
@@ -22,7 +23,15 @@ from ..evaluation.assays import (
 from ..evaluation.intervals import Estimate
 from ..evaluation.kept_scores import KeptResults
 from ..evaluation.readers import read_fasta, read_sequences, read_variants
-from ..evaluation.variants import METHODS, NO_PICTURE, OTHERS, VariantScores, measured_effects, variants
+from ..evaluation.variants import (
+    METHODS,
+    NO_PICTURE,
+    OTHERS,
+    VariantScores,
+    measured_effects,
+    rank_correlation,
+    variants,
+)
 from ..pipelines import PipelineSettings, identify_scorer, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
@@ -134,10 +143,10 @@ def variants_cli(
         return
     check_table(output, force, path, fasta)
     check_picture(plot, force, path, fasta)
-    items = None if path is None else read_variants(path, column, **how)
-    if items is not None:  # what can be wrong is said before anything is scored
-        if measured is not None:
-            measured_effects(items, measured)
+    items = effects = None
+    if path is not None:  # what can be wrong is said before anything is scored
+        items = read_variants(path, column, **how)
+        effects = None if measured is None else measured_effects(items, measured)
         if plot and all(":" in item.mutant for item in items):
             raise ValueError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
@@ -148,9 +157,9 @@ def variants_cli(
     with kept.until_done() if kept else nullcontext():
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))
-        if measured is not None:
-            shown = show_correlation(found.correlation(measured))
-            some = f"{found.n_measured(measured):,} of {len(found.variants):,} variants"
+        if effects is not None:
+            some = f"{np.isfinite(effects).sum():,} of {len(effects):,} variants"
+            shown = show_correlation(rank_correlation(found.scores, effects))
             say(f"Spearman's rho with {measured} ({some}): {shown}.")
         save(output, write_table, list(found.rows()))
         save(plot, draw, found.plot)

@@ -20,9 +20,8 @@ from ..errors import InputError
 from ..files import write_json
 from .intervals import Estimate
 from .kept_scores import KeptResults
-from .preferences import spearman
 from .readers import read_variants, rows_of
-from .variants import Method, Variant, column_of, measured_effects, variants
+from .variants import Method, Variant, column_of, measured_effects, rank_correlation, variants, with_places
 
 SHEET = ("DMS_id", "target_seq", "DMS_filename")
 # Columns of the sheet, by which means are taken of means.
@@ -73,8 +72,8 @@ def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | M
     RAISES (InputError): There is no such column, a protein has no sequence, or two.
     """
     found = dict[str, Assay]()
-    for number, item in enumerate(items, 1):
-        row, place = dict(item.fields), item.place or f"Variant {number}"
+    for place, item in with_places(items):
+        row = dict(item.fields)
         name = get_text(row, place, protein, "`protein`")
         if isinstance(sequences, str):
             sequence = get_text(row, place, sequences, "`sequences`")
@@ -152,8 +151,7 @@ def score_assays(
         if measured is not None:
             scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", {})]
             effects, scores = (measured_effects(scored, name) for name in (measured, column_of(method)))
-            known = np.isfinite(effects)
-            rho = spearman(scores[known], effects[known])
+            rho = rank_correlation(scores, effects)
         yield AssayScore(assay, table, rho)
 
 
@@ -163,12 +161,11 @@ def mean_correlation(scores: Sequence[AssayScore], levels: Sequence[str] = ()) -
     levels (Sequence[str]): Columns of the sheet. The mean is that of the means of the groups of the first one, each of
         which is that of the groups of the next.
     """
-    if not levels:
-        known = [one.correlation.value for one in scores if one.correlation]
-        return float(np.mean(known)) if known else float("nan")
-    groups = defaultdict[Any, list[AssayScore]](list)
-    for one in scores:
-        if one.correlation:
-            groups[one.assay.fields[levels[0]]].append(one)
-    means = [mean_correlation(group, levels[1:]) for group in groups.values()]
+    means = [one.correlation.value for one in scores if one.correlation]
+    if levels:
+        groups = defaultdict[Any, list[AssayScore]](list)
+        for one in scores:
+            if one.correlation:
+                groups[one.assay.fields[levels[0]]].append(one)
+        means = [mean_correlation(group, levels[1:]) for group in groups.values()]
     return float(np.mean(means)) if means else float("nan")

@@ -10,7 +10,7 @@ import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from spacy_pll import Variant, make_pipeline, read_fasta, read_variants, variants
+from spacy_pll import Assay, Variant, make_pipeline, read_fasta, read_variants, score_assays, variants
 from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.variants import AMINO_ACIDS
 
@@ -109,7 +109,7 @@ def test_whole_sequences_are_compared_by_pseudo_perplexity(protein_models, kind)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_rna_under_a_model_of_dna(method):
+def test_rna_under_a_model_of_dna(method, tmp_path):
     tokenizer = letters("ACGTN")
     nlp = make_pipeline((build_transformer("bert", tokenizer), tokenizer))
     rna, mutants = "ACGUUGCA", ["U4G", "A1U:U5C"]
@@ -118,6 +118,9 @@ def test_rna_under_a_model_of_dna(method):
     assert (found.scores == dna.scores).all() and [row["mutant"] for row in found.rows()] == mutants
     with pytest.raises(InputError, match="does not know 'U'"):
         variants(nlp, rna, mutants, method=method)
+    for _ in range(2):  # what is written beside the first table is what the second run reads
+        [one] = score_assays(nlp, [Assay("x", rna, found.variants)], tmp_path, method=method, u_as_t=True)
+    assert one.path.read_text().startswith("mutant,")
 
 
 def test_what_is_seen_at_other_sites_matters_for_several_substitutions_alone(protein_models):
