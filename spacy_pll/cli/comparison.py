@@ -90,7 +90,7 @@ class Evaluation:
         work = self.batch_size, self.n_process, True
         if kept:
             kept.about = loaded.about(self.batch_size)
-            kept.begin_scorers([*named(loaded.compared)], distinct_options(choices))
+            kept.begin([(name, one) for name in named(loaded.compared) for one in distinct_options(choices)])
         with kept.until_done() if kept else nullcontext():
             scored = score_options(loaded.compared, choices, None, *work, kept)
             found = results(choices, scored.scores, scored.pieces, columns=scored.columns, **how)

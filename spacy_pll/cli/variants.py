@@ -21,7 +21,7 @@ from ..evaluation.assays import (
     score_assays,
 )
 from ..evaluation.intervals import Estimate
-from ..evaluation.kept_scores import KeptResults
+from ..evaluation.kept_scores import KeptScores
 from ..evaluation.readers import read_fasta, read_sequences, read_variants
 from ..evaluation.variants import (
     METHODS,
@@ -150,7 +150,7 @@ def variants_cli(
         if plot and all(":" in item.mutant for item in items):
             raise ValueError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
-    kept = KeptResults(output, resume, force) if output else None
+    kept = KeptScores(output, resume, force) if output else None
     nlp = make_pipeline(settings)
     if kept:
         kept.about = {**identify_scorer(nlp, settings), **versions()}

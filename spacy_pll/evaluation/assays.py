@@ -19,7 +19,7 @@ from ..corpus.records import get_text
 from ..errors import InputError
 from ..files import write_json
 from .intervals import Estimate
-from .kept_scores import KeptResults
+from .kept_scores import KeptScores
 from .readers import read_variants, rows_of
 from .variants import Method, Variant, column_of, measured_effects, rank_correlation, variants, with_places
 
@@ -54,14 +54,16 @@ def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> I
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read, or, before any assay is read, a file is not there.
     """
-    sheet = [(place, row) for _, place, row, _ in rows_of(path, "assays", how)]
-    texts = [[get_text(row, place, name, None) for name in SHEET] for place, row in sheet]
-    _check_names((name, place) for (name, *_), (place, _) in zip(texts, sheet))
-    for (*_, file), (place, _) in zip(texts, sheet):
-        if not Path(folder, file).is_file():
-            raise InputError(f"{place}: there is no file {file!r} in {folder!r}.")
-    for (name, sequence, file), (_, row) in zip(texts, sheet):
-        yield Assay(name, sequence, read_variants(str(Path(folder, file)), column, **how), row)
+    sheet = list[tuple[str, Path, Assay]]()
+    for _, place, row, _ in rows_of(path, "assays", how):
+        name, sequence, file = (get_text(row, place, key, None) for key in SHEET)
+        sheet.append((place, Path(folder, file), Assay(name, sequence, [], row)))
+    _check_names((assay.name, place) for place, _, assay in sheet)
+    for place, table, _ in sheet:
+        if not table.is_file():
+            raise InputError(f"{place}: there is no file {table.name!r} in {str(table.parent)!r}.")
+    for _, table, assay in sheet:
+        yield assay._replace(variants=read_variants(str(table), column, **how))
 
 
 def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | Mapping[str, str]) -> list[Assay]:
@@ -136,7 +138,7 @@ def score_assays(
         if force:
             table.unlink(missing_ok=True)
         if not table.exists():
-            kept = KeptResults(table, resume=not force, force=force)
+            kept = KeptScores(table, resume=not force, force=force)
             kept.about = now
             with kept.until_done():
                 found = variants(nlp, assay.sequence, assay.variants, method=method, kept=kept, **how)

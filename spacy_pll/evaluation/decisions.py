@@ -14,7 +14,7 @@ from ..metrics import pll_metrics
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
-from .distinct_texts import score_places
+from .distinct_texts import TextSums, score_places
 from .intervals import Estimate
 from .items import Choice, Item, levels
 from .kept_scores import KeptScores
@@ -247,11 +247,15 @@ def score_options(
 
     kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
     """
-    found = Scored({}, {}, {})
-    for name, one in named(nlp).items():
+    found, distinct = Scored({}, {}, {}), distinct_options(items)
+    for number, (name, one) in enumerate(named(nlp).items()):
         scorer = get_scorer(one, component)
-        store: Any = (kept.known(name), lambda sums: kept.add(sums.values())) if kept else ()
-        sums = score_places(one, distinct_options(items), batch_size, show_progress, n_process, component, *store)
+        store: Any = ()
+        if kept:
+            own = kept.found[number * len(distinct) :]
+            known = {place: TextSums(tuple(scores), pieces) for place, (scores, pieces) in zip(distinct, own)}
+            store = known, lambda sums: kept.add(sums.values())
+        sums = score_places(one, distinct, batch_size, show_progress, n_process, component, *store)
         of_options = [[sums[option.parts] for option in choice.options] for choice in items]
         for i, label in enumerate(labels(name, scorer)):
             found.scores[label] = [[one.scores[i] for one in options] for options in of_options]

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -11,16 +11,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..arrays import FloatArray
-from ..contexts import Placed
 from ..corpus.resumable import ResumableOutput
 from ..progress import progress_bar
-from .distinct_texts import TextSums
 
 SECONDS_PER_PART = 5
 Item = TypeVar("Item")
 
 
-class KeptResults:
+class KeptScores:
     """What is found for each of some things, in their order.
 
     output (Path): The parts are in the folder OUTPUT.parts.
@@ -32,18 +30,19 @@ class KeptResults:
         self._parts = ResumableOutput(output, resume, force)
         self.about: dict[str, Any] = {}  # what the results depend on, besides the things
         self._all: Sequence[object] = ()
+        self.found: list[Any] = []  # by earlier runs, of the first things
         self._waiting, self._since = list[str](), time.monotonic()  # lines of the next part; when the last was written
 
-    def begin(self, items: Sequence[object], unit: str = "texts") -> list[Any]:
-        """What earlier runs have found for the first of the things, which are called so.
+    def begin(self, items: Sequence[object], unit: str = "texts") -> None:
+        """Read what earlier runs have found. RAISES (ResumeError): The run to resume differs from this one.
 
-        RAISES (ResumeError): The run to resume differs from this one.
+        unit (str): What the things are called.
         """
         self._all, self._unit = items, unit
         ends = {n: self._digest(n) for n in self._parts.ends()}
         about = {"input": {unit: len(items), "digest": self._digest(len(items))}, **self.about}
         self._parts.begin(about, ends)
-        return list(map(json.loads, self._parts.read().splitlines()))
+        self.found = list(map(json.loads, self._parts.read().splitlines()))
 
     def add(self, results: Iterable[object]) -> None:
         """Keep the results of the next things: a whole batch, so that they do not depend on where a run was stopped."""
@@ -73,41 +72,22 @@ class KeptResults:
         return sha256(repr(self._all[:n]).encode("utf8", "surrogatepass")).hexdigest()[:16]
 
 
-class KeptScores(KeptResults):
-    """The scores of texts in their contexts under several scorers, one scorer after the other."""
-
-    _of_scorers: Mapping[str, dict[Placed, TextSums]]
-
-    def begin_scorers(self, scorers: Sequence[str], distinct: Sequence[Placed]) -> None:
-        """Read what earlier runs have scored.
-
-        distinct (Sequence[Tuple[str, str, str]]): Texts in their places.
-        RAISES (ResumeError): The run to resume differs from this one.
-        """
-        every = [(scorer, one) for scorer in scorers for one in distinct]
-        self._of_scorers = {scorer: {} for scorer in scorers}
-        for (scorer, one), (scores, pieces) in zip(every, self.begin(every)):
-            self._of_scorers[scorer][one] = TextSums(tuple(scores), pieces)
-
-    def known(self, scorer: str) -> Mapping[Placed, TextSums]:
-        """What earlier runs have scored."""
-        return self._of_scorers[scorer]
-
-
 def find_each(
     items: Sequence[Item],
     find: Callable[[Sequence[Item]], Iterable[FloatArray]],
     unit: str,
-    kept: KeptResults | None = None,
+    kept: KeptScores | None = None,
     show_progress: bool = False,
 ) -> FloatArray:
     """The numbers that are found for each of some things.
 
     find (Callable): Finds them for those that are left, in batches that do not depend on those before.
     unit (str): What they are called.
-    kept (Optional[KeptResults]): Has what is found already, and gets what is found.
+    kept (Optional[KeptScores]): Has what is found already, and gets what is found.
     """
-    found = kept.begin(items, unit) if kept else []
+    if kept:
+        kept.begin(items, unit)
+    found = list(kept.found) if kept else []
     with progress_bar(len(items), len(found), show_progress, f" {unit}") as bar:
         for batch in find(items[len(found) :]):
             found += list(batch)

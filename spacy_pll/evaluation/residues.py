@@ -18,7 +18,7 @@ from ..prediction import Predictor
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
 from ..settings import ScoringSettings
-from .kept_scores import KeptResults, find_each
+from .kept_scores import KeptScores, find_each
 
 
 class Substitution(NamedTuple):
@@ -71,6 +71,8 @@ class Residues:
                 f"The tokenizer of {model.title} does not make a wordpiece of each residue.",
                 "Give a model of proteins as `model`.",
             )
+        most = self.loaded.max_length - len(self.pieces.prefix) - len(self.pieces.suffix)
+        self.size = min(len(self.pieces), most)  # how many residues are read at once
 
     def _read(self, letters: str) -> Wordpieces:
         return get_wordpieces([self.doc(letters)[:]], self.loaded.tokenizer, "piece")
@@ -91,11 +93,6 @@ class Residues:
         if self.id_of(residue) in (-1, self.loaded.unknown_id):
             advice = f"Write {residue.upper()!r}." if residue.islower() else "Leave it out, or choose another `model`."
             raise InputError(f"{place}: the model does not know {residue!r} as a residue.", advice)
-
-    @property
-    def size(self) -> int:
-        """How many residues are read at once."""
-        return min(len(self.pieces), self.loaded.max_length - len(self.pieces.prefix) - len(self.pieces.suffix))
 
     def read_with(self, question: Question) -> tuple[int, tuple[int, ...], tuple[Substitution, ...]]:
         """What questions have in common that a context answers: its first site, the sites that are masked together, and
@@ -149,7 +146,7 @@ def marginals(
     residues: Residues,
     variants: Sequence[tuple[Substitution, ...]],
     others: Others | None,
-    kept: KeptResults | None,
+    kept: KeptScores | None,
     show: bool,
 ) -> FloatArray:
     """The sums over the sites of each variant of log p(other residue) - log p(residue of the sequence)."""
@@ -203,7 +200,7 @@ def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> It
         yield predictor.log_probs(batch, ids).T
 
 
-def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptResults | None, show: bool) -> FloatArray:
+def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores | None, show: bool) -> FloatArray:
     """The pseudo-log-likelihood of each variant, given as its sequence, minus that of the sequence."""
 
     def find(sequences: Sequence[str]) -> Iterator[FloatArray]:

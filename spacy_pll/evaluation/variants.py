@@ -16,7 +16,7 @@ from ..arrays import FloatArray
 from ..errors import InputError, PLLError
 from ..user_warnings import warn_user
 from .intervals import Estimate
-from .kept_scores import KeptResults
+from .kept_scores import KeptScores
 from .plots import plot_variants
 from .preferences import spearman
 from .residues import Others, Residues, Substitution, marginals, whole_variants
@@ -106,7 +106,7 @@ def variants(
     u_as_t: bool = False,
     component: str | None = None,
     show_progress: bool = False,
-    kept: KeptResults | None = None,
+    kept: KeptScores | None = None,
 ) -> VariantScores:
     """Score variants of a protein against its own sequence, with a model that has a wordpiece for each residue.
 
@@ -133,7 +133,7 @@ def variants(
     u_as_t (bool): Read U as T, for RNA under a model that has learned T.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
-    kept (Optional[KeptResults]): Has what a run before this one has found, and gets what is found.
+    kept (Optional[KeptScores]): Has what a run before this one has found, and gets what is found.
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
     """
@@ -209,17 +209,14 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
     found = list[Substitution]()
     for part in text.split(":"):
         match = _SUBSTITUTION.fullmatch(part.strip())
-        if match is None and len(part) > 1 and part.isalpha():
-            raise InputError(
-                f"{place}: {part!r:.100} has no number, so it is a whole sequence, and no substitution.",
-                "Give `method='pseudo-ppl'`, which compares sequences.",
-            )
         if match is None:
-            raise InputError(
-                f"{place}: {part!r} is no substitution.",
+            advice = (
                 "Write the residue of the sequence, its number and the other residue, such as 'A24G', and colons "
-                "between several: 'A24G:K30R'.",
+                "between several: 'A24G:K30R'."
             )
+            if len(part) > 1 and part.isalpha():
+                advice = "It has no number: compare whole sequences with `method='pseudo-ppl'`."
+            raise InputError(f"{place}: {part!r:.100} is no substitution.", advice)
         wild_type, number, residue = match.groups()
         site, last = int(number) - offset, offset + len(sequence) - 1
         if not 0 <= site < len(sequence):
@@ -227,17 +224,13 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
                 f"{place}: {part!r} is outside of the sequence, whose residues have the numbers {offset} to {last}.",
                 "If the first residue has another number, give it as `offset`.",
             )
-        if sequence[site] != wild_type and sequence[site] == wild_type.swapcase():
-            raise InputError(
-                f"{place}: {part!r} does not fit the sequence, which has {sequence[site]!r} as residue {number}: "
-                "the case of letters counts.",
-                f"Write {sequence[site]}{number}{residue.upper() if sequence[site].isupper() else residue}.",
-            )
-        if sequence[site] != wild_type:
-            raise InputError(
-                f"{place}: {part!r} does not fit the sequence, which has {sequence[site]!r} as residue {number}.",
-                "Is this the right sequence? If its first residue has another number, give it as `offset`.",
-            )
+        if (own := sequence[site]) != wild_type:
+            advice = "Is this the right sequence? If its first residue has another number, give it as `offset`."
+            if own == wild_type.swapcase():
+                fitting = residue.upper() if own.isupper() else residue
+                advice = f"The case of letters counts: write {own}{number}{fitting}."
+            wrong = f"{place}: {part!r} does not fit the sequence, which has {own!r} as residue {number}."
+            raise InputError(wrong, advice)
         if any(one.site == site for one in found):
             raise InputError(f"{place}: {text!r} has two substitutions of residue {number}.")
         found.append(Substitution(site, wild_type, residue))

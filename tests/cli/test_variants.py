@@ -6,7 +6,7 @@ import pytest
 from spacy_pll import make_pipeline, read_variants, variants
 from spacy_pll.evaluation import assays
 from spacy_pll.evaluation.intervals import Estimate
-from spacy_pll.evaluation.kept_scores import KeptResults
+from spacy_pll.evaluation.kept_scores import KeptScores
 
 from ..proteins import PROTEIN, save_protein_model
 from .conftest import run
@@ -160,7 +160,7 @@ def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, ma
     command = ("variants", tmp_path / "v.csv", "--model", folder, "--method", method, *protein)
     once, out = (tmp_path / (name if many else f"{name}.csv") for name in ("once", "out"))
     run(*command, "-o", once)
-    add, done = KeptResults.add, []
+    add, done = KeptScores.add, []
 
     def stop(self, results):
         add(self, results)
@@ -168,7 +168,7 @@ def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, ma
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(KeptResults, "add", stop)
+        patch.setattr(KeptScores, "add", stop)
         error = run(*command, "-o", out, code=130).unwrapped_stderr
     total, unit = (len(long), "sites") if method == "masked-marginals" else (len(long) + 1, "sequences")
     assert f"The scores of {len(done)} of {total} {unit} are kept in" in error and "--resume" in error
@@ -179,7 +179,7 @@ def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, ma
     error = run(*command, "--mask-margin", "1", "-o", out, "--resume", fails=True).unwrapped_stderr
     assert "cannot be resumed, because this has changed" in error
     left = []
-    monkeypatch.setattr(KeptResults, "add", lambda self, results: left.extend(results) or add(self, results))
+    monkeypatch.setattr(KeptScores, "add", lambda self, results: left.extend(results) or add(self, results))
     run(*command, "-o", out, *([] if many else ["--resume"]))
     assert len(left) == total - len(done)
     assert written.read_bytes() == (once / "p.csv" if many else once).read_bytes()

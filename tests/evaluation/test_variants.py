@@ -104,7 +104,7 @@ def test_whole_sequences_are_compared_by_pseudo_perplexity(protein_models, kind)
     for mutant, message in [("MKJT", "the model does not know 'J'"), ("MKXT", "'X' stands for any amino|not know 'X'")]:
         with pytest.raises(InputError, match=message):
             variants(nlp, PROTEIN, [mutant], method="pseudo-ppl")
-    with pytest.raises(InputError, match="has no number, so it is a whole sequence.*method='pseudo-ppl'"):
+    with pytest.raises(InputError, match="is no substitution. It has no number: .*`method='pseudo-ppl'`"):
         variants(nlp, PROTEIN, [whole[0]])
 
 
@@ -271,7 +271,7 @@ def test_the_correlation_with_what_was_measured(protein_models):
         ("M1A:M1G", "'M1A:M1G' has two substitutions of residue 1"),
         ("M1J", "Variant 2, 'M1J': the model does not know 'J' as a residue. Leave it out"),
         ("M1a", "the model does not know 'a' as a residue. Write 'A'"),
-        ("m1a", "'m1a' does not fit the sequence, which has 'M' as residue 1: the case of letters counts. Write M1A"),
+        ("m1a", "'m1a' does not fit the sequence, which has 'M' as residue 1. The case of letters counts: write M1A"),
         ("M1X", "Variant 2, 'M1X': 'X' stands for any amino acid, .*Name one amino acid, or leave this variant out"),
         ("K2B", "'B' stands for aspartic acid or asparagine"),
     ],
