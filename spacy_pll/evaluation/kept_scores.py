@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from ..corpus.resumable import ResumableOutput
 from ..progress import progress_bar
 
 SECONDS_PER_PART = 5
-Item = TypeVar("Item")
 
 
 class KeptScores:
@@ -73,15 +72,15 @@ class KeptScores:
 
 
 def find_each(
-    items: Sequence[Item],
-    find: Callable[[Sequence[Item]], Iterable[FloatArray]],
+    items: Sequence[object],
+    find: Callable[[int], Iterable[FloatArray]],
     unit: str,
     kept: KeptScores | None = None,
     show_progress: bool = False,
 ) -> FloatArray:
     """The numbers that are found for each of some things.
 
-    find (Callable): Finds them for those that are left, in batches that do not depend on those before.
+    find (Callable): Finds them for all but the first so many, in batches that do not depend on where it begins.
     unit (str): What they are called.
     kept (Optional[KeptScores]): Has what is found already, and gets what is found.
     """
@@ -89,7 +88,7 @@ def find_each(
         kept.begin(items, unit)
     found = list(kept.found) if kept else []
     with progress_bar(len(items), len(found), show_progress, f" {unit}") as bar:
-        for batch in find(items[len(found) :]):
+        for batch in find(len(found)):
             found += list(batch)
             bar.update(len(batch))
             if kept:

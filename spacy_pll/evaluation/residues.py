@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
@@ -17,7 +16,7 @@ from ..metrics import MaskRows, one_row_per_piece
 from ..prediction import Predictor
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
-from ..settings import ScoringSettings
+from ..settings import BATCH_SIZE, ScoringSettings
 from .kept_scores import KeptScores, find_each
 
 
@@ -152,7 +151,9 @@ def marginals(
     """The sums over the sites of each variant of log p(other residue) - log p(residue of the sequence)."""
     asked = [list(questions(several, others)) for several in variants]
     distinct = sorted(set(chain.from_iterable(chain(*asked))), key=lambda one: (*residues.read_with(one), one.site))
-    log_probs = find_each(distinct, partial(answer, residues, others is not None), "sites", kept, show)
+    log_probs = find_each(
+        distinct, lambda done: answer(residues, others is not None, distinct[done:]), "sites", kept, show
+    )
     row, column = ({one: number for number, one in enumerate(some)} for some in (distinct, residues.ids))
     scores = np.zeros(len(variants))
     for i, (several, of_variant) in enumerate(zip(variants, asked)):
@@ -202,10 +203,13 @@ def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> It
 
 def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores | None, show: bool) -> FloatArray:
     """The pseudo-log-likelihood of each variant, given as its sequence, minus that of the sequence."""
+    predictor, sequences = residues.predictor, [residues.sequence, *variants]
 
-    def find(sequences: Sequence[str]) -> Iterator[FloatArray]:
-        for batch in residues.predictor.batches(map(residues.doc, sequences)):
-            yield np.array([doc.scores[0].sum() for doc in residues.predictor.predict(batch)])
+    def find(done: int) -> Iterator[FloatArray]:
+        for first in range(done // BATCH_SIZE * BATCH_SIZE, len(sequences), BATCH_SIZE):
+            some = sequences[max(first, done) : first + BATCH_SIZE]
+            for batch in predictor.batches(list(map(residues.doc, some))):
+                yield np.array([doc.scores[0].sum() for doc in predictor.predict(batch)])
 
-    scores = find_each([residues.sequence, *variants], find, "sequences", kept, show)
+    scores = find_each(sequences, find, "sequences", kept, show)
     return scores[1:] - scores[0]

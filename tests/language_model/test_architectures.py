@@ -14,9 +14,9 @@ from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_b
 from spacy.util import registry
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.backends import backend_of
 from spacy_pll.language_model.causal import CausalLanguageModel
 from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.slow_tokenizers import backend_of
 from spacy_pll.scoring.passes import Batch
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, SMALL, build_transformer, get_tokenizer
