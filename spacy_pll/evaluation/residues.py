@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.util import minibatch
 
 from ..arrays import FloatArray, IntArray
 from ..component import get_scorer
@@ -125,8 +126,9 @@ class Residues:
         )
 
 
-def questions(several: tuple[Substitution, ...], others: Others | None) -> Iterator[tuple[Question, Question]]:
-    """For each substitution of a variant, what is asked about its residue, and about that of the sequence.
+def terms(several: tuple[Substitution, ...], others: Others | None) -> Iterator[tuple[Question, str, int]]:
+    """What a variant's score is the sum of: for each of its sites, the log-probability of its residue and minus that of
+    the residue of the sequence, each with the question whose answer has it.
 
     others (Optional[Literal["mask", "wt", "mut", "match"]]): What is seen at its other sites. None: Nothing is masked.
     """
@@ -134,11 +136,12 @@ def questions(several: tuple[Substitution, ...], others: Others | None) -> Itera
     changed = tuple(sorted(several)) if len(several) > 1 else ()
     for one in several:
         if others in (None, "mask"):
-            yield (Question(one.site, sites if others else ()),) * 2
+            of_sequence = of_variant = Question(one.site, sites if others else ())
         else:
             of_sequence = Question(one.site, (one.site,))
             of_variant = of_sequence._replace(changed=changed)
-            yield (of_sequence if others == "wt" else of_variant), (of_variant if others == "mut" else of_sequence)
+        yield (of_sequence if others == "wt" else of_variant), one.residue, 1
+        yield (of_variant if others == "mut" else of_sequence), one.wild_type, -1
 
 
 def marginals(
@@ -149,16 +152,15 @@ def marginals(
     show: bool,
 ) -> FloatArray:
     """The sums over the sites of each variant of log p(other residue) - log p(residue of the sequence)."""
-    asked = [list(questions(several, others)) for several in variants]
-    distinct = sorted(set(chain.from_iterable(chain(*asked))), key=lambda one: (*residues.read_with(one), one.site))
+    asked = [(number, *term) for number, several in enumerate(variants) for term in terms(several, others)]
+    distinct = sorted({one for _, one, *_ in asked}, key=lambda one: (*residues.read_with(one), one.site))
     log_probs = find_each(
         distinct, lambda done: answer(residues, others is not None, distinct[done:]), "sites", kept, show
     )
     row, column = ({one: number for number, one in enumerate(some)} for some in (distinct, residues.ids))
     scores = np.zeros(len(variants))
-    for i, (several, of_variant) in enumerate(zip(variants, asked)):
-        for one, (other, own) in zip(several, of_variant):
-            scores[i] += log_probs[row[other], column[one.residue]] - log_probs[row[own], column[one.wild_type]]
+    for number, question, residue, sign in asked:
+        scores[number] += sign * log_probs[row[question], column[residue]]
     if not np.isfinite(scores).all():
         raise ValueError(
             f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Give "
@@ -190,7 +192,7 @@ def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> It
     batch, rows = list[Context](), 0
     for read, together in groupby(questions, residues.read_with):
         sites = [one.site for one in together]
-        for some in (sites[first : first + step] for first in range(0, len(sites), step)):
+        for some in minibatch(sites, step):
             more = len(some) if alone else 1
             if batch and rows + more > most:
                 yield predictor.log_probs(batch, ids).T
