@@ -9,7 +9,6 @@ import numpy as np
 import typer
 
 from ..corpus.formats import write_table
-from ..corpus.runs import versions
 from ..errors import PLLError
 from ..evaluation.assays import (
     LEVELS,
@@ -32,7 +31,7 @@ from ..evaluation.variants import (
     rank_correlation,
     variants,
 )
-from ..pipelines import PipelineSettings, identify_scorer, make_pipeline
+from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
 from .options import OF_TOKENS, file_options, one_of, pipeline_options
@@ -153,7 +152,7 @@ def variants_cli(
     kept = KeptScores(output, resume, force) if output else None
     nlp = make_pipeline(settings)
     if kept:
-        kept.about = {**identify_scorer(nlp, settings), **versions()}
+        kept.about = describe_scorer(nlp, settings)
     with kept.until_done() if kept else nullcontext():
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))
@@ -182,8 +181,8 @@ def score_many(
 ) -> None:
     """Score many proteins, each into a table, and print a line of each as it is done, and the means."""
     nlp, scores = make_pipeline(settings), list[AssayScore]()
-    identity = identify_scorer(nlp, settings)
-    about = {"model": identity["model"], "code": identity["code"], "precision": settings.precision or "float32"}
+    scorer = describe_scorer(nlp, settings)
+    about = {"model": scorer["weights"], "code": scorer["code"], "precision": settings.precision or "float32"}
     for one in score_assays(nlp, many, output, measured=measured, force=force, about=about, show_progress=True, **how):
         scores.append(one)
         rho = f"  Spearman's rho {show_correlation(one.correlation)}" if measured else ""
