@@ -10,8 +10,9 @@ import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from spacy_pll import Assay, Variant, make_pipeline, read_fasta, read_variants, score_assays, variants
+from spacy_pll import Variant, make_pipeline, read_fasta, read_variants, variants
 from spacy_pll.errors import InputError, PLLError
+from spacy_pll.evaluation.assays import Assay, score_assays
 from spacy_pll.evaluation.variants import AMINO_ACIDS
 
 from ..conftest import build_transformer
