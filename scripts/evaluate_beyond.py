@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import spacy
@@ -300,7 +301,7 @@ def order_tables(args: argparse.Namespace, n_draws: int = 20, n_words: int = 12)
         rank = np.array([draw.permutation(k) for _ in range(ORDER_PAIRS)])
         return some_orders(np.concatenate([rank, k - 1 - rank]))
 
-    rows_of = {"all_orders": all_orders}
+    rows_of: dict[str, Any] = {"all_orders": all_orders}
     for seed in range(n_draws):
         rows_of[f"single_{seed}"] = lambda k, seed=seed: single(seed, k)
         rows_of[f"pairs_{seed}"] = lambda k, seed=seed: pairs(seed, k)
