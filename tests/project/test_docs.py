@@ -14,6 +14,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Collection
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,9 @@ OWN = re.compile(rf"{re.escape(URL)}/(?:blob|raw|tree)/(?:HEAD|main)/([^\s)\"#?]
 CODE = re.compile(r"`([^`]+)`")
 # Options of other programs, and the pages about those.
 OTHERS_OPTIONS = {"--help", "--backend", "--per-component", "--cpuset-cpus", "--extra-index-url"}
-OTHERS_PAGES = {"CONTRIBUTING", "distributed", "lm-eval", "masked-diffusion", "project", "reliability"}
+OTHERS_PAGES = {"CONTRIBUTING", "lm-eval", "project", "reliability"}
+# What needs an extra, and a module of that.
+OF_EXTRAS = {"spacy_pll.distributed": "ray", "spacy_pll.lm_eval": "lm_eval", "pll lm-eval": "lm_eval"}
 
 
 def run_page(page: Path, folder: Path, stand_ins: dict[str, Path], slow: Collection[str] = ()) -> list[Result]:
@@ -112,11 +115,9 @@ def test_the_example_in_spacy_universe(tmp_path):
     assert sum("  # -" in line for line, _ in lines) == 2
 
 
-def needs_extras(page):
-    """Skip a page about an extra that is not installed."""
-    needed = {"distributed.md": "ray", "python.md": "ray", "lm-eval.md": "lm_eval", "masked-diffusion.md": "lm_eval"}
-    if page.name in needed:
-        pytest.importorskip(needed[page.name], reason="an extra is not installed: pip install . --group test-all")
+def is_installed(text: str) -> bool:
+    """Whether the extra that an example is about, or a name, is installed. The lane `slow` has all."""
+    return all(find_spec(module) for part, module in OF_EXTRAS.items() if part in text)
 
 
 def test_spacy_assemble_takes_the_config_of_the_readme(tmp_path, stand_ins, monkeypatch):
@@ -141,8 +142,7 @@ def test_the_commands_in_the_table_of_the_readme(tmp_path, stand_ins, monkeypatc
 
 @PAGE
 def test_what_is_not_run_names_what_is_there(page):
-    needs_extras(page)
-    for block in BLOCKS[page]:
+    for block in filter(lambda block: is_installed(block.text), BLOCKS[page]):
         if block.language == "bash":
             check_block(block)
         elif block.language == "python" and not is_python_run(block):
@@ -204,8 +204,7 @@ def slug(heading: str) -> str:
 
 @PAGE
 def test_files_modules_and_commands_in_the_text_are_there(page):
-    needs_extras(page)
-    for code in CODE.findall(read_prose(page).replace("\n", " ")):
+    for code in filter(is_installed, CODE.findall(read_prose(page).replace("\n", " "))):
         if re.fullmatch(r"(scripts|tests|docs|benchmarks|spacy_pll)/[\w./]*", code):
             assert (ROOT / code).exists(), f"{page.name}: {code}"
         elif test := re.fullmatch(r"(tests/[\w/]+\.py)::(\w+)", code):
