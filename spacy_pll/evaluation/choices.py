@@ -44,6 +44,15 @@ def choices(
     n_process (int): Worker processes.
     show_progress (bool): Show a progress bar for each pipeline.
     RAISES (ValueError): There is no choice, or one is not valid, or an option cannot be scored.
+
+    ```python
+    import spacy_pll
+    from spacy_pll import Choice, Option
+
+    nlp = spacy_pll.make_pipeline()
+    items = [Choice([Option("are here.", "The keys"), Option("is here.", "The keys")], right=0)]
+    spacy_pll.choices(nlp, items).accuracies()[0].accuracy  # 1.0
+    ```
     """
     found = list(items)
     for number, choice in enumerate(found, 1):

@@ -78,6 +78,15 @@ def minimal_pairs(
     n_process (int): Worker processes.
     show_progress (bool): Show a progress bar for each pipeline.
     RAISES (ValueError): There is no pair, or one is not of this form, or a sentence cannot be scored.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline(metrics=["word_l2r", "original"])
+    pairs = [("The cats sleep.", "The cats sleeps."), ("She saw herself.", "She saw himself.")]
+    scored = spacy_pll.minimal_pairs(nlp, pairs)
+    [one.accuracy for one in scored.accuracies()]  # [1.0, 1.0]
+    ```
     """
     items = [choice_of(pair) for pair in _checked(pairs)]
     for one in named(nlp).values():

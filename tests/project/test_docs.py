@@ -2,8 +2,8 @@
 
     python -m tests.project.test_docs --write
 
-runs all examples, that of docs/universe.json too, and writes what came out into the pages, for new weights or a new
-format: look at `git diff` then.
+runs all examples, those of docstrings and of docs/universe.json too, and writes what came out into the pages and
+docstrings, for new weights or a new format: look at `git diff` then.
 It takes the data sets from the folder that SPACY_PLL_DATA names, and leaves out what needs one that is not there.
 """
 
@@ -22,6 +22,7 @@ import spacy
 import srsly
 import typer
 
+import spacy_pll
 from spacy_pll.cli import app
 
 from ..doc_commands import (
@@ -41,6 +42,7 @@ from ..doc_commands import (
 )
 from ..doc_examples import (
     CARD,
+    MODULES,
     PAGES,
     ROOT,
     Block,
@@ -56,6 +58,7 @@ from ..doc_examples import (
 )
 
 BLOCKS = {page: read_blocks(page) for page in PAGES}
+EXAMPLES = {module: read_blocks(module) for module in MODULES}
 UNIVERSE = ROOT / "docs" / "universe.json"
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -99,6 +102,29 @@ def test_slow_examples_give_what_the_page_shows(part, tmp_path, stand_ins):
         pytest.skip(f"SPACY_PLL_DATA names no folder with {SLOW[part].name}")
     (page,) = {page for page, blocks in BLOCKS.items() for block in blocks if part in block.text}
     assert_shown(run_page(page, tmp_path, stand_ins, slow={part}))
+
+
+def run_module(module: Path, folder: Path) -> list[Result]:
+    """The blocks of the docstrings of a module as they should be. The examples do not share names."""
+    results: list[Result] = []
+    for i, block in enumerate(EXAMPLES[module]):
+        if not block.is_output:
+            end = next((j for j, one in enumerate(EXAMPLES[module]) if j > i and not one.is_output), None)
+            page = PageRun(folder, make_runner(), is_python_run)
+            results += page.run(EXAMPLES[module][i:end])
+    return results
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_examples_in_docstrings_give_what_they_show(module, tmp_path):
+    assert {block.language for block in EXAMPLES[module]} <= {"python", ""}
+    assert_shown(run_module(module, tmp_path))
+
+
+def test_what_is_used_most_has_an_example():
+    named = "choices compare make_pipeline minimal_pairs perplexity rescore score score_continuations to_dataframe"
+    without = [name for name in ["PLLScorer", *named.split()] if "```python" not in getattr(spacy_pll, name).__doc__]
+    assert without == []
 
 
 def run_universe(folder: Path) -> list[tuple[str, str]]:
@@ -346,19 +372,24 @@ def test_a_value_that_nothing_computes_is_an_error(tmp_path):
 
 def count() -> str:
     """How many examples there are, and how they are tested."""
-    python = [block for blocks in BLOCKS.values() for block in blocks if block.language == "python"]
+    every = [*BLOCKS.values(), *EXAMPLES.values()]
+    python = [block for blocks in every for block in blocks if block.language == "python"]
     bash = [block for blocks in BLOCKS.values() for block in blocks if block.language == "bash"]
     commands = [words for block in bash for words in read_commands(block.text)]
     checked = [words for words in commands if reason_not_run(words)]
     slow = [words for words in commands if slow_part(words)]
     others = sum(bool(block.file or block.language == "ini") for blocks in BLOCKS.values() for block in blocks)
-    outputs = sum(block.is_output for blocks in BLOCKS.values() for block in blocks)
+    outputs = sum(block.is_output for blocks in every for block in blocks)
     run = sum(map(is_python_run, python))
     return (
         f"{run} Python blocks run, {len(python) - run} only checked; {len(commands) - len(checked)} commands run, "
         f"{len(slow)} of them slow, {len(checked)} only checked; {outputs} outputs compared; "
         f"{others} files and configs read, written or compared."
     )
+
+
+def show_written(page: Path, results: list[Result]):
+    print(f"{page.relative_to(ROOT)}: {write(page, results)} of {len(results)} blocks changed", flush=True)
 
 
 def main():
@@ -368,8 +399,10 @@ def main():
             for page in PAGES:
                 with tempfile.TemporaryDirectory() as folder:
                     results = run_page(page, Path(folder), stand_ins, slow=SLOW)
-                changed = write(page, results)
-                print(f"{page.relative_to(ROOT)}: {changed} of {len(results)} blocks changed", flush=True)
+                show_written(page, results)
+        for module in MODULES:
+            with tempfile.TemporaryDirectory() as folder:
+                show_written(module, run_module(module, Path(folder)))
         universe = UNIVERSE.read_text(encoding="utf8")
         with tempfile.TemporaryDirectory() as folder:
             for line, expected in run_universe(Path(folder)):
