@@ -91,7 +91,7 @@ class Bare:
 
         forward._run = timed
         try:
-            for batch in self.predictor.batches(map(self.nlp.make_doc, texts)):
+            for batch in self.predictor.batches([self.nlp.make_doc(text) for text in texts]):
                 self.predictor.submit(batch)
         finally:
             del forward._run
@@ -104,7 +104,7 @@ def host_seconds(nlp: Language, texts: Sequence[str]) -> float:
     predictor, loaded = scorer.predictor, scorer.model.load(groups=scorer.settings.mask_margin is not None)
 
     def plan() -> None:
-        for batch in predictor.batches(map(nlp.make_doc, texts)):
+        for batch in predictor.batches([nlp.make_doc(text) for text in texts]):
             for one in predictor.plans(predictor.tokenize(batch).contexts, loaded):
                 list(one.batches(loaded.limits(one)))
 

@@ -24,3 +24,16 @@ def bounds(count: IntArray | BoolArray) -> IntArray:
 def begins(number: IntArray | BoolArray) -> BoolArray:
     """Where another number begins. bool, the same shape."""
     return np.append(True, number[1:] != number[:-1])[: len(number)]
+
+
+def distinct(number: IntArray) -> tuple[IntArray, IntArray]:
+    """Which numbers there are. `np.unique` sorts in a way that keeps the order of equal ones, which takes longer.
+
+    RETURNS (tuple of int arrays): Where each number stands for the first time, by increasing numbers; and for each
+        element the index of its number among them.
+    """
+    order = np.argsort(number)
+    is_new = begins(number[order])
+    index = np.empty_like(order)
+    index[order] = np.cumsum(is_new) - 1
+    return np.minimum.reduceat(order, np.flatnonzero(is_new)) if len(order) else order, index

@@ -231,20 +231,21 @@ class PLLScorer(Pipe):
 
     def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:
         """Write scores to the docs' attributes, as Python floats and ints."""
-        for doc, doc_scores in zip(docs, scores):
-            of_metrics = doc_scores.scores.tolist()
-            columns = {self.names.score: of_metrics[0], self.names.pieces: doc_scores.pieces.tolist()}
-            columns.update(zip(self.names.metrics.values(), of_metrics))
-            columns.update((getattr(self.names, name), values) for name, values in doc_scores.expected.items())
-            if not doc_scores.scored.all():
-                is_scored = doc_scores.scored.tolist()
+        names = self.names
+        of_metrics = list(names.metrics.values())
+        for doc, found in zip(docs, scores):
+            rows, is_scored = found.scores.tolist(), found.scored.tolist()
+            columns = {names.score: rows[0], names.pieces: found.pieces.tolist(), **dict(zip(of_metrics, rows))}
+            for name, values in found.expected.items():
+                columns[getattr(names, name)] = values
+            if not all(is_scored):
                 columns = {
                     name: [value if scored else None for value, scored in zip(values, is_scored)]
                     for name, values in columns.items()
                 }
-            store(doc, self.names, columns)
-            if doc_scores.record or key(self.names.data) in doc.user_data:  # of an earlier scoring
-                doc._.set(self.names.data, doc_scores.record and doc_scores.record.to_dict())
+            store(doc, names, found.starts, columns)
+            if found.record or key(names.data) in doc.user_data:  # of an earlier scoring
+                doc._.set(names.data, found.record and found.record.to_dict())
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Figures for `nlp.evaluate`, over the predicted docs of all examples.

@@ -1,7 +1,7 @@
 """Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -19,7 +19,7 @@ from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
 from .scoring.scores import Distributions
 from .scoring.windows import Context, Contexts, get_contexts
-from .scoring.wordpieces import get_wordpieces, merge_spans
+from .scoring.wordpieces import DocTexts, get_wordpieces, merge_spans
 from .settings import ScoringSettings
 from .text_warnings import TextWarnings, TokenizedDocs
 from .user_warnings import warn_user
@@ -37,9 +37,10 @@ class WorkDone:
 
     def add(self, batch: Batch) -> Batch:
         """Count a forward pass that begins, and pass it on."""
+        ids = batch.n_ids
         self.rows += batch.n_rows
-        self.ids += batch.n_ids
-        self.padding += batch.size - batch.n_ids
+        self.ids += ids
+        self.padding += batch.size - ids
         self.targets += batch.n_targets
         self.passes += 1
         return batch
@@ -48,6 +49,7 @@ class WorkDone:
 class DocScores(NamedTuple):
     """The scores of one doc, by token."""
 
+    starts: list[int]  # the character with which each token begins
     scored: BoolArray  # bool, shape (tokens,): where False, the attributes stay None
     pieces: IntArray  # int, shape (tokens,): scored wordpieces
     scores: FloatArray  # float64, shape (metrics, tokens), natural log
@@ -77,7 +79,7 @@ class PendingBatch:
 
     @property
     def docs(self) -> list[Doc]:
-        return self.tokenized.docs
+        return self.tokenized.read.docs
 
 
 class Predictor:
@@ -134,30 +136,29 @@ class Predictor:
         together = Contexts.of(contexts)
         return self._wait(self._run(together, self.prepare()), len(together.word))
 
-    def batches(self, docs: Iterable[Doc]) -> Iterator[list[Doc]]:
+    def batches(self, docs: list[Doc]) -> Iterator[list[Doc]]:
         """Divide docs, in their order, into batches that a CPU reads in two or three seconds, if the docs are short."""
         loaded, key = self.prepare(), self.settings.targets
-        batch, ids = list[Doc](), 0
-        for doc in docs:
-            batch.append(doc)
-            n_tokens = len(doc)
-            scored = pieces = max(n_tokens, doc[-1].idx // 4) if n_tokens else 0
-            if key is not None and key in doc.spans:
-                scored = pieces * min(n_tokens, sum(map(len, doc.spans[key]))) // max(1, n_tokens)
-            ids += self._estimate(loaded, pieces, scored)
-            if ids >= loaded.ids_at_once:
-                yield batch
-                batch, ids = [], 0
-        if batch:
-            yield batch
+        tokens = np.fromiter(map(len, docs), np.int64, len(docs))
+        characters = np.fromiter((doc[-1].idx if len(doc) else 0 for doc in docs), np.int64, len(docs))
+        scored = pieces = np.maximum(tokens, characters // 4)
+        if key is not None:
+            of_targets = [sum(map(len, doc.spans[key])) if key in doc.spans else len(doc) for doc in docs]
+            scored = pieces * np.minimum(tokens, of_targets) // np.maximum(1, tokens)
+        ids = np.cumsum(self._estimate(loaded, pieces, scored))
+        begin, read = 0, 0
+        while begin < len(docs):
+            end = int(np.searchsorted(ids, read + loaded.ids_at_once)) + 1
+            yield docs[begin:end]
+            begin, read = end, ids[min(end, len(docs)) - 1]
 
     def estimate(self, text: str) -> int:
         """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece."""
         pieces = len(text.encode("utf8", "surrogatepass")) // 4 + 1
-        return self._estimate(self.prepare(), pieces, pieces)
+        return int(self._estimate(self.prepare(), np.array(pieces), np.array(pieces)))
 
-    def _estimate(self, loaded: Loaded, pieces: int, scored: int) -> int:
-        settings, length = self.settings, min(pieces + 2, loaded.max_length)
+    def _estimate(self, loaded: Loaded, pieces: IntArray, scored: IntArray) -> IntArray:
+        settings, length = self.settings, np.minimum(pieces + 2, loaded.max_length)
         return estimate_ids(scored, length, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
 
     def tokenize(self, docs: list[Doc]) -> TokenizedDocs:
@@ -174,7 +175,8 @@ class Predictor:
     ) -> TokenizedDocs:
         """The same, with each doc read in the given spans. Of its tokens those in the targets are scored, or all."""
         loaded = self.prepare()
-        first_tokens = bounds(np.fromiter(map(len, docs), np.int64, len(docs)))
+        read = DocTexts.of(docs)
+        first_tokens = read.first_tokens
         n_spans = np.fromiter(map(len, spans_of), np.int64, len(docs))
         spans, units = [span for spans in spans_of for span in spans], None
         if any(units_of):
@@ -184,7 +186,8 @@ class Predictor:
             loaded.tokenizer,
             self.settings.words,
             units and [units[d] for d, n in enumerate(n_spans) for _ in range(n)],
-            np.repeat(first_tokens[:-1], n_spans),
+            read,
+            np.repeat(np.arange(len(docs)), n_spans),
         )
         targets = None
         if any(of_doc is not None for of_doc in targets_of):
@@ -194,7 +197,7 @@ class Predictor:
                     targets[first + start : first + end] = True
         max_length = loaded.max_length - self._added
         contexts, scored = get_contexts(spans_of, pieces, first_tokens, targets, max_length, self._lookahead, units)
-        tokenized = TokenizedDocs(docs, first_tokens, pieces.first[bounds(n_spans)], pieces, scored, contexts)
+        tokenized = TokenizedDocs(read, pieces.first[bounds(n_spans)], pieces, scored, contexts)
         self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
         self.warnings.of_language(docs, self.model)
         self.warnings.of_unknown(tokenized, self.model, loaded)
@@ -225,13 +228,13 @@ class Predictor:
             distributions=expected and expected.at(here),
         )
         self._check_finite(batch, pieces)
-        n = int(batch.first_tokens[-1])
+        n = int(batch.read.first_tokens[-1])
         counts = np.bincount(pieces.token, minlength=n)
         sums = np.array([np.bincount(pieces.token, row, n) for row in pieces.scores], dtype=np.float64)
-        tokens = batch.first_tokens.tolist()
+        tokens = batch.read.first_tokens.tolist()
         results = [
-            DocScores(batch.scored[first:end], counts[first:end], sums[:, first:end])
-            for first, end in zip(tokens, tokens[1:])
+            DocScores(starts, batch.scored[first:end], counts[first:end], sums[:, first:end])
+            for starts, first, end in zip(batch.read.starts, tokens, tokens[1:])
         ]
         if expected or self.settings.keep_pieces:
             edges = np.searchsorted(place, batch.first_pieces).tolist()
@@ -300,17 +303,17 @@ class Predictor:
         """RAISES (ValueError): A score is not finite. The message shows its text."""
         finite = np.isfinite(pieces.scores).all(axis=0)
         if not finite.all():
-            doc = batch.docs[int(np.searchsorted(batch.first_pieces, pieces.place[finite.argmin()], side="right")) - 1]
+            d = int(np.searchsorted(batch.first_pieces, pieces.place[finite.argmin()], side="right")) - 1
             raise ValueError(
                 f"Under {self.model.describe().title}, some log-probabilities are not finite, for the text "
-                f"{doc.text[:100]!r}. Nothing was stored. Give `precision='float32'`, or another `model`."
+                f"{batch.read.texts[d][:100]!r}. Nothing was stored. Give `precision='float32'`, or another `model`."
             )
 
     def _of_pieces(
         self, batch: TokenizedDocs, pieces: ScoredPieces, d: int, own: slice, texts: PieceTexts
     ) -> dict[str, Any]:
         """The record of a doc's pieces, and what the model expected, by token. own (slice): Its pieces."""
-        token = pieces.token[own] - batch.first_tokens[d]
+        token = pieces.token[own] - batch.read.first_tokens[d]
         distributions = pieces.distributions and pieces.distributions.at(np.arange(own.start, own.stop))
         alternatives = name_alternatives(distributions, texts) if distributions else []
         found: dict[str, Any] = {}
@@ -320,7 +323,7 @@ class Predictor:
             columns |= {"token": token, "word": np.cumsum(begins(pieces.word[own])) - 1, "window": pieces.window[own]}
             found["record"] = self._piece_record(columns, pieces.scores[:, own], distributions, alternatives)
         if distributions:
-            found["expected"] = self._expected(token, distributions, alternatives, len(batch.docs[d]))
+            found["expected"] = self._expected(token, distributions, alternatives, len(batch.read.docs[d]))
         return found
 
     def _expected(

@@ -11,7 +11,7 @@ from .arrays import BoolArray, IntArray
 from .language_model.protocol import LanguageModel, Loaded
 from .metrics import Metric, looks_at_words
 from .scoring.windows import Contexts
-from .scoring.wordpieces import Wordpieces
+from .scoring.wordpieces import DocTexts, Wordpieces
 from .user_warnings import warn_user
 
 # Pieces of the longest word that is taken for one.
@@ -24,9 +24,8 @@ MANY, MOST_CHARACTERS = 10, 10
 class TokenizedDocs:
     """The docs of a batch, with what is read for them."""
 
-    docs: list[Doc]
-    first_tokens: IntArray  # int, shape (docs + 1,): the number of each doc's first token among all tokens
-    first_pieces: IntArray  # int, shape (docs + 1,): the same of its first wordpiece
+    read: DocTexts
+    first_pieces: IntArray  # int, shape (docs + 1,): the number of each doc's first piece among all pieces
     wordpieces: Wordpieces  # of all spans
     scored: BoolArray  # bool, shape (tokens,)
     contexts: Contexts
@@ -42,9 +41,9 @@ class TextWarnings:
     def of_left_out(self, batch: TokenizedDocs, left_out: BoolArray) -> None:
         """Warn where tokens that should be scored lie in no span. Those of white space have no score to lose."""
         places = np.flatnonzero(left_out)
-        owner = np.searchsorted(batch.first_tokens, places, side="right") - 1
+        owner = np.searchsorted(batch.read.first_tokens, places, side="right") - 1
         for d in np.unique(owner).tolist() if "left out" not in self.warned else ():
-            doc, first = batch.docs[d], int(batch.first_tokens[d])
+            doc, first = batch.read.docs[d], int(batch.read.first_tokens[d])
             tokens = [doc[i - first] for i in places[owner == d].tolist() if not doc[i - first].is_space]
             if not tokens:
                 continue
@@ -77,7 +76,7 @@ class TextWarnings:
         unknown = np.flatnonzero(pieces.ids == loaded.unknown_id)
         docs = (np.searchsorted(batch.first_pieces, unknown, side="right") - 1).tolist()
         places = zip(docs, pieces.start[unknown].tolist(), pieces.end[unknown].tolist())
-        texts = [batch.docs[d].text[start:end] for d, start, end in places]
+        texts = [batch.read.texts[d][start:end] for d, start, end in places]
         if len(texts) > len(pieces) / 10:
             self._once(
                 "unknown",

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.arrays import begins, bounds, spread
+from spacy_pll.arrays import begins, bounds, distinct, spread
 
 pytestmark = pytest.mark.core
 
@@ -23,3 +23,11 @@ def test_where_groups_begin_and_the_last_one_ends(count):
 def test_where_another_number_begins(numbers):
     expected = [i == 0 or numbers[i - 1] != number for i, number in enumerate(numbers)]
     assert begins(np.array(numbers, dtype=int)).tolist() == expected
+
+
+@given(st.lists(st.integers(-3, 3)))
+def test_which_numbers_there_are(numbers):
+    first, index = distinct(np.array(numbers, dtype=int))
+    assert [numbers[i] for i in first] == sorted(set(numbers))
+    assert first.tolist() == [numbers.index(number) for number in sorted(set(numbers))]
+    assert index.tolist() == [sorted(set(numbers)).index(number) for number in numbers]

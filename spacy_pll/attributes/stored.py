@@ -1,13 +1,15 @@
 """What is stored in a Doc: a value per token, under the character at which the token began when it was scored."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from spacy.tokens import Doc, Token
 
 from ..metrics import pll_metrics
 from .names import Names
+
+SHARED = 2048  # characters
 
 
 def key(name: str, start: int | None = None) -> Any:
@@ -21,17 +23,27 @@ def keys(doc: Doc) -> list[Any]:
     return [key for key in user_data if isinstance(key, tuple) and len(key) == 4 and key[0] == "._."]
 
 
-def store(doc: Doc, names: Names, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Store columns with a value for each token, and take away what an earlier scoring left, under any metric."""
+def store(doc: Doc, names: Names, starts: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> None:
+    """Store columns with a value for each token, and take away what an earlier scoring left, under any metric.
+
+    starts (Sequence[int]): The character with which each token begins.
+    """
     if doc.user_data and (earlier := keys(doc)):
         replaced = {*names.combine, *(f"{names.score}_{metric}" for metric in stored_metrics([doc], names.score))}
         for old in earlier:
             if old[1] in replaced:
                 del doc.user_data[old]
-    starts = [token.idx for token in doc]
     user_data: dict[Any, Any] = doc.user_data
-    for name, values in columns.items():  # `key`, without a call for each token
-        user_data.update({("._.", name, start, None): value for start, value in zip(starts, values)})
+    for name, values in columns.items():
+        shared = _first_keys(name)
+        for start, value in zip(starts, values):
+            user_data[shared[start] if start < SHARED else key(name, start)] = value
+
+
+@cache
+def _first_keys(name: str) -> list[Any]:
+    """The keys at the first characters of a doc. All docs share them, which saves most of their memory and time."""
+    return [key(name, start) for start in range(SHARED)]
 
 
 def stored_values(first: Token, last: Token, name: str) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.util import minibatch
 
 from ..arrays import FloatArray, IntArray
 from ..component import get_scorer
@@ -17,7 +18,7 @@ from ..prediction import Predictor
 from ..progress import progress_bar
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
-from ..settings import ScoringSettings
+from ..settings import BATCH_SIZE, ScoringSettings
 
 # How many log-probabilities are kept for the pieces that are read at once, those of the whole vocabulary for each.
 MAX_LOG_PROBS = 2**23
@@ -221,7 +222,8 @@ def whole_variants(residues: Residues, variants: Sequence[str], show: bool) -> F
     """The pseudo-log-likelihood of each variant, given as its sequence, minus that of the sequence."""
     predictor, scores = residues.predictor, list[float]()
     with progress_bar(len(variants), show=show, unit=" variants") as bar:
-        for batch in predictor.batches(map(residues.doc, chain([residues.sequence], variants))):
-            scores += [float(doc.scores[0].sum()) for doc in predictor.gather(predictor.submit(batch))]
-            bar.update(len(scores) - 1 - bar.n)
+        for docs in minibatch(map(residues.doc, chain([residues.sequence], variants)), BATCH_SIZE):
+            for batch in predictor.batches(docs):
+                scores += [float(doc.scores[0].sum()) for doc in predictor.gather(predictor.submit(batch))]
+                bar.update(len(scores) - 1 - bar.n)
     return np.array(scores[1:]) - scores[0]

@@ -21,7 +21,6 @@ from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.passes import Batch, PassLimits
 from . import BUILTIN, BUILTIN_LANGUAGE
-from .backends import backend_of
 from .capabilities import find_capabilities, find_direction, find_shift, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import (
@@ -39,6 +38,7 @@ from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
 from .narrowing import Narrowing
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded
+from .slow_tokenizers import backend_of
 from .special_tokens import with_its_own
 
 logger = logging.getLogger(__name__)
@@ -157,36 +157,26 @@ class TransformerLanguageModel:
         device = get_torch_default_device()
         check_precision(self.precision, device)
         checkpoint = read_checkpoint(source, self.auto_class, self._check, *settings)
-        half = half_of(self.precision, device) if self.precision in HALF and device.type == "cuda" else None
-        if half is None:
-            to_device(checkpoint.transformer, device)
-        return self.use(checkpoint, source, half=half, device=device)
+        if self.precision in HALF and device.type == "cuda":
+            return self.use(checkpoint, source, move_to=device)
+        to_device(checkpoint.transformer, device)
+        return self.use(checkpoint, source)
 
     def use(
-        self,
-        checkpoint: Checkpoint,
-        source: str,
-        shared: bool = False,
-        half: torch.dtype | None = None,
-        device: torch.device | None = None,
+        self, checkpoint: Checkpoint, source: str, shared: bool = False, move_to: torch.device | None = None
     ) -> LoadedModel:
         """Score with a checkpoint.
 
         shared (bool): Its transformer is also used, and perhaps trained, by others. They get it back without hooks.
-        half, device (Optional): Keep the weights in half precision there, once the model has been tried.
+        move_to (Optional[torch.device]): Keep the weights in half precision there, once the model has been tried.
         """
-        self.loaded, self._max_ids = self._prepare(checkpoint, source, shared, half, device), None
+        self.loaded, self._max_ids = self._prepare(checkpoint, source, shared, move_to), None
         if shared:
             weakref.finalize(self, self.loaded.forward.remove_hooks).atexit = False
         return self.loaded
 
     def _prepare(
-        self,
-        checkpoint: Checkpoint,
-        source: str,
-        shared: bool = False,
-        half: torch.dtype | None = None,
-        device: torch.device | None = None,
+        self, checkpoint: Checkpoint, source: str, shared: bool = False, move_to: torch.device | None = None
     ) -> LoadedModel:
         """Find out what the model allows. RAISES (ValueError): The model cannot be used to score text."""
         transformer, hf_tokenizer = checkpoint.transformer, checkpoint.tokenizer
@@ -217,8 +207,8 @@ class TransformerLanguageModel:
         if self.precision in HALF:
             warn_if_emulated(transformer.device)
         forward.precision = self.precision
-        if half is not None and device is not None:
-            forward.keep_weights_in(half, device)
+        if move_to is not None:
+            forward.keep_weights_in(half_of(self.precision, move_to), move_to)
         max_tokens, max_positions = limit(MAX_IDS, forward.device), limit(MAX_LOGITS, forward.device) // n_embeddings
         if forward.narrowing.name is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = max(1, min(max_tokens, max_positions))

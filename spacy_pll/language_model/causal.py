@@ -10,11 +10,11 @@ from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreT
 
 from ..scoring.passes import Batch
 from ..scoring.piece_texts import DECODERS, space_marker
-from .backends import backend_of
 from .base import TransformerLanguageModel
 from .checks import embedding_shape, in_block
 from .forward import Forward, Precision
 from .log_probs import TargetLogProbs, Tensors, expected_at
+from .slow_tokenizers import backend_of
 from .special_tokens import put_around, puts_around
 
 LeadingSpace = Literal["word", "previous"]

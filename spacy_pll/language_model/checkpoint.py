@@ -28,9 +28,9 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
-from .backends import backend_of
 from .checks import check_own_code, check_pieces, check_trained, check_vocabulary
 from .hub import cached_folder, connection_error
+from .slow_tokenizers import backend_of
 from .true_positions import position_embeddings
 
 # The most ids in a context, for a model that states no limit.

@@ -7,7 +7,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerBase
 
 from ..user_warnings import warn_user
-from .backends import SlowTokenizer
+from .slow_tokenizers import SlowTokenizer
 
 # What the mask token must not be. (It may be `eos_token`, as of some left-to-right models that were trained further.)
 NO_MASK = ("pad_token", "unk_token", "cls_token", "sep_token", "bos_token")

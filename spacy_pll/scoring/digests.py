@@ -7,7 +7,7 @@ digest with a probability of about 2**-63.
 
 import numpy as np
 
-from ..arrays import IntArray
+from ..arrays import IntArray, spread
 
 
 def scrambled(x: IntArray, seed: int) -> IntArray:
@@ -29,12 +29,12 @@ class Digests:
     def __init__(self, ids: IntArray, edges: IntArray, mask_id: int):
         self.edges = edges
         length = np.diff(edges)
-        position = np.arange(len(ids)) - np.repeat(edges[:-1], length)
+        position = spread(np.zeros_like(length), length)
         factor = scrambled(position, 1) | np.uint64(1)
         terms = scrambled(ids, 2) * factor
         self._up_to = up_to(terms)
         self._masked_up_to = up_to(scrambled(np.array([mask_id]), 2) * factor - terms)
-        self.of_sequences = self._up_to[edges[1:]] - self._up_to[edges[:-1]] + scrambled(length, 3)
+        self.of_sequences = self._up_to[edges[1:]] - self._up_to[edges[:-1]]
 
     def of_rows(
         self, source: IntArray, run_edges: IntArray, run_row: IntArray, begin: IntArray, end: IntArray

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import BoolArray, IntArray, begins, bounds, spread
+from ..arrays import BoolArray, IntArray, begins, bounds, distinct, spread
 from .digests import Digests, scrambled, up_to
 from .masks import MaskedRows
 from .passes import Batch, Flat, PassLimits, divide, of_rows
@@ -137,11 +137,11 @@ class GroupPlan(WeightedSums):
     def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int, mask_id: int, margin: int):
         run_edges, width = rows.run_edges(), int(contexts.lengths.max()) + 1
         digests = Digests(contexts.ids, contexts.bounds, mask_id)
-        _, text = np.unique(digests.of_sequences, return_inverse=True)  # equal contexts are one text
+        _, text = distinct(digests.of_sequences)  # equal contexts are one text
         # Not by what is read: where a text has a mask token of its own, masking it changes nothing.
         in_sets = up_to(scrambled(rows.begin * width + rows.end, 4))
         sets = scrambled(text, 5)[rows.source] + in_sets[run_edges[1:]] - in_sets[run_edges[:-1]]
-        _, first, number = np.unique(sets, return_index=True, return_inverse=True)
+        first, number = distinct(sets)
         order = np.lexsort((first, rows.begin[run_edges[first]], text[rows.source[first]]))
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
@@ -160,13 +160,13 @@ class GroupPlan(WeightedSums):
         self._member = contexts.ids[self._begin[group] + self._true].copy()
         self._member[spread(bounds(n_near)[near_of_run] + begin - near_begin[near_of_run], end - begin)] = mask_id
         # One target for each group and position in it.
-        distinct, self._number = np.unique(
-            rank[number[rows.entries.row]] * width + rows.entries.position, return_inverse=True
-        )
-        self._target_group, at = distinct // width, distinct % width
+        targets = rank[number[rows.entries.row]] * width + rows.entries.position
+        of_targets, self._number = distinct(targets)
+        targets = targets[of_targets]
+        self._target_group, at = targets // width, targets % width
         self._target = contexts.ids[self._begin[self._target_group] + at]
-        self._target_member: IntArray = np.asarray(np.searchsorted(group * width + self._true, distinct))
-        self.n_targets = len(distinct)
+        self._target_member: IntArray = np.asarray(np.searchsorted(group * width + self._true, targets))
+        self.n_targets = len(targets)
         self.n_rows = 0  # known, as the order of the targets, once the batches have been made
         super().__init__(contexts, rows, n_metrics)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..arrays import IntArray, spread
+from ..arrays import IntArray, distinct, spread
 from .digests import Digests
 from .masks import MaskedRows
 from .scores import WeightedSums
@@ -185,9 +185,9 @@ class RowPlan(WeightedSums):
         edges = np.concatenate([contexts.bounds, contexts.bounds[-1] + np.cumsum(other_lengths)])
         run_edges = rows.run_edges()
         digests = Digests(ids, edges, mask_id).of_rows(rows.source, run_edges, rows.run_row, rows.begin, rows.end)
-        _, first, number = np.unique(digests, return_index=True, return_inverse=True)
+        first, number = distinct(digests)
         length = np.diff(edges)[rows.source[first]]
-        order = np.lexsort((first, -length))  # the longest first
+        order = np.argsort(-length * len(digests) + first)  # the longest first
         kept, length = first[order], length[order]
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
@@ -196,10 +196,9 @@ class RowPlan(WeightedSums):
         # Sorted by row, so that the targets of a batch stand together.
         true = contexts.true_ids[rows.entries.piece].astype(np.int64)
         n, width = int(true.max(initial=0)) + 1, int(length.max()) + 1
-        distinct, self._target_of_entry = np.unique(
-            (rank[number[rows.entries.row]] * width + rows.entries.position) * n + true, return_inverse=True
-        )
-        place, target = distinct // n, distinct % n
+        targets = (rank[number[rows.entries.row]] * width + rows.entries.position) * n + true
+        of_targets, self._target_of_entry = distinct(targets)
+        place, target = targets[of_targets] // n, targets[of_targets] % n
         arrays = (
             edges[rows.source[kept]],
             length,
@@ -212,7 +211,7 @@ class RowPlan(WeightedSums):
             *(x.astype(np.int32) for x in (*arrays, place // width, place % width, target)),
         )
         self.mask_id, self.n_rows, self.n_ids = mask_id, len(kept), int(length.sum())
-        self.n_targets = len(distinct)  # how many log-probabilities the batches give
+        self.n_targets = len(of_targets)  # how many log-probabilities the batches give
         super().__init__(contexts, rows, n_metrics)
 
     def batches(self, limits: PassLimits, n_alternatives: int | None = None) -> Iterator[Batch]:

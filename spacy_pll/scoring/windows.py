@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from spacy.tokens import Doc, Span
@@ -131,41 +131,38 @@ def get_contexts(
     if targets is not None:
         wanted = targets[pieces.token] & ~_is_before(pieces, spans_of, first_tokens, targets)
     word, owner = pieces.word.copy(), np.full(len(pieces), -1)
-    windows, s = list[_Window](), 0
+    # Of each window its span's index, where its pieces begin and end, and its number among those of the span.
+    windows = list[tuple[int, int, int, int]]()
+    window_of_span, s = list[int](), 0  # of spans that are one window; -1 for the others
     first, n_ids = pieces.first.tolist(), np.diff(pieces.bounds).tolist()
     for d, spans in enumerate(spans_of):
         if len(spans) == 1 and len(spans[0]) == len(spans[0].doc) and n_ids[s] <= max_length:
             # There is nothing to choose. This is how most texts are read, so it is fast.
-            owner[first[s] : first[s + 1]] = len(windows)
-            windows.append(_Window(s, first[s], first[s + 1], 0))
+            window_of_span.append(len(windows))
+            windows.append((s, first[s], first[s + 1], 0))
         elif not spans:
             scored[first_tokens[d] : first_tokens[d + 1]] = False
         else:
             tokens = slice(first_tokens[d], first_tokens[d + 1])
             cuts = [_cut(span, pieces, s + i, tokens.start, max_length, lookahead) for i, span in enumerate(spans)]
             best = _best_span(spans, cuts, units_of[d] if units_of else ())
+            window_of_span += [-1] * len(spans)
             for i, cut in enumerate(cuts):
                 own = slice(first[s + i], first[s + i + 1])
                 word[own] = cut.word
                 owner[own] = np.where(best[cut.token] == i, len(windows) + cut.window, -1)
                 bounds_of = enumerate((own.start + cut.bounds).tolist())
-                windows += [_Window(s + i, start, end, number) for number, (start, end) in bounds_of]
+                windows += [(s + i, start, end, number) for number, (start, end) in bounds_of]
             scored[tokens] &= best >= 0
             _warn_of_cut_units(spans, scored[tokens], best, units_of[d] if units_of else ())
         s += len(spans)
-    return _joined(pieces, windows, word, wanted, owner), scored
+    whole = np.repeat(np.array(window_of_span, dtype=np.int64), np.diff(pieces.first))
+    return _joined(pieces, windows, word, wanted, np.maximum(owner, whole)), scored
 
 
-class _Window(NamedTuple):
-    """Some of a span's pieces that are read at once."""
-
-    span: int  # its index among all spans
-    start: int  # the index of its first piece among all pieces
-    end: int
-    number: int  # among the windows of the span
-
-
-def _joined(pieces: Wordpieces, windows: list[_Window], word: IntArray, wanted: BoolArray, owner: IntArray) -> Contexts:
+def _joined(
+    pieces: Wordpieces, windows: list[tuple[int, int, int, int]], word: IntArray, wanted: BoolArray, owner: IntArray
+) -> Contexts:
     """The windows in which a piece is scored. owner (int array, shape (pieces,)): The window of each, or -1."""
     owner = np.where(wanted, owner, -1)
     used = np.bincount(owner + 1, minlength=len(windows) + 1)[1:] > 0

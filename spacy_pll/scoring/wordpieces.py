@@ -8,12 +8,12 @@ The positions of special tokens come from the encoding, never from ids: a text t
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 
-from ..arrays import BoolArray, IntArray, begins, bounds
+from ..arrays import BoolArray, IntArray, begins, bounds, spread
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -23,6 +23,21 @@ WORDS: tuple[str, ...] = get_args(Words)
 
 # Whether str.isspace() accepts a code point. All that it accepts lie below U+3001, which stands for the rest.
 _IS_WHITE_SPACE = np.array([chr(c).isspace() for c in range(0x3002)])
+
+
+class DocTexts(NamedTuple):
+    """The texts of some docs, and where their tokens begin. spaCy takes long to say it, so it is asked once."""
+
+    docs: list[Doc]
+    texts: list[str]
+    starts: list[list[int]]  # where each token of a doc begins in its text
+    first_tokens: IntArray  # int, shape (docs + 1,): the number of each doc's first token among the tokens of all docs
+
+    @classmethod
+    def of(cls, docs: list[Doc]) -> "DocTexts":
+        starts = [[token.idx for token in doc] for doc in docs]
+        counts = np.fromiter(map(len, starts), np.int64, len(docs))
+        return cls(docs, [doc.text for doc in docs], starts, bounds(counts))
 
 
 @dataclass
@@ -61,7 +76,8 @@ def get_wordpieces(
     tokenizer: "Tokenizer",
     words: Words,
     units: Sequence[Sequence[tuple[int, int]]] | None = None,
-    first_tokens: IntArray | None = None,
+    read: DocTexts | None = None,
+    owner: IntArray | None = None,
 ) -> Wordpieces:
     """Tokenize each span's text as one sequence and align the pieces with the tokens.
 
@@ -73,11 +89,13 @@ def get_wordpieces(
         are one word), "tokenizer" (the tokenizer's pre-tokens), "whitespace", or "piece" (each piece is a word).
     units (Optional[Sequence[Sequence[tuple[int, int]]]]): For each span, what `merge_spans` returns for its doc: the
         words that these tokens of the doc reach into are one word.
-    first_tokens (Optional[int array, shape (spans,)]): The number of the first token of each span's doc among the
-        tokens of all docs. None: there is one doc.
+    read (Optional[DocTexts]): The docs of the spans. None: there is one doc.
+    owner (Optional[int array, shape (spans,)]): The index of each span's doc; None: there is one doc.
     RAISES (ValueError): The tokenizer puts special tokens between the pieces.
     """
-    texts = [span.text for span in spans]
+    read = read or DocTexts.of([span.doc for span in spans[:1]])
+    owner = np.zeros(len(spans), dtype=np.int64) if owner is None else owner
+    texts = [read.texts[d][span.start_char : span.end_char] for d, span in zip(owner.tolist(), spans)]
     encodings = tokenizer.encode_batch(texts)
     sequence = np.fromiter(chain.from_iterable(one.ids for one in encodings), np.int32)
     is_piece = ~np.fromiter(chain.from_iterable(one.special_tokens_mask for one in encodings), np.bool_, len(sequence))
@@ -104,7 +122,8 @@ def get_wordpieces(
     n_tokens = np.fromiter(map(len, spans), np.int64, len(spans))
     first_token = bounds(n_tokens)[:-1]
     in_doc = np.fromiter((span.start_char for span in spans), np.int64, len(spans))  # where a span begins in its doc
-    token_starts = np.fromiter(chain.from_iterable([token.idx for token in span] for span in spans), np.int64)
+    first_in_docs = read.first_tokens[owner] + np.fromiter((span.start for span in spans), np.int64, len(spans))
+    token_starts = np.fromiter(chain.from_iterable(read.starts), np.int64)[spread(first_in_docs, n_tokens)]
     token_starts += np.repeat(base[:-1] - in_doc, n_tokens)
 
     def token_at(position: IntArray) -> IntArray:
@@ -132,16 +151,13 @@ def get_wordpieces(
     if named:
         reach = np.where(end > start, token_at(end - 1), token)
         word = join_words(word, token, reach, np.array(named))
-    to_doc = in_doc - base[:-1]
-    shift = np.fromiter((one.start for one in spans), np.int64, len(spans)) - first_token
-    if first_tokens is not None:
-        shift = shift + first_tokens
+    to_doc, to_docs = in_doc - base[:-1], first_in_docs - first_token
     return Wordpieces(
         ids=sequence[place],
         start=start + to_doc[span],
         end=end + to_doc[span],
         untrimmed=untrimmed + to_doc[span],
-        token=token + shift[span],
+        token=token + to_docs[span],
         word=word,
         first=first,
         sequence=sequence,

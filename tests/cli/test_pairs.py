@@ -299,6 +299,7 @@ def test_blimps_own_files(tmp_path):
     assert "irregular_forms" in result.stdout
 
 
+@pytest.mark.slow
 def test_all_of_blimp_is_read():
     pairs = read_pairs(str(data_folder("data/blimp")))
     assert len(pairs) == 67_000

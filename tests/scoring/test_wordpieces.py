@@ -5,9 +5,10 @@ import pytest
 import spacy
 from hypothesis import given
 
-from spacy_pll.language_model.backends import Encoding
+from spacy_pll.language_model.slow_tokenizers import Encoding
 from spacy_pll.scoring.wordpieces import (
     WORDS,
+    DocTexts,
     get_wordpieces,
     join_words,
     joined_units,
@@ -125,13 +126,13 @@ def test_several_spans_are_read_as_each_is_by_itself():
     """All of them are one text there, so nothing may reach from one into the next."""
     texts = ["I can't lose it", "  ", "\n", " the", "souvenir ", "a\n", "\u00a0b", "x y"]
     docs = [nlp.make_doc(text) for text in texts]
-    first_tokens = np.append(0, np.cumsum([len(doc) for doc in docs]))[:-1]
+    read = DocTexts.of(docs)
     for name in [*TINY_TOKENIZERS, *REAL_TOKENIZERS]:
         tokenizer = get_tokenizer(name).backend_tokenizer
         for unit in WORDS:
-            together = get_wordpieces([doc[:] for doc in docs], tokenizer, unit, first_tokens=first_tokens)
+            together = get_wordpieces([doc[:] for doc in docs], tokenizer, unit, read=read, owner=np.arange(len(docs)))
             assert (np.diff(together.word) >= 0).all()
-            for s, (doc, first_token) in enumerate(zip(docs, first_tokens)):
+            for s, (doc, first_token) in enumerate(zip(docs, read.first_tokens)):
                 own, alone = span_of(together, s), get_wordpieces([doc[:]], tokenizer, unit)
                 for name_of in ("ids", "start", "end", "prefix", "suffix"):
                     assert getattr(own, name_of).tolist() == getattr(alone, name_of).tolist(), (name, unit, doc.text)

@@ -9,7 +9,7 @@ import spacy
 import transformers as hf
 
 from spacy_pll import make_pipeline
-from spacy_pll.language_model.backends import MARKS, backend_of
+from spacy_pll.language_model.slow_tokenizers import MARKS, backend_of
 
 from .. import reference
 from ..conftest import SENTENCES, build_transformer
