@@ -23,6 +23,7 @@ from .attributes.stored import key, store
 from .attributes.values import exp_or_inf
 from .language_model import BUILTIN_NAME
 from .language_model.protocol import LanguageModel
+from .metrics import registered_metrics
 from .prediction import DocScores, PendingBatch, Predictor
 from .settings import ScoringSettings
 from .span_getters import SpanGetter
@@ -101,7 +102,7 @@ class PLLScorer(Pipe):
     predictor (Predictor): Computes the scores: a model, what it reads, and the `ScoringSettings`. The model is loaded
         on first use, on `initialize` or from disk.
     attr (str): The name of the attributes.
-    RAISES (ValueError): `attr` is no name, or is taken.
+    RAISES (ValueError): `attr` is no name, or is taken, or ends with the name of a metric.
 
     ```python
     import spacy
@@ -116,6 +117,12 @@ class PLLScorer(Pipe):
     def __init__(self, predictor: Predictor, name: str = "pll", *, attr: str = "pll"):
         if not attr.isidentifier() or iskeyword(attr):
             raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
+        if metric := next((name for name in registered_metrics() if attr.endswith(f"_{name}")), None):
+            other = attr.removesuffix(f"_{metric}")
+            raise ValueError(
+                f"`attr` is {attr!r}, as the scores under {metric} are called if `attr` is {other!r}. Give another "
+                f"name, such as `attr='{metric}_{other}'`."
+            )
         self.predictor = predictor
         self.name = name
         self.attr = attr

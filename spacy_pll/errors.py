@@ -6,7 +6,7 @@ its options in their place.
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,6 +41,12 @@ class InputError(PLLError):
 
 class ResumeError(PLLError):
     """A run cannot start or resume. The message says why, and what to do."""
+
+
+def no_column(place: str, column: str, columns: Iterable[str], advice: str = "") -> InputError:
+    """An error about a row, or another thing that has columns, which lacks one."""
+    names = ", ".join(map(repr, columns)) or "none"
+    return InputError(f"{place}: there is no column {column!r}. The columns are: {names}.", advice)
 
 
 def settings_in(text: str) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def test_settings_that_are_not_legal(make_nlp):
         annotate(dataset, make_nlp("bert"), gpus_per_worker=2)
     with pytest.raises(ValueError, match="no `pll` component"):
         annotate(dataset, spacy.blank("en"))
-    with pytest.raises(ValueError, match="no column 'x'. Its columns are: 'text', 'error'"):
+    with pytest.raises(ValueError, match="no column 'x'. The columns are: 'text', 'error'"):
         annotate(dataset, make_nlp("bert"), column="x")
     with pytest.raises(ValueError, match="no `pll` component 'none'"):
         annotate(dataset, make_nlp("bert"), component="none")

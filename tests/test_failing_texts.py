@@ -3,7 +3,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll.failing_texts import TextError, score_each
-from spacy_pll.workers import score_docs, score_texts
+from spacy_pll.workers import score_docs
 
 
 @Language.component("refuses_bad_texts")
@@ -39,5 +39,5 @@ def test_the_error_handler_is_put_back(nlp):
 
     nlp.get_pipe("pll").set_error_handler(own)
     before = nlp.default_error_handler
-    list(score_texts(nlp, ["A text.", "bad"], 2))
+    list(score_each(nlp, ["A text.", "bad"]))
     assert nlp.default_error_handler is before and nlp.get_pipe("pll").get_error_handler() is own

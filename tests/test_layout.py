@@ -20,17 +20,14 @@ OUTSIDE = "../" + "shared"
 TESTED_ELSEWHERE = {
     "cli.comparison": "cli/test_pairs.py",  # scorers on pairs, and in cli/test_choices.py on choices
     "cli.lm_eval": "test_lm_eval.py",
-    "corpus.base_format": "corpus/test_formats.py",  # what all formats have
     "corpus.inputs": "corpus/test_runs.py",  # a run is what reads them
     "corpus.records": "corpus/test_readers.py",  # what readers give
     "corpus.scored_texts": "corpus/test_runs.py",
     "evaluation.assays": "cli/test_variants.py",
-    "evaluation.decisions": "evaluation/test_choices.py",
     "evaluation.kept_scores": "cli/test_pairs.py",  # a command that is stopped and goes on
     "evaluation.readers": "evaluation/test_variants.py",  # files of variants
     "evaluation.residues": "evaluation/test_variants.py",
     "language_model.protocol": "language_model/test_architectures.py",  # types alone
-    "scoring.digests": "scoring/test_plan.py",  # equal contexts are computed once
     "tables.columns": "tables/test_rows.py",
     "user_warnings": "test_text_warnings.py",
 }

@@ -10,10 +10,15 @@ import pytest
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_pll.component import get_scorer
 from spacy_pll.errors import PLLError
-from spacy_pll.workers import batches_of, score_docs, score_texts
+from spacy_pll.workers import batches_of, score_batches, score_docs
 
 from .conftest import SENTENCES
+
+
+def score_texts(nlp, texts, batch_size, n_process=1):
+    return score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
 
 
 @Language.component("kills_its_process")

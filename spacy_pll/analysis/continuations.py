@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from spacy.language import Language
 from spacy.tokens import Span
 
-from ..contexts import TEXT_SPAN, Placed, check_places, place, separated
-from ..pipelines import vary_scorer
-from ..span_getters import get_doc_spans
+from ..component import get_scorer
+from ..pipelines import make_pipeline
+from ..places import TEXT_SPAN, Placed, check_places, place, separated
 from ..texts import plain_text
 
 
@@ -73,7 +73,8 @@ def score_continuations(
     idea           -11.82   0.0%
     ```
     """
-    scorer = vary_scorer(nlp, component, get_spans=get_doc_spans, targets=TEXT_SPAN, units=TEXT_SPAN)
+    varied = make_pipeline(nlp, component=component, spans="doc", targets=TEXT_SPAN, units=TEXT_SPAN)
+    scorer = get_scorer(varied)
     if isinstance(candidates, str) or not len(candidates):
         raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
     prefix, suffix = (plain_text(text, f"`{name}`") for name, text in (("prefix", prefix), ("suffix", suffix)))

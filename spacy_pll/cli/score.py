@@ -134,7 +134,7 @@ def score_cli(
         words_table,
         **of_output,
     )
-    _check(run, output_path, resume, force)
+    _check_options(run, output_path, resume, force)
     if output_path == STANDARD_STREAM:
         with until_closed():
             for block in score_to_stream(run):
@@ -155,7 +155,7 @@ def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> 
     return f"{now}; with earlier runs, {texts:,} in {duration(seconds + seconds_before)}" if before else now
 
 
-def _check(run: Run, output: str, resume: bool, force: bool) -> None:
+def _check_options(run: Run, output: str, resume: bool, force: bool) -> None:
     """RAISES (InputError): Options do not go together."""
     is_spacy = Path(output).suffix.lower() == ".spacy"
     of_words = run.words != WordTable() or run.input.has_sides or run.input.separator != " "

@@ -16,13 +16,13 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from ..errors import InputError
 from ..requirements import install_command
 from .delimited import read_cells
-from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text
+from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text, warn_of_missing
 
 
 class _StaysOpen(io.RawIOBase):
@@ -89,6 +89,16 @@ def read_records(
                 if is_folder:  # a field `file` that the record already has is kept
                     record = record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
                 yield record
+
+
+def read_texts(path: str, column: str, vocab: Vocab, **options: Any) -> Iterator[str | Doc]:
+    """The texts alone: see `read_records`. Those that are missing are left out, and counted in a warning."""
+    missing = total = 0
+    for record in read_records(path, column, vocab, **options):
+        total, missing = total + 1, missing + bool(record.problem)
+        if not record.problem:
+            yield record.text
+    warn_of_missing(missing, total, "They are left out")
 
 
 def list_files(path: str, formats: Collection[str] | None = None, beside: Sequence[str] = (".json",)) -> list[Path]:
@@ -316,7 +326,7 @@ def _read_spacy(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Re
 def _read_parquet_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     from . import parquet  # needs the extra `[parquet]`
 
-    yield from parquet.read_rows(file, name, options)
+    yield from parquet.read_table(file, name, options)
 
 
 def _read_texts(

@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..contexts import Placed
 from ..corpus.resumable import ResumableOutput
+from ..places import Placed
 from .distinct_texts import TextSums
 
 SECONDS_PER_PART = 5

@@ -111,9 +111,7 @@ def perplexity(
     n_passes (Optional[int]): For the bound: so many forward passes for each context. None: 8 orders and their reverses.
     seed (int): For the bound: another one draws other orders.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
-    batch_size (int): Texts per batch.
-    n_process (int): Worker processes, on a CPU. -1 for one per core.
-    show_progress (bool): Show a progress bar.
+    batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
 

@@ -220,7 +220,7 @@ def test_files_of_one_name_in_two_folders_are_two_paradigms(tmp_path):
         ('{"sentence_good": "A", "sentence_bad": "B"}\n{"a"\n', (), "line 2: not valid JSON"),
         ('{"sentence_good": "A", "sentence_bad": 3}\n', (), "line 1: 'sentence_bad' must be text. It is 3"),
         ('{"sentence_good": "A", "sentence_bad": " "}\n', (), "line 1: 'sentence_bad' is empty"),
-        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--by", "x"), "Pair 1 has no column 'x'"),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--by", "x"), "Pair 1: there is no column 'x'"),
         (
             '{"sentence_good": "A", "sentence_bad": "B"}\n',
             ("--good", "x"),

@@ -91,7 +91,10 @@ def test_parquet_to_formats_without_its_types(corpus, tiny, tmp_path):
     # and back, now with JSON's types
     run("score", tmp_path / "out.spacy", tmp_path / "again.parquet", *tiny)
     again = pq.read_table(tmp_path / "again.parquet")
-    assert again["more"].to_pylist() == [own["more"]] * len(TEXTS) and again["when"].type == pa.string()
+    assert (
+        list(map(json.loads, again["more"].to_pylist())) == [own["more"]] * len(TEXTS)
+        and again["when"].type == pa.string()
+    )
     assert again["pll_word_l2r"].to_pylist() == [row["pll_word_l2r"] for row in rows]
 
 
@@ -110,8 +113,8 @@ def test_other_formats_to_parquet(tiny, tmp_path):
         "bool",
     ]
     first, second = table.to_pylist()
-    assert first["meta"] == {"a": 1, "b": None} and first["tags"] == ["a"]
-    assert (second["n"], second["ok"], second["meta"]) == (None, None, {"a": None, "b": "c"})
+    assert first["meta"] == '{"a": 1}' and first["tags"] == '["a"]'
+    assert (second["n"], second["ok"], second["meta"]) == (None, None, '{"b": "c"}')
     (tmp_path / "in.csv").write_text("text,n\nA cat.,1\n")
     run("score", tmp_path / "in.csv", tmp_path / "table.parquet", *tiny)
     assert pq.read_table(tmp_path / "table.parquet")["n"].to_pylist() == ["1"]

@@ -184,6 +184,8 @@ def test_files_that_do_not_serve(tmp_path):
     "options",
     [(), ("--weight", "1", "--dev", "x"), ("--weight", "nan"), ("--dev", "x", "--grid", "0:1"),
      ("--dev", "x", "--grid", "a:b:c"), ("--dev", "x", "--grid", "1:0:0.1"), ("--weight", "1", "--grid", "0:inf:1"),
+     ("--weight", "1", "--word-weight", "inf"), ("--dev", "x", "--word-weight", "1"), ("--dev", "x", "--word-grid", ""),
+     ("--weight", "1", "--dev-references", "x"), ("--dev", "x", "--grid", "0:1:0.001", "--word-grid", "0:1:0.001"),
      ("--weight", "1", "--grid", "0:1e9:1e-9"), ("--dev", "x", "--grid", "0:1:1e-6")],
 )  # fmt: skip
 def test_options_that_do_not_serve(tmp_path, options):
@@ -223,3 +225,51 @@ def test_lists_in_another_encoding(tmp_path, model):
     given = ("--weight", "1", "--encoding", "latin1", "-o", tmp_path / "o.jsonl")
     run("rescore", tmp_path / "n.jsonl", *given, *model)
     assert f"{RIGHT} é" in {hypothesis["text"] for hypothesis in read(tmp_path / "o.jsonl")[0]["hypotheses"]}
+
+
+def test_the_lists_of_nemo(tmp_path, model, plls):
+    """Lines of a text, a tab and a score, and a manifest of references: with the length term, tuned on another part."""
+    hypotheses = [(RIGHT, -2.0), (WRONG, -1.0), ('"NA', -9.0), ("", -8.5), (OTHER, -1.5), (WRONG, -3.0)]
+    (path := tmp_path / "n.tsv").write_text("".join(f"{text}\t{score}\n" for text, score in hypotheses))
+    (manifest := tmp_path / "m.json").write_text(f'{{"text": "{RIGHT}"}}\n{{"text": "{OTHER}", "duration": 1.5}}\n')
+    how = ("--beam-size", "3", "--references", manifest, "-o", tmp_path / "o.jsonl", *model)
+    result = run("rescore", path, "--weight", "0.1", "--word-weight", "2", *how)
+    assert "2 lists, 6 hypotheses, weight 0.1, word weight 2." in result.stdout and "of 7 words" in result.stdout
+    rows = read(tmp_path / "o.jsonl")
+    assert [row["reference"] for row in rows] == [RIGHT, OTHER]
+    totals = {h["text"]: h["rescored"] for h in rows[0]["hypotheses"]}
+    assert totals.keys() == {RIGHT, WRONG, '"NA'}
+    for text, score in hypotheses[:2]:
+        assert totals[text] == pytest.approx(score + 0.1 * plls[text][0] + 2 * len(text.split()))
+    # The longest hypothesis is right in one list, and the first pass prefers a shorter one by 1.
+    (dev := tmp_path / "dev.tsv").write_text("".join(f"{text}\t{score}\n" for text, score in hypotheses[:2]))
+    (tmp_path / "dev.txt").write_text(RIGHT + "\n")
+    tuned = ("--dev", dev, "--beam-size", "2", "--dev-references", tmp_path / "dev.txt", "--grid", "0:0:1")
+    result = run("rescore", path, *tuned, "--word-grid", "0:2:0.75", *model)
+    assert "WER 0.00 with weight 0, word weight 1.5, 25.00 without the PLL" in result.stdout
+    result = run("rescore", path, *tuned, "--word-grid", "0:1.5:0.75", *model)
+    assert "give a wider --word-grid" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("a\t-1\nb\t-2\n", (), "n.tsv' does not say how many of its lines are a list. Give it as --beam-size."),
+        ("a\t-1\nb\t-2\nc\t-3\n", ("--beam-size", "2"), "has 3 lines, no multiple of --beam-size, 2"),
+        ("-1\ta\n", ("--beam-size", "1"), "line 1: 'score' must be a finite number"),
+        ("a\t-1\nb\tnan\n", ("--beam-size", "2"), "line 2: 'score' must be a finite number"),
+        ("a\t-1\nb\n", ("--beam-size", "2"), "line 2: the row has 1 fields, but"),
+        ("a\t-1\nb\t-1\n", ("--beam-size", "1", "--references", "one"), "has 1 references for 2 lists"),
+        ("", ("--beam-size", "1"), "There is no n-best list in"),
+    ],
+)
+def test_lines_that_are_no_lists_of_nemo(tmp_path, content, options, message):
+    (path := tmp_path / "n.tsv").write_text(content)
+    (tmp_path / "one.txt").write_text("a\n")
+    options = [tmp_path / "one.txt" if one == "one" else one for one in options]
+    assert message in run("rescore", path, "--weight", "1", *options, fails=True).unwrapped_stderr
+    (other := tmp_path / "n.jsonl").write_text(GOOD_ROW)
+    assert (
+        "Leave --beam-size and --references out"
+        in run("rescore", other, "--weight=1", "--references=x", fails=True).unwrapped_stderr
+    )

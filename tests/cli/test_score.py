@@ -224,10 +224,10 @@ def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
     run("score", source, tmp_path / "again.jsonl", *how[:-2])
     assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "out.jsonl").read_text()
     for option, message in [
-        (("--delimiter", "ab"), "is not one character"),
-        (("--encoding", "nonesuch"), "no encoding"),
+        (("--delimiter", "ab"), "--delimiter must be one character"),
+        (("--encoding", "nonesuch"), "--encoding must be one that Python knows"),
     ]:
-        assert message in run("score", source, "-", *tiny, *option, code=2).unwrapped_stderr
+        assert message in run("score", source, "-", *tiny, *option, fails=True).unwrapped_stderr
 
 
 def test_a_table_without_a_header(tiny, tmp_path):
@@ -352,7 +352,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
         ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is now 8"),
         ((*tiny, "--batch-size", "7"), f"batch_size: it was {BATCH_SIZE}, and is now 7"),
         ((*tiny, "--table", "tokens"), "table: it was 'texts', and is now 'tokens'"),
-        (("--model", model_folder("roberta")), "model.digest: it was"),
+        (("--model", model_folder("roberta")), "weights.digest: it was"),
     ]:
         assert message in run("score", source, output, "--resume", *options, fails=True).unwrapped_stderr
     write_lines(source, [*SENTENCES, "One more."])
@@ -434,6 +434,12 @@ def test_scores_do_not_overwrite_the_texts(tiny, tmp_path, ending):
         "score", tmp_path / "in.jsonl", tmp_path / f"out{ending}", *tiny, "--column", "pll_word_l2r", fails=True
     )
     assert "already has a column 'pll_word_l2r', which the scores would overwrite" in result.unwrapped_stderr
+
+
+def test_scores_do_not_overwrite_a_column_of_a_stream(tiny):
+    lines = '{"text": "x"}\n{"text": "x", "pll_pieces": 5}\n'
+    result = run("score", "-", "-", *tiny, "--format", ".jsonl", input=lines, fails=True)
+    assert "standard input, line 2 already has a column 'pll_pieces'" in result.unwrapped_stderr
 
 
 def test_other_errors_are_messages(tiny, tmp_path):

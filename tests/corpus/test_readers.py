@@ -9,9 +9,10 @@ import warnings
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 
-from spacy_pll.corpus.readers import COMPRESSED, TEXT_FORMATS, list_files, read_records, read_rows
-from spacy_pll.corpus.records import Record, texts_of
+from spacy_pll.corpus.readers import COMPRESSED, TEXT_FORMATS, list_files, read_records, read_rows, read_texts
+from spacy_pll.corpus.records import Record
 from spacy_pll.errors import InputError
 
 
@@ -335,7 +336,7 @@ def test_cells_that_stand_for_a_missing_value(tmp_path):
     with pytest.warns(
         UserWarning, match="2 of 5 texts are missing: there is NA, or .* They are left out.*`na_as_text=True"
     ):
-        assert list(texts_of(records)) == ["One.", "NA.", ""]
+        assert list(read_texts(str(tmp_path / "a.csv"), "text", Vocab())) == ["One.", "NA.", ""]
     assert [record.text for record in read_records(str(tmp_path / "a.csv"), na_as_text=True)][1:3] == ["NA", "<NA>"]
     (tmp_path / "a.jsonl").write_text('{"text": "NA"}\n')
     assert [record.text for record in read_records(str(tmp_path / "a.jsonl"))] == ["NA"]

@@ -8,10 +8,10 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_pll import Choice, Option, choices, minimal_pairs, score, score_continuations
-from spacy_pll.contexts import TEXT_SPAN, check_places, place, score_placed, separated
 from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.distinct_texts import score_in_contexts
 from spacy_pll.evaluation.rescoring import rescore
+from spacy_pll.places import TEXT_SPAN, check_places, place, score_placed, separated
 
 from . import reference
 from .cli.conftest import run
