@@ -11,7 +11,6 @@ from spacy.language import Language
 
 from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
-from ..errors import InputError
 from ..evaluation.accuracies import OVERALL, Accuracy, Ties
 from ..evaluation.choices import ChoiceScores, check_options, distinct_options, labels, named, score_options
 from ..evaluation.intervals import Estimate
@@ -25,7 +24,7 @@ from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from .agree import COMMON
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
-from .terminal import check_picture, check_table, draw, save, say
+from .terminal import check_picture, check_resume, check_table, draw, save, say
 
 TITLE = "Spearman's rho (95 % interval)"
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
@@ -58,10 +57,7 @@ class Evaluation:
         check_output(self.output, (".json", ".csv"), self.force, path)
         check_table(self.items, self.force, path)
         check_picture(self.plot, self.force, path)
-        if self.resume and self.force:
-            raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
-        if self.resume and not (self.output or self.items):
-            raise InputError("--resume goes on with what is kept beside --output or --items. Give the one of before.")
+        check_resume(self.resume, self.force, self.output or self.items, "--output or --items")
 
     def sampled(self, items: list[AnyItem]) -> list[AnyItem]:
         """The items to use. RAISES (InputError): One has no column to group by."""
@@ -93,8 +89,8 @@ class Evaluation:
                 check_items_table(results, choices, name, get_scorer(nlp))
         work = self.batch_size, self.n_process, True
         if kept:
-            given = {"scorers": loaded.records, "batch_size": self.batch_size}
-            kept.begin([*named(loaded.compared)], distinct_options(choices), given)
+            kept.about = {"scorers": loaded.records, "batch_size": self.batch_size}
+            kept.begin([(name, one) for name in named(loaded.compared) for one in distinct_options(choices)])
         with kept.until_done() if kept else nullcontext():
             found = score_options(results, loaded.compared, choices, None, *work, kept, **how)
             self._write(found, loaded, about | how, unit)

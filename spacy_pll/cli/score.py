@@ -20,7 +20,7 @@ from ..settings import BATCH_SIZE
 from ..tables.words import UNITS, WordTable
 from . import options
 from .options import INPUT_HELP, fields_of, one_of, options_in_place, pipeline_options, setting, several
-from .terminal import duration, report, until_closed
+from .terminal import check_resume, duration, report, until_closed
 
 # The options for the parts of a `Run`, in the order of the help. The fields have the types and the defaults.
 OF_INPUT: dict[str, Any] = {
@@ -176,7 +176,6 @@ def _check_options(run: Run, output: str, resume: bool, force: bool) -> None:
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
     if run.input.file_format and run.input.path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")
-    if resume and force:
-        raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
+    check_resume(resume, force, output)
     if resume and STANDARD_STREAM in (run.input.path, output):
         raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")

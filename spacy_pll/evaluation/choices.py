@@ -18,7 +18,7 @@ from ..places import Placed, check_places
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
-from .distinct_texts import score_places
+from .distinct_texts import TextSums, score_places
 from .intervals import Estimate
 from .items import Choice, Item, Option, levels
 from .kept_scores import KeptScores
@@ -325,10 +325,15 @@ def score_options(
     how (Any): `per_piece` and `ties` of the results.
     """
     scores, pieces, columns = dict[str, Any](), dict[str, Any](), dict[str, str]()
-    for name, one in named(nlp).items():
+    distinct = distinct_options(items)
+    for number, (name, one) in enumerate(named(nlp).items()):
         scorer = get_scorer(one, component)
-        store: Any = (kept.known(name), kept.add) if kept else ()
-        sums = score_places(one, distinct_options(items), batch_size, show_progress, n_process, component, *store)
+        store: Any = ()
+        if kept:
+            own = kept.found[number * len(distinct) :]
+            known = {place: TextSums(tuple(sums), n) for place, (sums, n) in zip(distinct, own)}
+            store = known, lambda sums: kept.add(sums.values())
+        sums = score_places(one, distinct, batch_size, show_progress, n_process, component, *store)
         of_options = [[sums[option.parts] for option in choice.options] for choice in items]
         for i, label in enumerate(labels(name, scorer)):
             scores[label] = [[one.scores[i] for one in options] for options in of_options]

@@ -7,6 +7,7 @@ import pytest
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
+from spacy_pll import make_pipeline
 from spacy_pll.scoring.piece_texts import PieceTexts
 
 from ..conftest import PARAGRAPH, SENTENCES
@@ -32,6 +33,13 @@ def check(doc, metric, words, model):
             known.setdefault((texts[other].text, texts[other].begins_word), []).append(expected[other])
         for text, log_prob, begins_word in found:
             assert np.abs(np.array(known[text, begins_word]) - log_prob).min() < NEAR
+
+
+def ask(nlp, texts, ids):
+    """The contexts of some texts, and the log-probabilities of ids at their pieces."""
+    predictor = nlp.get_pipe("pll").predictor
+    contexts = predictor.tokenize([nlp.make_doc(text) for text in texts]).contexts
+    return contexts, predictor.log_probs(list(contexts), ids)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +94,7 @@ def test_scores_stay_the_same_to_the_last_bit(make_nlp):
 def test_a_pass_that_is_halved_loses_none(make_nlp):
     nlp = make_nlp(keep_pieces=True, alternatives=2, distribution=True)
     expected = [doc._.pll_data for doc in nlp.pipe(SENTENCES)]
-    model = nlp.get_pipe("pll").model
+    model, (_, given_ids) = nlp.get_pipe("pll").model, ask(nlp, SENTENCES, [9, 30])
     original = model.loaded.log_probs
 
     def small_memory(batch):
@@ -98,6 +106,7 @@ def test_a_pass_that_is_halved_loses_none(make_nlp):
     for doc, record in zip(nlp.pipe(SENTENCES), expected, strict=True):
         assert doc._.pll_data["rank"] == record["rank"]
         np.testing.assert_allclose(doc._.pll_data["entropy"], record["entropy"], atol=NEAR)
+    np.testing.assert_allclose(ask(nlp, SENTENCES, [9, 30])[1], given_ids, atol=NEAR)
 
 
 TEXT = "The hooligans can't travel."
@@ -204,3 +213,29 @@ def test_figures_of_nlp_evaluate(make_nlp):
 def test_a_negative_number_is_refused(make_nlp):
     with pytest.raises(ValueError, match="`alternatives` must be 0 or more. It is -1."):
         make_nlp(alternatives=-1)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta"])
+def test_given_ids_have_the_log_probabilities_of_the_reference(make_nlp, architecture):
+    texts, ids = ["The hooligans can't travel.", "a", "The traveler lost the souvenir."], [9, 30, 7, 9]
+    for metric in ("word_l2r", "whole_word", "sentence_l2r"):
+        nlp = make_nlp(architecture, metrics=[metric, "original"])
+        _, found = ask(nlp, texts, ids)
+        model = load_model(nlp.get_pipe("pll").model.name)
+        reference = [row for text in texts for row in expect(nlp(text), *model, metric, "spacy")[1]]
+        np.testing.assert_allclose(found.T, [row[ids] for row in reference], atol=NEAR)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("approximate", [{}, {"mask_margin": 0}, {"mask_margin": 2}, {"mask_spacing": 3}])
+def test_given_ids_agree_with_all_alternatives(model_folder, precision, approximate):
+    """To the last bit."""
+    nlp = make_pipeline(str(model_folder("bert")), precision=precision, **approximate)
+    predictor, ids = nlp.get_pipe("pll").predictor, [11, 40, 8]
+    contexts, found = ask(nlp, SENTENCES, ids)
+    predictor.settings = replace(predictor.settings, alternatives=predictor.prepare().n_ids)
+    pending = predictor.submit([nlp.make_doc(text) for text in SENTENCES])
+    _, every = predictor._wait(pending.passes, len(contexts.word))
+    table = np.zeros(every.ids.shape)
+    np.put_along_axis(table, every.ids, every.log_probs, axis=0)
+    assert (found == table[ids]).all() and (found < 0).all() and found.shape == (3, len(contexts.word))
