@@ -103,6 +103,15 @@ class PLLScorer(Pipe):
         on first use, on `initialize` or from disk.
     attr (str): The name of the attributes.
     RAISES (ValueError): `attr` is no name, or is taken, or ends with the name of a metric.
+
+    ```python
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": ["word_l2r", "original"]})
+    doc = nlp("The traveler lost the souvenir.")
+    doc._.pll, doc[4]._.pll, doc[4]._.pll_original  # -31.16, -16.25, -2.21
+    ```
     """
 
     def __init__(self, predictor: Predictor, name: str = "pll", *, attr: str = "pll"):

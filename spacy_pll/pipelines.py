@@ -129,8 +129,7 @@ def make_pipeline(
     A model that you have in memory is not copied, and stays on its device, so scores are those of its weights at the
     time. As long as the pipeline is there, the model has hooks, which do nothing in other forward passes. It is in
     evaluation mode while texts are scored; then each of its parts has the mode that it had. If its weights are not in
-    float32, a copy in float32 is used, which keeps the weights of this moment. The tokenizer is copied. Whether the
-    model's head was trained is not known. `nlp.to_disk` saves the model as any other.
+    float32, a copy in float32 is used, which keeps the weights of this moment. Whether its head was trained is unknown.
 
     model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
         a language model, or of a spaCy pipeline with a `pll` component. Or such a pipeline itself: it stays as it is,
@@ -145,6 +144,12 @@ def make_pipeline(
     RAISES (OSError): There is no such model.
     RAISES (ValueError): A setting is not valid, or the model cannot score text; the message says why.
     RAISES (TypeError): There is no such setting.
+
+    ```python
+    import spacy_pll
+    nlp = spacy_pll.make_pipeline(metrics=["word_l2r", "original"], mask_margin=1)
+    nlp("The cats sleeps.")._.pll_original  # -17.2
+    ```
     """
     start = model if isinstance(model, PipelineSettings) else PipelineSettings(model)
     chosen = start.changed(metrics=metrics, **settings)

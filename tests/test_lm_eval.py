@@ -31,7 +31,7 @@ from spacy_pll.settings import BATCH_SIZE  # noqa: E402
 
 from . import reference  # noqa: E402
 from .analysis.test_bounds_in_context import bound_of, own_pieces  # noqa: E402
-from .conftest import PARAGRAPH, SENTENCES  # noqa: E402
+from .conftest import PARAGRAPH, SENTENCES, write_jsonl  # noqa: E402
 
 # The harness builds upon packages that warn, each version of something else.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -92,7 +92,7 @@ def test_the_bound_of_a_continuation_given_its_context(make_lm, model_folder, ar
 def write_task(folder, name, items, **task):
     """A task of the harness in a folder: its items, and the file that describes it."""
     data = folder / f"{name}.jsonl"
-    data.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf8")
+    write_jsonl(data, *items)
     source = {"dataset_path": "json", "dataset_kwargs": {"data_files": str(data)}, "test_split": "train"}
     (folder / f"{name}.yaml").write_text(json.dumps({"task": name, **source, **task}))
 

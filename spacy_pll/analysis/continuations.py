@@ -57,6 +57,21 @@ def score_continuations(
     RETURNS (list[Continuation]): One per candidate, in their order.
     RAISES (ValueError): There is no such component or no candidate, a candidate is blank or has no wordpiece, or the
         tokenizer makes one piece of an end of a candidate and the text beside it.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    candidates = ["table", "kitchen table", "idea"]
+    for found in spacy_pll.score_continuations(nlp, "They sat down at the", candidates, " and ate."):
+        print(f"{found.text:13} {found.score:7.2f} {found.probability:6.1%}")
+    ```
+
+    ```
+    table           -0.57  98.5%
+    kitchen table   -4.73   1.5%
+    idea           -11.82   0.0%
+    ```
     """
     varied = make_pipeline(nlp, component=component, spans="doc", targets=TEXT_SPAN, units=TEXT_SPAN)
     scorer = get_scorer(varied)

@@ -76,6 +76,15 @@ def minimal_pairs(
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): There is no pair, or one is not of this form, or a sentence cannot be scored.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline(metrics=["word_l2r", "original"])
+    pairs = [("The cats sleep.", "The cats sleeps."), ("She saw herself.", "She saw himself.")]
+    scored = spacy_pll.minimal_pairs(nlp, pairs)
+    [one.accuracy for one in scored.accuracies()]  # [1.0, 1.0]
+    ```
     """
     items = [choice_of(pair) for pair in _checked(pairs)]
     for one in named(nlp).values():

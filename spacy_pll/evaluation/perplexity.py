@@ -114,6 +114,14 @@ def perplexity(
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    measured = spacy_pll.perplexity(nlp, ["The cats sleep.", "The cats sleeps."])
+    measured.pieces, measured.per_piece["word_l2r"]  # 9, 47.1
+    ```
     """
     nlp = make_pipeline(nlp, keep_pieces=True, component=component)
     scorer = get_scorer(nlp)

@@ -127,6 +127,15 @@ def rescore(
     RETURNS (list[dict[str, Any]]): The lists with the best hypothesis first. Each hypothesis also has "pll", "pieces"
         and "rescored", by which they are sorted; NaN and last without a wordpiece.
     RAISES (ValueError): A weight is not finite, a list is not of this form, or a text cannot be scored.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    hypotheses = [{"text": "the cats at", "score": -2.9}, {"text": "the cat sat", "score": -3.1}]
+    [reranked] = spacy_pll.rescore(nlp, [{"hypotheses": hypotheses}], weight=0.4)
+    reranked["hypotheses"][0]["text"]  # 'the cat sat'
+    ```
     """
     for name, value in (("weight", weight), ("word_weight", word_weight)):
         if not math.isfinite(value):

@@ -44,6 +44,26 @@ def to_dataframe(
     RAISES (ValueError): The docs have no scores of that name, or under one of the metrics.
     RAISES (TypeError): `words` is no `WordTable`.
     RAISES (ImportError): pandas is not installed; or wordfreq, with `words`.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    frame = spacy_pll.to_dataframe(nlp.pipe(["The cats sleep.", "The cats sleeps."]))
+    print(frame[["doc", "text", "pll_pieces", "pll_word_l2r"]].round(2))
+    ```
+
+    ```
+       doc    text  pll_pieces  pll_word_l2r
+    0    0     The           1         -2.21
+    1    0    cats           1         -6.18
+    2    0   sleep           1         -5.37
+    3    0       .           1         -0.03
+    4    1     The           1         -1.30
+    5    1    cats           1         -8.75
+    6    1  sleeps           2        -10.82
+    7    1       .           1         -0.02
+    ```
     """
     import_pandas()
     if words is not None and not isinstance(words, WordTable):

@@ -131,6 +131,18 @@ def score(
     RAISES (ValueError): A setting is not valid, or the model cannot score text, or one of the texts.
     RAISES (TypeError): There is no such setting.
     RAISES (ChildProcessError): A worker process was killed.
+
+    ```python
+    import spacy_pll
+
+    for result in spacy_pll.score(["The cats sleep.", "The cats sleeps."]):
+        print(f"{result.score:.2f} {result.pppl:.1f} {result.tokens[2].text} {result.tokens[2].score:.2f}")
+    ```
+
+    ```
+    -13.78 31.4 sleep -5.37
+    -20.89 65.3 sleeps -10.82
+    ```
     """
     if isinstance(texts, str | Doc):
         texts = [texts]

@@ -3,7 +3,6 @@ one, with what stands beside it in sight.
 """
 
 import csv
-import json
 from itertools import permutations
 
 import numpy as np
@@ -16,6 +15,7 @@ from spacy_pll.places import TEXT_SPAN, place
 
 from .. import reference
 from ..cli.conftest import run
+from ..conftest import write_jsonl
 
 MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("albert", "unigram"), ("modernbert", "byte-level")]
 # With texts of at most five pieces under each of the tokenizers.
@@ -78,7 +78,7 @@ def test_all_orders_of_the_scored_pieces(make_nlp, tmp_path, architecture, token
 def test_pll_choices_takes_the_bound(model_folder, tmp_path, architecture):
     items = [(before, [text.strip(), "it."]) for text, before, after in PLACES if not after]
     rows = [{"context": before, "options": options, "label": 0} for before, options in items]
-    (file := tmp_path / "choices.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file = write_jsonl(tmp_path / "choices.jsonl", *rows)
     folder = str(model_folder(architecture))
     how = ("choices", file, "--model", folder, "--metrics", "sentence_any_order")
     run(*how, "--items", tmp_path / "items.csv")

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from ..conftest import data_folder
-from ..corruption import brown_sentences, n_best_lists, write_lists
+from ..conftest import data_folder, write_jsonl
+from ..corruption import brown_sentences, n_best_lists
 from .conftest import run
 
 RIGHT, WRONG, OTHER = "the traveler lost it", "the traveler lost", "the the traveler"
@@ -13,11 +13,6 @@ RIGHT, WRONG, OTHER = "the traveler lost it", "the traveler lost", "the the trav
 def row(i="u1", reference=RIGHT, scores=(-2.0, -1.0, -1.5), **more):
     hypotheses = [{"text": text, "score": score} for text, score in zip((RIGHT, WRONG, OTHER), scores)]
     return {"id": i, "hypotheses": hypotheses, **({"reference": reference} if reference else {}), **more}
-
-
-def write(path, *rows):
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    return path
 
 
 def read(path):
@@ -41,7 +36,7 @@ def figures(stdout, name):
 
 
 def test_weight_zero_keeps_the_first_passes_order(tmp_path, model):
-    path = write(tmp_path / "n.jsonl", row(lang="en"))
+    path = write_jsonl(tmp_path / "n.jsonl", row(lang="en"))
     result = run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", *model)
     (out,) = read(tmp_path / "o.jsonl")
     assert [h["text"] for h in out["hypotheses"]] == [WRONG, OTHER, RIGHT]
@@ -53,7 +48,7 @@ def test_weight_zero_keeps_the_first_passes_order(tmp_path, model):
 
 
 def test_the_two_scores_are_added_and_both_are_kept(tmp_path, model, plls):
-    path = write(tmp_path / "n.jsonl", row())
+    path = write_jsonl(tmp_path / "n.jsonl", row())
     for weight, options in ((0.7, ()), (4.0, ("--per-piece",))):
         run("rescore", path, "--weight", weight, "-o", tmp_path / "o.jsonl", "--force", *options, *model)
         (out,) = read(tmp_path / "o.jsonl")
@@ -72,8 +67,8 @@ def test_the_weight_is_tuned_on_the_other_file(tmp_path, model, plls):
     better, worse = sorted((RIGHT, WRONG), key=lambda text: -plls[text][0])
     margin = 0.55 * (plls[better][0] - plls[worse][0])
     hypotheses = [{"text": worse, "score": 0.0}, {"text": better, "score": -margin}]
-    dev = write(tmp_path / "dev.jsonl", {"id": 1, "hypotheses": hypotheses, "reference": better})
-    path = write(tmp_path / "n.jsonl", row(reference=None))
+    dev = write_jsonl(tmp_path / "dev.jsonl", {"id": 1, "hypotheses": hypotheses, "reference": better})
+    path = write_jsonl(tmp_path / "n.jsonl", row(reference=None))
     result = run("rescore", path, "--dev", dev, "--grid", "0:1:0.1", *model)
     assert "WER 0.00 with weight 0.6" in result.stdout and "without the PLL" in result.stdout
     assert "weight 0.6." in result.stdout and "has one reference" in result.stdout
@@ -85,11 +80,11 @@ def test_the_weight_is_tuned_on_the_other_file(tmp_path, model, plls):
 def test_several_references_are_kept_and_not_measured(tmp_path, model):
     """One list has two references, as translations may have; one has one, one has none."""
     several = row(references=[RIGHT, "a traveler lost it"], reference=None)
-    path = write(tmp_path / "n.jsonl", several, row("u2"), row("u3", reference=None))
+    path = write_jsonl(tmp_path / "n.jsonl", several, row("u2"), row("u3", reference=None))
     result = run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", *model)
     assert "1 list has a reference, of 4 words." in result.stdout
     assert read(tmp_path / "o.jsonl")[0]["references"] == several["references"]
-    path = write(tmp_path / "several.jsonl", several)
+    path = write_jsonl(tmp_path / "several.jsonl", several)
     assert "several.jsonl' has one reference." in run("rescore", path, "--weight", "0", *model).stdout
 
 
@@ -104,7 +99,7 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
         return seen
 
     monkeypatch.setattr(command, "score_hypotheses", recording)
-    path = write(tmp_path / "n.jsonl", row(), row("u2"))
+    path = write_jsonl(tmp_path / "n.jsonl", row(), row("u2"))
     with pytest.warns(UserWarning, match="2 of 2 lists of .* are also in .*Give other lists as `dev`"):
         run("rescore", path, "--dev", path, *model)
     assert list(seen) == [RIGHT, WRONG, OTHER]
@@ -113,10 +108,12 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
 def test_an_empty_hypothesis(tmp_path, model):
     """Silence: nothing to score, and no word right. It comes last, whatever its first-pass score and the weight."""
     silence = {"text": "", "score": -1}
-    path = write(tmp_path / "n.jsonl", {"hypotheses": [silence], "reference": RIGHT}, row(scores=(-2.0, -3.0, -9.0)))
+    path = write_jsonl(
+        tmp_path / "n.jsonl", {"hypotheses": [silence], "reference": RIGHT}, row(scores=(-2.0, -3.0, -9.0))
+    )
     lists = read(path)
     lists[1]["hypotheses"].insert(1, {"text": " \u200b", "score": 5.0})
-    write(path, *lists)
+    write_jsonl(path, *lists)
     for weight in ("1", "-1"):
         run("rescore", path, f"--weight={weight}", "-o", tmp_path / "o.jsonl", "--force", *model)
         alone, others = (entry["hypotheses"] for entry in read(tmp_path / "o.jsonl"))
@@ -125,17 +122,17 @@ def test_an_empty_hypothesis(tmp_path, model):
         assert all(hypothesis["pll"] < 0 for hypothesis in others[:-1])
     run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", "--force", *model)
     assert [entry["hypotheses"][0]["rescored"] for entry in read(tmp_path / "o.jsonl")] == [-1, 5.0]
-    shown = run("rescore", write(path, lists[0]), "--weight", "1", *model).stdout
+    shown = run("rescore", write_jsonl(path, lists[0]), "--weight", "1", *model).stdout
     assert "100.00" in shown and "1 list, " in shown and "1 list has a reference" in shown
 
 
 def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "jiwer", None)
-    path = write(tmp_path / "n.jsonl", row())
+    path = write_jsonl(tmp_path / "n.jsonl", row())
     result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.jsonl", *model)
     assert "The word error rate needs jiwer. Install it with: " in " ".join(result.stdout.split())
     assert len(read(tmp_path / "o.jsonl")[0]["hypotheses"]) == 3
-    dev = write(tmp_path / "dev.jsonl", row("u2"))
+    dev = write_jsonl(tmp_path / "dev.jsonl", row("u2"))
     assert "needs jiwer" in run("rescore", path, "--dev", dev, *model, fails=True).unwrapped_stderr
 
 
@@ -170,7 +167,7 @@ def test_a_bad_row_is_named(tmp_path, line, message):
 
 
 def test_files_that_do_not_serve(tmp_path):
-    path = write(tmp_path / "n.jsonl", row(reference=None))
+    path = write_jsonl(tmp_path / "n.jsonl", row(reference=None))
     assert "There is no file" in run("rescore", tmp_path / "x", "--weight", "1", fails=True).unwrapped_stderr
     result = run("rescore", path, "--dev", path, fails=True)
     assert "has one reference, so no weight can be tuned" in result.unwrapped_stderr
@@ -192,7 +189,7 @@ def test_files_that_do_not_serve(tmp_path):
      ("--weight", "1", "--grid", "0:1e9:1e-9"), ("--dev", "x", "--grid", "0:1:1e-6")],
 )  # fmt: skip
 def test_options_that_do_not_serve(tmp_path, options):
-    path = write(tmp_path / "n.jsonl", row())
+    path = write_jsonl(tmp_path / "n.jsonl", row())
     assert "Usage: " in run("rescore", path, *options, code=2).output
 
 
@@ -213,8 +210,8 @@ def test_the_word_error_rate_of_corrupted_sentences_falls(tmp_path):
     """200 sentences of the Brown corpus, the weight tuned on 60 others, with the built-in model."""
     archive = data_folder("data/brown") / "brown.zip"
     lists = n_best_lists(brown_sentences(archive, 260), n_hypotheses=5)
-    write_lists(tmp_path / "test.jsonl", lists[:200])
-    write_lists(tmp_path / "dev.jsonl", lists[200:])
+    write_jsonl(tmp_path / "test.jsonl", *lists[:200])
+    write_jsonl(tmp_path / "dev.jsonl", *lists[200:])
     result = run("rescore", tmp_path / "test.jsonl", "--dev", tmp_path / "dev.jsonl")
     before, after = map(float, figures(result.stdout, "WER"))
     assert after < 0.95 * before

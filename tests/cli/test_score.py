@@ -25,7 +25,7 @@ from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.readers import FIELDS
 from spacy_pll.settings import BATCH_SIZE
 
-from ..conftest import SENTENCES
+from ..conftest import SENTENCES, write_jsonl
 from .conftest import run
 
 
@@ -68,7 +68,7 @@ def test_every_line_has_its_row_with_the_scores_of_the_pipeline(make_nlp, tiny, 
 @pytest.mark.parametrize("ending", [".jsonl", ".csv", ".parquet"])
 def test_a_table_of_words(make_nlp, tiny, tmp_path, ending):
     source, out = tmp_path / "in.jsonl", tmp_path / f"out{ending}"
-    source.write_text("".join(json.dumps({"item": i, "sentence": text}) + "\n" for i, text in enumerate(TEXTS)))
+    write_jsonl(source, *({"item": i, "sentence": text} for i, text in enumerate(TEXTS)))
     run("score", source, out, *tiny, *WORDS, "--column", "sentence", "--lags", 1, "--distribution")
     rows = (
         pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist() if ending == ".parquet" else read_rows(out)
@@ -91,7 +91,7 @@ def test_a_table_of_words(make_nlp, tiny, tmp_path, ending):
 def test_words_are_read_after_a_context_that_has_no_rows(make_nlp, tiny, tmp_path, ending, processes):
     texts = [("He ran.", "The traveler lost it."), ("", "A souvenir."), ("Only this. ", ""), ("The\n", " dog  ran.")]
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text("".join(json.dumps({"before": before, "text": text}) + "\n" for before, text in texts))
+    write_jsonl(source, *({"before": before, "text": text} for before, text in texts))
     if ending != ".jsonl":
         run("score", source, source := tmp_path / f"in{ending}", *tiny)
         if ending == ".parquet":  # without its scores
@@ -114,7 +114,7 @@ def test_words_are_read_after_a_context_that_has_no_rows(make_nlp, tiny, tmp_pat
 def test_a_text_of_one_token_has_no_sentence_that_others_have_not(tiny, make_nlp, tmp_path, context):
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows = [{"before": "He ran off.", "text": text} for text in ("cup", "A cup.")]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(source, *rows)
     run("score", source, out, *tiny, *WORDS, *context)
     assert {row["sent"] for row in read_rows(out)} == {None}
     nlp = make_nlp("bert")
@@ -170,7 +170,7 @@ def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):
         {"before": "He.", "text": "x " * 100},
         {"before": "y " * 100, "text": "It."},
     ]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(source, *rows)
     with pytest.warns(UserWarning, match="2 of 3 texts could not be scored"):
         run("score", source, out, *tiny, *WORDS, "--context-column", "before", "--max-length", 150, "--skip-errors")
     first, *_, long, other = read_rows(out)
@@ -571,7 +571,7 @@ def test_commands_that_show_no_tokens_have_no_such_options(command):
 def test_a_text_that_is_too_long_is_named_or_skipped_or_allowed(tiny, tmp_path, ending, more):
     source, out = tmp_path / "in.jsonl", tmp_path / f"out{ending}"
     texts = ["A cat.", "x " * 100, "A dog."]
-    source.write_text("".join(json.dumps({"text": text, "n": 1}) + "\n" for text in texts))
+    write_jsonl(source, *({"text": text, "n": 1} for text in texts))
     options = (*tiny, *more, "--batch-size", 2)
     error = run("score", source, out, *options, "--max-length", 150, fails=True).unwrapped_stderr
     assert "in.jsonl, line 2: the text has 200 characters, and at most 150 are read" in error

@@ -1,6 +1,5 @@
 """Two components in one pipeline, and spaCy's own ways of putting pipelines together."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -9,19 +8,12 @@ from pathlib import Path
 
 import pytest
 import spacy
-from spacy.cli._util import app
 from spacy.tokens import DocBin
-from typer.testing import CliRunner
 
 from spacy_pll.pipelines import make_pipeline
 
-from ..conftest import PARAGRAPH, SENTENCES, scores
-
-
-def run_spacy(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.output
+from ..cli.conftest import run_spacy
+from ..conftest import PARAGRAPH, SENTENCES, scores, write_jsonl
 
 
 @pytest.fixture
@@ -182,7 +174,7 @@ def test_assemble(model_folder, tmp_path, make_nlp):
 def test_apply(make_nlp, tmp_path, batch_size):
     nlp = make_nlp("bert")
     nlp.to_disk(tmp_path / "pipeline")
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in SENTENCES))
+    write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in SENTENCES))
     run_spacy("apply", tmp_path / "pipeline", tmp_path / "in.jsonl", tmp_path / "out", "--batch-size", batch_size)
     docs = list(DocBin().from_disk(tmp_path / "out.spacy").get_docs(nlp.vocab))
     assert [doc.text for doc in docs] == SENTENCES
