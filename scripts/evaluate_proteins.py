@@ -16,7 +16,7 @@ from markdown_tables import print_table, replace_tables
 
 from spacy_pll import get_scorer, make_pipeline
 from spacy_pll.evaluation.preferences import spearman
-from spacy_pll.evaluation.residues import Question, Residues, at_sites
+from spacy_pll.evaluation.residues import Question, Residues, answer
 from spacy_pll.evaluation.variants import AMINO_ACIDS
 
 NO_MASKS = "no masks"
@@ -46,9 +46,12 @@ def without_own_letter(log_probs: np.ndarray, own: np.ndarray, n_vocabulary: int
 def at_all_sites(nlp, sequence: str, masks: bool) -> tuple[np.ndarray, float]:
     """The log-probabilities of the amino acids at each site, and how many ids are read for a residue."""
     residues = Residues(nlp, sequence)
-    ids = np.array([residues.id_of(letter) for letter in AMINO_ACIDS])
+    for letter in AMINO_ACIDS:
+        residues.check(letter, "Amino acids")
     questions = [Question(site, (site,) if masks else ()) for site in range(len(sequence))]
-    return at_sites(residues, questions, ids), residues.predictor.counts.ids / len(sequence)
+    found = np.concatenate(list(answer(residues, masks, questions)))
+    columns = [list(residues.ids).index(letter) for letter in AMINO_ACIDS]
+    return found[:, columns], residues.predictor.counts.ids / len(sequence)
 
 
 def compare(sequences: list[str], model: str) -> list[dict]:

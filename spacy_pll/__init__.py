@@ -3,26 +3,24 @@
 from importlib.metadata import version
 
 from . import visualize
-from .analysis.any_order import Bound, log_probability_bounds
+from .analysis.any_order import log_probability_bounds
 from .analysis.comparison import Comparison, compare, compare_pairs
-from .analysis.continuations import Continuation, score_continuations
+from .analysis.continuations import score_continuations
 from .analysis.normalised import normalise
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
-from .evaluation.accuracies import Accuracy
 from .evaluation.agreement import Agreement, agree
-from .evaluation.assays import Assay, AssayScore, divide_by_protein, mean_correlation, read_assays, score_assays
+from .evaluation.assays import read_assays, score_assays
 from .evaluation.choice_readers import read_choices
-from .evaluation.choices import choices
-from .evaluation.decisions import ChoiceScores
+from .evaluation.choices import ChoiceScores, choices
 from .evaluation.items import Choice, Option, Pair, levels
 from .evaluation.margins import compare_margins
 from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity, window_perplexities
-from .evaluation.readers import read_fasta, read_sequences, read_variants
+from .evaluation.readers import read_fasta, read_variants
 from .evaluation.rescoring import rescore
-from .evaluation.suites import Suite, SuiteScores, read_suite, score_suite
+from .evaluation.suites import Suite, read_suite, score_suite
 from .evaluation.variants import Variant, VariantScores, variants
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
@@ -36,15 +34,10 @@ from .workers import score_docs
 __version__ = version("spacy-pll")  # setup.cfg has it
 
 __all__ = [
-    "Accuracy",
     "Agreement",
-    "Assay",
-    "AssayScore",
-    "Bound",
     "Choice",
     "ChoiceScores",
     "Comparison",
-    "Continuation",
     "MaskRows",
     "Option",
     "PLLScorer",
@@ -55,7 +48,6 @@ __all__ = [
     "Scores",
     "ScoringSettings",
     "Suite",
-    "SuiteScores",
     "Unigrams",
     "Variant",
     "VariantScores",
@@ -65,13 +57,11 @@ __all__ = [
     "compare",
     "compare_margins",
     "compare_pairs",
-    "divide_by_protein",
     "get_scorer",
     "levels",
     "load_unigrams",
     "log_probability_bounds",
     "make_pipeline",
-    "mean_correlation",
     "minimal_pairs",
     "normalise",
     "perplexity",
@@ -79,7 +69,6 @@ __all__ = [
     "read_choices",
     "read_fasta",
     "read_pairs",
-    "read_sequences",
     "read_suite",
     "read_variants",
     "register_metric",

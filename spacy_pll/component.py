@@ -23,6 +23,7 @@ from .attributes.stored import key, store
 from .attributes.values import exp_or_inf
 from .language_model import BUILTIN_NAMES
 from .language_model.protocol import LanguageModel
+from .metrics import registered_metrics
 from .prediction import DocScores, PendingBatch, Predictor
 from .settings import ScoringSettings
 from .span_getters import SpanGetter
@@ -102,12 +103,27 @@ class PLLScorer(Pipe):
     predictor (Predictor): Computes the scores: a model, what it reads, and the `ScoringSettings`. The model is loaded
         on first use, on `initialize` or from disk.
     attr (str): The name of the attributes.
-    RAISES (ValueError): `attr` is no name, or is taken.
+    RAISES (ValueError): `attr` is no name, or is taken, or ends with the name of a metric.
+
+    ```python
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": ["word_l2r", "original"]})
+    doc = nlp("The traveler lost the souvenir.")
+    doc._.pll, doc[4]._.pll, doc[4]._.pll_original  # -31.16, -16.25, -2.21
+    ```
     """
 
     def __init__(self, predictor: Predictor, name: str = "pll", *, attr: str = "pll"):
         if not attr.isidentifier() or iskeyword(attr):
             raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
+        if metric := next((name for name in registered_metrics() if attr.endswith(f"_{name}")), None):
+            other = attr.removesuffix(f"_{metric}")
+            raise ValueError(
+                f"`attr` is {attr!r}, as the scores under {metric} are called if `attr` is {other!r}. Give another "
+                f"name, such as `attr='{metric}_{other}'`."
+            )
         self.predictor = predictor
         self.name = name
         self.attr = attr

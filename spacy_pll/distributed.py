@@ -14,12 +14,13 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from .component import PLLScorer, get_scorer
-from .errors import listed
+from .errors import no_column
 from .failing_texts import CANARY_TEXT, ERROR, TextError, score_each
 from .pipelines import make_pipeline, setup_gpu
 from .requirements import install_command
 from .settings import BATCH_SIZE
-from .tables.rows import TextRows, TokenRows, check_columns
+from .tables.columns import check_columns
+from .tables.rows import TextRows, TokenRows
 
 try:
     import pyarrow as pa
@@ -67,11 +68,8 @@ def annotate(
     if isinstance(nlp, Language):
         names = dataset.columns() or []
         if column not in names:
-            raise ValueError(
-                f"The dataset has no column {column!r}. Its columns are: {listed(column, names)} Name "
-                "the column of texts with `column`."
-            )
-        check_columns(names, list(added_columns(get_scorer(nlp, component))), "The dataset")
+            raise no_column("The dataset", column, names, "Name the column of texts with `column`.")
+        check_columns(names, added_columns(get_scorer(nlp, component)), "The dataset")
         nlp = serialize_pipeline(nlp)
     # A worker may run out of memory while it loads its model. Later, Ray Data itself restarts a worker that died
     # (max_restarts=-1) and repeats what it had not finished (max_task_retries=-1).
@@ -91,12 +89,12 @@ def annotate(
 def added_columns(scorer: PLLScorer) -> dict[str, Any]:
     """The columns that `annotate` adds, with the Python types of their values."""
     lists = {_list_name(name): GenericAlias(list, (type_,)) for name, type_ in _token_columns(scorer).items()}
-    return {**TextRows.of(scorer, "text").types, **lists, ERROR: str}
+    return {**TextRows("text", scorer.names, scorer.settings).types, **lists, ERROR: str}
 
 
 def _token_columns(scorer: PLLScorer) -> dict[str, Any]:
     """The columns of tokens that become columns of lists."""
-    types = {"text": str, **TokenRows.of(scorer, "text").types}
+    types = {"text": str, **TokenRows("text", scorer.names, scorer.settings).types}
     return {name: type_ for name, type_ in types.items() if name not in ("doc", "token", "surprisal")}
 
 
@@ -140,6 +138,6 @@ class Worker:
     def _row(self, outcome: Doc | TextError) -> dict[str, Any]:
         if isinstance(outcome, TextError):
             return {ERROR: str(outcome)}
-        [row] = TextRows.of(self.scorer, "text")(0, outcome, {})
-        tokens = list(TokenRows.of(self.scorer, "text")(0, outcome, {}))
+        of_scorer = "text", self.scorer.names, self.scorer.settings
+        [row], tokens = (list(rows(*of_scorer)(0, outcome, {})) for rows in (TextRows, TokenRows))
         return row | {_list_name(name): [token[name] for token in tokens] for name in _token_columns(self.scorer)}

@@ -44,6 +44,11 @@ class ResumeError(PLLError):
     """A run cannot start or resume. The message says why, and what to do."""
 
 
+def no_column(place: str, column: str, columns: Iterable[str], advice: str = "") -> InputError:
+    """An error about a row, or another thing that has columns, which lacks one."""
+    return InputError(f"{place}: there is no column {column!r}. The columns are: {listed(column, columns)}", advice)
+
+
 def settings_in(text: str) -> dict[str, Any]:
     """The settings that a message names, with their values."""
     return {found[1]: _value(found) for found in SETTING.finditer(text)}

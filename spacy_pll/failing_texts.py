@@ -30,12 +30,16 @@ def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
     YIELDS (Union[Doc, TextError]): The scored doc of each text, or why it cannot be scored.
     RAISES (Exception): The pipeline fails on a harmless text, too.
     """
-    unmade: set[int] = set()  # those from which no doc can be made
+    unmade, seen = set[int](), set[int]()  # those from which no doc can be made; docs that have come
 
     def docs() -> Iterator[tuple[Doc, int]]:
         for number, text in enumerate(texts):
             try:
-                doc = text if isinstance(text, Doc) else nlp.make_doc(text)
+                if not isinstance(text, Doc):
+                    doc = nlp.make_doc(text)
+                else:  # spaCy keeps the number with the doc, so one that comes again is copied
+                    doc = text.copy() if id(text) in seen else text
+                    seen.add(id(text))
             except Exception:
                 unmade.add(number)
                 doc = Doc(nlp.vocab)  # takes its place

@@ -5,7 +5,6 @@ sum of the scores of its wordpieces under the metric: see docs/lm-eval.md for wh
 """
 
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,11 +12,11 @@ from typing import Any
 import torch
 
 from .component import get_scorer
-from .contexts import check_places, score_placed
 from .errors import PLLError, similar
 from .evaluation.distinct_texts import text_sums
 from .files import files_digest
-from .pipelines import SETTINGS, PipelineSettings, describe_scorer, identify_scorer, make_pipeline, parse_value
+from .pipelines import SETTINGS, PipelineSettings, describe_scorer, make_pipeline, parse_value
+from .places import check_places, score_placed
 from .requirements import install_command
 from .settings import BATCH_SIZE
 
@@ -81,8 +80,8 @@ class PLL(LM):
                     f"spacy-pll has no model argument {name!r}.{similar(name, OTHER_SETTINGS)}",
                     f"It has pretrained, metrics, shared_pieces, {', '.join(OTHER_SETTINGS)}.",
                 )
-            settings[name] = _value(name, value, SETTINGS[name])
-        self.shared_pieces: bool = _value("shared_pieces", shared_pieces, bool)
+            settings[name] = _argument(name, value, SETTINGS[name])
+        self.shared_pieces: bool = _argument("shared_pieces", shared_pieces, bool)
         self.settings = PipelineSettings(pretrained, chosen, gpu_id=_gpu_id(device), **settings)
         self.nlp = make_pipeline(self.settings)
         self.how: dict[str, Any] = {
@@ -112,10 +111,7 @@ class PLL(LM):
 
     def get_model_info(self) -> dict[str, Any]:
         """What the scores depend on, for the file of results."""
-        scorer = get_scorer(self.nlp)
-        about = {"version": version("spacy-pll"), "component": scorer.name, "metric": scorer.settings.metrics[0]}
-        scorer_is = describe_scorer(self.nlp, self.settings) | identify_scorer(self.nlp, self.settings)
-        return {"spacy_pll": {**about, **scorer_is}}
+        return {"spacy_pll": {"component": get_scorer(self.nlp).name, **describe_scorer(self.nlp, self.settings)}}
 
     def set_cache_hook(self, cache_hook: CacheHook) -> None:
         """Their cache of responses knows the texts alone. RAISES (ValueError): It has those of other settings."""
@@ -124,7 +120,7 @@ class PLL(LM):
             with TemporaryDirectory() as folder:  # a pipeline may take its weights from elsewhere
                 get_scorer(self.nlp).model.to_disk(folder)
                 weights = files_digest(sorted(path for path in Path(folder).rglob("*") if path.is_file()))
-            now = {**self.get_model_info(), "weights": weights}
+            now = {**self.get_model_info(), "contents": weights}
             if (before := cache_hook.dbdict.setdefault("spacy-pll", now)) != now:
                 raise ValueError(
                     f"The cache has the scores of other settings: {before}. Now they are: {now}. Give --use_cache "
@@ -133,7 +129,9 @@ class PLL(LM):
 
     def _respond(self, kind: str, requests: list[Instance], response: Callable[[float], Any]) -> list[Any]:
         """The responses to requests. Each goes to the cache as soon as it is known."""
-        places = [_place_of(*(request.args if len(request.args) == 2 else ("", *request.args))) for request in requests]
+        given = [request.args if len(request.args) == 2 else ("", *request.args) for request in requests]
+        # Without a context, a continuation begins a sentence.
+        places = [(text, context, "") if context.strip() else (text.lstrip(), "", "") for context, text in given]
         by_place: dict[tuple[str, str, str], list[Instance]] = {}
         for request, place in zip(requests, places):
             by_place.setdefault(place, []).append(request)
@@ -151,12 +149,7 @@ class PLL(LM):
         return [found[place] for place in places]
 
 
-def _place_of(context: str, text: str) -> tuple[str, str, str]:
-    """A continuation after its context, as `score_placed` takes them. Without a context it begins a sentence."""
-    return (text, context, "") if context.strip() else (text.lstrip(), "", "")
-
-
-def _value(name: str, value: Any, type_: Any) -> Any:
+def _argument(name: str, value: Any, type_: Any) -> Any:
     """The value of a model argument, which comes as text from a command line."""
     if not isinstance(value, str):
         return value

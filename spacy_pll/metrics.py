@@ -24,7 +24,7 @@ contexts per piece, as `word_any_order` does.
 import math
 from collections.abc import Callable
 from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any, NamedTuple
 
 import catalogue
@@ -353,7 +353,7 @@ def get_metric(name: str) -> Metric:
         one without a word: entry points come before what is registered in Python.
     """
     own = [BUILTINS[name]] if name in BUILTINS else []
-    loaded = [one.load() for one in _entry_points(name)]
+    loaded = [one.load() for one in _entry_points().select(name=name)]
     registered = [catalogue.REGISTRY[key] for key in [("spacy", "pll_metrics", name)] if key in catalogue.REGISTRY]
     found: dict[int, Metric] = {id(metric): metric for metric in (*own, *loaded, *registered)}
     if not found:
@@ -368,6 +368,12 @@ def get_metric(name: str) -> Metric:
     return next(iter(found.values()))
 
 
+def registered_metrics() -> set[str]:
+    """The names of all metrics. Those of other packages are not loaded."""
+    here = (key[-1] for key in catalogue.REGISTRY if key[:-1] == ("spacy", "pll_metrics"))
+    return {*BUILTINS, *_entry_points().names, *here}
+
+
 @cache
-def _entry_points(name: str) -> tuple[EntryPoint, ...]:
-    return tuple(entry_points(group="spacy_pll_metrics", name=name))
+def _entry_points() -> EntryPoints:
+    return entry_points(group="spacy_pll_metrics")

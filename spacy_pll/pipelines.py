@@ -14,8 +14,8 @@ import catalogue
 import spacy
 import torch
 from spacy.language import Language
-from spacy.util import get_package_version, import_file, is_package, load_config
-from thinc.api import Config, ConfigValidationError
+from spacy.util import get_package_version, import_file, is_package, load_config, registry
+from thinc.api import Config, ConfigValidationError, get_torch_default_device
 
 from .component import PLLScorer, get_scorer
 from .errors import PLLError, similar
@@ -23,7 +23,6 @@ from .files import file_digest, files_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .prediction import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of
-from .span_getters import SpanGetter
 from .user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ SPAN_GETTERS: dict[str, dict[str, Any]] = {
     "sents": {"@span_getters": "spacy-pll.sent_spans.v1"},
     "strided": {"@span_getters": "spacy-pll.strided_spans.v1", "window": 128, "stride": 96},
 }
+# The packages whose versions files of results have.
+PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What scores: a name or a folder, a pipeline, or a language model of transformers with its tokenizer.
 Model = (
     str | os.PathLike[str] | Mapping[str, Any] | Language | tuple["PreTrainedModel", "PreTrainedTokenizerBase"] | None
@@ -129,8 +130,7 @@ def make_pipeline(
     A model that you have in memory is not copied, and stays on its device, so scores are those of its weights at the
     time. As long as the pipeline is there, the model has hooks, which do nothing in other forward passes. It is in
     evaluation mode while texts are scored; then each of its parts has the mode that it had. If its weights are not in
-    float32, a copy in float32 is used, which keeps the weights of this moment. The tokenizer is copied. Whether the
-    model's head was trained is not known. `nlp.to_disk` saves the model as any other.
+    float32, a copy in float32 is used, which keeps the weights of this moment. Whether its head was trained is unknown.
 
     model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
         a language model, or of a spaCy pipeline with a `pll` component. Or such a pipeline itself: it stays as it is,
@@ -145,6 +145,12 @@ def make_pipeline(
     RAISES (OSError): There is no such model.
     RAISES (ValueError): A setting is not valid, or the model cannot score text; the message says why.
     RAISES (TypeError): There is no such setting.
+
+    ```python
+    import spacy_pll
+    nlp = spacy_pll.make_pipeline(metrics=["word_l2r", "original"], mask_margin=1)
+    nlp("The cats sleeps.")._.pll_original  # -17.2
+    ```
     """
     start = model if isinstance(model, PipelineSettings) else PipelineSettings(model)
     chosen = start.changed(metrics=metrics, **settings)
@@ -351,13 +357,13 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     try:
         nlp = spacy.load(source, config=config, exclude=[name for name in names if name != chosen])
     except ConfigValidationError as error:
-        raise ValueError(f"The config of the pipeline {pipeline!r} is not valid. {_explained(error)}") from None
+        raise ValueError(f"The config of the pipeline {pipeline!r} is not valid. {_faults_of(error)}") from None
     if chosen in nlp.disabled:
         nlp.enable_pipe(chosen)
     return nlp
 
 
-def _explained(error: ConfigValidationError) -> str:
+def _faults_of(error: ConfigValidationError) -> str:
     """What is wrong in a block of a config, without the block itself."""
     names = [str(name) for name in error.config or {} if not str(name).startswith("@")]
     faults = []
@@ -371,7 +377,7 @@ def _explained(error: ConfigValidationError) -> str:
 def _vary(settings: PipelineSettings) -> Language:
     """A pipeline with one `pll` component of another pipeline, changed, and its other components. They are shared."""
     nlp, scorer = settings.model, get_scorer(settings.model, settings.component)
-    allowed = {name: getattr(settings, name) for name in ("component", "attr", "threads", "code", "scoring")}
+    allowed = {name: getattr(settings, name) for name in ("component", "attr", "spans", "threads", "code", "scoring")}
     given = PipelineSettings(nlp, **allowed)
     for name, value in vars(settings).items():
         if value != getattr(given, name):
@@ -380,7 +386,11 @@ def _vary(settings: PipelineSettings) -> Language:
                 "of a model instead of the pipeline."
             )
     changes = _component_config(settings)
-    changed = vary_scorer(nlp, settings.component, **changes)
+    get_spans = scorer.predictor.get_spans
+    if settings.spans:
+        get_spans = registry.resolve({"get_spans": changes["get_spans"]})["get_spans"]
+    predictor = Predictor(scorer.model, get_spans, replace(scorer.settings, **settings.scoring))
+    changed = PLLScorer(predictor, scorer.name, attr=settings.attr or scorer.attr)
     # A copy of what spaCy keeps of a pipeline, in which one component is another.
     varied = copy(nlp)
     others = [(name, pipe) for name, pipe in nlp.components if pipe is scorer or not isinstance(pipe, PLLScorer)]
@@ -391,41 +401,22 @@ def _vary(settings: PipelineSettings) -> Language:
     return varied
 
 
-def vary_scorer(
-    nlp: Language,
-    component: str | None = None,
-    *,
-    attr: str | None = None,
-    get_spans: SpanGetter | None = None,
-    **changes: Any,
-) -> PLLScorer:
-    """A `pll` component like that of a pipeline, with some settings changed, and the same model.
-
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
-    get_spans (Optional[SpanGetter]): Which spans are read as one context. None: those of the component.
-    changes (Any): `ScoringSettings`, such as `mask_margin`.
-    RAISES (ValueError): A setting is not valid.
-    """
-    scorer = get_scorer(nlp, component)
-    predictor = Predictor(scorer.model, get_spans or scorer.predictor.get_spans, replace(scorer.settings, **changes))
-    return PLLScorer(predictor, scorer.name, attr=attr or scorer.attr)
-
-
 def describe_scorer(nlp: Language, settings: PipelineSettings) -> dict[str, Any]:
-    """What a scorer is, for files of results: the model and the settings that a pipeline was made from."""
-    scoring = get_scorer(nlp).settings
-    about = {"model": settings.model or BUILTIN_NAME, "metrics": list(scoring.metrics)}
-    given = {name: getattr(settings, name) for name in ("revision", "spans", "precision")}
-    return {**about, **given, **scoring.record}
-
-
-def identify_scorer(nlp: Language, settings: PipelineSettings) -> dict[str, Any]:
-    """What distinguishes a scorer from any other, for results that are kept: what is in its files, too."""
+    """What a scorer is, for files of results, and to tell it from any other: the model and what is in its files, the
+    settings that a pipeline was made from, and the versions of what computes.
+    """
+    scorer = get_scorer(nlp)
     return {
-        "model": describe_model(settings.model, get_scorer(nlp).model.describe().commit),
+        "model": settings.model or BUILTIN_NAME,
+        "weights": describe_model(settings.model, scorer.model.describe().commit),
+        "metrics": list(scorer.settings.metrics),
+        **{name: getattr(settings, name) for name in ("revision", "spans", "precision")},
+        **scorer.settings.record,
         "code": settings.code and file_digest(Path(settings.code)),
         "lang": nlp.lang,
         "pipeline": nlp.config["components"],
+        "device": str(get_torch_default_device()),
+        "versions": {package: get_package_version(package) for package in PACKAGES},
     }
 
 

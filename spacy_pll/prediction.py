@@ -17,7 +17,7 @@ from .scoring.groups import GroupPlan
 from .scoring.passes import Batch, RowPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
-from .scoring.scores import Distributions
+from .scoring.scores import Distributions, Wanted
 from .scoring.windows import Context, Contexts, get_contexts
 from .scoring.wordpieces import DocTexts, get_wordpieces, merge_spans
 from .settings import ScoringSettings
@@ -129,12 +129,15 @@ class Predictor:
         """Score docs without changing them."""
         return self.gather(self.submit(docs))
 
-    def predict_contexts(self, contexts: Sequence[Context]) -> tuple[FloatArray, Distributions | None]:
-        """The scores of the contexts' pieces, one context after the other, and what the model expected there. Both are
-        0 at pieces that are not scored. float64, shape (metrics, pieces).
+    def log_probs(self, contexts: Sequence[Context], ids: Sequence[int]) -> FloatArray:
+        """The log-probabilities of some ids at the scored pieces, one context after the other, where the first metric
+        first masks for them. float64, shape (ids, scored pieces).
         """
         together = Contexts.of(contexts)
-        return self._wait(self._run(together, self.prepare()), len(together.word))
+        found = np.zeros((len(ids), len(together.word)))
+        for plan, answers in self._run(together, self.prepare(), ids):
+            plan.fill(found, *answers.result().wanted)
+        return found[:, together.scored]
 
     def batches(self, docs: list[Doc]) -> Iterator[list[Doc]]:
         """Divide docs, in their order, into batches that a CPU reads in two or three seconds, if the docs are short."""
@@ -210,7 +213,7 @@ class Predictor:
         return self._submit(self.tokenize(docs))
 
     def _submit(self, tokenized: TokenizedDocs) -> PendingBatch:
-        return PendingBatch(tokenized, self._run(tokenized.contexts, self.prepare()))
+        return PendingBatch(tokenized, self._run(tokenized.contexts, self.prepare(), self.settings.n_alternatives))
 
     def gather(self, pending: PendingBatch) -> list[DocScores]:
         """Wait for the log-probabilities, and sum them up by token."""
@@ -276,13 +279,15 @@ class Predictor:
         settings = self.settings
         return make_plans(contexts, self.metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
 
-    def _run(self, contexts: Contexts, loaded: Loaded) -> list[tuple[RowPlan | GroupPlan, PendingPredictions]]:
+    def _run(
+        self, contexts: Contexts, loaded: Loaded, wanted: Wanted
+    ) -> list[tuple[RowPlan | GroupPlan, PendingPredictions]]:
         """Submit the forward passes for some contexts."""
         passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]] = []
         for plan in self.plans(contexts, loaded):
             limits = loaded.limits(plan)
             limits = limits._replace(max_tokens=self.settings.max_batch_tokens or limits.max_tokens)
-            batches = plan.batches(limits, self.settings.n_alternatives)
+            batches = plan.batches(limits, wanted)
             passes.append((plan, self.model.submit(map(self.counts.add, batches))))
             plan.release_inputs()
         return passes
@@ -296,8 +301,8 @@ class Predictor:
         for plan, answers in passes:
             answer = answers.result()
             scores += plan.scores(answer.log_probs)  # each target is in one plan
-            if expected and answer.distributions:
-                plan.fill_distributions(expected, answer.distributions)
+            for into, values in zip(expected or (), answer.wanted):
+                plan.fill(into, values)
         return scores, expected
 
     def _check_finite(self, batch: TokenizedDocs, pieces: ScoredPieces) -> None:

@@ -31,19 +31,6 @@ from .texts import Text, plain_texts
 Workers = dict[Connection, Process]
 
 
-def score_texts(
-    nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1
-) -> Generator[Outcome, None, None]:
-    """Score texts in their order: see `score_each`. The outcomes do not depend on the number of processes.
-
-    batch_size (int): The most texts in a batch: see `batches_of`.
-    n_process (int): Worker processes, each with one thread. -1 for one per core; 1 for none besides this one.
-    RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
-    RAISES (PLLError): There are to be workers, and the model is on a GPU.
-    """
-    yield from score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
-
-
 def batches_of(predictor: Predictor, texts: Iterable[Text], batch_size: int) -> Iterator[list[Text]]:
     """Divide texts into batches that a CPU scores in two or three seconds, if the texts are short enough.
 
@@ -69,7 +56,12 @@ def batches_of(predictor: Predictor, texts: Iterable[Text], batch_size: int) -> 
 
 
 def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int = 1) -> Generator[Outcome, None, None]:
-    """Score texts batch by batch: see `score_texts`."""
+    """Score texts in their order, batch by batch: see `score_each`. The outcomes do not depend on `n_process`.
+
+    n_process (int): Worker processes, each with one thread. -1 for one per core; 1 for none besides this one.
+    RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
+    RAISES (PLLError): There are to be workers, and the model is on a GPU.
+    """
     if n_process == 1:
         for batch in batches:
             yield from score_each(nlp, batch)
@@ -92,11 +84,12 @@ def score_docs(
 ) -> Generator[Doc, None, None]:
     """The same, for texts that all must have scores.
 
+    batch_size (int): The most texts in a batch: see `batches_of`.
     show_progress (bool): Show a progress bar.
     total (Optional[int]): How many texts there are. None: the length of `texts`, if it has one.
     RAISES (TextError): A text cannot be scored.
     """
-    outcomes = score_texts(nlp, texts, batch_size, n_process)
+    outcomes = score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
     watched = with_progress(outcomes, number_of(texts) or total, show=show_progress)
     # Closed even if a text fails: otherwise workers would live, and a bar be shown, for as long as the error is kept.
     with closing(outcomes), closing(watched):

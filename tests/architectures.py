@@ -10,6 +10,7 @@ the implementations of attention that transformers has for them.
 import itertools
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +32,6 @@ TEXTS = [SENTENCES[1], "I a.", SENTENCES[0]]
 METRICS = ("word_l2r", "original", "whole_word")
 ATTENTIONS = ("eager", "sdpa")
 WINDOWS = (128, 16)  # ids; the longest text has 40 to 60
-# Of the tiny tokenizers, the kind. And what published checkpoints have in its place.
-KINDS = {"wordpiece": "WordPiece", "byte-level": "byte-level BPE", "unigram": "unigram"}
 # What runs at the masked pieces alone, by the name of the narrowing.
 ALONE = {
     "after_last_attention": "last layer, head",
@@ -40,7 +39,6 @@ ALONE = {
     "before_head": "head",
     None: "nothing",
 }
-PUBLISHED = {"esm": "EsmTokenizer", "flaubert": "FlaubertTokenizer", "xlm": "XLMTokenizer"}
 
 
 def contexts_of(model):
@@ -94,24 +92,15 @@ def find_difference(folder: Path, window: int, attention: str, margins=(0, 2)) -
     return float(max(differences)), scorer.model.loaded.groups.pads
 
 
-def describe(architecture: str, folder: Path) -> dict[str, str]:
-    """A row of the table."""
+def describe(architecture: str, folder: Path) -> tuple[str, dict[str, str], float]:
+    """A class, what it allows, and the largest difference of a piece's score."""
     class_name, _, _, tokenizer_name = ALL_ARCHITECTURES[architecture]
     tokenizer = get_tokenizer(tokenizer_name)
     build_transformer(architecture, tokenizer).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    kind = KINDS[tokenizer_name]
-    if architecture in PUBLISHED:
-        kind += f"; published checkpoints have `{PUBLISHED[architecture]}`, which was tried, too"
-    local = ", local attention" if architecture == "modernbert-local" else ""
+    local = " with local attention" if architecture == "modernbert-local" else ""
     loaded = MaskedLanguageModel(str(folder)).load()
-    row = {
-        "class": f"`{class_name}`{local}",
-        "tokenizer in the tests": kind,
-        "different lengths": "one pass" if loaded.rows.pads else "passes of their own",
-        "at masked pieces alone": ALONE[loaded.forward.narrowing.name],
-    }
-    worst, shared = {}, set()
+    worst, shared = 0.0, set()
     for attention, window in itertools.product(ATTENTIONS, WINDOWS):
         try:
             difference, pads = find_difference(folder, window, attention)
@@ -119,10 +108,27 @@ def describe(architecture: str, folder: Path) -> dict[str, str]:
             if "`mask_margin`" not in str(error) and "does not support" not in str(error):
                 raise
         else:
-            worst[attention] = max(difference, worst.get(attention, 0))
+            worst = max(difference, worst)
             shared.add(pads)
-    can = "no" if not worst else "yes" if all(shared) else "yes, one row per pass"
-    return {**row, "`mask_margin`": can, **{name: f"{worst[name]:.1e}" if name in worst else "" for name in ATTENTIONS}}
+    allowed = {
+        "`mask_margin`": "no" if not shared else "yes" if all(shared) else "yes, one row per pass",
+        "different lengths": "one pass" if loaded.rows.pads else "passes of their own",
+        "at masked pieces alone": ALONE[loaded.forward.narrowing.name],
+    }
+    return f"`{class_name}`{local}", allowed, worst
+
+
+def grouped(described: Iterable[tuple[str, dict[str, str], float]]) -> list[dict[str, str]]:
+    """The rows of the table: classes that allow the same are together."""
+    groups: dict[tuple, list] = {}
+    for name, allowed, worst in described:
+        groups.setdefault(tuple(allowed.items()), []).append((name, worst))
+    rows = []
+    for allowed, classes in groups.items():
+        worst = max(difference for _, difference in classes)
+        names = ", ".join(name for name, _ in classes)
+        rows.append({**dict(allowed), "largest difference": f"{worst:.1e}" if worst else "", "classes": names})
+    return rows
 
 
 def main():
@@ -131,7 +137,7 @@ def main():
 
     transformers.logging.set_verbosity_error()
     with tempfile.TemporaryDirectory() as folder:
-        table = [describe(architecture, Path(folder) / architecture) for architecture in ALL_ARCHITECTURES]
+        table = grouped(describe(architecture, Path(folder) / architecture) for architecture in ALL_ARCHITECTURES)
     print_table(f"transformers {transformers.__version__}", table)
     replace_tables(ROOT / "docs" / "reliability.md", {"mask_margin": table})
 

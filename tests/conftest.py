@@ -1,5 +1,6 @@
 """Tiny models made from configuration, with the tiny tokenizers in tests/tokenizers: no test needs a network."""
 
+import json
 import os
 import shutil
 from functools import cache
@@ -37,6 +38,7 @@ PROJECT = [Path(__file__).parent / name for name in ("paper", "project", "tuning
 
 # Those of spaCy's 1,347 exceptions for English that the texts of the tests have. Each blank pipeline takes all of them
 # into its vocabulary, which was a fifth of the time of all tests.
+EVERY_EXCEPTION = English.Defaults.tokenizer_exceptions
 EXCEPTIONS = ["It's", "can't", "cannot", "couldn't", "didn't", "'s", "’s", "Dr.", "p.m.", "a.", "'em", "'", "''", "—"]
 
 
@@ -85,6 +87,13 @@ def data_folder(name: str) -> Path:
     return DATA / name
 
 
+def write_jsonl(path: Path, *rows) -> Path:
+    """Write JSON lines, into a folder that may not be there yet. RETURNS: The path."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf8")
+    return path
+
+
 SENTENCES = [
     "The traveler lost the souvenir.",
     "I can't believe that the hooligans, who are young, didn't travel.",
@@ -112,6 +121,12 @@ odd_text = st.lists(
 TINY_TOKENIZERS = ["wordpiece", "byte-level", "unigram"]
 REAL_TOKENIZERS = ["bert-base-cased", "bert-base-uncased", "bert-base-chinese", "bert-base-multilingual-cased",
                    "roberta-base", "albert-base-v2", "deberta-v3-base"]  # fmt: skip
+
+
+@pytest.fixture
+def real_english(monkeypatch):
+    """English with all exceptions of its tokenizer, also in the default tests."""
+    monkeypatch.setattr(English.Defaults, "tokenizer_exceptions", EVERY_EXCEPTION)
 
 
 @cache

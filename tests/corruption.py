@@ -1,6 +1,5 @@
 """N-best lists as a recogniser might give them, made from sentences by corrupting words; all from a seed."""
 
-import json
 import random
 from pathlib import Path
 
@@ -54,7 +53,3 @@ def n_best_lists(sentences: list[str], n_hypotheses: int = 6, noise: float = 3.0
         rows.sort(key=lambda row: -row["score"])
         lists.append({"id": f"brown-{i}", "hypotheses": rows, "reference": sentence})
     return lists
-
-
-def write_lists(path: Path, lists: list[dict]):
-    path.write_text("".join(json.dumps(row) + "\n" for row in lists), encoding="utf8")

@@ -10,6 +10,8 @@ A fenced block of a page is one of these:
 - any language with `title="FILE"`: what FILE holds. If an example before wrote it, the two are compared, else it is
   input and written for the examples that follow.
 - no language: what the block before prints. A line `...` stands for lines that are left out, `...` in a line for text.
+
+The docstrings of functions that are used most have such blocks, too, of the first kind and the last.
 """
 
 import ast
@@ -37,6 +39,8 @@ import spacy_pll  # noqa: E402, F401  (registers the package's own metrics)
 ROOT = Path(__file__).parents[1]
 CARD = ROOT / "spacy_pll" / "language_model" / "builtin" / "README.md"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), CARD]
+# Modules with examples in docstrings. Each example stands by itself.
+MODULES = [path for path in sorted((ROOT / "spacy_pll").rglob("*.py")) if "```python" in path.read_text("utf8")]
 
 FENCE = re.compile(r'^( *)```(\w*)(?: title="([^"]+)")?$')
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"

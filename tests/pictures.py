@@ -17,7 +17,6 @@ from PIL import Image
 
 from scripts.paper.published_texts import kauf_ivanova_sentences, read_brown
 from spacy_pll import compare, visualize
-from spacy_pll.scoring.groups import near_positions
 
 from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait
 from .cli.conftest import run
@@ -44,7 +43,7 @@ def draw_groups(driver, folder: Path):
     pieces = ["[CLS]", "The", "cats", "sleep", ".", "[SEP]"]
     n, scored = len(pieces), range(1, 5)
     masked = np.eye(n, dtype=bool)[scored]
-    near = near_positions(masked, 1)
+    near = np.abs(np.arange(n) - np.array(scored)[:, None]) <= 1
     group, position = np.nonzero(near)
     labels = pieces + ["[MASK]" if masked[g, p] else pieces[p] for g, p in zip(group, position)]
     sees = np.zeros((len(labels), len(labels)), dtype=bool)

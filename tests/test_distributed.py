@@ -142,7 +142,7 @@ def test_settings_that_are_not_legal(make_nlp):
         annotate(dataset, make_nlp("bert"), gpus_per_worker=2)
     with pytest.raises(ValueError, match="no `pll` component"):
         annotate(dataset, spacy.blank("en"))
-    with pytest.raises(ValueError, match="no column 'x'. Its columns are: 'text', 'error'"):
+    with pytest.raises(ValueError, match="no column 'x'. The columns are: 'text', 'error'"):
         annotate(dataset, make_nlp("bert"), column="x")
     with pytest.raises(ValueError, match="no `pll` component 'none'"):
         annotate(dataset, make_nlp("bert"), component="none")
@@ -219,7 +219,7 @@ def test_a_worker_is_killed_and_every_row_is_there_once(two_workers, tmp_path, m
 
 @pytest.mark.slow
 def test_files_are_read_and_written_by_ray(two_workers, make_nlp, tmp_path):
-    """As docs/distributed.md does it."""
+    """As docs/corpora.md does it."""
     nlp = make_nlp("bert", attr="naturalness")
     rows = [{"key": n, "sentence": text} for n, text in enumerate(SENTENCES * 20)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "texts.parquet", row_group_size=7)

@@ -13,8 +13,24 @@ from .conftest import PROJECT
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "spacy_pll"
+TESTS = ROOT / "tests"
 MAX_LINES = 450
 OUTSIDE = "../" + "shared"
+# Modules without a test file of their name, and where their tests are.
+TESTED_ELSEWHERE = {
+    "cli.comparison": "cli/test_pairs.py",  # scorers on pairs, and in cli/test_choices.py on choices
+    "cli.lm_eval": "test_lm_eval.py",
+    "corpus.inputs": "corpus/test_runs.py",  # a run is what reads them
+    "corpus.records": "corpus/test_readers.py",  # what readers give
+    "corpus.scored_texts": "corpus/test_runs.py",
+    "evaluation.assays": "cli/test_variants.py",
+    "evaluation.kept_scores": "cli/test_pairs.py",  # a command that is stopped and goes on
+    "evaluation.readers": "evaluation/test_variants.py",  # files of variants
+    "evaluation.residues": "evaluation/test_variants.py",
+    "language_model.protocol": "language_model/test_architectures.py",  # types alone
+    "tables.columns": "tables/test_rows.py",
+    "user_warnings": "test_text_warnings.py",
+}
 
 
 def python_files(*folders: str) -> list[Path]:
@@ -35,6 +51,18 @@ def test_the_table_of_modules_has_all_of_them_in_order():
         if f"`{path.stem}`" not in about
     ]
     assert missing == []
+
+
+def test_every_module_has_a_test_file_of_its_name():
+    """Or a folder. An entry of `TESTED_ELSEWHERE` that is not needed any more goes."""
+    modules = [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("[a-z]*.py")]
+    without = [
+        ".".join(module.parts)
+        for module in modules
+        if not (TESTS / module).is_dir() and not (TESTS / module.parent / f"test_{module.name}.py").is_file()
+    ]
+    assert sorted(without) == sorted(TESTED_ELSEWHERE)
+    assert [name for name in TESTED_ELSEWHERE.values() if not (TESTS / name).is_file()] == []
 
 
 def test_scripts_know_no_more_of_the_command_line_than_the_commands():

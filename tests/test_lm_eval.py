@@ -21,17 +21,17 @@ from lm_eval.tasks import TaskManager  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-from spacy_pll import make_pipeline, minimal_pairs  # noqa: E402
+from spacy_pll import make_pipeline, minimal_pairs, read_pairs  # noqa: E402
 from spacy_pll.cli import app  # noqa: E402
-from spacy_pll.contexts import place, score_placed  # noqa: E402
 from spacy_pll.errors import PLLError  # noqa: E402
 from spacy_pll.evaluation.distinct_texts import text_sums  # noqa: E402
 from spacy_pll.lm_eval import PLL  # noqa: E402
+from spacy_pll.places import place, score_placed  # noqa: E402
 from spacy_pll.settings import BATCH_SIZE  # noqa: E402
 
 from . import reference  # noqa: E402
 from .analysis.test_bounds_in_context import bound_of, own_pieces  # noqa: E402
-from .conftest import PARAGRAPH, SENTENCES  # noqa: E402
+from .conftest import PARAGRAPH, SENTENCES, write_jsonl  # noqa: E402
 
 # The harness builds upon packages that warn, each version of something else.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -92,7 +92,7 @@ def test_the_bound_of_a_continuation_given_its_context(make_lm, model_folder, ar
 def write_task(folder, name, items, **task):
     """A task of the harness in a folder: its items, and the file that describes it."""
     data = folder / f"{name}.jsonl"
-    data.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf8")
+    write_jsonl(data, *items)
     source = {"dataset_path": "json", "dataset_kwargs": {"data_files": str(data)}, "test_split": "train"}
     (folder / f"{name}.yaml").write_text(json.dumps({"task": name, **source, **task}))
 
@@ -140,6 +140,72 @@ def test_pairs_of_sentences_are_decided_as_by_minimal_pairs(make_lm, tmp_path):
     found = {item["doc_id"]: item["acc"] for item in samples}
     assert found == {i: float(good >= bad) for i, (good, bad) in enumerate(scores)}
     assert 0 < sum(found.values()) < len(pairs)
+
+
+# Four lines of files as they are published, with the task that reads them and how.
+TURKISH = ["sentence_good", "sentence_bad", "good_cue", "bad_cue", "critical_region", "phenomenon"]
+CHINESE = [
+    ("我把门关了。", "我关了门把。"),
+    ("他把书扔了。", "他扔了书把。"),
+    ("你把茶喝了。", "你喝了茶把。"),
+    ("我把饭吃了。", "我吃了饭把。"),
+]
+PUBLISHED = {
+    "multiblimp_eng": (
+        "eng.tsv",
+        "\tsen\twrong_sen\tphenomenon\tnum_attractors\n0\tThe cats sleep.\tThe cats sleeps.\tSV-#\t0\n"
+        '1\t"""It is over"", she said."\t"""It are over"", she said."\tSV-#\t0\n'
+        "2\tHe lost it.\tHe lose it.\tSV-P\t0\n3\tThey cannot.\tThey cannots.\tSV-P\t0\n",
+        {"dataset_path": "csv", "dataset_kwargs": {"delimiter": "\t"}},
+    ),
+    "turblimp_binding": (
+        "binding.csv",
+        "good_sentence;bad_sentence;good_cue;bad_cue;critical_region;phenomenon\n"
+        "Kendime kızdım.;Bana kızdım.;kendime;bana;kızdım;binding\n"
+        "Kendine kızdı.;Kendime kızdı.;kendine;kendime;kızdı;binding\n"
+        "Kendimi gördüm.;Beni gördüm.;kendimi;beni;gördüm;binding\n"
+        "Kendini gördü.;Kendimi gördü.;kendini;kendimi;gördü;binding\n",
+        {"dataset_path": "csv", "dataset_kwargs": {"delimiter": ";", "skiprows": 1, "column_names": TURKISH}},
+    ),
+    "blimp_nl__verb_second__order_main": (
+        "pairs.csv",
+        "sentence_good,sentence_bad\nWij horen haar.,Wij haar horen.\nMorgen komt hij.,Morgen hij komt.\n"
+        "Dan gaan we.,Dan we gaan.\nZij ziet hem.,Zij hem ziet.\n",
+        {"dataset_path": "csv"},
+    ),
+    "zhoblimp_BA_deletion": (
+        "BA_deletion.jsonl",
+        "".join(
+            json.dumps(
+                {"UID": "BA_deletion", "phenomenon": "BA", "sentence_good": good, "sentence_bad": bad, "pairID": n}
+            )
+            + "\n"
+            for n, (good, bad) in enumerate(CHINESE)
+        ),
+        {"dataset_path": "json"},
+    ),
+}
+
+
+def test_published_pairs_by_their_own_templates(make_lm, tmp_path):
+    """A group of ours names their tasks, and where the data are. The scores are those of the sentences of the same
+    file, read as `pll pairs` does.
+    """
+    lm, tasks = make_lm("roberta"), []
+    for name, (file, content, how) in PUBLISHED.items():
+        (tmp_path / file).write_text(content, encoding="utf8")
+        files = {"test" if "_nl_" in name else "train": str(tmp_path / file)}
+        kwargs = {"data_files": files, **how.get("dataset_kwargs", {})}
+        tasks.append({"task": name, "dataset_name": None, **how, "dataset_kwargs": kwargs})
+    (tmp_path / "local.yaml").write_text(json.dumps({"group": "local", "task": tasks}))
+    manager = TaskManager(include_path=str(tmp_path))
+    if missing := PUBLISHED.keys() - set(manager.all_tasks):
+        pytest.skip(f"This version of lm-eval has no {missing}.")
+    samples = simple_evaluate(lm, tasks=["local"], task_manager=manager, bootstrap_iters=0)["samples"]
+    for name, (file, *_) in PUBLISHED.items():
+        found = [[score for score, _ in item["filtered_resps"]] for item in samples[name]]
+        expected = minimal_pairs(lm.nlp, read_pairs(str(tmp_path / file))).scores["word_l2r"]
+        assert found == [pytest.approx(two) for two in expected] and len(found) == 4
 
 
 def test_a_text_of_a_rolling_task_is_scored_whole(make_lm, tmp_path):
@@ -191,7 +257,7 @@ def test_tasks_that_need_text_are_refused(make_lm):
 
 def test_the_model_as_make_pipeline_calls_it(model_folder):
     lm = PLL(model=str(model_folder("bert")), show_progress=False)
-    assert lm.get_model_info()["spacy_pll"]["model"]["folder"] == str(model_folder("bert"))
+    assert lm.get_model_info()["spacy_pll"]["weights"]["folder"] == str(model_folder("bert"))
 
 
 @pytest.mark.parametrize(
@@ -220,15 +286,15 @@ def test_settings_come_as_text(model_folder):
     more = {"batch_size": 1, "max_batch_size": None, "device": "cuda:0"}
     lm = get_model("spacy-pll").create_from_arg_string(arguments, more)
     info = lm.get_model_info()["spacy_pll"]
-    assert info["metric"] == "original" and info["mask_margin"] == 0 and info["words"] == "whitespace"
-    assert info["model"]["folder"] == str(model_folder()) and lm.how["batch_size"] == BATCH_SIZE
+    assert info["metrics"] == ["original"] and info["mask_margin"] == 0 and info["words"] == "whitespace"
+    assert info["weights"]["folder"] == str(model_folder()) and lm.how["batch_size"] == BATCH_SIZE
     assert PLL(str(model_folder()), batch_size="auto:4", max_batch_size=8).how["batch_size"] == 8
     assert PLL(str(model_folder()), batch_size="16").how["batch_size"] == 16
 
 
 @pytest.mark.parametrize("name", ["metric", "metrics"])
 def test_the_metric_has_two_names(make_lm, name):
-    assert make_lm(**{name: "original"}).get_model_info()["spacy_pll"]["metric"] == "original"
+    assert make_lm(**{name: "original"}).get_model_info()["spacy_pll"]["metrics"] == ["original"]
 
 
 def test_a_shared_piece_belongs_to_the_context_where_that_is_wanted(make_lm):
@@ -279,7 +345,7 @@ def test_a_request_without_a_piece_is_said_before_the_work(make_lm):
 
 def test_docs_are_made_as_they_are_scored(make_lm, monkeypatch):
     lm, made, scored = make_lm(batch_size=4), [], []
-    monkeypatch.setattr("spacy_pll.contexts.place", lambda *args: made.append(1) or place(*args))
+    monkeypatch.setattr("spacy_pll.places.place", lambda *args: made.append(1) or place(*args))
     monkeypatch.setattr("spacy_pll.lm_eval.text_sums", lambda *args: scored.append(len(made)) or text_sums(*args))
     lm.loglikelihood([request("The traveler", f" lost {n}.") for n in range(40)])
     assert scored[0] <= 8 and len(made) == 40

@@ -2,7 +2,7 @@ import math
 import os
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from itertools import permutations
 
 import catalogue
@@ -161,7 +161,7 @@ def test_a_second_metric_of_one_name_is_refused(add_metric, monkeypatch):
         with pytest.raises(ValueError, match=rf"name '{name}': spacy_pll\.metrics\.{name} and .*under another name"):
             get_metric(name)
     theirs = [EntryPoint("shared", f"spacy_pll.metrics:{name}", "spacy_pll_metrics") for name in ("causal", "original")]
-    monkeypatch.setattr("spacy_pll.metrics._entry_points", lambda name: theirs)
+    monkeypatch.setattr("spacy_pll.metrics._entry_points", lambda: EntryPoints(theirs))
     with pytest.raises(ValueError, match="metrics.causal and spacy_pll.metrics.original"):
         get_metric("shared")
     theirs.pop()

@@ -8,7 +8,15 @@ import spacy
 from spacy_pll.component import get_scorer
 from spacy_pll.files import files_digest
 from spacy_pll.language_model import BUILTIN
-from spacy_pll.pipelines import SETTINGS, PipelineSettings, describe_model, make_pipeline, parse_value, setup_gpu
+from spacy_pll.pipelines import (
+    SETTINGS,
+    SPAN_GETTERS,
+    PipelineSettings,
+    describe_model,
+    make_pipeline,
+    parse_value,
+    setup_gpu,
+)
 from spacy_pll.settings import ScoringSettings
 
 from .conftest import SENTENCES
@@ -309,3 +317,14 @@ def test_a_component_that_is_disabled_is_not_the_first(make_nlp):
     assert get_scorer(nlp).name == "pll"
     nlp.disable_pipe("pll")
     assert get_scorer(nlp).name == "second" and get_scorer(nlp, "pll").name == "pll"
+
+
+def test_what_is_read_as_one_context_can_be_changed(make_nlp):
+    nlp = make_nlp("bert")
+    nlp.add_pipe("sentencizer", first=True)
+    sentences = ["The traveler lost it.", "The cat sleeps."]
+    whole, alone = nlp(" ".join(sentences))._.pll, sum(nlp(text)._.pll for text in sentences)
+    varied = make_pipeline(nlp, spans="sents")
+    assert varied(" ".join(sentences))._.pll == pytest.approx(alone, abs=1e-4) != pytest.approx(whole, abs=1e-2)
+    assert varied.config["components"]["pll"]["get_spans"] == SPAN_GETTERS["sents"]
+    assert nlp(" ".join(sentences))._.pll == pytest.approx(whole, abs=1e-4)  # it stays as it is

@@ -10,11 +10,15 @@ import pytest
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_pll.component import get_scorer
 from spacy_pll.errors import PLLError
-from spacy_pll.failing_texts import TextError
-from spacy_pll.workers import batches_of, score_docs, score_texts
+from spacy_pll.workers import batches_of, score_batches, score_docs
 
 from .conftest import SENTENCES
+
+
+def score_texts(nlp, texts, batch_size, n_process=1):
+    return score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
 
 
 @Language.component("kills_its_process")
@@ -141,21 +145,6 @@ def test_an_error_of_what_is_read_passes(nlp, n_process):
     with pytest.raises(OSError, match="the disk is gone"):
         list(score_texts(nlp, texts(), 2, n_process))
     assert not multiprocessing.active_children()
-
-
-def test_the_first_text_that_fails_is_raised(nlp):
-    with pytest.raises(TextError, match="RuntimeError: a bad text"):
-        list(score_docs(nlp, ["A text.", "bad", "A text."], 2))
-
-
-def test_the_error_handler_is_put_back(nlp):
-    def own(*args):
-        pass
-
-    nlp.get_pipe("pll").set_error_handler(own)
-    before = nlp.default_error_handler
-    list(score_texts(nlp, ["A text.", "bad"], 2))
-    assert nlp.default_error_handler is before and nlp.get_pipe("pll").get_error_handler() is own
 
 
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="worker processes are not forked here")

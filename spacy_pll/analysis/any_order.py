@@ -18,8 +18,8 @@ from spacy.util import minibatch
 
 from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
-from ..contexts import TEXT_SPAN, Placed, check_places, place
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, draw_orders, some_orders
+from ..places import TEXT_SPAN, Placed, check_places, place
 from ..prediction import DocScores, Predictor
 from ..settings import BATCH_SIZE, ScoringSettings
 from ..texts import check_texts, plain_texts

@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.util import minibatch
 
 from ..attributes.names import select_metrics
 from ..attributes.registration import find_names
 from ..component import get_scorer
 from ..settings import BATCH_SIZE
-from ..texts import plain_texts
+from ..workers import score_docs
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ class Comparison:
         names = find_names((self.a, self.b), self.attr)
         attribute = self.attribute if metric is None else select_metrics(names, [metric])[metric]
         same = [segment for segment in self.segments if segment.kind == "equal"]
-        return math.fsum(_sum(one.a, attribute) for one in same), math.fsum(_sum(one.b, attribute) for one in same)
+        return math.fsum(_sum_of(one.a, attribute) for one in same), math.fsum(
+            _sum_of(one.b, attribute) for one in same
+        )
 
 
 def compare(
@@ -76,6 +78,22 @@ def compare(
     RETURNS (Comparison): The differences of its segments sum to `b._.pll - a._.pll`. A version without a wordpiece
         comes last.
     RAISES (ValueError): The pipeline has no such component.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    comparison = spacy_pll.compare(nlp, "The keys are on the table.", "The keys is on the table.")
+    comparison.difference  # -10.64
+    for segment in comparison.segments[:3]:
+        print(f"{segment.kind:8} {segment.a.text:5} {segment.b.text:5} {segment.difference:+.1f}")
+    ```
+
+    ```
+    equal    The   The   +0.0
+    equal    keys  keys  -5.1
+    replace  are   is    -5.3
+    ```
     """
     return next(compare_pairs(nlp, [(a, b)], metric, component=component))
 
@@ -90,25 +108,21 @@ def compare_pairs(
 ) -> Iterator[Comparison]:
     """The same for many pairs, at the speed of `nlp.pipe`.
 
-    batch_size (int): Pairs that are scored together.
+    batch_size (int): The most pairs that are scored together.
     YIELDS (Comparison): One per pair, in their order.
-    RAISES (ValueError): A pair is not two texts; or the pipeline has no such component, or leaves out texts that it
-        cannot score.
+    RAISES (ValueError): A pair is not two texts, or one of them cannot be scored; or there is no such component.
     """
-    attr = get_scorer(nlp, component).attr
-    for batch in minibatch(pairs, batch_size):
-        for pair in batch:
-            if isinstance(pair, str | Doc) or len(pair) != 2:
-                raise ValueError(f"Each pair must be two texts, such as (text_a, text_b). One is {pair!r:.100}.")
-        texts = list(plain_texts(text for pair in batch for text in pair))
-        docs = list(nlp.pipe(texts, batch_size=len(texts)))
-        if len(docs) != len(texts):
-            raise ValueError(
-                f"The pipeline gave {len(docs)} docs for {len(texts)} texts, so they cannot be paired. "
-                "Its error handler ignores errors. To see them: `nlp.set_error_handler(spacy.util.raise_error)`."
-            )
-        for a, b in zip(docs[::2], docs[1::2]):
-            yield _compare_docs(a, b, metric, attr)
+    scorer = get_scorer(nlp, component)
+    with closing(score_docs(nlp, _texts_of_pairs(pairs), 2 * batch_size)) as docs:
+        for a, b in zip(docs, docs):
+            yield _compare_docs(a, b, metric, scorer.attr)
+
+
+def _texts_of_pairs(pairs: Iterable[tuple[str | Doc, str | Doc]]) -> Iterator[str | Doc]:
+    for pair in pairs:
+        if isinstance(pair, str | Doc) or len(pair) != 2:
+            raise ValueError(f"Each pair must be two texts, such as (text_a, text_b). One is {pair!r:.100}.")
+        yield from pair
 
 
 def _compare_docs(doc_a: Doc, doc_b: Doc, metric: str | None, attr: str) -> Comparison:
@@ -122,10 +136,10 @@ def _compare_docs(doc_a: Doc, doc_b: Doc, metric: str | None, attr: str) -> Comp
                      for i in range(a_end - a_start)]  # fmt: skip
         else:
             pairs = [(doc_a[a_start:a_end], doc_b[b_start:b_end])]
-        segments += [Segment(kind, x, y, _sum(y, attribute) - _sum(x, attribute)) for x, y in pairs]
+        segments += [Segment(kind, x, y, _sum_of(y, attribute) - _sum_of(x, attribute)) for x, y in pairs]
     return Comparison(doc_a, doc_b, attr, attribute, segments)
 
 
-def _sum(span: Span, attribute: str) -> float:
+def _sum_of(span: Span, attribute: str) -> float:
     """The score of a span; 0.0 if none of its tokens is scored."""
     return math.fsum(token._.get(attribute) or 0.0 for token in span)

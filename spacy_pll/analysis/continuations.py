@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from spacy.language import Language
 from spacy.tokens import Span
 
-from ..contexts import TEXT_SPAN, Placed, check_places, place, separated
-from ..pipelines import vary_scorer
-from ..span_getters import get_doc_spans
+from ..component import get_scorer
+from ..pipelines import make_pipeline
+from ..places import TEXT_SPAN, Placed, check_places, place, separated
 from ..texts import check_texts, plain_text
 
 
@@ -57,8 +57,24 @@ def score_continuations(
     RETURNS (list[Continuation]): One per candidate, in their order.
     RAISES (ValueError): There is no such component or no candidate, a candidate is blank or has no wordpiece, or the
         tokenizer makes one piece of an end of a candidate and the text beside it.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    candidates = ["table", "kitchen table", "idea"]
+    for found in spacy_pll.score_continuations(nlp, "They sat down at the", candidates, " and ate."):
+        print(f"{found.text:13} {found.score:7.2f} {found.probability:6.1%}")
+    ```
+
+    ```
+    table           -0.57  98.5%
+    kitchen table   -4.73   1.5%
+    idea           -11.82   0.0%
+    ```
     """
-    scorer = vary_scorer(nlp, component, get_spans=get_doc_spans, targets=TEXT_SPAN, units=TEXT_SPAN)
+    varied = make_pipeline(nlp, component=component, spans="doc", targets=TEXT_SPAN, units=TEXT_SPAN)
+    scorer = get_scorer(varied)
     check_texts(candidates, "candidates")
     if not len(candidates):
         raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')

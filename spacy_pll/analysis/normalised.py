@@ -5,15 +5,12 @@ They are made from the record of wordpieces, so the docs must be scored with `ke
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..attributes.names import Names
 from ..attributes.piece_record import read_record
-from ..component import get_scorer
 from .unigrams import Unigrams, load_unigrams
 
 
@@ -87,44 +84,13 @@ def check_method(method: str, unigrams: Unigrams | None) -> None:
         raise ValueError(f"{method!r} needs a table of unigrams. Give load_unigrams(nlp).")
 
 
-@dataclass(frozen=True)
-class Normaliser:
-    """The normalised scores of docs under each metric, as columns of a table.
+def unigrams_for(nlp: Language, methods: Sequence[str], path: str | None = None) -> Unigrams | None:
+    """The table of unigrams that some methods need, if one does.
 
-    methods (Sequence[str]): As for `normalise`.
+    path (Optional[str]): As for `load_unigrams`.
+    RAISES (ValueError): There is no such method, or the table is for another vocabulary.
     """
-
-    methods: Sequence[str]
-    names: Names  # what the component calls its attributes
-    unigrams: Unigrams | None
-
-    @classmethod
-    def of(cls, nlp: Language, methods: Sequence[str], path: str | None = None) -> "Normaliser":
-        """For the docs that a pipeline scores.
-
-        path (Optional[str]): The table of unigrams, as for `load_unigrams`. It is read if a method needs it.
-        RAISES (ValueError): There is no such method, or the table is for another vocabulary.
-        """
-        scorer = get_scorer(nlp)
-        unigrams = load_unigrams(nlp, path) if path or set(methods) & set(WITH_UNIGRAMS) else None
-        for method in methods:
-            check_method(method, unigrams)
-        return cls(methods, scorer.names, unigrams)
-
-    @property
-    def columns(self) -> dict[str, tuple[str, str]]:
-        """The metric and the method of each column, such as "pll_word_l2r_slor"."""
-        metrics = self.names.metrics.items()
-        return {f"{name}_{method}": (metric, method) for metric, name in metrics for method in self.methods}
-
-    def __call__(self, doc: Doc) -> dict[str, float | None]:
-        """The columns of a doc. All are None where no wordpiece was scored."""
-        if not doc._.get(self.names.pieces):
-            return dict.fromkeys(self.columns)
-        return {
-            column: normalise(doc, method, self.unigrams, metric=metric, attr=self.names.score)
-            for column, (metric, method) in self.columns.items()
-        }
-
-
-NOT_NORMALISED = Normaliser((), Names("pll", []), None)  # no columns
+    unigrams = load_unigrams(nlp, path) if path or set(methods) & set(WITH_UNIGRAMS) else None
+    for method in methods:
+        check_method(method, unigrams)
+    return unigrams

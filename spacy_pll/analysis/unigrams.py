@@ -2,12 +2,13 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from ..component import get_scorer
@@ -40,7 +41,7 @@ class Unigrams:
         self.log_probs = np.log(smoothed / smoothed.sum())  # shape (ids,), natural log
 
     @classmethod
-    def count(cls, tokenizer: "Tokenizer", texts: Iterable[str], *, show_progress: bool = False) -> "Unigrams":
+    def count(cls, tokenizer: "Tokenizer", texts: Iterable[str | Doc], *, show_progress: bool = False) -> "Unigrams":
         """Count the wordpieces of a corpus.
 
         tokenizer (tokenizers.Tokenizer): The model's: `get_scorer(nlp).model.load().tokenizer`.
@@ -48,9 +49,10 @@ class Unigrams:
         RAISES (ValueError): There is none.
         """
         pieces = vocabulary(tokenizer)
+        strings = (text if isinstance(text, str) else text.text for text in plain_texts(texts))
         ids_of_texts = (
             encoding.ids
-            for batch in minibatch(_strings(texts), TEXTS_AT_ONCE)
+            for batch in minibatch(strings, TEXTS_AT_ONCE)
             for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False)
         )
         counts = Counter[int]()
@@ -89,11 +91,6 @@ class Unigrams:
                     MAKE_ONE,
                 )
         return float(self.log_probs[list(ids)].sum())
-
-
-def _strings(texts: Iterable[object]) -> Iterator[str]:
-    for text in plain_texts(texts):
-        yield text if isinstance(text, str) else text.text
 
 
 def vocabulary(tokenizer: "Tokenizer") -> list[str | None]:

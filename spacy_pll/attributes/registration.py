@@ -86,11 +86,11 @@ def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
 
 def _signature(getter: Any) -> object:
     """What tells whether two getters are the same: equal partials do not compare as equal, nor do functions after their
-    module was reloaded. With `attr="pll_original"`, `_.pll_original` has other `pieces` than as a metric under "pll".
+    module was reloaded.
     """
     if not isinstance(getter, partial):
         return None
-    return getter.func.__module__, getter.func.__qualname__, {**getter.keywords, "pieces": None}
+    return getter.func.__module__, getter.func.__qualname__, getter.keywords
 
 
 # So docs from a file can be read where no pipeline is made. If another package has such an attribute, that one is left

@@ -1,7 +1,7 @@
 """What is stored in a Doc: a value per token, under the character at which the token began when it was scored."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from spacy.tokens import Doc, Token
@@ -60,21 +60,7 @@ def stored_names(docs: Iterable[Doc]) -> list[str]:
 
 
 def stored_metrics(docs: Iterable[Doc], attr: str) -> list[str]:
-    """The metrics that tokens have scores of under an `attr`, in the order of the component's metrics.
-
-    Other attributes may have such a name: those of a component with `attr="pll_original"`, which also stores numbers of
-    pieces, or one that a user registered.
-    """
-    stored, reserved, prefix = stored_names(docs), Names(attr, []).all, f"{attr}_"
-    names = [name for name in stored if name.startswith(prefix) and name not in reserved]
-    scores = [name for name in names if Names(name, []).pieces not in stored and not _is_read_otherwise(name, attr)]
-    return [metric for name in scores if (metric := name.removeprefix(prefix)) in pll_metrics]
-
-
-def _is_read_otherwise(name: str, other: str) -> bool:
-    """Whether two token attributes are registered, and not by the same package."""
-    if not (Token.has_extension(name) and Token.has_extension(other)):
-        return False
-    getters = Token.get_extension(name)[2], Token.get_extension(other)[2]
-    first, second = (getter.func.__qualname__ if isinstance(getter, partial) else getter for getter in getters)
-    return first != second
+    """The metrics that tokens have scores of under an `attr`, in the order of the component's metrics."""
+    prefix, reserved = f"{attr}_", Names(attr, []).all
+    names = [name for name in stored_names(docs) if name.startswith(prefix) and name not in reserved]
+    return [metric for name in names if (metric := name.removeprefix(prefix)) in pll_metrics]

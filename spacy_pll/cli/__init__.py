@@ -3,6 +3,7 @@
 spaCy imports this module whenever its command line starts, so a command's module is imported only when it is called.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import version
@@ -39,7 +40,11 @@ class PLLCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         from .errors import options_of, printed_errors
+        from .terminal import hint_if_busy, report
 
+        load = min(os.getloadavg()[:2]) if hasattr(os, "getloadavg") else 0.0  # in the last minute, and in five
+        if hint := hint_if_busy(ctx.params, os.environ, load, os.cpu_count() or 1):
+            report(hint)
         with printed_errors(options_of(self)):
             return super().invoke(ctx)
 

@@ -10,15 +10,15 @@ import typer
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..corpus.readers import list_files, read_records
-from ..corpus.records import STANDARD_STREAM, texts_of
+from ..corpus.readers import list_files, read_texts
+from ..corpus.records import STANDARD_STREAM
 from ..evaluation.agreement import Agreement, LevelAgreement, agree
 from ..files import check_output, write_json
-from ..pipelines import SETTINGS, make_pipeline, parse_settings
+from ..pipelines import SETTINGS, PipelineSettings, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
-from .options import file_options
+from .options import file_options, pipeline_options
 from .terminal import Stoppable, save, say
 
 SCORER = (
@@ -26,9 +26,12 @@ SCORER = (
     "builtin,mask_margin=1 or bert-base-cased,precision=bfloat16."
 )
 Limit = Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")]
-Lang = Annotated[str, typer.Option(help="Language of spaCy's tokenizer. Not used for spaCy pipelines.")]
+# Options for all scorers. The other settings of a scorer follow its name.
+COMMON = ("lang", "gpu_id", "threads")
+common_options = pipeline_options(without=[name for name in SETTINGS if name not in COMMON])
 
 
+@common_options
 @file_options
 def agree_cli(
     scorers: Annotated[
@@ -40,9 +43,7 @@ def agree_cli(
     *,
     how: dict[str, Any],
     limit: Limit = None,
-    lang: Lang = "en",
-    gpu_id: options.Gpu = -1,
-    threads: options.Threads = None,
+    settings: PipelineSettings,
     output: options.Output = None,
     force: options.Force = False,
     batch_size: options.BatchSize = BATCH_SIZE,
@@ -60,9 +61,7 @@ def agree_cli(
             "with its own exact scores."
         )
     check_output(output, (".json",), force, corpus)
-    (first, second), texts = load_scorers_and_texts(
-        scorers, corpus, column, how, limit, lang=lang, gpu_id=gpu_id, threads=threads
-    )
+    (first, second), texts = load_scorers_and_texts(scorers, corpus, column, how, limit, settings)
     with Stoppable(texts) as used:
         labels = scorers[0], scorers[1]
         result = agree(first, second, used, labels=labels, batch_size=batch_size, show_progress=True)
@@ -82,13 +81,19 @@ def check_order(command: str, scorers: Sequence[str], corpus: str) -> None:
 
 
 def load_scorers_and_texts(
-    scorers: Sequence[str], corpus: str, column: str, how: dict[str, Any], limit: int | None, **common: Any
+    scorers: Sequence[str],
+    corpus: str,
+    column: str,
+    how: dict[str, Any],
+    limit: int | None,
+    settings: PipelineSettings,
 ) -> tuple[list[Language], list[str | Doc]]:
-    """The pipelines of some scorers, and the texts. common (Any): Settings of all scorers."""
+    """The pipelines of some scorers, and the texts. settings (PipelineSettings): What is `COMMON` to all scorers."""
     if corpus != STANDARD_STREAM:
         list_files(corpus)  # fails before a model is loaded
+    common = {name: getattr(settings, name) for name in COMMON}
     nlps = [make_pipeline(parse_settings(scorer, **common)) for scorer in scorers]
-    return nlps, list(islice(texts_of(read_records(corpus, column, nlps[0].vocab, **how)), limit))
+    return nlps, list(islice(read_texts(corpus, column, nlps[0].vocab, **how), limit))
 
 
 def agreement_tables(result: Agreement) -> str:

@@ -7,8 +7,7 @@ import typer
 
 from ..errors import InputError
 from ..evaluation.choice_readers import read_choices
-from ..evaluation.choices import check_choices
-from ..evaluation.decisions import ChoiceScores
+from ..evaluation.choices import ChoiceScores, check_choices
 from ..evaluation.labels import KINDS
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings

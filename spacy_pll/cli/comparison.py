@@ -11,21 +11,20 @@ from spacy.language import Language
 
 from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
-from ..corpus.runs import versions
-from ..errors import InputError
 from ..evaluation.accuracies import OVERALL, Accuracy, Ties
-from ..evaluation.decisions import ChoiceScores, check_options, distinct_options, labels, named, score_options
+from ..evaluation.choices import ChoiceScores, check_options, distinct_options, labels, named, score_options
 from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
 from ..evaluation.kept_scores import KeptScores
 from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
-from ..pipelines import PipelineSettings, describe_scorer, identify_scorer, make_pipeline, parse_settings
+from ..pipelines import PipelineSettings, describe_scorer, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
+from .agree import COMMON
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
-from .terminal import check_picture, check_table, draw, save, say
+from .terminal import check_picture, check_resume, check_table, draw, save, say
 
 TITLE = "Spearman's rho (95 % interval)"
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
@@ -58,10 +57,7 @@ class Evaluation:
         check_output(self.output, (".json", ".csv"), self.force, path)
         check_table(self.items, self.force, path)
         check_picture(self.plot, self.force, path)
-        if self.resume and self.force:
-            raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
-        if self.resume and not (self.output or self.items):
-            raise InputError("--resume goes on with what is kept beside --output or --items. Give the one of before.")
+        check_resume(self.resume, self.force, self.output or self.items, "--output or --items")
 
     def sampled(self, items: list[AnyItem]) -> list[AnyItem]:
         """The items to use. RAISES (InputError): One has no column to group by."""
@@ -93,10 +89,10 @@ class Evaluation:
                 check_items_table(results, choices, name, get_scorer(nlp))
         work = self.batch_size, self.n_process, True
         if kept:
-            kept.begin([*named(loaded.compared)], distinct_options(choices), loaded.about(self.batch_size))
+            kept.about = {"scorers": loaded.records, "batch_size": self.batch_size}
+            kept.begin([(name, one) for name in named(loaded.compared) for one in distinct_options(choices)])
         with kept.until_done() if kept else nullcontext():
-            scored = score_options(loaded.compared, choices, None, *work, kept)
-            found = results(choices, scored.scores, scored.pieces, columns=scored.columns, **how)
+            found = score_options(results, loaded.compared, choices, None, *work, kept, **how)
             self._write(found, loaded, about | how, unit)
         return found
 
@@ -105,7 +101,7 @@ class Evaluation:
         about = {**about, "sample": self.sample}
         if found.has_preferences:
             correlations = found.correlations(self.by or None)
-            say(group_table(TITLE, unit, correlations, lambda one: one.choices, show_correlation))
+            say(group_table(TITLE, unit, correlations, lambda one: one.choices, rho_with_interval))
             rows = [one._asdict() for one in correlations]
         else:
             accuracies = found.accuracies(self.by or None)
@@ -131,7 +127,7 @@ def check_items_table(results: type[ChoiceScores], choices: list[Choice], name: 
     next(results([every], scores, scores, columns={} if name else scorer.names.metrics).rows())  # type: ignore[arg-type]
 
 
-def show_correlation(one: Correlation) -> str:
+def rho_with_interval(one: Correlation) -> str:
     """A correlation with its interval."""
     return "-" if one.rho is None else f"{one.rho:.3f} ({one.low:.3f} to {one.high:.3f})"
 
@@ -181,10 +177,7 @@ class LoadedScorers(Mapping[str, Language]):
         self.settings = settings
         self._kept: tuple[str, Language] | None = None
         # All are loaded once before anything is scored, so that an error in the last one costs no time.
-        self.records, self._identities = list[dict[str, Any]](), list[dict[str, Any]]()
-        for name, given in settings.items():
-            self.records.append({"scorer": name, **describe_scorer(nlp := self[name], given)})
-            self._identities.append(identify_scorer(nlp, given))
+        self.records = [{"scorer": name, **describe_scorer(self[name], given)} for name, given in settings.items()]
 
     def __getitem__(self, name: str) -> Language:
         if self._kept is None or self._kept[0] != name:
@@ -198,11 +191,6 @@ class LoadedScorers(Mapping[str, Language]):
     def __len__(self) -> int:
         return len(self.settings)
 
-    def about(self, batch_size: int) -> dict[str, Any]:
-        """What the scores depend on, besides the texts."""
-        scorers = [{**record, **identity} for record, identity in zip(self.records, self._identities)]
-        return {"scorers": scorers, "batch_size": batch_size, **versions()}
-
     @property
     def compared(self) -> Language | Mapping[str, Language]:
         """One pipeline, whose metrics are compared, or several by name."""
@@ -214,7 +202,7 @@ def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: Pip
 
     RAISES (ValueError): Several of these are given, or two have one name.
     """
-    common: dict[str, Any] = {name: getattr(settings, name) for name in ("lang", "gpu_id", "threads")}
+    common: dict[str, Any] = {name: getattr(settings, name) for name in COMMON}
     if scorers and (revisions or settings != PipelineSettings(**common)):
         raise ValueError(
             "--scorer takes the place of --model and its settings. Write them after commas: "

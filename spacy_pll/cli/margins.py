@@ -7,14 +7,16 @@ import typer
 
 from ..evaluation.margins import AT_LEAST, MARGINS, MarginAgreement, compare_margins
 from ..files import check_output, write_json
+from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
-from .agree import SCORER, Lang, Limit, check_order, load_scorers_and_texts, shown
+from .agree import SCORER, Limit, check_order, common_options, load_scorers_and_texts, shown
 from .options import file_options, parse_numbers, several
 from .terminal import Stoppable, save, say
 
 
+@common_options
 @file_options
 def margins_cli(
     scorer: Annotated[str, typer.Argument(help=f"{SCORER} The settings are those of `pll agree`.")],
@@ -35,9 +37,7 @@ def margins_cli(
     *,
     how: dict[str, Any],
     limit: Limit = None,
-    lang: Lang = "en",
-    gpu_id: options.Gpu = -1,
-    threads: options.Threads = None,
+    settings: PipelineSettings,
     output: options.Output = None,
     force: options.Force = False,
     batch_size: options.BatchSize = BATCH_SIZE,
@@ -53,9 +53,7 @@ def margins_cli(
     if not any(tried):
         tried = [*MARGINS], []
     check_output(output, (".json",), force, corpus)
-    (nlp,), texts = load_scorers_and_texts(
-        [scorer], corpus, column, how, limit, lang=lang, gpu_id=gpu_id, threads=threads
-    )
+    (nlp,), texts = load_scorers_and_texts([scorer], corpus, column, how, limit, settings)
     with Stoppable(texts) as used:
         result = compare_margins(nlp, used, *tried, at_least=at_least, batch_size=batch_size, show_progress=True)
         say(margin_tables(result))

@@ -67,30 +67,13 @@ INPUT_HELP = (
 )
 
 
-def _check_encoding(value: str) -> str:
-    try:
-        "a".encode(value)
-    except LookupError:
-        raise typer.BadParameter(
-            f"{value!r} is no encoding that Python knows. Examples: utf-8, cp1252, utf-16."
-        ) from None
-    return value
-
-
-def _check_delimiter(value: str | None) -> str | None:
-    value = "\t" if value in ("\\t", "tab") else value
-    if value is not None and (len(value) != 1 or value in '"\r\n'):
-        raise typer.BadParameter(f"{value!r} is not one character. Examples: ';' or tab.")
-    return value
-
-
 # The options for `FileOptions`.
 FILES: dict[str, Any] = {
-    "encoding": typer.Option(callback=_check_encoding, help="Of all input but .parquet and .spacy."),
+    "encoding": typer.Option(help="Of all input but .parquet and .spacy."),
     "delimiter": setting(
         "The character between the columns of .csv and .tsv input. [default: a comma, or a tab for .tsv; or what the "
         "header has in its place]",
-        callback=_check_delimiter,
+        callback=lambda value: "\t" if value in ("\\t", "tab") else value,
     ),
     "quoting": setting(
         "Whether quotation marks at the beginning of a cell of .csv and .tsv input stand around it, as CSV has it, or "
@@ -120,10 +103,6 @@ BatchSize = Annotated[
 ]
 Processes = Annotated[
     int, typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core.")
-]
-Gpu = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU.")]
-Threads = Annotated[
-    int | None, typer.Option(min=1, help="How many threads PyTorch uses on a CPU. [default: what PyTorch chooses]")
 ]
 Plot = Annotated[
     Path | None,
@@ -183,7 +162,11 @@ def _make_settings(**values: Any) -> PipelineSettings:
 
 def file_options(command: Command) -> Command:
     """Give a command the options for `FileOptions` in place of its parameter `how`, which is a dictionary."""
-    return options_in_place("how", *fields_of(FileOptions), FILES, dict)(command)
+
+    def checked(**given: Any) -> dict[str, Any]:
+        return FileOptions(**given).of_files
+
+    return options_in_place("how", *fields_of(FileOptions), FILES, checked)(command)
 
 
 def fields_of(settings: type) -> tuple[dict[str, Any], dict[str, Any]]:

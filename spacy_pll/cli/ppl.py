@@ -11,14 +11,13 @@ from wasabi import table
 
 from ..component import get_scorer
 from ..corpus.formats import write_table
-from ..corpus.readers import read_records
-from ..corpus.records import texts_of
-from ..errors import InputError, listed
+from ..corpus.readers import read_records, read_texts
+from ..errors import InputError, no_column
 from ..evaluation.perplexity import Perplexity, perplexity, window_perplexities
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
-from ..tables.rows import check_columns
+from ..tables.columns import check_columns
 from ..visualize.text import Table, text_table
 from . import options
 from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options, setting
@@ -83,8 +82,7 @@ def ppl_cli(
         for record in records:
             check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
             if by is not None and by not in record.fields:
-                columns = listed(by, record.fields)
-                raise InputError(f"{record.location}: there is no column {by!r}. The columns are: {columns}")
+                raise no_column(record.location, by, record.fields)
         found = window_perplexities(
             nlp,
             [str(one.text) for one in records],
@@ -103,7 +101,7 @@ def ppl_cli(
         say(windows_table(rows, by or "doc"))
         save(output, write_table, rows)
         return
-    texts = texts_of(read_records(path, column, nlp.vocab, **how))
+    texts = read_texts(path, column, nlp.vocab, **how)
     given: dict[str, Any] = {"n_passes": n_passes, "seed": seed, "n_process": n_process}
     result = perplexity(nlp, texts, **given, batch_size=batch_size, show_progress=True)
     if not result.pieces:

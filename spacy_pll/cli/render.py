@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from ..component import get_scorer
-from ..corpus.readers import read_records
-from ..corpus.records import STANDARD_STREAM, texts_of
+from ..corpus.readers import read_records, read_texts
+from ..corpus.records import STANDARD_STREAM
 from ..files import check_output, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
@@ -53,7 +53,7 @@ def render_cli(
     view = View(scorer.names, scorer.names.metrics, vmin, scorer.settings.n_alternatives is not None)
     title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
     about = f"Pseudo-log-likelihood ({', '.join(scorer.settings.metrics)}) under {scorer.model.describe().title}"
-    texts: Iterable[Text] = texts_of(read_records(input, column, nlp.vocab, **how))
+    texts: Iterable[Text] = read_texts(input, column, nlp.vocab, **how)
     if input != STANDARD_STREAM:
         texts = list(texts)  # so that the bar knows how much there is
     with closing(score_docs(nlp, texts, batch_size, n_process, True)) as docs:

@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..evaluation.rescoring import (
     ADDED,
-    best_weight,
+    best_weights,
     errors_at,
     rescored_rows,
     score_hypotheses,
@@ -38,7 +38,7 @@ def parse_grid(value: str) -> list[float]:
         n = step = math.nan
     if not (step > 0 and 0 <= n < MAX_WEIGHTS):
         raise typer.BadParameter(
-            "--grid must be START:STOP:STEP, such as 0:2:0.05, with START <= STOP, STEP above 0, and at most "
+            "A grid must be START:STOP:STEP, such as 0:2:0.05, with START <= STOP, STEP above 0, and at most "
             f"{MAX_WEIGHTS:,} steps. It is {value!r}."
         )
     return [round(start + i * step, 10) for i in range(int(n + 1e-9) + 1)]
@@ -46,7 +46,13 @@ def parse_grid(value: str) -> list[float]:
 
 @pipeline_options(without=("metrics", *OF_TOKENS))
 def rescore_cli(
-    path: Annotated[str, typer.Argument(metavar="NBEST", help=f"A .jsonl file. Each line is a list: {FORMAT}")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="NBEST",
+            help=f"A .jsonl file. Each line is a list: {FORMAT} Or a .tsv file with a text, a tab and a score a line.",
+        ),
+    ],
     settings: PipelineSettings,
     metric: Annotated[
         str | None, typer.Option(help="Name of the metric. [default: word_l2r, or causal for a left-to-right model]")
@@ -64,6 +70,19 @@ def rescore_cli(
     grid_: Annotated[
         str, typer.Option("--grid", help="The weights to try with --dev, as START:STOP:STEP.")
     ] = "0:2:0.05",
+    word_weight: Annotated[
+        float, typer.Option(help="Weight of the number of words, beside --weight. It favours longer hypotheses.")
+    ] = 0.0,
+    word_grid: Annotated[
+        str, typer.Option(help="The weights of the number of words to try with --dev, as START:STOP:STEP.")
+    ] = "0:0:1",
+    beam_size: Annotated[
+        int | None, typer.Option(min=1, help="For .tsv files, as NeMo writes them: the number of lines for each list.")
+    ] = None,
+    references: Annotated[
+        str | None, typer.Option(help="For a .tsv file: a file with the `text` of each reference, as NeMo's manifest.")
+    ] = None,
+    dev_references: Annotated[str | None, typer.Option(help="The same for --dev.")] = None,
     per_piece: Annotated[
         bool,
         typer.Option("--per-piece", help="Normalise by length: use the mean score per wordpiece instead of the sum."),
@@ -78,20 +97,27 @@ def rescore_cli(
 ) -> None:
     """Rerank n-best lists with the PLL.
 
-    Hypotheses are ranked by first-pass score + weight * PLL (Salazar et al. 2020, section 3). The first-pass score is
-    the "score" of the input. Scores are natural logarithms.
+    Hypotheses are ranked by first-pass score + weight * PLL + word weight * words (Salazar et al. 2020, section 3). The
+    first-pass score is the "score" of the input. Scores are natural logarithms.
 
     If lists have a "reference", the word error rates before and after reranking are shown. For translations, which may
     have several "references", measure BLEU on the output.
     """
     if (weight is None) == (dev is None):
         raise typer.BadParameter("Give either --weight, or --dev FILE to tune it.")
-    if weight is not None and not math.isfinite(weight):
-        raise typer.BadParameter(f"--weight must be a finite number. It is {weight}.")
-    weights = parse_grid(grid_)
+    if dev and word_weight:
+        raise typer.BadParameter("--word-weight is for --weight. With --dev, give --word-grid.")
+    if dev_references and not dev:
+        raise typer.BadParameter("--dev-references is for --dev.")
+    for name, value in (("--weight", weight), ("--word-weight", word_weight)):
+        if value is not None and not math.isfinite(value):
+            raise typer.BadParameter(f"{name} must be a finite number. It is {value}.")
+    grids = [parse_grid(grid_), parse_grid(word_grid)]
+    if len(grids[0]) * len(grids[1]) > MAX_WEIGHTS:
+        raise typer.BadParameter(f"--grid and --word-grid have more than {MAX_WEIGHTS:,} combinations.")
     check_output(output, (".jsonl",), force, path, dev)
-    lists = read_nbest(path, ADDED if output else (), encoding)
-    dev_lists = read_nbest(dev, encoding=encoding) if dev else []
+    lists = read_nbest(path, ADDED if output else (), encoding, beam_size, references)
+    dev_lists = read_nbest(dev, (), encoding, beam_size, dev_references) if dev else []
     if dev and not with_reference(dev_lists):
         raise InputError(f"No list in {dev!r} has one reference, so no weight can be tuned on it.")
     of_dev = {repr(nbest.row) for nbest in dev_lists}
@@ -114,17 +140,18 @@ def rescore_cli(
     lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
     if dev:
         tuned_on = with_reference(dev_lists)
-        weight = best_weight(tuned_on, weights)
-        before, value = (errors_at(tuned_on, w)["WER"] for w in (0.0, weight))
-        say(f"Tuned on {dev}: WER {value:.2f} with weight {weight:g}, {before:.2f} without the PLL.")
-        if weight == weights[-1] > weights[0]:
-            say(f"The grid ends at {weight:g}, and a higher weight may be better: give a wider --grid.")
+        weight, word_weight = best_weights(tuned_on, *grids)
+        before, value = (errors_at(tuned_on, *both)["WER"] for both in ((0.0,), (weight, word_weight)))
+        say(f"Tuned on {dev}: WER {value:.2f} with {shown(weight, word_weight)}, {before:.2f} without the PLL.")
+        for name, found, grid in zip(("--grid", "--word-grid"), (weight, word_weight), grids):
+            if found == grid[-1] > grid[0]:
+                say(f"The grid ends at {found:g}, and a higher weight may be better: give a wider {name}.")
     assert weight is not None  # without --dev it was given
-    n_hypotheses = sum(len(nbest.texts) for nbest in lists)
-    say(f"{len(lists)} {'list' if len(lists) == 1 else 'lists'}, {n_hypotheses} hypotheses, weight {weight:g}.")
+    n_lists = "1 list" if len(lists) == 1 else f"{len(lists)} lists"
+    say(f"{n_lists}, {sum(len(nbest.texts) for nbest in lists)} hypotheses, {shown(weight, word_weight)}.")
     evaluated = with_reference(lists) if has_references else []
-    say(error_table(evaluated, weight) if evaluated else missing)
-    save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight)))
+    say(error_table(evaluated, weight, word_weight) if evaluated else missing)
+    save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight, word_weight)))
 
 
 def with_reference(lists: list[NBest]) -> list[NBest]:
@@ -132,9 +159,13 @@ def with_reference(lists: list[NBest]) -> list[NBest]:
     return [nbest for nbest in lists if len(nbest.references) == 1]
 
 
-def error_table(lists: list[NBest], weight: float) -> str:
+def shown(weight: float, word_weight: float) -> str:
+    return f"weight {weight:g}" + (f", word weight {word_weight:g}" if word_weight else "")
+
+
+def error_table(lists: list[NBest], *weights: float) -> str:
     """The word error rate before and after, and the kinds of errors."""
-    columns = {"first pass": errors_at(lists, 0.0), "rescored": errors_at(lists, weight)}
+    columns = {"first pass": errors_at(lists, 0.0), "rescored": errors_at(lists, *weights)}
     words = [figures.pop("words") for figures in columns.values()][0]
     rows: Table = [("", *columns)]
     for name in columns["rescored"]:

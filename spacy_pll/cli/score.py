@@ -20,7 +20,7 @@ from ..settings import BATCH_SIZE
 from ..tables.words import UNITS, WordTable
 from . import options
 from .options import INPUT_HELP, fields_of, one_of, options_in_place, pipeline_options, setting, several
-from .terminal import duration, report, until_closed
+from .terminal import check_resume, duration, report, until_closed
 
 # The options for the parts of a `Run`, in the order of the help. The fields have the types and the defaults.
 OF_INPUT: dict[str, Any] = {
@@ -135,7 +135,7 @@ def score_cli(
         words_table,
         **of_output,
     )
-    _check(run, output_path, resume, force)
+    _check_options(run, output_path, resume, force)
     if output_path == STANDARD_STREAM:
         with until_closed():
             for block in score_to_stream(run):
@@ -156,7 +156,7 @@ def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> 
     return f"{now}; with earlier runs, {texts:,} in {duration(seconds + seconds_before)}" if before else now
 
 
-def _check(run: Run, output: str, resume: bool, force: bool) -> None:
+def _check_options(run: Run, output: str, resume: bool, force: bool) -> None:
     """RAISES (InputError): Options do not go together."""
     is_spacy = Path(output).suffix.lower() == ".spacy"
     of_words = run.words != WordTable() or run.input.has_sides or run.input.separator != " "
@@ -179,7 +179,6 @@ def _check(run: Run, output: str, resume: bool, force: bool) -> None:
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
     if run.input.file_format and run.input.path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")
-    if resume and force:
-        raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
+    check_resume(resume, force, output)
     if resume and STANDARD_STREAM in (run.input.path, output):
         raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")

@@ -6,8 +6,7 @@ import typer
 from spacy.tokens import Doc
 from wasabi import table
 
-from ..attributes.names import Names
-from ..component import get_scorer
+from ..component import PLLScorer, get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
 from ..texts import warn_of_path
@@ -33,11 +32,12 @@ def show_cli(
     for text in clean:
         warn_of_path(text)
     for doc in nlp.pipe(clean):
-        say(score_table(doc, scorer.names, scorer.settings.alternatives > 0, scorer.settings.distribution))
+        say(score_table(doc, scorer))
 
 
-def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution: bool = False) -> str:
+def score_table(doc: Doc, scorer: PLLScorer) -> str:
     """A doc's tokens with their wordpieces and scores, and the sums in the last row. doc: Scored with `keep_pieces`."""
+    names, alternatives, distribution = scorer.names, scorer.settings.alternatives, scorer.settings.distribution
     columns = [*names.metrics.values(), *(["rank", "entropy"] if distribution else [])]
     rows = [
         (
@@ -46,7 +46,7 @@ def score_table(doc: Doc, names: Names, alternatives: bool = False, distribution
             *(_shown(row[name]) for name in columns),
             *([list_alternatives(doc[row["token"]], names)] if alternatives else ()),
         )
-        for row in TokenRows("text", names, distribution=distribution)(0, doc, {})
+        for row in TokenRows("text", names, scorer.settings)(0, doc, {})
     ]
     perplexity = doc._.get(names.perplexity)
     total = (f"PPPL {perplexity:.1f}" if perplexity else "", f"{doc._.get(names.pieces) or 0} pieces")

@@ -82,10 +82,10 @@ def measure_table(measures: list[Measure]) -> str:
     """A row for each measure of each group, a column for each metric."""
     scorers = list(dict.fromkeys(one.scorer for one in measures))
     by_scorer = [[one for one in measures if one.scorer == scorer] for scorer in scorers]
-    rows = [(one[0].group, one[0].measure, one[0].n, *map(_shown, one)) for one in zip(*by_scorer)]
+    rows = [(one[0].group, one[0].measure, one[0].n, *map(_value_with_interval, one)) for one in zip(*by_scorer)]
     return text_table([("group", "measure (95 % interval)", "items", *scorers), *rows])
 
 
-def _shown(one: Measure) -> str:
+def _value_with_interval(one: Measure) -> str:
     interval = "" if one.low is None or one.high is None else f" ({one.low:.3f} to {one.high:.3f})"
     return f"{one.value:.3f}{interval}"

@@ -4,12 +4,13 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..corpus.records import PARQUET
+from ..errors import InputError
 from ..files import check_output
 from ..visualize.plots import new_figure
 
@@ -34,6 +35,21 @@ def say(text: str = "") -> None:
 def report(text: str) -> None:
     """Print a line about the run to standard error, since standard output may carry results."""
     print(visible(text), file=sys.stderr)
+
+
+def hint_if_busy(given: Mapping[str, Any], environment: Mapping[str, str], load: float, cores: int) -> str | None:
+    """What to set if a run would take several threads while other programs use the cores (docs/speed.md).
+
+    given (Mapping[str, Any]): The options of the command.
+    load (float): How many threads want a core, on average.
+    """
+    takes_all = given.get("threads", 1) is None and given.get("n_process", 1) == 1 and given["gpu_id"] < 0
+    if not takes_all or "OMP_NUM_THREADS" in environment or not load >= cores > 1:
+        return None
+    return (
+        f"Something has kept the {cores} cores busy (load {load:.1f}). If it still does, fewer threads are "
+        "faster: give --threads 1, or set OMP_NUM_THREADS=1 (docs/speed.md#threads)."
+    )
 
 
 def duration(seconds: float) -> str:
@@ -62,6 +78,14 @@ def check_table(file: Path | None, force: bool, *inputs: str | None) -> None:
     check_output(file, TABLES, force, *inputs)
     if file and file.suffix == PARQUET:
         from ..corpus import parquet as _  # noqa: F401  # needs the extra `[parquet]`
+
+
+def check_resume(resume: bool, force: bool, output: object, beside: str = "--output") -> None:
+    """RAISES (InputError): There is nothing to go on with. beside (str): The options that name the output."""
+    if resume and force:
+        raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
+    if resume and not output:
+        raise InputError(f"--resume goes on with what is kept beside {beside}. Give the one of before.")
 
 
 def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:

@@ -4,12 +4,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from spacy.tokens import Doc
 
 from ..analysis.unigrams import Unigrams
 from ..component import get_scorer
-from ..corpus.readers import read_records
-from ..corpus.records import texts_of
+from ..corpus.readers import read_texts
 from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
 from . import options
@@ -38,8 +36,7 @@ def unigrams_cli(
     """
     check_output(output, (".json",), force, corpus)
     nlp = make_pipeline(settings)
-    records = texts_of(read_records(corpus, column, nlp.vocab, **how))
-    texts = (text.text if isinstance(text, Doc) else text for text in records)
+    texts = read_texts(corpus, column, nlp.vocab, **how)
     unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts, show_progress=True)
     total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
     report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")

@@ -1,12 +1,13 @@
 """`pll variants [FILE]`: the variants of a protein."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.assays import (
@@ -19,13 +20,22 @@ from ..evaluation.assays import (
     score_assays,
 )
 from ..evaluation.intervals import Estimate
+from ..evaluation.kept_scores import KeptScores
 from ..evaluation.readers import read_fasta, read_sequences, read_variants
-from ..evaluation.variants import METHODS, NO_PICTURE, OTHERS, VariantScores, measured_effects, variants
-from ..pipelines import PipelineSettings, describe_model, make_pipeline
+from ..evaluation.variants import (
+    METHODS,
+    NO_PICTURE,
+    OTHERS,
+    VariantScores,
+    measured_effects,
+    rank_correlation,
+    variants,
+)
+from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
 from .options import OF_TOKENS, file_options, one_of, pipeline_options
-from .terminal import TABLES, check_picture, check_table, draw, save, say
+from .terminal import TABLES, check_picture, check_resume, check_table, draw, save, say
 
 # Settings that say what is read and masked in texts.
 OF_TEXTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing")
@@ -94,6 +104,9 @@ def variants_cli(
         typer.Option("--output", "-o", help="Also write the scores to FILE.csv, FILE.tsv or FILE.parquet."),
     ] = None,
     plot: options.Plot = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run: what was scored is kept beside --output.")
+    ] = False,
     force: options.Force = False,
 ) -> None:
     """Score the variants of a protein.
@@ -113,6 +126,7 @@ def variants_cli(
         raise PLLError("There is no model.", "Give a `model` of proteins, such as facebook/esm2_t12_35M_UR50D.")
     if path is None and (measured or protein or assays):
         raise ValueError("--measured, --protein and --assays are about FILE. Give the file, too.")
+    check_resume(resume, force, output)
     options_of_variants: dict[str, Any] = {"method": method, "others": others, "offset": offset, "u_as_t": u_as_t}
     if path is not None and (protein or assays):
         if output is None or output.suffix in TABLES or plot:
@@ -128,21 +142,26 @@ def variants_cli(
         return
     check_table(output, force, path, fasta)
     check_picture(plot, force, path, fasta)
-    items = None if path is None else read_variants(path, column, **how)
-    if items is not None:  # what can be wrong is said before anything is scored
-        if measured is not None:
-            measured_effects(items, measured)
+    items = effects = None
+    if path is not None:  # what can be wrong is said before anything is scored
+        items = read_variants(path, column, **how)
+        effects = None if measured is None else measured_effects(items, measured)
         if plot and all(":" in item.mutant for item in items):
             raise ValueError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
-    found = variants(make_pipeline(settings), of_protein, items, show_progress=True, **options_of_variants)
-    say(summary(found))
-    if measured is not None:
-        shown = show_correlation(found.correlation(measured))
-        some = f"{found.n_measured(measured):,} of {len(found.variants):,} variants"
-        say(f"Spearman's rho with {measured} ({some}): {shown}.")
-    save(output, write_table, list(found.rows()))
-    save(plot, draw, found.plot)
+    kept = KeptScores(output, resume, force) if output else None
+    nlp = make_pipeline(settings)
+    if kept:
+        kept.about = describe_scorer(nlp, settings)
+    with kept.until_done() if kept else nullcontext():
+        found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
+        say(summary(found))
+        if effects is not None:
+            some = f"{np.isfinite(effects).sum():,} of {len(effects):,} variants"
+            shown = show_correlation(rank_correlation(found.scores, effects))
+            say(f"Spearman's rho with {measured} ({some}): {shown}.")
+        save(output, write_table, list(found.rows()))
+        save(plot, draw, found.plot)
 
 
 def show_correlation(rho: Estimate | None) -> str:
@@ -161,10 +180,9 @@ def score_many(
     how: dict[str, Any],
 ) -> None:
     """Score many proteins, each into a table, and print a line of each as it is done, and the means."""
-    nlp = make_pipeline(settings)
-    commit = get_scorer(nlp).model.describe().commit
-    about = {"model": describe_model(settings.model, commit), "revision": settings.revision}
-    scores = list[AssayScore]()
+    nlp, scores = make_pipeline(settings), list[AssayScore]()
+    scorer = describe_scorer(nlp, settings)
+    about = {"model": scorer["weights"], "code": scorer["code"], "precision": settings.precision or "float32"}
     for one in score_assays(nlp, many, output, measured=measured, force=force, about=about, show_progress=True, **how):
         scores.append(one)
         rho = f"  Spearman's rho {show_correlation(one.correlation)}" if measured else ""

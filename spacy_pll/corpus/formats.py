@@ -1,7 +1,8 @@
 """The formats of output files."""
 
 import math
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,23 +11,49 @@ import srsly
 from spacy.tokens import DocBin
 
 from ..errors import InputError
+from ..failing_texts import ERROR
 from ..files import to_csv, to_json, write_text
-from ..tables.rows import TextRows, TokenRows
-from .base_format import Format, ScoredText, json_bytes
+from ..tables.rows import TextRows
+from .inputs import InputColumns, json_bytes
 from .readers import FIELDS, format_of
 from .records import PARQUET, STANDARD_STREAM
+from .scored_texts import ScoredText
+
+
+class Format(ABC):
+    """From scored texts to the bytes of each part, and from parts to the whole file.
+
+    rows (TextRows): Makes the rows of scored texts.
+    columns (Collection[str]): Those of the input.
+    has_errors (bool): Whether there is a column for the reason why a text has no scores.
+    """
+
+    input_columns = InputColumns
+    encode_field: Callable[[Any], object] = json_bytes
+
+    def __init__(self, rows: TextRows, columns: Collection[str], has_errors: bool = False):
+        self.rows, errors = rows, [ERROR] if has_errors else []
+        first = [*rows.first, rows.column, *(name for name in columns if name != rows.column), *errors]
+        self.header = [*first, *(name for name in rows.types if name not in first)]
+
+    def rows_of(self, texts: Iterable[ScoredText]) -> Iterator[dict[str, Any]]:
+        for text in texts:
+            yield from self.rows(text.number, text.doc, text.fields)
+
+    @abstractmethod
+    def encode(self, batches: list[list[ScoredText]]) -> bytes:
+        """The contents of one part."""
+
+    def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """The contents of the whole file."""
+        yield from parts
 
 
 class JsonLines(Format):
     """One JSON object per line."""
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
-        return b"".join(json_bytes(row) + b"\n" for row in _rows(self.rows, batches))
-
-
-def _rows(rows: TextRows, batches: list[list[ScoredText]]) -> Iterator[dict[str, Any]]:
-    for text in chain.from_iterable(batches):
-        yield from rows(text.number, text.doc, text.fields)
+        return b"".join(json_bytes(row) + b"\n" for row in self.rows_of(chain(*batches)))
 
 
 class CsvTable(Format):
@@ -35,7 +62,8 @@ class CsvTable(Format):
     delimiter = ","
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
-        return self._encoded({name: _cell(value) for name, value in row.items()} for row in _rows(self.rows, batches))
+        rows = self.rows_of(chain(*batches))
+        return self._encoded({name: _cell(value) for name, value in row.items()} for row in rows)
 
     def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
         return to_csv(rows, self.header, self.delimiter).encode("utf8")
@@ -79,7 +107,7 @@ class SpacyDocs(Format):
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
         docs = DocBin(store_user_data=True)
-        for text in chain.from_iterable(batches):
+        for text in chain(*batches):
             if text.fields:
                 text.doc.user_data[FIELDS] = text.fields
             docs.add(text.doc)
@@ -110,7 +138,7 @@ def find_format(path: str, rows: type[TextRows]) -> type[Format]:
         from .parquet import ParquetTable  # needs the extra `[parquet]`
 
         return ParquetTable
-    if issubclass(rows, TokenRows) and FORMATS[ending] is SpacyDocs:
+    if rows is not TextRows and FORMATS[ending] is SpacyDocs:
         raise InputError(
             "A .spacy file contains whole docs with all their tokens.",
             "Write the table of texts to it, or this one to .jsonl, .csv, .tsv or .parquet.",

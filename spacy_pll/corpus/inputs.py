@@ -1,27 +1,29 @@
 """What a run reads: the texts, and what is known of all of them before the first is scored."""
 
 import re
+import reprlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..component import get_scorer
-from ..contexts import SHARED_ADVICE, TEXT_SPAN, between, own_and_shared
 from ..errors import InputError
 from ..failing_texts import ERROR
-from ..tables.rows import TextRows, WordRows, check_columns
+from ..files import to_json
+from ..places import SHARED_ADVICE, TEXT_SPAN, between, own_and_shared
+from ..tables.columns import check_columns
+from ..tables.rows import TextRows, WordRows
 from ..user_warnings import warn_user
-from .base_format import Format
 from .readers import read_records
 from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text, or_skip
 
@@ -109,99 +111,120 @@ MANY = 20
 SINGLE_WORD = re.compile(r"[^\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]{1,25}")
 
 
-class Mark(NamedTuple):
-    """What is known of the first texts of an input, or of all."""
-
-    texts: int = 0
-    fingerprint: str = ""
+def json_bytes(value: Any) -> bytes:
+    """JSON in UTF-8."""
+    return to_json(value).encode("utf8")
 
 
-START = Mark()
+def check_fields(fields: dict[str, Any], location: str, encode: Callable[[Any], object] = json_bytes) -> None:
+    """Check that the other columns of a text can be written.
+
+    encode (Callable[[Any], object]): Writes a value as the format does.
+    RAISES (InputError): They cannot.
+    """
+    for name, value in fields.items():
+        try:
+            encode({name: value})
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(
+                f"{location}: {name!r} is {reprlib.repr(value)}, which cannot be written: {error}. Change or remove it."
+            ) from None
 
 
-class Reading:
-    """A reading of all of an input that finds what cannot be read, scored or written, and which columns there are.
+class InputColumns:
+    """The columns of an input, found and checked while it is read.
 
-    rows (TextRows): What will be written, in the output format.
-    skip_errors (bool): Whether texts may be such that they cannot be scored.
-    shared_pieces (bool): Whether they may share a wordpiece with their context.
+    column (str): That of the texts.
+    encode (Callable[[Any], object]): Writes a value of another one as the format does.
     """
 
-    def __init__(
-        self,
-        source: Input,
-        rows: TextRows,
-        output_format: type[Format],
-        nlp: Language,
-        skip_errors: bool = False,
-        shared_pieces: bool = False,
-    ):
-        self.source, self.rows, self.output_format, self.nlp = source, rows, output_format, nlp
-        self.skip_errors, self.shared_pieces = skip_errors, shared_pieces
-        self.columns = output_format.input_columns(source.column, output_format.encode_field)
+    typed = False  # whether they have types: the columns of a Parquet input then arrive as they are
 
-    def checked(self) -> Iterator[Record]:
-        """RAISES (InputError): A text cannot be read, or its row not be written, or it is too long."""
-        needs_spans = self._needs_spans()
-        options = {"typed": self.output_format.typed, "found": self.columns.declare, "skip_errors": self.skip_errors}
-        for record in self.source.records(self.nlp.vocab, **options):
-            self.columns.add(record)
-            if needs_spans and isinstance(record.text, str):
-                raise InputError(
-                    f"{record.location}: `{needs_spans}` names a group of spans. It is for .spacy input, or a saved "
-                    "pipeline that makes spans.",
-                    "Leave it out. To score some words of a text, choose their rows in a table of words, "
-                    "`table='words'`. If one text in each line is between asterisks, `marked=True` scores it alone.",
-                )
-            if not self.skip_errors and (problem := too_long(record.text, self.nlp)):
-                more = f"`max_length={len(record.text)}`"
-                raise InputError(
-                    f"{record.location}: {problem}.", f"Give {more}, or `skip_errors=True` to leave its scores out."
-                )
-            if not (self.skip_errors or self.shared_pieces) and (fault := shared_piece(self.nlp, record)):
-                raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
-            yield record
+    def __init__(self, column: str, encode: Callable[[Any], object] = json_bytes):
+        self.column, self.encode = column, encode
+        self.names: dict[str, None] = {}  # of the other columns that the texts have, in their order
+        self.declared: dict[str, None] = {}  # of those that tables name, which may have no text
 
-    def _needs_spans(self) -> str:
-        """A setting that names spans, if this pipeline makes none; else ""."""
-        settings, is_words = get_scorer(self.nlp).settings, isinstance(self.rows, WordRows)
-        keys = {
-            "regions": is_words and self.rows.table.regions,
-            "targets": settings.targets != TEXT_SPAN and settings.targets,
-            "units": settings.units,
-        }
-        return next((name for name, key in keys.items() if key), "") if self.nlp.path is None else ""
+    def declare(self, table: str, columns: Mapping[str, Any]) -> None:
+        """Note the columns that a table names, with their types."""
+        self.declared.update(dict.fromkeys(columns))
 
-    def read_all(self, ends: Collection[int] = ()) -> tuple[Mark, Mapping[int, Mark]]:
-        """What is known of all texts, and of so many first texts.
+    def add(self, record: Record) -> None:
+        """Note the columns of a text.
 
-        ends (Collection[int]): These numbers.
+        RAISES (InputError): The row of this text could not be written, or would lose a value of the input.
         """
-        mark, marks, single = START, {0: START}, 0
-        for n, record in enumerate(self.checked(), 1):
-            text = record.text if isinstance(record.text, str) else record.text.text
-            single += bool(record.fields) and bool(SINGLE_WORD.fullmatch(text.strip()))
-            mark = Mark(n, record.fingerprint)
-            if n in ends:
-                marks[n] = mark
-        if mark.texts >= MANY and single > 0.9 * mark.texts:
-            warn_user(
-                f"{single:,} of {mark.texts:,} texts are one word each, and are scored without their neighbours. If "
-                "this is a table with one word of a text in each row, score the words in their texts, with `pll words`"
-                " or in Python with `spacy_pll.score_words`."
+        check_fields(record.fields, record.location, self.encode)
+        self.names.update(dict.fromkeys(record.fields))
+
+    def types(self) -> dict[str, Any]:
+        """The columns of the input, the texts first, with their types if the format has types, else None."""
+        return dict.fromkeys([self.column, *self.names, *self.declared])
+
+
+def checked_records(
+    source: Input, nlp: Language, rows: TextRows, columns: InputColumns, skip_errors: bool, shared_pieces: bool
+) -> Iterator[Record]:
+    """The texts of an input, each as soon as it is known that it can be scored and written.
+
+    rows (TextRows): What will be written.
+    columns (InputColumns): Gets those of the input.
+    skip_errors (bool): Texts may be such that they cannot be scored.
+    shared_pieces (bool): They may share a wordpiece with their context.
+    RAISES (InputError): A text cannot be read, or its row not be written, or it is too long; or a column would be
+        overwritten.
+    """
+    needs_spans = _needs_spans(nlp, rows)
+    added = [*rows.types, *([ERROR] if skip_errors else [])]
+    check_columns([source.column], added, source.path, rows.names)
+    for record in source.records(nlp.vocab, typed=columns.typed, found=columns.declare, skip_errors=skip_errors):
+        check_columns(record.fields.keys() - columns.names.keys(), added, record.location, rows.names)
+        columns.add(record)
+        if needs_spans and isinstance(record.text, str):
+            raise InputError(
+                f"{record.location}: `{needs_spans}` names a group of spans. It is for .spacy input, or a saved "
+                "pipeline that makes spans.",
+                "Leave it out. To score some words of a text, choose their rows in a table of words, `table='words'`. "
+                "If one text in each line is between asterisks, `marked=True` scores it alone.",
             )
-        return mark, marks
+        if not skip_errors and (problem := too_long(record.text, nlp)):
+            more = f"`max_length={len(record.text)}`"
+            raise InputError(
+                f"{record.location}: {problem}.", f"Give {more}, or `skip_errors=True` to leave its scores out."
+            )
+        if not (skip_errors or shared_pieces) and (fault := shared_piece(nlp, record)):
+            raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
+        yield record
+    check_columns(columns.declared, added, source.path, rows.names)  # those of tables without a text
 
-    @property
-    def other_columns(self) -> list[str]:
-        return [name for name in self.columns.types() if name != self.source.column]
 
-    def make_output(self, path: str) -> Format:
-        """path (str): Of the input, for messages. RAISES (InputError): The scores would overwrite a column."""
-        errors = [ERROR] if self.skip_errors else []
-        columns = self.columns.types()
-        check_columns([*columns], [*self.rows.types, *errors], path, self.rows.names)
-        return self.output_format(self.rows, {**columns, **dict.fromkeys(errors)})
+def _needs_spans(nlp: Language, rows: TextRows) -> str:
+    """A setting that names spans, if this pipeline makes none; else ""."""
+    settings = get_scorer(nlp).settings
+    keys = {
+        "regions": isinstance(rows, WordRows) and rows.table.regions,
+        "targets": settings.targets != TEXT_SPAN and settings.targets,
+        "units": settings.units,
+    }
+    return next((name for name, key in keys.items() if key), "") if nlp.path is None else ""
+
+
+def read_all(records: Iterable[Record], ends: Collection[int] = ()) -> dict[int, str]:
+    """The fingerprints of the first texts, by how many they are: of so many as `ends` has, and last of all."""
+    n, single, fingerprint, found = 0, 0, "", {0: ""}
+    for n, record in enumerate(records, 1):
+        text = record.text if isinstance(record.text, str) else record.text.text
+        single += bool(record.fields) and bool(SINGLE_WORD.fullmatch(text.strip()))
+        fingerprint = record.fingerprint
+        if n in ends:
+            found[n] = fingerprint
+    if n >= MANY and single > 0.9 * n:
+        warn_user(
+            f"{single:,} of {n:,} texts are one word each, and are scored without their neighbours. If this is a table "
+            "with one word of a text in each row, score the words in their texts, with `pll words` or in Python with "
+            "`spacy_pll.score_words`."
+        )
+    return {**found, n: fingerprint}
 
 
 def too_long(text: str | Doc, nlp: Language) -> str | None:

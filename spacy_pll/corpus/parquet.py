@@ -6,16 +6,17 @@ Nothing imports this module before a file of this format is named.
 import base64
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import reduce
 from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
 from ..errors import InputError
-from ..files import atomic_write
+from ..files import atomic_write, to_json
 from ..requirements import install_command
 from ..tables.rows import TextRows
-from .base_format import Format, InputColumns, ScoredText, check_fields, json_bytes
+from .formats import Format
+from .inputs import InputColumns, check_fields, json_bytes
 from .records import ReadOptions, Record, Row, get_text
+from .scored_texts import ScoredText
 
 try:
     import pyarrow as pa
@@ -30,13 +31,15 @@ BYTES_PER_READ = 2**20
 # A row group of an output is written as soon as those of its parts have one of these sizes together.
 ROWS_PER_GROUP = 2**16
 BYTES_PER_GROUP = 2**25
-MAX_DEPTH = 40  # of lists and objects within each other; pyarrow writes 50 lists, but does not read them
 SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 # Stands for whole numbers that a float64 holds exactly, up to this one. No Parquet file has a column of this type.
 SMALL, LARGEST_SMALL = pa.month_day_nano_interval(), 2**53
+# Stands for lists and objects of JSON, which are written as text. No Parquet file has such a column either.
+NESTED = pa.dense_union([])
+WRITTEN_AS = {SMALL: pa.int64(), NESTED: pa.string()}
 
 
-def read_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
+def read_table(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     """The rows, numbered from 1.
 
     RAISES (InputError): The file cannot be read, or has two columns of the same name; or a value cannot be read.
@@ -112,18 +115,12 @@ def _is_text(type_: pa.DataType) -> bool:
     return is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_)
 
 
-def type_of(value: Any, depth: int = MAX_DEPTH) -> pa.DataType:
-    """The type of a value of JSON.
-
-    depth (int): How many lists and objects may be in each other.
-    RAISES (TypeError): There is none.
-    """
+def type_of(value: Any) -> pa.DataType:
+    """The type of a value of JSON. RAISES (TypeError): There is none."""
     if value is None:
         return pa.null()
-    if isinstance(value, list | tuple) and depth:
-        return pa.list_(reduce(common_type, (type_of(item, depth - 1) for item in value), pa.null()))
-    if isinstance(value, dict) and depth:
-        return pa.struct([(name, type_of(item, depth - 1)) for name, item in value.items()])
+    if isinstance(value, list | tuple | dict):
+        return NESTED
     if type(value) is int and abs(value) <= LARGEST_SMALL:
         return SMALL
     if type(value) is not int or -(2**63) <= value < 2**63:
@@ -158,19 +155,10 @@ def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     raise TypeError
 
 
-def _plain(type_: pa.DataType) -> pa.DataType:
-    """The type with `int64` for `SMALL`."""
-    if is_.is_list(type_):
-        plain = pa.list_(_plain(type_.value_type))
-    elif is_.is_struct(type_):
-        plain = pa.struct([(field.name, _plain(field.type)) for field in type_])
-    else:
-        plain = pa.int64() if type_ == SMALL else type_
-    return type_ if plain == type_ else plain
-
-
 class TypedColumns(InputColumns):
     """The columns of an input with their types."""
+
+    typed = True
 
     def __init__(self, column: str, encode: Callable[[Any], object] = json_bytes):
         super().__init__(column, encode)
@@ -196,9 +184,8 @@ class TypedColumns(InputColumns):
                 type_ = type_of(value)
             except TypeError:
                 raise InputError(
-                    f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits, "
-                    f"lists of one type, and at most {MAX_DEPTH} lists or objects within each other. Make it a "
-                    "string, or write .jsonl."
+                    f"{record.location}: {name!r} is {value!r:.100}. Parquet holds whole numbers of up to 64 bits. "
+                    "Make it a string, or write .jsonl."
                 ) from None
             self._add(name, type_, record.location)
 
@@ -207,23 +194,18 @@ class TypedColumns(InputColumns):
         try:
             common = common_type(before, type_)
         except TypeError:
+            kinds = ["list or object" if one == NESTED else WRITTEN_AS.get(one, one) for one in (before, type_)]
             raise InputError(
-                f"The column {name!r} has values of two types, {_plain(before)} ({first}) and {_plain(type_)} "
-                f"({where}). A column of a Parquet file has one type. Convert one of them, or write .jsonl."
+                f"The column {name!r} has values of two types, {kinds[0]} ({first}) and {kinds[1]} ({where}). "
+                "A column of a Parquet file has one type. Convert one of them, or write .jsonl."
             ) from None
         if common != before:
             self.found[name] = common, where
 
     def types(self) -> dict[str, pa.DataType]:
-        """RAISES (InputError): A column has objects without keys."""
-        for name, (type_, where) in self.found.items():
-            if "struct<>" in str(type_):
-                raise InputError(
-                    f"{where}: {name!r} has an object without keys, which Parquet cannot hold. Make it a string, or "
-                    "write .jsonl."
-                )
         text = pa.string(), ""  # the texts of other formats, or a column of a .csv file without a row
-        return {name: _plain(self.found.get(name, text)[0]) for name in super().types()}
+        found = {name: self.found.get(name, text)[0] for name in super().types()}
+        return {name: WRITTEN_AS.get(type_, type_) for name, type_ in found.items()}
 
 
 class ParquetTable(Format):
@@ -232,11 +214,10 @@ class ParquetTable(Format):
     columns (Mapping[str, pa.DataType]): Those of the input with their types. Others that are needed are text.
     """
 
-    typed = True
     input_columns = TypedColumns
 
-    def __init__(self, rows: TextRows, columns: Mapping[str, pa.DataType | None]):
-        super().__init__(rows, columns)
+    def __init__(self, rows: TextRows, columns: Mapping[str, pa.DataType | None], has_errors: bool = False):
+        super().__init__(rows, columns, has_errors)
         types = {**columns, **{name: arrow_type(own) for name, own in rows.types.items()}}
         self.schema = pa.schema([(name, types.get(name) or pa.string()) for name in self.header])
 
@@ -246,7 +227,7 @@ class ParquetTable(Format):
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The contents of the whole file."""
-        return self._encode(_groups(parts))
+        return self._encode(_row_groups(parts))
 
     def _encode(self, groups: Iterable[pa.Table]) -> Iterator[bytes]:
         sink = io.BytesIO()
@@ -259,8 +240,7 @@ class ParquetTable(Format):
         yield sink.getvalue()
 
     def _table(self, batch: list[ScoredText]) -> pa.Table:
-        rows = [row for text in batch for row in self.rows(text.number, text.doc, text.fields)]
-        columns = []
+        rows, columns = list(self.rows_of(batch)), []
         for field in self.schema:
             try:
                 columns.append(_array([row.get(field.name) for row in rows], field.type))
@@ -271,13 +251,15 @@ class ParquetTable(Format):
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
+    if _is_text(type_):
+        values = [to_json(value) if isinstance(value, list | tuple | dict) else value for value in values]
     if not any(isinstance(value, pa.Scalar) for value in values):
         return pa.array(values, type_)
     scalars = [value if isinstance(value, pa.Scalar) else pa.scalar(value, type_) for value in values]
     return pa.concat_arrays([pa.repeat(one if one.type == type_ else one.cast(type_), 1) for one in scalars])
 
 
-def _groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:
+def _row_groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:
     """Join the row groups of parts to larger ones."""
     group: list[pa.Table] = []
     rows = size = 0

@@ -17,13 +17,13 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from ..errors import InputError, listed
+from ..errors import InputError, no_column
 from ..requirements import install_command
 from .delimited import read_cells
-from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text, or_skip
+from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text, or_skip, warn_of_missing
 
 
 class _StaysOpen(io.RawIOBase):
@@ -96,6 +96,16 @@ def read_records(
                 if is_folder:  # a field `file` that the record already has is kept
                     record = record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
                 yield record
+
+
+def read_texts(path: str, column: str, vocab: Vocab, **options: Any) -> Iterator[str | Doc]:
+    """The texts alone: see `read_records`. Those that are missing are left out, and counted in a warning."""
+    missing = total = 0
+    for record in read_records(path, column, vocab, **options):
+        total, missing = total + 1, missing + bool(record.problem)
+        if not record.problem:
+            yield record.text
+    warn_of_missing(missing, total, "They are left out")
 
 
 def list_files(path: str, formats: Collection[str] | None = None, beside: Sequence[str] = (".json",)) -> list[Path]:
@@ -299,10 +309,12 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
     if len(set(header)) < len(header):
         raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
     if given and options.column is not None and options.column not in header:
-        raise InputError(
-            f"{name}: `header` says that the file has no header. There is no column {options.column!r}. "
-            f"The columns are: {listed(options.column, given)}",
-            "Name the column of the texts with `column`. If line 1 of the file has the names, leave out `header`.",
+        raise no_column(
+            name,
+            options.column,
+            given,
+            "They are those of `header`, which says that the file has no header. Name the column of the texts with "
+            "`column`. If line 1 of the file has the names, leave out `header`.",
         )
     if header and options.column is not None:
         get_text(dict.fromkeys(header, ""), f"{name}, line 1", options.column)
@@ -348,7 +360,7 @@ def _read_spacy(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Re
 def _read_parquet_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     from . import parquet  # needs the extra `[parquet]`
 
-    yield from parquet.read_rows(file, name, options)
+    yield from parquet.read_table(file, name, options)
 
 
 def _read_texts(

@@ -2,14 +2,14 @@
 
 import codecs
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, get_args
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..errors import InputError, listed
+from ..errors import InputError, listed, no_column
 
 STANDARD_STREAM = "-"
 PARQUET = ".parquet"
@@ -37,16 +37,6 @@ class Missing(str):
     """A cell of a table that stands for a value that is not there, such as NA."""
 
     is_missing = True
-
-
-def texts_of(records: Iterable[Record]) -> Iterator[str | Doc]:
-    """The texts of records. Those that are missing are left out, and counted in a warning."""
-    missing = total = 0
-    for record in records:
-        total, missing = total + 1, missing + bool(record.problem)
-        if not record.problem:
-            yield record.text
-    warn_of_missing(missing, total, "They are left out")
 
 
 def warn_of_missing(missing: int, total: int, outcome: str) -> None:
@@ -122,13 +112,12 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
     RAISES (InputError): There is no such column, or no text in it.
     """
     if column not in row:
-        names = listed(column, row)
         if setting is None:
-            raise InputError(f"{location}: there is no key {column!r}. The keys are: {names}", "Add it.")
+            raise InputError(f"{location}: there is no key {column!r}. The keys are: {listed(column, row)}", "Add it.")
         advice = f"Name the column to read with {setting}."
         if found := [mark for mark in OTHER_DELIMITERS if any(mark in name for name in row)]:
             advice = f"If {found[0]!r} stands between columns, give it as `delimiter`, or write commas."
-        raise InputError(f"{location}: there is no column {column!r}. The columns are: {names}", advice)
+        raise no_column(location, column, row, advice)
     text = row[column]
     if isinstance(text, Missing):
         problem = f"{location}: {column!r} is {text}, which stands for a missing value."

@@ -203,12 +203,12 @@ class ResumableOutput:
         self._remove_folder()
 
     @contextmanager
-    def kept(self, total: int) -> Iterator[None]:
+    def kept(self, total: int, unit: str = "texts") -> Iterator[None]:
         """If the run stops in this context, for whatever reason, the error gets a note that says what is kept."""
         try:
             yield
         except BaseException as error:
-            note = f"The scores of {self.done:,} of {total:,} texts are kept in {self.folder}. Go on with"
+            note = f"The scores of {self.done:,} of {total:,} {unit} are kept in {self.folder}. Go on with"
             if self.complete:
                 note = f"{self.output} is complete. What is left of {self.folder} is not needed. It is removed with"
             note += " `resume=True`."

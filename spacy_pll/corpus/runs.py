@@ -9,30 +9,25 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from spacy.language import Language
-from spacy.util import get_package_version
-from thinc.api import get_torch_default_device
 
-from ..analysis.normalised import Normaliser
+from ..analysis.normalised import unigrams_for
 from ..component import get_scorer
-from ..contexts import TEXT_SPAN
 from ..errors import InputError
 from ..files import check_target, file_digest
-from ..pipelines import identify_scorer
+from ..pipelines import describe_scorer
+from ..places import TEXT_SPAN
 from ..tables.rows import TextRows, TokenRows, WordRows
 from ..tables.words import WordTable
-from .base_format import ScoredText
-from .formats import find_format
-from .inputs import START, Input, Mark, Reading
-from .records import STANDARD_STREAM
+from .formats import Format, find_format
+from .inputs import Input, InputColumns, checked_records, read_all
+from .records import STANDARD_STREAM, Record
 from .resumable import ResumableOutput
-from .scored_texts import Scoring
+from .scored_texts import ScoredText, Scoring
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time: with a batch, half a minute.
 # It also ends when it has as many texts as all before it: the first is one batch, and they grow.
 TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
-# The packages whose versions the manifest records.
-PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("path", "file_format", "pipeline", "n_process", "show_progress", "input", "scoring", "unigrams")
 TableOf = Literal["texts", "tokens", "words"]
@@ -62,12 +57,12 @@ class Run:
         return replace(self, words=self.words.known(str(nlp.lang))) if self.table == "words" else self
 
     def make_rows(self, nlp: Language) -> TextRows:
-        rows: TextRows = ROWS_OF[self.table].of(get_scorer(nlp), self.input.column)
-        rows.normaliser = Normaliser.of(nlp, self.normalise, self.unigrams)
-        if isinstance(rows, WordRows):
-            rows.table, rows.lang = self.words, str(nlp.lang)
-            rows.has_sents = any("token.is_sent_start" in nlp.get_pipe_meta(name).assigns for name in nlp.pipe_names)
-        return rows
+        scorer = get_scorer(nlp)
+        shared = self.input.column, scorer.names, scorer.settings
+        if self.table != "words":
+            return ROWS_OF[self.table](*shared, self.normalise, unigrams_for(nlp, self.normalise, self.unigrams))
+        has_sents = any("token.is_sent_start" in nlp.get_pipe_meta(name).assigns for name in nlp.pipe_names)
+        return WordRows(*shared, table=self.words, lang=str(nlp.lang), has_sents=has_sents)
 
 
 class Written(NamedTuple):
@@ -94,24 +89,24 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
     nlp = run.make_pipeline()
     run = run.with_columns(nlp)
     with run.input.as_file() as source:
-        errors = run.scoring.skip_errors, run.scoring.shared_pieces
-        reading = Reading(source, run.make_rows(nlp), output_format, nlp, *errors)
-        total, marks = reading.read_all(parts.ends())
-        output, manifest = reading.make_output(run.input.path), make_manifest(run, nlp, total, reading.other_columns)
-        first = parts.begin(manifest, {n: mark.fingerprint for n, mark in marks.items()})
+        rows, columns, records = _records_and_columns(run, source, nlp, output_format)
+        fingerprints = read_all(records, parts.ends())
+        total, skips = max(fingerprints), run.scoring.skip_errors
+        output = output_format(rows, columns.types(), skips)
+        fields = [name for name in columns.types() if name != source.column]
+        first = parts.begin(make_manifest(run, nlp, total, fingerprints[total], fields), fingerprints)
         if first is None:
             return None
-        written = Written(total.texts, first, parts.seconds)
-        how = {"typed": output.typed, "skip_errors": run.scoring.skip_errors}
-        records = islice(source.records(nlp.vocab, **how), first, None)
+        written = Written(total, first, parts.seconds)
+        records = islice(source.records(nlp.vocab, typed=columns.typed, skip_errors=skips), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
-        with parts.kept(total.texts), closing(run.scoring.score(nlp, records, total, marks[first])) as texts:
+        with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:
             while part := _next_part(texts, parts.done):
                 parts.write(output.encode(part), sum(map(len, part)), part[-1][-1].fingerprint)
-            if (parts.done, parts.fingerprint) != (total.texts, total.fingerprint):
+            if (parts.done, parts.fingerprint) != (total, fingerprints[total]):
                 what = "some of its texts are not the same as at first"
-                if parts.done != total.texts:
-                    what = f"at first it had {total.texts:,} texts, and {parts.done:,} were scored"
+                if parts.done != total:
+                    what = f"at first it had {total:,} texts, and {parts.done:,} were scored"
                 raise InputError(
                     f"The input {run.input.path!r} has changed while it was scored: {what}. Change it back, or start "
                     "again with `force=True`."
@@ -123,39 +118,40 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
 def score_to_stream(run: Run) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored."""
     output_format = find_format(STANDARD_STREAM, ROWS_OF[run.table])
-    nlp = run.make_pipeline()
+    nlp, total = run.make_pipeline(), None
     run = run.with_columns(nlp)
-    errors = run.scoring.skip_errors, run.scoring.shared_pieces
-    reading, total = Reading(run.input, run.make_rows(nlp), output_format, nlp, *errors), START
+    rows, columns, records = _records_and_columns(run, run.input, nlp, output_format)
     if run.input.path != STANDARD_STREAM:  # which cannot be read twice
-        total, _ = reading.read_all()
-    output = reading.make_output(run.input.path)
-    with closing(run.scoring.score(nlp, reading.checked(), total)) as texts:
+        total = max(read_all(records))
+        *_, records = _records_and_columns(run, run.input, nlp, output_format)
+    output = output_format(rows, columns.types(), run.scoring.skip_errors)
+    with closing(run.scoring.score(nlp, records, total)) as texts:
         for text in texts:
             yield output.encode([[text]])
 
 
-def make_manifest(run: Run, nlp: Language, total: Mark, fields: list[str]) -> dict[str, Any]:
+def _records_and_columns(
+    run: Run, source: Input, nlp: Language, output_format: type[Format]
+) -> tuple[TextRows, InputColumns, Iterator[Record]]:
+    """What will be written, the columns of the input, and its records, which are checked and noted when they come."""
+    rows, columns = run.make_rows(nlp), output_format.input_columns(source.column, output_format.encode_field)
+    scoring = run.scoring
+    return rows, columns, checked_records(source, nlp, rows, columns, scoring.skip_errors, scoring.shared_pieces)
+
+
+def make_manifest(run: Run, nlp: Language, texts: int, fingerprint: str, fields: list[str]) -> dict[str, Any]:
     """What the results of a run depend on.
 
-    total (Mark): Of all texts of the input.
-    fields (List[str]): The other columns of the input.
+    texts, fingerprint, fields: How many texts there are, the fingerprint of all, and their other columns.
     """
     settings = {**vars(run.input), **vars(run.scoring), **vars(run), "words": asdict(run.words)}
     return {
-        "input": {"texts": total.texts, "fields": fields, "digest": total.fingerprint},
+        "input": {"texts": texts, "fields": fields, "digest": fingerprint},
         "run": {name: value for name, value in settings.items() if name not in NOT_IN_MANIFEST},
         "unigrams": run.unigrams and file_digest(Path(run.unigrams)),
         "score_columns": [*get_scorer(nlp).names.metrics.values()],
-        **identify_scorer(nlp, run.scoring.pipeline),
-        **versions(),
+        **describe_scorer(nlp, run.scoring.pipeline),
     }
-
-
-def versions() -> dict[str, Any]:
-    """What the numbers depend on, besides the model, the settings and the texts."""
-    packages = {package: get_package_version(package) for package in PACKAGES}
-    return {"device": str(get_torch_default_device()), "versions": packages}
 
 
 def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[list[ScoredText]]:

@@ -5,22 +5,32 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
-from ..contexts import SHARED_ADVICE, place
 from ..errors import InputError
 from ..failing_texts import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
+from ..places import SHARED_ADVICE, place
 from ..progress import with_progress
 from ..settings import BATCH_SIZE
 from ..workers import batches_of, score_batches
-from .base_format import ScoredText
-from .inputs import START, Mark, shared_piece, too_long
+from .inputs import shared_piece, too_long
 from .records import Record, warn_of_missing
+
+
+class ScoredText(NamedTuple):
+    """A text of the input with its scores."""
+
+    number: int  # of the text in the input, from 0
+    doc: Doc
+    fields: dict[str, Any]  # its other columns
+    pieces: int  # scored wordpieces
+    fingerprint: str = ""  # of the input up to this text: see `Input.records`
+    ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
 
 
 @dataclass(frozen=True)
@@ -42,16 +52,17 @@ class Scoring:
         return nlp
 
     def score(
-        self, nlp: Language, records: Iterable[Record], total: Mark = START, done: Mark = START
+        self, nlp: Language, records: Iterable[Record], total: int | None = None, done: int = 0
     ) -> Generator[ScoredText, None, None]:
         """Score records in their order, and show the progress, if that is wanted.
 
-        total, done (Mark): What is known of all texts, and of those that are not among the records.
+        total (Optional[int]): How many texts there are, if that is known.
+        done (int): How many of them come before the records.
         RAISES (InputError): A text cannot be scored, and `skip_errors` is not set.
         RAISES (ChildProcessError): A worker process was killed.
         """
-        scored = self._score(nlp, records, done.texts)
-        watched = with_progress(scored, total.texts or None, done.texts, self.show_progress)
+        scored = self._score(nlp, records, done)
+        watched = with_progress(scored, total, done, self.show_progress)
         with closing(scored), closing(watched):
             yield from watched
 

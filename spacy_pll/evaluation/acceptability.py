@@ -15,11 +15,11 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..corpus.records import get_text
-from ..errors import InputError, listed
+from ..errors import InputError, no_column
 from .accuracies import OVERALL
-from .intervals import Estimate, Z, percentiles
-from .pair_readers import Long, read_label
-from .readers import rows_of
+from .intervals import Estimate, Z, percentiles, ranks
+from .labels import is_good
+from .readers import check_distinct, rows_of
 from .suites import Measure, PartScore, Suite, SuiteText, compared, pll_readers
 
 SENTENCES, LABELS = ("sentence", "Sentence", "text"), ("label", "acceptable", "acceptability", "Grammaticality")
@@ -58,16 +58,15 @@ class Acceptability(Suite):
 
 def auc(values: FloatArray, labels: BoolArray) -> Estimate:
     """The area under the ROC curve; a tie counts as half. labels (bool array): Which are acceptable: some, not all."""
-    good, bad = values[labels], np.sort(values[~labels])
-    below, not_above = np.searchsorted(bad, good, "left"), np.searchsorted(bad, good, "right")
-    area = float((below + not_above).sum() / (2 * len(good) * len(bad)))
-    n = len(values) / 2 - 1
+    n_good = int(labels.sum())
+    n_bad, n = len(labels) - n_good, len(labels) / 2 - 1
+    area = float((ranks(values)[labels].sum() - n_good * (n_good + 1) / 2) / (n_good * n_bad))
 
     def bound(end: float) -> float:
         near, far = area, end
         for _ in range(60):
             p = (near + far) / 2
-            spread = p * (1 - p) * (1 + n * (1 - p) / (2 - p) + n * p / (1 + p)) / (len(good) * len(bad))
+            spread = p * (1 - p) * (1 + n * (1 - p) / (2 - p) + n * p / (1 + p)) / (n_good * n_bad)
             near, far = (p, far) if abs(p - area) <= Z * math.sqrt(spread) else (near, p)
         return near
 
@@ -122,15 +121,13 @@ def read_acceptability(
             given or next((name for name in usual if name in row), usual[0])
             for given, usual in ((sentence, SENTENCES), (column, LABELS))
         ]
-        if names[0] == names[1]:
-            raise InputError(f"`sentence` and `label` name the same column, {names[0]!r}.", "Name one for each.")
+        check_distinct(sentence=names[:1], label=names[1:])
         if names[1] not in row:
-            columns = listed(names[1], row)
-            raise InputError(f"{place}: there is no column {names[1]!r}. The columns are: {columns}", "Give `label`.")
+            raise no_column(place, names[1], row, "Give `label`.")
         text = get_text(row, place, names[0], "`sentence`")
         if not text.strip():
             raise InputError(f"{place}: {names[0]!r} is empty.", "Leave the row out.")
-        labels.append(read_label(row[names[1]], place, Long(names[0], names[1], good or None)))
+        labels.append(is_good(row[names[1]], place, names[1], good or None))
         sentences.append(text)
     if len(set(labels)) < 2:
         raise InputError(f"All {len(labels)} sentences in {path!r} have the same label.", "Both kinds are needed.")

@@ -222,7 +222,7 @@ def level_agreement(a: FloatArray, b: FloatArray, text: IntArray, rng: np.random
     columns = [*correlation_columns(a, b), difference, np.abs(difference)]
     sums, samples = bootstrap_sums(columns, text, BOOTSTRAP, rng)
     intervals = map(percentiles, _statistics(samples))
-    numbers = [_number(value[0]) for value in _statistics(sums)]
+    numbers = [float(value) if np.isfinite(value) else None for (value,) in _statistics(sums)]
     estimates: list[Any] = [value for both in zip(numbers, intervals) for value in both]
     return LevelAgreement(len(a), *estimates)
 
@@ -231,7 +231,3 @@ def _statistics(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Correlation, mean difference and mean absolute difference. sums (float array, shape (samples, 8))."""
     n, difference, absolute = sums[:, [0, -2, -1]].T
     return correlation(sums[:, :6]), difference / n, absolute / n
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

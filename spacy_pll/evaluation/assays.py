@@ -19,9 +19,9 @@ from ..corpus.records import get_text
 from ..errors import InputError
 from ..files import write_json
 from .intervals import Estimate
-from .preferences import spearman
+from .kept_scores import KeptScores
 from .readers import read_variants, rows_of
-from .variants import Method, Variant, column_of, measured_effects, variants
+from .variants import Method, Variant, column_of, measured_effects, rank_correlation, variants, with_places
 
 SHEET = ("DMS_id", "target_seq", "DMS_filename")
 # Columns of the sheet, by which means are taken of means.
@@ -54,14 +54,16 @@ def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> I
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read, or, before any assay is read, a file is not there.
     """
-    sheet = [(place, row) for _, place, row, _ in rows_of(path, "assays", how)]
-    texts = [[get_text(row, place, name, None) for name in SHEET] for place, row in sheet]
-    _check_names((name, place) for (name, *_), (place, _) in zip(texts, sheet))
-    for (*_, file), (place, _) in zip(texts, sheet):
-        if not Path(folder, file).is_file():
-            raise InputError(f"{place}: there is no file {file!r} in {folder!r}.")
-    for (name, sequence, file), (_, row) in zip(texts, sheet):
-        yield Assay(name, sequence, read_variants(str(Path(folder, file)), column, **how), row)
+    sheet = list[tuple[str, Path, Assay]]()
+    for _, place, row, _ in rows_of(path, "assays", how):
+        name, sequence, file = (get_text(row, place, key, None) for key in SHEET)
+        sheet.append((place, Path(folder, file), Assay(name, sequence, [], row)))
+    _check_names((assay.name, place) for place, _, assay in sheet)
+    for place, table, _ in sheet:
+        if not table.is_file():
+            raise InputError(f"{place}: there is no file {table.name!r} in {str(table.parent)!r}.")
+    for _, table, assay in sheet:
+        yield assay._replace(variants=read_variants(str(table), column, **how))
 
 
 def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | Mapping[str, str]) -> list[Assay]:
@@ -72,8 +74,8 @@ def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | M
     RAISES (InputError): There is no such column, a protein has no sequence, or two.
     """
     found = dict[str, Assay]()
-    for number, item in enumerate(items, 1):
-        row, place = dict(item.fields), item.place or f"Variant {number}"
+    for place, item in with_places(items):
+        row = dict(item.fields)
         name = get_text(row, place, protein, "`protein`")
         if isinstance(sequences, str):
             sequence = get_text(row, place, sequences, "`sequences`")
@@ -112,7 +114,8 @@ def score_assays(
     about: Mapping[str, Any] | None = None,
     **how: Any,
 ) -> Iterator[AssayScore]:
-    """Score each assay into a table, `NAME.csv`. One that is there already is not scored again.
+    """Score each assay into a table, `NAME.csv`. One that is there already is not scored again, and one that a run was
+    stopped in is gone on with.
 
     output (Path): The folder of the tables. Beside each is `NAME.json`, which says what its scores depend on.
     measured (Optional[str]): A column of measured effects, to compare with.
@@ -135,10 +138,12 @@ def score_assays(
         if force:
             table.unlink(missing_ok=True)
         if not table.exists():
-            rows = list(variants(nlp, assay.sequence, assay.variants, method=method, **how).rows())
-            output.mkdir(parents=True, exist_ok=True)
-            write_json(manifest, now)
-            write_table(table, rows)
+            kept = KeptScores(table, resume=not force, force=force)
+            kept.about = now
+            with kept.until_done():
+                found = variants(nlp, assay.sequence, assay.variants, method=method, kept=kept, **how)
+                write_json(manifest, now)
+                write_table(table, list(found.rows()))
         elif (before := json.loads(manifest.read_text("utf8")) if manifest.exists() else {}) != now:
             changed = ", ".join(f"`{name}`" for name in now if before.get(name) != now[name])
             raise FileExistsError(
@@ -148,8 +153,7 @@ def score_assays(
         if measured is not None:
             scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", {})]
             effects, scores = (measured_effects(scored, name) for name in (measured, column_of(method)))
-            known = np.isfinite(effects)
-            rho = spearman(scores[known], effects[known])
+            rho = rank_correlation(scores, effects)
         yield AssayScore(assay, table, rho)
 
 
@@ -159,12 +163,11 @@ def mean_correlation(scores: Sequence[AssayScore], levels: Sequence[str] = ()) -
     levels (Sequence[str]): Columns of the sheet. The mean is that of the means of the groups of the first one, each of
         which is that of the groups of the next.
     """
-    if not levels:
-        known = [one.correlation.value for one in scores if one.correlation]
-        return float(np.mean(known)) if known else float("nan")
-    groups = defaultdict[Any, list[AssayScore]](list)
-    for one in scores:
-        if one.correlation:
-            groups[one.assay.fields[levels[0]]].append(one)
-    means = [mean_correlation(group, levels[1:]) for group in groups.values()]
+    means = [one.correlation.value for one in scores if one.correlation]
+    if levels:
+        groups = defaultdict[Any, list[AssayScore]](list)
+        for one in scores:
+            if one.correlation:
+                groups[one.assay.fields[levels[0]]].append(one)
+        means = [mean_correlation(group, levels[1:]) for group in groups.values()]
     return float(np.mean(means)) if means else float("nan")

@@ -1,16 +1,16 @@
 """The files of choices: own tables, and those of BLiMP, EWoK, COMPS, entity tracking and WUG as they are published."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from ..corpus.records import get_text
-from ..errors import InputError, listed
+from ..errors import InputError, no_column
 from .choices import check_choice
 from .items import PARADIGM, Choice, Option
 from .labels import LabelKind, Labelled, read_labels
-from .readers import rows_of
+from .readers import check_distinct, rows_of
 
 EwokReading = Literal["texts", "contexts"]
 
@@ -48,9 +48,7 @@ def read_choices(
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
-    _check_distinct(
-        {"context": context, "options": options, "label": [label] if label else [], "after": [after] if after else []}
-    )
+    check_distinct(context=context, options=options, label=[label], after=[after])
     found, labelled = list[Choice](), defaultdict[Path, dict[int, Labelled]](dict)
     made: Iterable[Choice]
     for file, place, row, of_file in rows_of(path, "choices", how):
@@ -75,17 +73,6 @@ def read_choices(
     return found
 
 
-def _check_distinct(columns: Mapping[str, Sequence[str]]) -> None:
-    """RAISES (InputError): One column is named twice."""
-    seen = dict[str, str]()
-    for setting, names in columns.items():
-        for name in names:
-            if name in seen:
-                where = f"`{seen[name]}`" if seen[name] == setting else f"`{seen[name]}` and `{setting}`"
-                raise InputError(f"{where} name the column {name!r} twice. Each column is one thing.")
-            seen[name] = setting
-
-
 def _own(
     row: dict[str, Any],
     place: str,
@@ -95,17 +82,14 @@ def _own(
     after: str | None,
 ) -> tuple[Choice, Labelled]:
     """A choice of which it is not known yet which option is right, and what says so."""
-    contexts, texts = _texts(row, place, context, "`context`"), _texts(row, place, options, "`options`")
+    contexts, texts = _texts_in(row, place, context, "`context`"), _texts_in(row, place, options, "`options`")
     if len(contexts) > 1 and len(texts) > 1:
         raise InputError(
             f"{place}: {len(contexts)} contexts and {len(texts)} options. One of the two must be a single text."
         )
     name = label or "label"
     if name not in row:
-        raise InputError(
-            f"{place}: there is no column {name!r}. The columns are: {listed(name, row)}",
-            "Name the column that says which option is right with `label`.",
-        )
+        raise no_column(place, name, row, "Name the column that says which option is right with `label`.")
     if len(contexts) < 2 and len(texts) < 2:
         raise InputError(f"{place}: a choice needs two options or more. It has {len(texts)}.")
     several, columns = (contexts, context) if len(contexts) > 1 else (texts, options)
@@ -115,7 +99,7 @@ def _own(
     return Choice(made, 0, fields), Labelled(place, row[name], several, columns)
 
 
-def _texts(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:
+def _texts_in(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:
     """The texts of several columns, or of a list in one column."""
     if len(columns) == 1 and isinstance(values := row.get(columns[0]), list):
         return [get_text({columns[0]: value}, place, columns[0], setting) for value in values]
@@ -136,7 +120,7 @@ def _comps(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> 
 def _entities(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     texts, numops = row["options"], row["numops"]
     context, others = _split({k: v for k, v in row.items() if k != "options"}, place, "input_prefix")
-    options = [Option(text, context) for text in _texts({"options": texts}, place, ["options"], None)]
+    options = [Option(text, context) for text in _texts_in({"options": texts}, place, ["options"], None)]
     yield Choice(options, 0, {PARADIGM: f"{file}_{numops}_ops", **others})
 
 
@@ -152,7 +136,7 @@ def _ewok(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> I
 
 def _wug(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     texts, ratio = row["sentences"], row["ratio"]
-    options = texts.split("\t") if isinstance(texts, str) else _texts(row, place, ["sentences"], None)
+    options = texts.split("\t") if isinstance(texts, str) else _texts_in(row, place, ["sentences"], None)
     try:
         preference = float(ratio)
     except (TypeError, ValueError):

@@ -1,20 +1,36 @@
 """Choices: how often the right one of several options has the highest score, in a context or without one; or, where no
-option is right, how the scores correlate with the preferences of people.
+option is right, how the scores correlate with the preferences of people. A minimal pair is a choice of two.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from spacy.language import Language
 
-from ..component import get_scorer
+from ..arrays import FloatArray, IntArray
+from ..component import PLLScorer, get_scorer
 from ..errors import InputError
+from ..metrics import pll_metrics
+from ..places import Placed, check_places
 from ..settings import BATCH_SIZE
-from .accuracies import Ties
-from .decisions import ChoiceScores, check_options, named, score_options
-from .items import Choice, Option
+from ..tables.dataframe import import_pandas
+from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
+from .distinct_texts import TextSums, score_places
+from .intervals import Estimate
+from .items import Choice, Item, Option, levels
+from .kept_scores import KeptScores
+from .plots import plot_accuracies, plot_curves
+from .preferences import Correlation, correlations
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+MOST_CURVES = 10
+AnyScores = TypeVar("AnyScores", bound="ChoiceScores")
 
 
 def choices(
@@ -28,7 +44,7 @@ def choices(
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
-) -> ChoiceScores:
+) -> "ChoiceScores":
     """Score the options of choices. Equal texts in equal contexts are scored once.
 
     nlp (Union[Language, Mapping[str, Language]]): A pipeline with a `pll` component; or several to compare, by name.
@@ -40,10 +56,17 @@ def choices(
     shared_pieces (bool): Take options that share a wordpiece with their context. It belongs to the context, where it
         begins. Otherwise they are an error.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
-    batch_size (int): Number of texts per batch.
-    n_process (int): Worker processes.
-    show_progress (bool): Show a progress bar for each pipeline.
+    batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): There is no choice, or one is not valid, or an option cannot be scored.
+
+    ```python
+    import spacy_pll
+    from spacy_pll import Choice, Option
+
+    nlp = spacy_pll.make_pipeline()
+    items = [Choice([Option("are here.", "The keys"), Option("is here.", "The keys")], right=0)]
+    spacy_pll.choices(nlp, items).accuracies()[0].accuracy  # 1.0
+    ```
     """
     found = list(items)
     for number, choice in enumerate(found, 1):
@@ -51,8 +74,8 @@ def choices(
     check_choices(found)
     for one in named(nlp).values():
         check_options(get_scorer(one, component), found, shared_pieces)
-    scored = score_options(nlp, found, component, batch_size, n_process, show_progress)
-    return ChoiceScores(found, scored.scores, scored.pieces, per_piece, ties, scored.columns)
+    how = component, batch_size, n_process, show_progress
+    return score_options(ChoiceScores, nlp, found, *how, per_piece=per_piece, ties=ties)
 
 
 def check_choices(items: Sequence[Choice]) -> None:
@@ -86,3 +109,235 @@ def check_choice(choice: Any, place: str) -> None:
             )
         if not option.text.strip():
             raise InputError(f"{place}: an option is empty. Each needs a text.")
+
+
+@dataclass(frozen=True)
+class ChoiceScores:
+    """Choices with their scores."""
+
+    choices: Sequence[Choice]
+    scores: Mapping[str, Sequence[Sequence[float]]]  # by scorer, of each option of each choice: natural log, summed
+    pieces: Mapping[str, Sequence[Sequence[int]]]  # scored wordpieces
+    per_piece: bool = False  # whether means per wordpiece are compared, instead of sums
+    ties: Ties = "share"
+    columns: Mapping[str, str] = field(default_factory=dict)  # what columns begin with where it is not the scorer
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """What the choices are made of."""
+        return self.choices
+
+    def compared(self, scorer: str) -> FloatArray:
+        """What is compared: sums, or means per wordpiece. Shape (choices, options); minus infinity where a choice has
+        fewer options than others.
+        """
+        table = np.full((len(self.choices), max(len(choice.options) for choice in self.choices)), -np.inf)
+        for row, scores, pieces in zip(table, self.scores[scorer], self.pieces[scorer]):
+            row[: len(scores)] = np.divide(scores, pieces if self.per_piece else 1)
+        return table
+
+    @property
+    def outcomes(self) -> dict[str, FloatArray]:
+        """By scorer, for each choice: 1 where the right option has the highest score, and 0 where it has not. `ties`
+        says what a tie counts: see `outcomes_of`.
+
+        RAISES (ValueError): The choices have preferences of people instead of a right option.
+        """
+        return self._decided(self.ties)
+
+    def _decided(self, ties: Ties) -> dict[str, FloatArray]:
+        if self.has_preferences:
+            raise ValueError("These choices have no right option, so there is no accuracy. Use `correlations`.")
+        right = [choice.right for choice in self.choices]
+        return {scorer: outcomes_of(self.compared(scorer), right, ties) for scorer in self.scores}
+
+    def accuracies(self, by: Sequence[str] | None = None) -> list[Accuracy]:
+        """The accuracies of each scorer, of all items and of each group, compared with those of the first scorer.
+
+        by (Optional[Sequence[str]]): See `levels`.
+        """
+        outcomes, shares = self.outcomes, self._decided("share")
+        base, found = None, list[Accuracy]()
+        for scorer, won in outcomes.items():
+            tied = (shares[scorer] > 0) & (shares[scorer] < 1)
+            found += accuracies(self.items, won, by, scorer, base, tied)
+            base = won if base is None else base
+        return found
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """See `rows`. RAISES (ImportError): pandas is not installed."""
+        return import_pandas().DataFrame(list(self.rows()))
+
+    def plot(self, by: Sequence[str] | None = None) -> "Figure":
+        """Draw the accuracies of the groups: of those by all columns together, or by the first if others lie in it.
+
+        RAISES (ImportError): matplotlib is not installed.
+        """
+        columns = _drawn_columns(self.items, by)
+        drawn = [one for one in self.accuracies(by) if tuple(one.group) == columns]
+        names = [one.name or OVERALL for one in drawn if one.scorer == drawn[0].scorer]
+        return plot_accuracies(
+            names, {name: [one.estimate for one in drawn if one.scorer == name] for name in self.scores}
+        )
+
+    def plot_curves(self, by: Sequence[str] | None = None) -> "Figure":
+        """Draw the accuracies over the scorers, as over the checkpoints of a training: of all items, and of the groups
+        that `plot` draws, if they are not more than ten. Several metrics have a curve each.
+
+        RAISES (ImportError): matplotlib is not installed.
+        """
+        columns, found = _drawn_columns(self.items, by), self.accuracies(by)
+        groups = {one.name for one in found if tuple(one.group) == columns and one.group}
+        if len(groups) > MOST_CURVES:
+            groups = set()
+        curves: dict[str, dict[str, Estimate]] = {}
+        for one in found:
+            if one.level == OVERALL and not one.group or tuple(one.group) == columns and one.name in groups:
+                scorer, _, metric = one.scorer.rpartition(" ")  # as `score_options` names several metrics
+                if metric not in pll_metrics or not scorer:
+                    scorer, metric = one.scorer, ""
+                curve = " ".join(filter(None, (one.name or OVERALL, metric)))
+                curves.setdefault(curve, {})[scorer] = one.estimate
+        return plot_curves(curves)
+
+    @property
+    def has_preferences(self) -> bool:
+        """Whether the choices have preferences of people instead of a right option."""
+        return self.choices[0].preference is not None
+
+    def probabilities(self, scorer: str) -> FloatArray:
+        """exp of what is compared, normalised so that the options of a choice sum to 1. Shape (choices, options)."""
+        compared = self.compared(scorer)
+        weights = np.exp(compared - compared.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def correlations(self, by: Sequence[str] | None = None) -> list[Correlation]:
+        """By scorer and group, how the probability of the first option correlates with the preferences of people.
+
+        by (Optional[Sequence[str]]): See `levels`.
+        RAISES (ValueError): The choices have no preferences of people.
+        """
+        if not self.has_preferences:
+            raise ValueError("These choices have no preferences of people. Use `accuracies`.")
+        people = np.array([choice.preference for choice in self.choices], dtype=np.float64)
+        each = ((scorer, self.probabilities(scorer)[:, 0]) for scorer in self.scores)
+        return [one for scorer, model in each for one in correlations(self.choices, model, people, by, scorer)]
+
+    def chosen(self, scorer: str) -> IntArray:
+        """The number of the option with the highest score, for each choice; of equal ones the first."""
+        return self.compared(scorer).argmax(axis=1)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row per option: the numbers of choice and option, whether it is right (None where none is), its context
+        and text, the other columns of the choice, and under each scorer its score, wordpieces, whether it was chosen,
+        and its probability among the options.
+
+        RAISES (ValueError): Another column has the name of one of these.
+        """
+        chosen = {scorer: self.chosen(scorer) for scorer in self.scores}
+        probabilities = {scorer: self.probabilities(scorer) for scorer in self.scores}
+        for i, choice in enumerate(self.choices):
+            for k, option in enumerate(choice.options):
+                row: dict[str, Any] = {"choice": i + 1, "option": k + 1, "right": None}
+                if choice.preference is None:
+                    row["right"] = k == choice.right
+                row |= {"context": option.context, "text": option.text}
+                row |= {"after": option.after} if option.after else {}
+                scores = dict[str, Any]()
+                for scorer in self.scores:
+                    name = self.columns.get(scorer, scorer)
+                    scores[name] = float(self.scores[scorer][i][k])
+                    scores |= {
+                        f"{name}_pieces": self.pieces[scorer][i][k],
+                        f"{name}_chosen": bool(chosen[scorer][i] == k),
+                        f"{name}_probability": float(probabilities[scorer][i, k]),
+                    }
+                if clash := {*row, *scores} & choice.fields.keys():
+                    raise ValueError(f"The choices have a column {clash.pop()!r}, as their scores do. Rename it.")
+                yield {**row, **choice.fields, **scores}
+
+    def predictions(self, scorer: str, by: Sequence[str] | None = None) -> dict[str, Any]:
+        """The chosen texts by group, as the BabyLM evaluation pipeline (2025) writes them: an option with the space
+        before it; where the options are a text in several contexts, context and text. Where no option is right, they
+        have the probability of the first.
+
+        by (Optional[Sequence[str]]): See `levels`; the smallest groups are taken.
+        """
+        *_, groups = levels(self.choices, by).values()
+        made = [{"pred": _chosen_text(*one)} for one in zip(self.choices, self.chosen(scorer))]
+        if self.has_preferences:
+            first = self.probabilities(scorer)[:, 0].tolist()
+            made = [{**one, "prob": probability} for one, probability in zip(made, first)]
+        return {
+            name: {"predictions": [{"id": f"{name}_{n}", **made[i]} for n, i in enumerate(members)]}
+            for name, _, members in groups
+        }
+
+
+def _chosen_text(choice: Choice, chosen: int) -> str:
+    text, before, _ = choice.options[chosen].parts
+    several = len({option.context for option in choice.options}) > 1
+    return f"{before if several else before[len(choice.options[chosen].context) :]}{text}"
+
+
+def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns whose groups are drawn."""
+    groups = levels(items, by)
+    *_, last = groups
+    return last if len(last) > 1 else list(groups)[min(1, len(groups) - 1)]
+
+
+def named(nlp: Language | Mapping[str, Language]) -> Mapping[str, Language]:
+    """Pipelines by name. One alone has none: then its metrics are the scorers."""
+    return nlp if isinstance(nlp, Mapping) else {"": nlp}
+
+
+def labels(name: str, scorer: PLLScorer) -> list[str]:
+    """What results call the metrics of a pipeline."""
+    metrics = scorer.settings.metrics
+    return [metric if not name else name if len(metrics) == 1 else f"{name} {metric}" for metric in metrics]
+
+
+def check_options(scorer: PLLScorer, items: Sequence[Choice], shared_pieces: bool) -> None:
+    """RAISES (InputError): An option cannot be scored: see `check_places`. Nothing is scored before that is known."""
+    check_places(scorer, distinct_options(items), shared_pieces)
+
+
+def distinct_options(items: Sequence[Choice]) -> list[Placed]:
+    """The texts of all options in their places, each once."""
+    return list(dict.fromkeys(option.parts for choice in items for option in choice.options))
+
+
+def score_options(
+    results: type[AnyScores],
+    nlp: Language | Mapping[str, Language],
+    items: Sequence[Choice],
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    n_process: int = 1,
+    show_progress: bool = False,
+    kept: KeptScores | None = None,
+    **how: Any,
+) -> AnyScores:
+    """Score the options of each choice under each metric of each pipeline. Equal texts in equal contexts once.
+
+    kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
+    how (Any): `per_piece` and `ties` of the results.
+    """
+    scores, pieces, columns = dict[str, Any](), dict[str, Any](), dict[str, str]()
+    distinct = distinct_options(items)
+    for number, (name, one) in enumerate(named(nlp).items()):
+        scorer = get_scorer(one, component)
+        store: Any = ()
+        if kept:
+            own = kept.found[number * len(distinct) :]
+            known = {place: TextSums(tuple(sums), n) for place, (sums, n) in zip(distinct, own)}
+            store = known, lambda sums: kept.add(sums.values())
+        sums = score_places(one, distinct, batch_size, show_progress, n_process, component, *store)
+        of_options = [[sums[option.parts] for option in choice.options] for choice in items]
+        for i, label in enumerate(labels(name, scorer)):
+            scores[label] = [[one.scores[i] for one in options] for options in of_options]
+            pieces[label] = [[one.pieces for one in options] for options in of_options]
+        if not name:
+            columns.update(scorer.names.metrics)
+    return results(items, scores, pieces, columns=columns, **how)

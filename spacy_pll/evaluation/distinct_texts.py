@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 
 from ..attributes.names import Names
 from ..component import get_scorer
-from ..contexts import TEXT_SPAN, Placed, score_placed
+from ..places import TEXT_SPAN, Placed, score_placed
 from ..settings import BATCH_SIZE
 from ..workers import batches_of
 
@@ -38,9 +38,7 @@ def score_places(
 ) -> dict[Placed, TextSums]:
     """Score each distinct text in its place: the model reads what stands before and after it, and the text is scored.
 
-    nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
-    places (Iterable[Tuple[str, str, str]]): Texts, with what stands before and after each, which may be empty. A
-        wordpiece belongs to where it begins.
+    nlp, places, batch_size, show_progress, n_process, component: See `score_placed`.
     known (Mapping[Tuple[str, str, str], TextSums]): Those of the first texts, which are not scored again.
     keep (Callable): Gets the scores of each batch.
     RETURNS (Dict[Tuple[str, str, str], TextSums]): By text in its place, in the order in which they first occur.

@@ -117,6 +117,13 @@ def bootstrap_sums(
     return sums.sum(axis=0)[None], np.concatenate([np.zeros((0, sums.shape[1])), *parts])
 
 
+def ranks(values: FloatArray) -> FloatArray:
+    """The place of each value in their order, from 1; equal ones share the mean of their places."""
+    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[number])
+
+
 def correlation_columns(x: FloatArray, y: FloatArray) -> list[FloatArray]:
     """The columns whose sums give Pearson's r. Without the means, no digits of squares are lost."""
     x, y = x - x.mean(), y - y.mean()

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..contexts import Placed, between
-from ..errors import InputError, listed
+from ..errors import no_column
+from ..places import Placed, between
 
 # BLiMP's columns of groups and of smaller groups, with what others call them, in whatever letters; and the field that
 # items from a folder have.
@@ -107,8 +107,7 @@ def levels(items: Sequence[Item], by: Sequence[str] | None = None) -> dict[tuple
     for number, item in enumerate(items, 1):
         for column in columns:
             if column not in item.fields:
-                kind, names = type(item).__name__, listed(column, item.fields)
-                raise InputError(f"{kind} {number} has no column {column!r}. Its columns are: {names}")
+                raise no_column(f"{type(item).__name__} {number}", column, item.fields)
     by_columns: dict[tuple[str, ...], list[Group]] = {(): [Group("", (), list(range(len(items))))]}
     for chosen in [*((column,) for column in columns), *([tuple(columns)] if len(columns) > 1 else [])]:
         groups = _groups(items, chosen)

@@ -1,22 +1,24 @@
-"""Scores of an evaluation that is stopped: parts beside its output keep them, and the next run goes on from there."""
+"""Results of an evaluation that is stopped: parts beside its output keep them, and the next run goes on from there."""
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..contexts import Placed
+import numpy as np
+
+from ..arrays import FloatArray
 from ..corpus.resumable import ResumableOutput
-from .distinct_texts import TextSums
+from ..progress import progress_bar
 
 SECONDS_PER_PART = 5
 
 
 class KeptScores:
-    """The scores of texts in their contexts under several scorers, one scorer after the other.
+    """What is found for each of some things, in their order.
 
     output (Path): The parts are in the folder OUTPUT.parts.
     resume, force (bool): See `ResumableOutput`.
@@ -25,46 +27,37 @@ class KeptScores:
 
     def __init__(self, output: Path, resume: bool = False, force: bool = False):
         self._parts = ResumableOutput(output, resume, force)
-        self._of_scorers: dict[str, dict[Placed, TextSums]] = {}
-        self._all: list[tuple[str, Placed]] = []
-        self._waiting, self._since = (
-            list[str](),
-            time.monotonic(),
-        )  # lines of the next part, and when the last was written
+        self.about: dict[str, Any] = {}  # what the results depend on, besides the things
+        self._all: Sequence[object] = ()
+        self.found: list[Any] = []  # by earlier runs, of the first things
+        self._waiting, self._since = list[str](), time.monotonic()  # lines of the next part; when the last was written
 
-    def begin(self, scorers: Sequence[str], distinct: Sequence[Placed], about: Mapping[str, Any]) -> None:
-        """Read what earlier runs have scored.
+    def begin(self, items: Sequence[object], unit: str = "texts") -> None:
+        """Read what earlier runs have found. RAISES (ResumeError): The run to resume differs from this one.
 
-        distinct (Sequence[Tuple[str, str, str]]): Texts in their places.
-        about (Mapping[str, Any]): What else the scores depend on.
-        RAISES (ResumeError): The run to resume differs from this one.
+        unit (str): What the things are called.
         """
-        self._all = [(scorer, one) for scorer in scorers for one in distinct]
-        self._of_scorers = {scorer: {} for scorer in scorers}
+        self._all, self._unit = items, unit
         ends = {n: self._digest(n) for n in self._parts.ends()}
-        about = {"input": {"texts": len(self._all), "digest": self._digest(len(self._all))}, **about}
+        about = {"input": {unit: len(items), "digest": self._digest(len(items))}, **self.about}
         self._parts.begin(about, ends)
-        for (scorer, one), line in zip(self._all, self._parts.read().splitlines()):
-            scores, pieces = json.loads(line)
-            self._of_scorers[scorer][one] = TextSums(tuple(scores), pieces)
+        self.found = list(map(json.loads, self._parts.read().splitlines()))
 
-    def known(self, scorer: str) -> Mapping[Placed, TextSums]:
-        """What earlier runs have scored."""
-        return self._of_scorers[scorer]
-
-    def add(self, sums: Mapping[Placed, TextSums]) -> None:
-        """Keep the scores of the next texts: a whole batch, so that they do not depend on where a run was stopped."""
-        self._waiting += [f"{json.dumps(one)}\n" for one in sums.values()]
+    def add(self, results: Iterable[object]) -> None:
+        """Keep the results of the next things: a whole batch, so that they do not depend on where a run was stopped."""
+        self._waiting += [f"{json.dumps(one)}\n" for one in results]
         if time.monotonic() - self._since > SECONDS_PER_PART:
             self._write()
 
     @contextmanager
     def until_done(self) -> Iterator[None]:
         """If the run stops in this context, the error says what is kept. Otherwise nothing is needed any more."""
-        with self._parts.kept(len(self._all)):
-            try:
-                yield
-            except BaseException:
+        try:
+            yield
+        except BaseException:
+            if not self._all:  # it has not begun
+                raise
+            with self._parts.kept(len(self._all), self._unit):
                 self._write()
                 raise
         self._parts.discard()
@@ -76,3 +69,28 @@ class KeptScores:
 
     def _digest(self, n: int) -> str:
         return sha256(repr(self._all[:n]).encode("utf8", "surrogatepass")).hexdigest()[:16]
+
+
+def find_each(
+    items: Sequence[object],
+    find: Callable[[int], Iterable[FloatArray]],
+    unit: str,
+    kept: KeptScores | None = None,
+    show_progress: bool = False,
+) -> FloatArray:
+    """The numbers that are found for each of some things.
+
+    find (Callable): Finds them for all but the first so many, in batches that do not depend on where it begins.
+    unit (str): What they are called.
+    kept (Optional[KeptScores]): Has what is found already, and gets what is found.
+    """
+    if kept:
+        kept.begin(items, unit)
+    found = list(kept.found) if kept else []
+    with progress_bar(len(items), len(found), show_progress, f" {unit}") as bar:
+        for batch in find(len(found)):
+            found += list(batch)
+            bar.update(len(batch))
+            if kept:
+                kept.add(batch.tolist())
+    return np.array(found)

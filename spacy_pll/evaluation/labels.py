@@ -1,4 +1,4 @@
-"""Which option is right: labels in a column, in the one way that all rows of a file have."""
+"""Labels in a column: which option is right, in the one way that all rows of a file have; which sentence is good."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +16,9 @@ NAMES = {
     "from1": "numbers from 1",
     "letter": "letters",
 }
+# Labels, in small letters, that say of themselves what they mean.
+GOOD_LABELS = ("1", "1.0", "true", "good", "grammatical", "acceptable", "correct", "plausible", "yes")
+BAD_LABELS = ("0", "0.0", "false", "bad", "ungrammatical", "unacceptable", "incorrect", "implausible", "no", "*")
 WHOLE = re.compile(r"\d+(\.0*)?")
 
 
@@ -77,7 +80,7 @@ def _text(label: Any) -> str | None:
     return str(label) if isinstance(label, str | int | float) and not isinstance(label, bool) else None
 
 
-def _number(row: Labelled) -> int | None:
+def _whole_number(row: Labelled) -> int | None:
     text = (_text(row.label) or "").strip()
     return int(float(text)) if WHOLE.fullmatch(text) else None
 
@@ -92,7 +95,7 @@ def _among(row: Labelled, names: Sequence[str]) -> int | None:
 
 
 def _from_1(row: Labelled) -> int | None:
-    number = _number(row)
+    number = _whole_number(row)
     return None if number is None else _below(number - 1, len(row.texts))
 
 
@@ -104,7 +107,25 @@ def _letter(row: Labelled) -> int | None:
 _RIGHT: dict[LabelKind, Callable[[Labelled], int | None]] = {
     "text": lambda row: _among(row, row.texts),
     "column": lambda row: _among(row, row.columns),
-    "from0": lambda row: _below(_number(row), len(row.texts)),
+    "from0": lambda row: _below(_whole_number(row), len(row.texts)),
     "from1": _from_1,
     "letter": _letter,
 }
+
+
+def is_good(label: Any, place: str, column: str, good: str | None = None) -> bool:
+    """Whether a label says of a sentence that it is good.
+
+    column (str): That of the labels, for messages.
+    good (Optional[str]): What good sentences have there. None: one of `GOOD_LABELS`.
+    RAISES (InputError): It says neither.
+    """
+    found = str("" if label is None else label).strip()
+    if found and good is not None:
+        return found == good
+    if found.lower() in (*GOOD_LABELS, *BAD_LABELS):
+        return found.lower() in GOOD_LABELS
+    raise InputError(
+        f"{place}: the label is {label!r:.100}, which does not say whether the sentence is good.",
+        f"Give the value of the good ones: `label='{column}=VALUE'`." if found else "Add it.",
+    )

@@ -7,7 +7,8 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..pipelines import vary_scorer
+from ..component import get_scorer
+from ..pipelines import make_pipeline
 from ..progress import number_of
 from ..settings import BATCH_SIZE
 from ..texts import check_texts, plain_texts
@@ -54,9 +55,8 @@ def compare_margins(
     changes = [{setting: value} for setting, values in tried.items() for value in values]
     if not changes:
         raise ValueError("There is nothing to compare with the exact scores. Give `margins`, such as (0, 1, 2, 4).")
-    scorers = [vary_scorer(nlp, component, **{**EXACT, **change}, keep_pieces=True) for change in [{}, *changes]]
-    for scorer in scorers:
-        scorer.predictor.prepare()  # not timed
+    varied = [make_pipeline(nlp, component=component, keep_pieces=True, **EXACT | change) for change in [{}, *changes]]
+    scorers = list(map(get_scorer, varied))
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
     sides = [(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
     with nlp.select_pipes(disable=[scorers[0].name]):

@@ -10,7 +10,7 @@ from spacy.language import Language
 from ..component import get_scorer
 from ..settings import BATCH_SIZE
 from .accuracies import Ties
-from .decisions import ChoiceScores, check_options, named, score_options
+from .choices import ChoiceScores, check_options, named, score_options
 from .items import Choice, Option, Pair
 
 
@@ -74,16 +74,23 @@ def minimal_pairs(
     per_piece (bool): Compare means per wordpiece instead of sums.
     ties (Literal["share", "first"]): Whether a tie counts as half, or as right.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
-    batch_size (int): Number of sentences per batch. Masked contexts that are equal within a batch run once.
-    n_process (int): Worker processes.
-    show_progress (bool): Show a progress bar for each pipeline.
+    batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): There is no pair, or one is not of this form, or a sentence cannot be scored.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline(metrics=["word_l2r", "original"])
+    pairs = [("The cats sleep.", "The cats sleeps."), ("She saw herself.", "She saw himself.")]
+    scored = spacy_pll.minimal_pairs(nlp, pairs)
+    [one.accuracy for one in scored.accuracies()]  # [1.0, 1.0]
+    ```
     """
     items = [choice_of(pair) for pair in _checked(pairs)]
     for one in named(nlp).values():
         check_options(get_scorer(one, component), items, shared_pieces=False)
-    scored = score_options(nlp, items, component, batch_size, n_process, show_progress)
-    return PairScores(items, scored.scores, scored.pieces, per_piece, ties, scored.columns)
+    how = component, batch_size, n_process, show_progress
+    return score_options(PairScores, nlp, items, *how, per_piece=per_piece, ties=ties)
 
 
 def choice_of(pair: Pair) -> Choice:

@@ -9,10 +9,11 @@ from typing import Any, Literal, NamedTuple
 
 from ..corpus.readers import format_of
 from ..corpus.records import get_text
-from ..errors import InputError, listed
+from ..errors import InputError, no_column
 from ..user_warnings import warn_user
 from .items import Pair
-from .readers import TABLE_ENDINGS, rows_of
+from .labels import is_good
+from .readers import TABLE_ENDINGS, check_distinct, rows_of
 
 First = Literal["good", "bad"]
 TXT, TEXT = ".txt", "text"  # the column of the lines of .txt files
@@ -26,9 +27,6 @@ KNOWN = (
     ("source_sentence", "target_sentence"),
     ("sent_more", "sent_less"),
 )
-# Labels, in small letters, that say of themselves what they mean.
-GOOD_LABELS = ("1", "1.0", "true", "good", "grammatical", "acceptable", "correct", "plausible", "yes")
-BAD_LABELS = ("0", "0.0", "false", "bad", "ungrammatical", "unacceptable", "incorrect", "implausible", "no", "*")
 
 
 class Long(NamedTuple):
@@ -36,7 +34,7 @@ class Long(NamedTuple):
 
     sentence: str  # the column of the sentences
     label: str | None = None  # the column that says which are good
-    good: str | None = None  # what it has there; None: one of `GOOD_LABELS`
+    good: str | None = None  # what it has there; None: see `is_good`
     item: Sequence[str] = ()  # columns that the two sentences of a pair have in common; none: they are neighbours
     first: First | None = None  # which of two neighbours comes first, if there is no label
     renamed: Mapping[str, str] = {}  # other names for columns
@@ -113,8 +111,7 @@ def _check_columns(
     first: First | None,
 ) -> None:
     """RAISES (InputError): What is named does not go together."""
-    if good and good == bad:
-        raise InputError(f"`good` and `bad` name the same column, {good!r}.", "Name one for each.")
+    check_distinct(good=[good], bad=[bad], sentence=[sentence], label=[(label or "").partition("=")[0]], item=item)
     if (good or bad) and sentence:
         raise InputError("`sentence` is for tables with one sentence in a row.", "Leave it out, or `good` and `bad`.")
     if sentence and not label and (item or not first):
@@ -125,9 +122,6 @@ def _check_columns(
         )
     if (label or item) and not sentence:
         raise InputError("`label` and `item` are for tables with one sentence in a row.", "Give `sentence`, too.")
-    named = [sentence, (label or "").partition("=")[0], *item]
-    if twice := [name for name in named if name and named.count(name) > 1]:
-        raise InputError(f"The column {twice[0]!r} is named twice in `sentence`, `label` and `item`.")
 
 
 def _known_layout(file: Path, row: dict[str, Any], first: First | None) -> Long | None:
@@ -158,8 +152,10 @@ def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, t
     for name in found:
         if name not in row:
             hint = " If the file has no header, name its columns with `header`." if table else ""
-            raise InputError(
-                f"{place}: there is no column {name!r}. The columns are: {listed(name, row)}",
+            raise no_column(
+                place,
+                name,
+                row,
                 "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name"
                 f" its column with `sentence`, and that which says if it is good with `label`.{hint}",
             )
@@ -178,30 +174,15 @@ def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, 
         label, tab, sentence = row[TEXT].partition("\t")
         if not tab or not sentence.strip():
             raise InputError(f"{place}: there must be True or False, a tab and a sentence. It is {row[TEXT]!r:.100}.")
-        return _Row(place, sentence, read_label(label, place, layout), of_file)
+        return _Row(place, sentence, is_good(label, place, TEXT), of_file)
     sentence, good = _sentence(row, place, layout.sentence, "`sentence`"), None
     for setting, columns in (("label", [layout.label] * bool(layout.label)), ("item", layout.item)):
         if missing := [column for column in columns if column not in row]:
-            names = listed(missing[0], row)
-            raise InputError(
-                f"{place}: there is no column {missing[0]!r}. The columns are: {names}", f"Give another `{setting}`."
-            )
+            raise no_column(place, str(missing[0]), row, f"Give another `{setting}`.")
     if layout.label:
-        good = read_label(row[layout.label], place, layout)
+        good = is_good(row[layout.label], place, layout.label, layout.good)
     others = {k: v for k, v in row.items() if k not in (layout.sentence, layout.label, "")}
     return _Row(place, sentence, good, {**of_file, **{layout.renamed.get(k, k): v for k, v in others.items()}})
-
-
-def read_label(label: Any, place: str, layout: Long) -> bool:
-    found, good = str("" if label is None else label).strip(), layout.good
-    if found and good is not None:
-        return found == good
-    if found.lower() in (*GOOD_LABELS, *BAD_LABELS):
-        return found.lower() in GOOD_LABELS
-    raise InputError(
-        f"{place}: the label is {label!r:.100}, which does not say whether the sentence is good.",
-        f"Give the value of the good ones: `label='{layout.label}=VALUE'`." if found else "Add it.",
-    )
 
 
 def _paired(rows: list[_Row], layout: Long | None) -> Iterator[Pair]:
@@ -221,7 +202,7 @@ def _paired(rows: list[_Row], layout: Long | None) -> Iterator[Pair]:
         _check_group(group, layout, order)
         order = None if layout.item else group[0].good
         good, bad = sorted(group, key=lambda row: not row.good)
-        yield Pair(good.sentence, bad.sentence, _joined(good.fields, bad.fields))
+        yield Pair(good.sentence, bad.sentence, _joined_fields(good.fields, bad.fields))
 
 
 def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:
@@ -249,7 +230,7 @@ def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:
         )
 
 
-def _joined(good: dict[str, Any], bad: dict[str, Any]) -> dict[str, Any]:
+def _joined_fields(good: dict[str, Any], bad: dict[str, Any]) -> dict[str, Any]:
     fields = dict[str, Any]()
     for name in {**good, **bad}:
         if name in good and name in bad and good[name] == bad[name]:

@@ -112,11 +112,17 @@ def perplexity(
     n_passes (Optional[int]): For the bound: so many forward passes for each context. None: 8 orders and their reverses.
     seed (int): For the bound: another one draws other orders.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
-    batch_size (int): Texts per batch.
-    n_process (int): Worker processes, on a CPU. -1 for one per core.
-    show_progress (bool): Show a progress bar.
+    batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    measured = spacy_pll.perplexity(nlp, ["The cats sleep.", "The cats sleeps."])
+    measured.pieces, measured.per_piece["word_l2r"]  # 9, 47.1
+    ```
     """
     nlp = make_pipeline(nlp, keep_pieces=True, component=component)
     scorer = get_scorer(nlp)

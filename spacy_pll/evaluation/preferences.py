@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from .accuracies import OVERALL
-from .intervals import Estimate, Z
+from .intervals import Estimate, Z, ranks
 from .items import Item, levels
 
 
@@ -53,16 +53,9 @@ def spearman(x: FloatArray, y: FloatArray) -> Estimate | None:
     """
     if min(len(np.unique(x)), len(np.unique(y))) < 2:
         return None
-    rho, n = float(np.corrcoef(_ranks(x), _ranks(y))[0, 1]), len(x)
+    rho, n = float(np.corrcoef(ranks(x), ranks(y))[0, 1]), len(x)
     if n < 4:
         return Estimate(rho, -1.0, 1.0)
     most, half = 1 - max(6 / (n**3 - n), 1e-15), Z * math.sqrt((1 + rho**2 / 2) / (n - 3))
     centre = math.atanh(min(most, max(-most, rho)))
     return Estimate(rho, min(rho, math.tanh(centre - half)), max(rho, math.tanh(centre + half)))
-
-
-def _ranks(values: FloatArray) -> FloatArray:
-    """The place of each value in their order; equal ones share the mean of their places."""
-    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[number]

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..corpus.base_format import check_fields
+from ..corpus.inputs import check_fields
 from ..corpus.readers import format_of, list_files, open_file, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError
-from ..tables.rows import check_columns
+from ..tables.columns import check_columns
 from .items import FILE
 from .variants import Variant
 
@@ -49,6 +49,17 @@ def rows_of(
         of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
         for place, row in read_rows(file, **how):
             yield file, place, row, of_file
+
+
+def check_distinct(**columns: Sequence[str | None]) -> None:
+    """RAISES (InputError): Settings name one column twice. columns (Sequence[Optional[str]]): By setting."""
+    seen = dict[str, str]()
+    for setting, names in columns.items():
+        for name in filter(None, names):
+            if name in seen:
+                where = f"`{seen[name]}`" if seen[name] == setting else f"`{seen[name]}` and `{setting}`"
+                raise InputError(f"{where} name the column {name!r} twice. Each column is one thing.")
+            seen[name] = setting
 
 
 def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:
@@ -107,25 +118,69 @@ def read_sequences(path: str) -> dict[str, str]:
     return found
 
 
-def read_nbest(path: str, added: Sequence[str] = (), encoding: str = "utf-8") -> list[NBest]:
-    """Read n-best lists from a file of JSON lines, which may be compressed.
+def read_nbest(
+    path: str,
+    added: Sequence[str] = (),
+    encoding: str = "utf-8",
+    beam_size: int | None = None,
+    references: str | None = None,
+) -> list[NBest]:
+    """Read n-best lists from a file of JSON lines, or from a .tsv file as NeMo writes it, which may be compressed.
 
     added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
+    beam_size (Optional[int]): For a .tsv file: the number of its lines for each list.
+    references (Optional[str]): For a .tsv file: a file with the `text` of each reference, such as NeMo's manifest.
     RAISES (InputError): A list cannot be read; the message gives the line.
     """
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a .jsonl file of n-best lists: {FORMAT}")
+    if format_of(Path(path)) == ".tsv":
+        if beam_size is None:
+            raise InputError(f"{path!r} does not say how many of its lines are a list.", "Give it as `beam_size`.")
+    elif beam_size is not None or references:
+        raise InputError(
+            f"{path!r} has a list in each line.", "Leave `beam_size` and `references` out, or give a .tsv."
+        )
     lists = []
-    with open_file(Path(path)) as file:
-        for place, row in read_json_lines(file, path, ReadOptions(encoding=encoding)):
-            lists.append(parse_nbest(row, place))
-            if added:
-                check_fields(row, place)
-                for number, hypothesis in enumerate(row["hypotheses"], 1):
-                    check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
+    for place, row in _nbest_rows(path, encoding, beam_size, references):
+        lists.append(parse_nbest(row, place))
+        if added:
+            check_fields(row, place)
+            for number, hypothesis in enumerate(row["hypotheses"], 1):
+                check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
     if not lists:
         raise InputError(f"There is no n-best list in {path!r}. Each line is one: {FORMAT}")
     return lists
+
+
+def _nbest_rows(
+    path: str, encoding: str, beam_size: int | None, references: str | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The location of each list, and what a line of JSON has of it."""
+    if beam_size is None:
+        with open_file(Path(path)) as file:
+            yield from read_json_lines(file, path, ReadOptions(encoding=encoding))
+        return
+    how: dict[str, Any] = {"delimiter": "\t", "quoting": "none", "na_as_text": True, "header": ("text", "score")}
+    lines = list(read_rows(Path(path), encoding=encoding, **how))
+    n_lists, rest = divmod(len(lines), beam_size)
+    if rest:
+        advice = "Give the number of hypotheses in each list."
+        raise InputError(f"{path!r} has {len(lines):,} lines, no multiple of `beam_size`, {beam_size}.", advice)
+    given = [get_text(row, place, "text") for place, row in read_rows(Path(references))] if references else []
+    if references and len(given) != n_lists:
+        raise InputError(f"{references!r} has {len(given):,} references for {n_lists:,} lists. Give one for each list.")
+    for n in range(n_lists):
+        of_list = lines[n * beam_size : (n + 1) * beam_size]
+        hypotheses = [{"text": row["text"], "score": _number(row["score"], place)} for place, row in of_list]
+        yield of_list[0][0], {"hypotheses": hypotheses, **({"reference": given[n]} if given else {})}
+
+
+def _number(cell: str, where: str) -> float:
+    try:
+        return _score({"score": float(cell)}, where)
+    except ValueError:
+        return _score({"score": cell}, where)
 
 
 def parse_nbest(row: dict[str, Any], place: str) -> NBest:

@@ -3,13 +3,14 @@
 A speech recogniser or translation system proposes hypotheses, each with a log-probability: the first-pass score. The
 second pass ranks them by
 
-    first pass + weight * PLL
+    first pass + weight * PLL + word weight * words
 
-The weight is the one with the best word error rate on a development set.
+The weights are those with the best word error rate on a development set.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -35,28 +36,40 @@ def with_pll(lists: Sequence[NBest], scores: dict[str, TextSums], per_piece: boo
     return [nbest._replace(pll=np.array([used[text] for text in nbest.texts])) for nbest in lists]
 
 
-def interpolate(nbest: NBest, weight: float) -> np.ndarray:
-    """The second-pass scores, natural log up to a constant. With weight 0, the first pass decides about all."""
-    return nbest.first_pass + weight * nbest.pll if weight else nbest.first_pass
+def interpolate(nbest: NBest, weight: float, word_weight: float = 0.0) -> np.ndarray:
+    """The second-pass scores, natural log up to a constant. With weight 0, the PLL has no part in them."""
+    total = nbest.first_pass + word_weight * np.array([len(text.split()) for text in nbest.texts])
+    return total + weight * nbest.pll if weight else total
 
 
-def ranking(nbest: NBest, weight: float) -> np.ndarray:
+def ranking(nbest: NBest, *weights: float) -> np.ndarray:
     """The indices of the hypotheses, best first. int, shape (hypotheses,).
 
     Ties are ordered by the first-pass score, then by their order in the list. NaN comes last.
     """
-    return np.lexsort((-nbest.first_pass, -interpolate(nbest, weight)))
+    return np.lexsort((-nbest.first_pass, -interpolate(nbest, *weights)))
 
 
-def errors_at(lists: Sequence[NBest], weight: float) -> dict[str, float]:
-    """The word errors of the best hypothesis of each list, ranked with a weight. Each list has one reference."""
-    best = [nbest.texts[ranking(nbest, weight)[0]] for nbest in lists]
+def errors_at(lists: Sequence[NBest], *weights: float) -> dict[str, float]:
+    """The word errors of the best hypothesis of each list, ranked with the weights. Each list has one reference."""
+    best = [nbest.texts[ranking(nbest, *weights)[0]] for nbest in lists]
     return word_error_rate(best, [nbest.references[0] for nbest in lists])
 
 
-def best_weight(lists: Sequence[NBest], weights: Sequence[float]) -> float:
-    """The weight with the lowest word error rate; of equally good ones the smallest."""
-    return min(sorted(weights), key=lambda weight: errors_at(lists, weight)["WER"])
+def best_weights(
+    lists: Sequence[NBest], weights: Sequence[float], word_weights: Sequence[float] = (0.0,)
+) -> tuple[float, float]:
+    """Those with the fewest word errors, of all combinations; of equally good ones the smallest, then the word weight
+    nearest to 0.
+    """
+
+    def n_errors(text: str, reference: str) -> int:
+        figures = word_error_rate([text], [reference])
+        return int(figures["substitutions"] + figures["deletions"] + figures["insertions"])
+
+    errors = [[n_errors(text, nbest.references[0]) for text in nbest.texts] for nbest in lists]
+    tried = product(sorted(weights), sorted(word_weights, key=abs))
+    return min(tried, key=lambda both: sum(of[ranking(nbest, *both)[0]] for of, nbest in zip(errors, lists)))
 
 
 def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
@@ -75,12 +88,12 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> dic
     return {"WER": 100 * sum(kinds.values()) / max(1, words), **kinds, "words": words}
 
 
-def rescored_rows(lists: Sequence[NBest], scores: dict[str, TextSums], weight: float) -> Iterator[dict[str, Any]]:
+def rescored_rows(lists: Sequence[NBest], scores: dict[str, TextSums], *weights: float) -> Iterator[dict[str, Any]]:
     """The rows with their hypotheses reranked. Each hypothesis also gets its `pll`, `pieces` and total, `rescored`."""
     for nbest in lists:
-        total = interpolate(nbest, weight)
+        total = interpolate(nbest, *weights)
         hypotheses = []
-        for i in ranking(nbest, weight):
+        for i in ranking(nbest, *weights):
             score = scores[nbest.texts[i]]
             added = dict(zip(ADDED, (score.scores[0], score.pieces, float(total[i])), strict=True))
             hypotheses.append({**nbest.row["hypotheses"][i], **added})
@@ -92,18 +105,20 @@ def rescore(
     lists: Iterable[Mapping[str, Any]],
     weight: float,
     *,
+    word_weight: float = 0.0,
     per_piece: bool = False,
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
 ) -> list[dict[str, Any]]:
-    """Rerank n-best lists by first-pass score + weight * PLL, under the primary metric.
+    """Rerank n-best lists by first-pass score + weight * PLL + word_weight * words, under the primary metric.
 
     nlp (Language): A pipeline with a `pll` component.
     lists (Iterable[Mapping[str, Any]]): Each has "hypotheses", a list of dicts with "text" and "score", the
         log-probability of the first pass. Whatever else is in the lists and the dicts is kept.
     weight (float): That of the PLL.
+    word_weight (float): That of the number of words, which white space separates.
     per_piece (bool): Use the mean per wordpiece instead of the sum.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Texts per batch.
@@ -111,10 +126,20 @@ def rescore(
     show_progress (bool): Show a progress bar.
     RETURNS (list[dict[str, Any]]): The lists with the best hypothesis first. Each hypothesis also has "pll", "pieces"
         and "rescored", by which they are sorted; NaN and last without a wordpiece.
-    RAISES (ValueError): The weight is not finite, a list is not of this form, or a text cannot be scored.
+    RAISES (ValueError): A weight is not finite, a list is not of this form, or a text cannot be scored.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    hypotheses = [{"text": "the cats at", "score": -2.9}, {"text": "the cat sat", "score": -3.1}]
+    [reranked] = spacy_pll.rescore(nlp, [{"hypotheses": hypotheses}], weight=0.4)
+    reranked["hypotheses"][0]["text"]  # 'the cat sat'
+    ```
     """
-    if not math.isfinite(weight):
-        raise ValueError(f"`weight` must be a finite number, such as 0.5. It is {weight}.")
+    for name, value in (("weight", weight), ("word_weight", word_weight)):
+        if not math.isfinite(value):
+            raise ValueError(f"`{name}` must be a finite number, such as 0.5. It is {value}.")
     nbests = [parse_nbest(dict(row), f"list {number}") for number, row in enumerate(lists, 1)]
     scores = score_hypotheses(nlp, nbests, batch_size, show_progress, n_process, component)
-    return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight))
+    return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight, word_weight))

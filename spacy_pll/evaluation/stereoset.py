@@ -58,7 +58,8 @@ class StereoSet(Suite):
         found = []
         for group in sorted(lms, key=lambda name: (name != OVERALL, " x " in name, name)):
             n = sum(map(len, lms[group].values()))
-            both = [_percent(mean_proportion([*map(np.array, one[group].values())])) for one in (lms, ss)]
+            shares = (mean_proportion([*map(np.array, one[group].values())]) for one in (lms, ss))
+            both = [Estimate(*(100 * value for value in share)) for share in shares]
             icat = both[0].value * min(both[1].value, 100 - both[1].value) / 50
             found += [Measure(name, group, n, *one) for name, one in zip(("lms", "ss"), both)]
             found.append(Measure("icat", group, n, icat))
@@ -73,10 +74,6 @@ class StereoSet(Suite):
 
 def _won(a: float, b: float) -> float:
     return float(a > b) if a != b else 0.5
-
-
-def _percent(share: Estimate) -> Estimate:
-    return Estimate(*(100 * value for value in share))
 
 
 @pll_readers.register("stereoset")

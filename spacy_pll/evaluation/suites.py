@@ -20,8 +20,8 @@ from spacy.language import Language
 from spacy.util import registry
 
 from ..component import get_scorer
-from ..contexts import score_placed, separated
 from ..errors import InputError, PLLError
+from ..places import score_placed, separated
 from ..settings import BATCH_SIZE
 
 if not hasattr(registry, "pll_readers"):
@@ -135,35 +135,23 @@ def score_suite(
     suite (Suite): What `read_suite` reads.
     per_piece (bool): Compare means per wordpiece instead of sums.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
-    batch_size (int): Texts per batch.
-    n_process (int): Worker processes, on a CPU. -1 for one per core.
-    show_progress (bool): Show a progress bar.
+    batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): A text cannot be scored.
     """
-    names, distinct = (
-        get_scorer(nlp, component).names,
-        list(dict.fromkeys((one.context, one.text) for one in suite.texts)),
-    )
-    places = [(text, separated(context, text), "") for context, text in distinct]
-    scored = score_placed(nlp, places, batch_size, show_progress, n_process, component)
+    names = get_scorer(nlp, component).names
+    places = [(one.text, separated(one.context, one.text), "") for one in suite.texts]
+    distinct = list(dict.fromkeys(places))
+    scored = score_placed(nlp, distinct, batch_size, show_progress, n_process, component)
     docs = dict(zip(distinct, scored, strict=True))
     found: dict[str, list[list[PartScore]]] = {metric: [] for metric in names.metrics}
-    for one in suite.texts:
-        doc = docs[one.context, one.text]
+    for one, place in zip(suite.texts, places):
+        doc = docs[place]
         before = len(doc.text) - len(one.text)
-        spans = [
-            doc.char_span(before + start, before + end, alignment_mode="expand")
-            for start, end in one.parts or [(0, len(one.text))]
-        ]
-        for metric, attribute in names.metrics.items():
-            found[metric].append(
-                [
-                    PartScore(span._.get(attribute) or 0.0, span._.get(names.pieces) or 0)
-                    if span
-                    else PartScore(0.0, 0)
-                    for span in spans
-                ]
-            )
+        parts = [(before + start, before + end) for start, end in one.parts or [(0, len(one.text))]]
+        spans = [doc.char_span(*part, alignment_mode="expand") for part in parts]
+        for metric, name in names.metrics.items():
+            scores = [(span and span._.get(name) or 0.0, span and span._.get(names.pieces) or 0) for span in spans]
+            found[metric].append([PartScore(*score) for score in scores])
     return SuiteScores(suite, found, per_piece)
 
 

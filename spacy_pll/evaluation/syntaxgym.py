@@ -149,18 +149,18 @@ def read_syntaxgym(path: str) -> SyntaxGym:
             place = f"{file}, item {number}"
             parts = dict[str, dict[int, int]]()
             for condition in conditions:
-                text, regions = _sentence(condition, place)
+                text, regions = _read_condition(condition, place)
                 parts[condition["condition_name"]] = regions
                 places[len(items), condition["condition_name"]] = len(texts)
                 texts.append(text)
             items.append(SyntaxItem(name, number, parts, formulas))
             values = {(condition, region): 0.0 for condition, regions in parts.items() for region in regions}
             for formula in formulas:
-                _check(formula, values, place)
+                _check_formula(formula, values, place)
     return SyntaxGym(items, texts, places)
 
 
-def _check(formula: str, values: Surprisals, place: str) -> None:
+def _check_formula(formula: str, values: Surprisals, place: str) -> None:
     parse_formula(formula)
     conditions = {condition for condition, _ in values}
     for region, condition in re.findall(r"(\d+|\*)\s*;\s*%([\w-]+)%", formula):
@@ -168,7 +168,7 @@ def _check(formula: str, values: Surprisals, place: str) -> None:
             raise InputError(f"{place}: there is no region {region} in a condition {condition!r}, as {formula!r} asks.")
 
 
-def _sentence(condition: Any, place: str) -> tuple[SuiteText, dict[int, int]]:
+def _read_condition(condition: Any, place: str) -> tuple[SuiteText, dict[int, int]]:
     """The sentence of a condition: its regions with a space between them. Empty ones have no part."""
     try:
         regions = [(int(one["region_number"]), str(one["content"]).strip()) for one in condition["regions"]]

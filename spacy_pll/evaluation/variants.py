@@ -16,6 +16,7 @@ from ..arrays import FloatArray
 from ..errors import InputError, PLLError, listed
 from ..user_warnings import warn_user
 from .intervals import Estimate
+from .kept_scores import KeptScores
 from .plots import plot_variants
 from .preferences import spearman
 from .residues import Others, Residues, Substitution, marginals, whole_variants
@@ -59,18 +60,13 @@ class VariantScores:
     method: Method
     offset: int = 1
 
-    @property
-    def column(self) -> str:
-        """What the scores are called in tables."""
-        return column_of(self.method)
-
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row per variant: its columns, and its score under the name of the method. What was read from a table has
         the columns of the table; other variants begin with `mutant`.
         """
         for variant, score in zip(self.variants, self.scores.tolist()):
             name = {} if variant.place else {"mutant": variant.mutant}
-            yield {**name, **variant.fields, self.column: score}
+            yield {**name, **variant.fields, column_of(self.method): score}
 
     def matrix(self) -> FloatArray:
         """The scores of single substitutions, NaN where there is none. Shape (amino acids, sites), as `AMINO_ACIDS`."""
@@ -80,19 +76,12 @@ class VariantScores:
                 found[AMINO_ACIDS.index(several[0].residue), several[0].site] = score
         return found
 
-    def n_measured(self, column: str) -> int:
-        """How many variants have a number in the column. RAISES (InputError): See `measured_effects`."""
-        return int(np.isfinite(measured_effects(self.variants, column)).sum())
-
     def correlation(self, column: str) -> Estimate | None:
-        """Spearman's rho of the scores and of what was measured, as `spearman` computes it.
+        """Spearman's rho with the measured effects in a column (`rank_correlation`).
 
-        column (str): The column of the measured effects. Variants without a number there are left out.
         RAISES (InputError): See `measured_effects`.
         """
-        effects = measured_effects(self.variants, column)
-        known = np.isfinite(effects)
-        return spearman(self.scores[known], effects[known])
+        return rank_correlation(self.scores, measured_effects(self.variants, column))
 
     def plot(self) -> "Figure":
         """Draw the scores of single substitutions by site and amino acid. A dot is the residue of the sequence.
@@ -117,6 +106,7 @@ def variants(
     u_as_t: bool = False,
     component: str | None = None,
     show_progress: bool = False,
+    kept: KeptScores | None = None,
 ) -> VariantScores:
     """Score variants of a protein against its own sequence, with a model that has a wordpiece for each residue.
 
@@ -143,6 +133,7 @@ def variants(
     u_as_t (bool): Read U as T, for RNA under a model that has learned T.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
+    kept (Optional[KeptScores]): Has what a run before this one has found, and gets what is found.
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
     """
@@ -160,40 +151,39 @@ def variants(
         raise InputError("There is no variant.")
     if any(column_of(method) in one.fields for one in items):
         raise InputError(f"The variants have a column {column_of(method)!r}, as their scores do. Rename it.")
-    places = [variant.place or f"Variant {number}" for number, variant in enumerate(items, 1)]
     read = str.maketrans("Uu", "Tt") if u_as_t else {}
     given_sequence, sequence = sequence, sequence.translate(read)
-    mutants_read = [one.mutant.translate(read) for one in items]
-    whole = [method == "pseudo-ppl" and mutant.isalpha() for mutant in mutants_read]
-    parsed = [
-        () if as_whole else parse_variant(mutant, sequence, offset, place)
-        for mutant, as_whole, place in zip(mutants_read, whole, places)
+    named = [(place, one.mutant.translate(read)) for place, one in with_places(items)]
+    parsed = [  # a whole sequence, or substitutions
+        mutant if method == "pseudo-ppl" and mutant.isalpha() else parse_variant(mutant, sequence, offset, place)
+        for place, mutant in named
     ]
     residues = Residues(nlp, sequence, component)
+    if kept:
+        kept.about = {**kept.about, "sequence": sequence}
     if unclear := [f"{letter}{site + offset}" for site, letter in enumerate(sequence) if letter in AMBIGUOUS]:
         warn_user(
             f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several amino acids, such as "
             f"{unclear[0]}. The model reads them as they are. There are no variants at these sites."
         )
-    for mutant, as_whole, several, place in zip(mutants_read, whole, parsed, places):
-        checked = dict.fromkeys(mutant) if as_whole else {letter: None for _, *pair in several for letter in pair}
-        for letter in checked:
+    for (place, mutant), one in zip(named, parsed):
+        is_whole = isinstance(one, str)
+        for letter in dict.fromkeys(mutant if is_whole else filter(str.isalpha, mutant)):
             residues.check(letter, f"{place}, {mutant!r:.100}")
-            if letter in AMBIGUOUS and not (as_whole and letter in sequence):
+            if letter in AMBIGUOUS and not (is_whole and letter in sequence):
                 raise InputError(
                     f"{place}, {mutant!r:.100}: {letter!r} stands for {AMBIGUOUS[letter]}, so what a model says "
                     "of it is no probability of a residue.",
                     "Name one amino acid, or leave this variant out.",
                 )
+    substitutions = [() if isinstance(one, str) else one for one in parsed]
     if method == "pseudo-ppl":
-        texts = [
-            mutant if as_whole else with_substitutions(sequence, several)
-            for mutant, as_whole, several in zip(mutants_read, whole, parsed)
-        ]
-        scores = whole_variants(residues, texts, show_progress)
+        texts = [one if isinstance(one, str) else with_substitutions(sequence, one) for one in parsed]
+        scores = whole_variants(residues, texts, kept, show_progress)
     else:
-        scores = marginals(residues, parsed, None if method == "wt-marginals" else others, show_progress)
-    return VariantScores(given_sequence, items, parsed, scores, method, offset)
+        seen = None if method == "wt-marginals" else others
+        scores = marginals(residues, substitutions, seen, kept, show_progress)
+    return VariantScores(given_sequence, items, substitutions, scores, method, offset)
 
 
 def with_substitutions(sequence: str, several: Iterable[Substitution]) -> str:
@@ -219,17 +209,14 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
     found = list[Substitution]()
     for part in text.split(":"):
         match = _SUBSTITUTION.fullmatch(part.strip())
-        if match is None and len(part) > 1 and part.isalpha():
-            raise InputError(
-                f"{place}: {part!r:.100} has no number, so it is a whole sequence, and no substitution.",
-                "Give `method='pseudo-ppl'`, which compares sequences.",
-            )
         if match is None:
-            raise InputError(
-                f"{place}: {part!r} is no substitution.",
+            advice = (
                 "Write the residue of the sequence, its number and the other residue, such as 'A24G', and colons "
-                "between several: 'A24G:K30R'.",
+                "between several: 'A24G:K30R'."
             )
+            if len(part) > 1 and part.isalpha():
+                advice = "It has no number: compare whole sequences with `method='pseudo-ppl'`."
+            raise InputError(f"{place}: {part!r:.100} is no substitution.", advice)
         wild_type, number, residue = match.groups()
         site, last = int(number) - offset, offset + len(sequence) - 1
         if not 0 <= site < len(sequence):
@@ -237,17 +224,13 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
                 f"{place}: {part!r} is outside of the sequence, whose residues have the numbers {offset} to {last}.",
                 "If the first residue has another number, give it as `offset`.",
             )
-        if sequence[site] != wild_type and sequence[site] == wild_type.swapcase():
-            raise InputError(
-                f"{place}: {part!r} does not fit the sequence, which has {sequence[site]!r} as residue {number}: "
-                "the case of letters counts.",
-                f"Write {sequence[site]}{number}{residue.upper() if sequence[site].isupper() else residue}.",
-            )
-        if sequence[site] != wild_type:
-            raise InputError(
-                f"{place}: {part!r} does not fit the sequence, which has {sequence[site]!r} as residue {number}.",
-                "Is this the right sequence? If its first residue has another number, give it as `offset`.",
-            )
+        if (own := sequence[site]) != wild_type:
+            advice = "Is this the right sequence? If its first residue has another number, give it as `offset`."
+            if own == wild_type.swapcase():
+                fitting = residue.upper() if own.isupper() else residue
+                advice = f"The case of letters counts: write {own}{number}{fitting}."
+            wrong = f"{place}: {part!r} does not fit the sequence, which has {own!r} as residue {number}."
+            raise InputError(wrong, advice)
         if any(one.site == site for one in found):
             raise InputError(f"{place}: {text!r} has two substitutions of residue {number}.")
         found.append(Substitution(site, wild_type, residue))
@@ -259,24 +242,32 @@ def column_of(method: Method) -> str:
     return method.replace("-", "_")
 
 
-def measured_effects(variants: Sequence[Variant], column: str) -> FloatArray:
+def with_places(variants: Iterable[Variant]) -> Iterator[tuple[str, Variant]]:
+    """Variants, each with where it is, for messages."""
+    return ((one.place or f"Variant {number}", one) for number, one in enumerate(variants, 1))
+
+
+def measured_effects(variants: Iterable[Variant], column: str) -> FloatArray:
     """The numbers in a column, NaN where there is none: an empty cell, or what stands for one.
 
     RAISES (InputError): A variant has no such column, or text in it, or none has a number.
     """
-    effects = np.array([_number(variant, number, column) for number, variant in enumerate(variants, 1)])
+    effects = list[float]()
+    for place, variant in with_places(variants):
+        if column not in variant.fields:
+            names = listed(column, variant.fields)
+            raise InputError(f"{place}: there is no column {column!r}. The other columns are: {names}")
+        value = variant.fields[column]
+        try:
+            effects.append(float("nan" if value is None or str(value) in MISSING else value))
+        except (TypeError, ValueError):
+            raise InputError(f"{place}: {column!r} must be a number. It is {value!r:.100}.") from None
     if not np.isfinite(effects).any():
         raise InputError(f"No variant has a number in the column {column!r}.")
-    return effects
+    return np.array(effects)
 
 
-def _number(variant: Variant, number: int, column: str) -> float:
-    place = variant.place or f"Variant {number}"
-    if column not in variant.fields:
-        names = listed(column, variant.fields)
-        raise InputError(f"{place}: there is no column {column!r}. The other columns are: {names}")
-    value = variant.fields[column]
-    try:
-        return float("nan" if value is None or str(value) in MISSING else value)
-    except (TypeError, ValueError):
-        raise InputError(f"{place}: {column!r} must be a number. It is {value!r:.100}.") from None
+def rank_correlation(scores: FloatArray, effects: FloatArray) -> Estimate | None:
+    """Spearman's rho with what was measured, as `spearman` computes it. Variants without a number are left out."""
+    known = np.isfinite(effects)
+    return spearman(scores[known], effects[known])

@@ -135,7 +135,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         given = torch.where(gives_.bool(), boundary[which_[0]], nothing)
         received = torch.where(receives_.bool(), boundary[which_[1]], nothing)
         # What the model expected is said of the piece alone, without the boundaries.
-        expected = expected_at(logits[which_[0]], log_sum[which_[0]], target, batch.n_alternatives)
+        expected = expected_at(logits[which_[0]], log_sum[which_[0]], target, batch.wanted)
         return plain - given + received, *expected
 
 

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import torch
 
 from ..scoring.passes import Batch
-from ..scoring.scores import Distributions, Predictions
+from ..scoring.scores import Predictions, Wanted
 from .forward import Forward
 
 # Rows of logits that `expected_at` takes at once on a CPU: what fits into its cache takes a quarter of the time.
 CPU_ROWS = 64
-# An answer on the device: log-probabilities, float32, shape (targets,), and if they are asked for the four fields of
-# `Distributions`. The last axis of each is that of the targets.
+# An answer on the device: the log-probabilities, and what else is wanted, as in `Predictions`.
 Tensors = tuple[torch.Tensor, ...]
 
 
@@ -29,31 +28,32 @@ class TargetLogProbs:
         self.shift = shift
 
     def __call__(self, batch: Batch) -> Tensors:
-        """The log-probabilities, and if the batch asks for alternatives, the fields of `Distributions`."""
+        """The log-probabilities, and what else the batch asks for."""
         logits, target = self.forward.logits(batch, self.shift)
         log_sum = logits.logsumexp(dim=1)
         log_probs = logits.gather(1, target[:, None])[:, 0] - log_sum
-        return log_probs, *expected_at(logits, log_sum, target, batch.n_alternatives)
+        return log_probs, *expected_at(logits, log_sum, target, batch.wanted)
 
 
-def expected_at(
-    logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, n_alternatives: int | None
-) -> Tensors:
-    """The fields of `Distributions`; none of them if `n_alternatives` is None.
+def expected_at(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tensor, wanted: Wanted) -> Tensors:
+    """The fields of `Distributions`, or the log-probabilities of the ids that are wanted, or nothing.
 
     Of equally probable pieces, all have the best rank, and the one with the smaller id is the better alternative. If
     the vocabulary has fewer pieces than alternatives are wanted, the rest have the id -1.
 
     logits, log_sum (float32 tensors, shape (targets, vocabulary) and (targets,)): And their logsumexp.
     """
-    if n_alternatives is None:
+    if wanted is None:
         return ()
+    if not isinstance(wanted, int):
+        ids = torch.tensor(wanted).to(logits.device, non_blocking=True)
+        return ((logits[:, ids] - log_sum[:, None]).T,)
     size = CPU_ROWS if logits.device.type == "cpu" else max(1, len(logits))
     parts = []
     for some, sums, targets in zip(logits.split(size), log_sum.split(size), target.split(size)):
         rank = 1 + (some > some.gather(1, targets[:, None])).sum(dim=1)
         entropy = torch.special.entr((some - sums[:, None]).exp()).sum(dim=1)  # a probability of 0 adds 0
-        best, ids = largest(some, n_alternatives)
+        best, ids = largest(some, wanted)
         parts.append((rank, entropy, ids.T, (best - sums[:, None]).T))
     return joined(parts)
 
@@ -99,5 +99,5 @@ class PendingPredictions:
     def result(self) -> Predictions:
         if self._event is not None:
             self._event.synchronize()
-        log_probs, *expected = (field.numpy() for field in self._fields)
-        return Predictions(log_probs, Distributions(*expected) if expected else None)
+        log_probs, *wanted = (field.numpy() for field in self._fields)
+        return Predictions(log_probs, wanted)

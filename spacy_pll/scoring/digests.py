@@ -11,8 +11,13 @@ from ..arrays import IntArray, spread
 
 
 def scrambled(x: IntArray, seed: int) -> IntArray:
-    """Numbers as good as random ones, uint64, always the same for the same number (splitmix64)."""
-    z = (x.astype(np.uint64) + np.uint64(seed)) * np.uint64(0x9E3779B97F4A7C15)
+    """Numbers as good as random ones, uint64, always the same for the same number (splitmix64). Different seeds have
+    none in common.
+
+    x (int array): From 0 to 2**56 - 1.
+    seed (int): From 0 to 255.
+    """
+    z = (x.astype(np.uint64) | np.uint64(seed << 56)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     out: IntArray = z ^ (z >> np.uint64(31))

@@ -22,7 +22,7 @@ from ..arrays import BoolArray, IntArray, begins, bounds, distinct, spread
 from .digests import Digests, scrambled, up_to
 from .masks import MaskedRows
 from .passes import Batch, Flat, PassLimits, divide, of_rows
-from .scores import WeightedSums
+from .scores import Wanted, WeightedSums
 from .windows import Contexts
 
 # The groups of a row lie in blocks of so many slots, each group in one block. So a group attends to the content and
@@ -170,7 +170,7 @@ class GroupPlan(WeightedSums):
         self.n_rows = 0  # known, as the order of the targets, once the batches have been made
         super().__init__(contexts, rows, n_metrics)
 
-    def batches(self, limits: PassLimits, n_alternatives: int | None = None) -> Iterator[GroupBatch]:
+    def batches(self, limits: PassLimits, wanted: Wanted = None) -> Iterator[GroupBatch]:
         """As `RowPlan.batches`."""
         size, length, n_groups = self._size, self._length, len(self._size)
         n_targets = np.bincount(self._target_group, minlength=n_groups)
@@ -219,7 +219,7 @@ class GroupPlan(WeightedSums):
             nothing,
             self.mask_id,
             self.mask_id,  # nothing attends to the padding, and a model need not be told where it is
-            n_alternatives,
+            wanted,
             largest_block=largest,
             slots=nothing,
         )

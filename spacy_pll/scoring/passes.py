@@ -16,7 +16,7 @@ import numpy as np
 from ..arrays import IntArray, distinct, spread
 from .digests import Digests
 from .masks import MaskedRows
-from .scores import WeightedSums
+from .scores import Wanted, WeightedSums
 from .windows import Contexts
 
 Self = TypeVar("Self", bound="Batch")
@@ -65,8 +65,7 @@ class Batch:
     targets: slice  # those in these rows
     mask_id: int
     pad_id: int
-    # How many alternatives to each target are wanted, with its rank and entropy. None: only its log-probability is.
-    n_alternatives: int | None = None
+    wanted: Wanted = None  # at each target, besides its log-probability
 
     @classmethod
     def of(cls, ids: IntArray, lengths: IntArray, row: IntArray, position: IntArray, target: IntArray) -> "Batch":
@@ -214,7 +213,7 @@ class RowPlan(WeightedSums):
         self.n_targets = len(of_targets)  # how many log-probabilities the batches give
         super().__init__(contexts, rows, n_metrics)
 
-    def batches(self, limits: PassLimits, n_alternatives: int | None = None) -> Iterator[Batch]:
+    def batches(self, limits: PassLimits, wanted: Wanted = None) -> Iterator[Batch]:
         """The forward passes. The longest rows come first, so that a lack of memory shows at once."""
         flat = self.flat
         assert flat is not None
@@ -224,7 +223,7 @@ class RowPlan(WeightedSums):
         targets = first_target.tolist()
         for begin, end in passes:
             runs, of_rows = slice(first_run[begin], first_run[end]), slice(targets[begin], targets[end])
-            yield Batch(flat, slice(begin, end), runs, of_rows, self.mask_id, limits.pad_id, n_alternatives)
+            yield Batch(flat, slice(begin, end), runs, of_rows, self.mask_id, limits.pad_id, wanted)
 
     def release_inputs(self) -> None:
         """Free the rows once the batches have been read: they are most of a plan's memory, and `scores` needs none."""

@@ -1,5 +1,6 @@
 """What a model predicts at the targets of forward passes, and how that makes up the scores of pieces."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -7,6 +8,10 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from .masks import MaskedRows
 from .windows import Contexts
+
+# What a model is asked for at each target, besides its log-probability: its rank, the entropy and so many alternatives,
+# or the log-probabilities of these ids. None: nothing.
+Wanted = int | Sequence[int] | None
 
 
 class Distributions(NamedTuple):
@@ -32,7 +37,9 @@ class Predictions(NamedTuple):
     """What a model predicts at each target."""
 
     log_probs: FloatArray  # float32, shape (targets,), natural log
-    distributions: Distributions | None = None  # None if the batches did not ask for them
+    # What else is wanted: the fields of `Distributions`, or the log-probabilities of ids, shape (ids, targets).
+    # The last axis of each is that of the targets.
+    wanted: Sequence[np.ndarray] = ()
 
 
 class WeightedSums:
@@ -64,10 +71,9 @@ class WeightedSums:
         sums: FloatArray = np.bincount(place, values, self.n_metrics * self.n_pieces).astype(np.float64)
         return sums.reshape(self.n_metrics, -1)
 
-    def fill_distributions(self, pieces: Distributions, targets: Distributions) -> None:
-        """Fill in the distributions at the pieces that these rows score under the first metric.
+    def fill(self, pieces: np.ndarray, targets: np.ndarray) -> None:
+        """Fill in what the model says at the pieces that these rows score under the first metric.
 
-        Each piece takes that of its first row, out of those at the batches' targets.
+        Each piece takes what is said in its first row, out of that at the batches' targets. The last axis is theirs.
         """
-        for into, values in zip(pieces, targets):
-            into[..., self._piece[self._primary_first]] = values[..., self._target_of_entry[self._primary_first]]
+        pieces[..., self._piece[self._primary_first]] = targets[..., self._target_of_entry[self._primary_first]]

@@ -1,6 +1,6 @@
 """Scores as a pandas data frame."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
@@ -9,7 +9,8 @@ from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..attributes.stored import stored_names
 from ..requirements import install_command
-from .columns import token_columns, token_spans, token_values
+from ..settings import ScoringSettings
+from .columns import columns, token_spans, token_values
 from .words import WordTable
 
 if TYPE_CHECKING:
@@ -43,38 +44,60 @@ def to_dataframe(
     RAISES (ValueError): The docs have no scores of that name, or under one of the metrics.
     RAISES (TypeError): `words` is no `WordTable`.
     RAISES (ImportError): pandas is not installed; or wordfreq, which `words` asks for.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    frame = spacy_pll.to_dataframe(nlp.pipe(["The cats sleep.", "The cats sleeps."]))
+    print(frame[["doc", "text", "pll_pieces", "pll_word_l2r"]].round(2))
+    ```
+
+    ```
+       doc    text  pll_pieces  pll_word_l2r
+    0    0     The           1         -2.21
+    1    0    cats           1         -6.18
+    2    0   sleep           1         -5.37
+    3    0       .           1         -0.03
+    4    1     The           1         -1.30
+    5    1    cats           1         -8.75
+    6    1  sleeps           2        -10.82
+    7    1       .           1         -0.02
+    ```
     """
-    pd = import_pandas()
+    import_pandas()
     if words is not None and not isinstance(words, WordTable):
         raise TypeError(f'`words` must be a WordTable, such as WordTable("whitespace"). It is {words!r}.')
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = Names(attr, [*select_metrics(find_names(docs, attr), metrics)])
     stored = stored_names(item.doc for item in docs)
-    columns = token_columns(names, names.alternatives in stored, names.rank in stored)
-    types: dict[str, Any] = {"token": "int64", "text": str, names.pieces: int, **columns}
+    settings = ScoringSettings(alternatives=int(names.alternatives in stored), distribution=names.rank in stored)
+    of_token = columns(names, settings, "tokens")
+    types = {"token": "int64", "text": str, names.pieces: int, **of_token}
     if words:
         words = words.known(docs[0].doc.lang_ if docs else "en")
-        types = words.types(names, "entropy" in columns)
+        types = words.types(names, settings)
     has_sents = any(len(item.doc) > 1 and item.doc.has_annotation("SENT_START") for item in docs)
-    rows = [
-        {"doc": number, **row}
-        for number, doc in enumerate(docs)
-        for row in (
-            words.rows(doc, names, "entropy" in columns, doc.doc.lang_, has_sents)
-            if words
-            else _token_rows(doc, names, columns)
+
+    def rows_of(tokens: Doc | Span) -> Iterable[dict[str, Any]]:
+        if words:
+            return words.rows(tokens, names, settings, tokens.doc.lang_, has_sents)
+        return (
+            {"token": token.start, "text": token.text, names.pieces: token._.get(names.pieces)}
+            | token_values(token, names, of_token)
+            for token in token_spans(tokens)
         )
-    ]
-    types = {"doc": "int64", **types}
+
+    rows = [{"doc": number, **row} for number, doc in enumerate(docs) for row in rows_of(doc)]
+    return typed_frame(rows, {"doc": "int64", **types})
+
+
+def typed_frame(rows: Sequence[Mapping[str, Any]], types: Mapping[str, Any]) -> "pd.DataFrame":
+    """A data frame with columns of some types. RAISES (ImportError): pandas is not installed."""
+    pd = import_pandas()
     return pd.DataFrame({
         name: pd.Series([row[name] for row in rows], dtype=DTYPES.get(type_, "object")) for name, type_ in types.items()
     })  # fmt: skip
-
-
-def _token_rows(tokens: Doc | Span, names: Names, columns: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for token in token_spans(tokens):
-        row = {"token": token.start, "text": token.text, names.pieces: token._.get(names.pieces)}
-        yield row | token_values(token, names, columns)
 
 
 def import_pandas() -> Any:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from spacy.tokens import Doc, Span
 
-from ..attributes.names import Names
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
@@ -15,7 +14,8 @@ from ..texts import plain_texts, warn_of_path
 from ..visualize.text import Table, text_table, visible_text
 from ..workers import score_docs
 from .columns import token_spans
-from .dataframe import import_pandas, to_dataframe
+from .dataframe import to_dataframe, typed_frame
+from .rows import TextRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,8 +54,8 @@ class Scores(Sequence[TextScore]):
     docs (Sequence[Doc]): The scored docs, for example for `spacy_pll.visualize`.
     """
 
-    def __init__(self, docs: Sequence[Doc], names: Names):
-        self.docs, self._names = docs, names
+    def __init__(self, docs: Sequence[Doc], rows: TextRows):
+        self.docs, self._rows, self._names = docs, rows, rows.names
 
     def __len__(self) -> int:
         return len(self.docs)
@@ -68,7 +68,7 @@ class Scores(Sequence[TextScore]):
 
     def __getitem__(self, index: int | slice) -> "TextScore | Scores":
         if isinstance(index, slice):
-            return Scores(self.docs[index], self._names)
+            return Scores(self.docs[index], self._rows)
         doc = self.docs[index]
         tokens = tuple(TokenScore(token.text, token.start_char, *self._scores(token)) for token in token_spans(doc))
         return TextScore(doc.text, *self._scores(doc), doc._.get(self._names.perplexity), tokens)
@@ -78,20 +78,17 @@ class Scores(Sequence[TextScore]):
         return next(iter(scores.values())), scores, tokens._.get(self._names.pieces) or 0
 
     def __repr__(self) -> str:
-        table: Table = [tuple(self._columns)]
-        for one in self[:ROWS]:
-            text = visible_text(one.text) if one.text.isspace() else " ".join(one.text.split())
+        table: Table = [("text", *self._rows.types)]
+        for text, *numbers in (row.values() for row in self[:ROWS]._table()):
+            text = visible_text(text) if text.isspace() else " ".join(text.split())
             text = text if len(text) <= CHARACTERS else text[: CHARACTERS - 1] + "…"
-            numbers = ["" if number is None else f"{number:.2f}" for number in (*one.scores.values(), one.pppl)]
-            table.append((text, *numbers[:-1], one.pieces, numbers[-1]))
+            shown = (f"{one:.2f}" if isinstance(one, float) else one for one in numbers)
+            table.append((text, *("" if one is None else one for one in shown)))
         more = f"... and {len(self) - ROWS:,} more" if len(self) > ROWS else ""
         return (text_table(table) + more).strip("\n")
 
-    @property
-    def _columns(self) -> dict[str, str]:
-        """The columns of tables of texts, and their types in pandas."""
-        scores = dict.fromkeys(self._names.metrics.values(), "float64")
-        return {"text": "str", **scores, self._names.pieces: "int64", self._names.perplexity: "float64"}
+    def _table(self) -> list[dict[str, Any]]:
+        return [row for doc in self.docs for row in self._rows(0, doc, {})]
 
     def to_dataframe(self, tokens: bool = False) -> "pd.DataFrame":
         """The scores as a pandas data frame.
@@ -103,9 +100,7 @@ class Scores(Sequence[TextScore]):
         """
         if tokens:
             return to_dataframe(self.docs, attr=self._names.score)
-        pd = import_pandas()
-        rows = [(one.text, *one.scores.values(), one.pieces, one.pppl) for one in self]
-        return pd.DataFrame(rows, columns=list(self._columns)).astype(self._columns)
+        return typed_frame(self._table(), {"text": str, **self._rows.types})
 
 
 def score(
@@ -136,11 +131,24 @@ def score(
     RAISES (ValueError): A setting is not valid, or the model cannot score text, or one of the texts.
     RAISES (TypeError): There is no such setting.
     RAISES (ChildProcessError): A worker process was killed.
+
+    ```python
+    import spacy_pll
+
+    for result in spacy_pll.score(["The cats sleep.", "The cats sleeps."]):
+        print(f"{result.score:.2f} {result.pppl:.1f} {result.tokens[2].text} {result.tokens[2].score:.2f}")
+    ```
+
+    ```
+    -13.78 31.4 sleep -5.37
+    -20.89 65.3 sleeps -10.82
+    ```
     """
     if isinstance(texts, str | Doc):
         warn_of_path(texts)
         texts = [texts]
     texts = list(plain_texts(texts))
     nlp = make_pipeline(model, metrics, **settings)
+    scorer = get_scorer(nlp)
     with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
-        return Scores(list(docs), get_scorer(nlp).names)
+        return Scores(list(docs), TextRows("text", scorer.names, scorer.settings))

@@ -1,57 +1,54 @@
 """From a scored doc to the rows of a table."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from spacy.tokens import Doc
 
-from ..analysis.normalised import NOT_NORMALISED
+from ..analysis.normalised import normalise
+from ..analysis.unigrams import Unigrams
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
-from ..component import PLLScorer
-from ..contexts import TEXT_SPAN
-from ..errors import InputError
-from .columns import token_columns, token_spans, token_values
+from ..places import TEXT_SPAN
+from ..settings import ScoringSettings
+from .columns import columns, token_spans, token_values
 from .words import WordTable
 
-AnyRows = TypeVar("AnyRows", bound="TextRows")
 
-
+@dataclass(frozen=True)
 class TextRows:
-    """One row per text: the text, its other columns, and its scores (natural logarithm)."""
+    """One row per text: the text, its other columns, and its scores (natural logarithm).
 
-    keep_pieces = False
-    first: Sequence[str] = ()  # the columns before that of the texts
-    normaliser = NOT_NORMALISED  # what makes more columns of scores
+    column (str): That of the text.
+    names, settings: Those of the component.
+    """
 
-    def __init__(self, column: str, names: Names, alternatives: bool = False, distribution: bool = False):
-        self.column, self.names = column, names
-        self.alternatives, self.distribution = alternatives, distribution
-
-    @classmethod
-    def of(cls: type[AnyRows], scorer: PLLScorer, column: str) -> AnyRows:
-        """The rows of the docs that a component scores."""
-        return cls(column, scorer.names, scorer.settings.alternatives > 0, scorer.settings.distribution)
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The columns that have attributes of the doc, with the Python types of their values."""
-        scores = dict.fromkeys(self.names.metrics.values(), float)
-        return {**scores, self.names.pieces: int, self.names.perplexity: float, **self.expected}
-
-    @property
-    def expected(self) -> dict[str, Any]:
-        """The attributes among them that say how far the model expected the text."""
-        return {self.names.top1: float, self.names.entropy: float} if self.distribution else {}
+    column: str
+    names: Names
+    settings: ScoringSettings = ScoringSettings()
+    methods: Sequence[str] = ()  # of `normalise`, each with a column for each metric
+    unigrams: Unigrams | None = None  # for these
+    keep_pieces: ClassVar = False
+    first: ClassVar[Sequence[str]] = ()  # the columns before that of the texts
 
     @property
     def types(self) -> dict[str, Any]:
         """The columns that scoring adds, with the Python types of their values. Each may be None."""
-        return {**self.attributes, **dict.fromkeys(self.normaliser.columns, float)}
+        return {**columns(self.names, self.settings, "texts"), **dict.fromkeys(self.normalised, float)}
+
+    @property
+    def normalised(self) -> dict[str, tuple[str, str]]:
+        """The metric and the method of each column of normalised scores, such as "pll_word_l2r_slor"."""
+        metrics = self.names.metrics.items()
+        return {f"{name}_{method}": (metric, method) for metric, name in metrics for method in self.methods}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        scores = {name: doc._.get(name) for name in self.attributes}
-        yield {self.column: doc.text, **fields, **scores, **self.normaliser(doc)}
+        scores = {name: doc._.get(name) for name in columns(self.names, self.settings, "texts")}
+        for column, (metric, method) in self.normalised.items():
+            scored, how = scores[self.names.pieces], {"metric": metric, "attr": self.names.score}
+            scores[column] = normalise(doc, method, self.unigrams, **how) if scored else None
+        yield {self.column: doc.text, **fields, **scores}
 
 
 class TokenRows(TextRows):
@@ -63,47 +60,35 @@ class TokenRows(TextRows):
     first = ("doc", "token")
 
     @property
-    def token_columns(self) -> dict[str, Any]:
-        return token_columns(self.names, self.alternatives, self.distribution)
-
-    @property
     def types(self) -> dict[str, Any]:
-        return {"doc": int, "token": int, "pieces": list[str], **self.token_columns}
+        return {"doc": int, "token": int, "pieces": list[str], **columns(self.names, self.settings, "tokens")}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        record, columns = read_record(doc, self.names.score), self.token_columns
+        record, of_token = read_record(doc, self.names.score), columns(self.names, self.settings, "tokens")
         places = record.by_token() if record else {}
         for token in token_spans(doc):
             if not token[0].is_space:
                 row = {"doc": number, "token": token.start, self.column: token.text, **fields}
                 row["pieces"] = [record.pieces[i] for i in places[token.start]] if record else []
-                yield row | token_values(token, self.names, columns)
+                yield row | token_values(token, self.names, of_token)
 
 
-class WordRows(TokenRows):
+@dataclass(frozen=True)
+class WordRows(TextRows):
     """One row per word: see `WordTable`."""
 
-    keep_pieces = False
+    table: WordTable = WordTable()
+    lang: str = ""
+    has_sents: bool = True
     first = ("doc", "word")
-    table, lang, has_sents = WordTable(), "", True
 
     @property
     def types(self) -> dict[str, Any]:
-        of_word = self.table.types(self.names, self.distribution)
+        of_word = self.table.types(self.names, self.settings)
         return {"doc": int, **{name: type_ for name, type_ in of_word.items() if name != "text"}}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         text = doc.spans[TEXT_SPAN][0] if TEXT_SPAN in doc.spans else doc
-        for row in self.table.rows(text, self.names, self.distribution, self.lang, self.has_sents):
+        for row in self.table.rows(text, self.names, self.settings, self.lang, self.has_sents):
             first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
             yield {**first, **fields, **row}
-
-
-def check_columns(fields: list[str], added: list[str], source: str, names: Names | None = None) -> None:
-    """RAISES (InputError): Scoring would add a column that the input, the source, already has."""
-    if clash := [name for name in added if name in fields]:
-        named = names and (clash[0] == names.perplexity or clash[0].startswith(names.score))
-        raise InputError(
-            f"{source} already has a column {clash[0]!r}, which the scores would overwrite. Rename or remove it"
-            + (", or give another `attr`." if named else ".")
-        )

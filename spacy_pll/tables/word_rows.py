@@ -11,12 +11,12 @@ from typing import Any
 from spacy.tokens import Doc
 
 from ..component import get_scorer
-from ..errors import InputError, listed
+from ..errors import InputError, no_column
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..user_warnings import warn_user
 from ..workers import score_docs
-from .rows import check_columns
+from .columns import check_columns
 from .words import WordTable
 
 PLACE = ("word", "text", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have
@@ -62,11 +62,11 @@ def score_words(
     is_frame = hasattr(table, "to_dict") and hasattr(table, "columns")
     rows = table.to_dict("records") if is_frame else [dict(row) for row in table]
     nlp = make_pipeline(model, metrics, **settings)
-    names, distribution = get_scorer(nlp).names, bool(get_scorer(nlp).settings.distribution)
+    of_scorer = get_scorer(nlp).names, get_scorer(nlp).settings
     words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(str(nlp.lang))
-    columns = word_columns(words.types(names, distribution), base)
+    columns = word_columns(words.types(*of_scorer), base)
     texts = texts_of_rows(rows, word, [by] if isinstance(by, str) else by)
-    check_columns(list({name: None for row in rows for name in row}), list(columns), "The table")
+    check_columns({name for row in rows for name in row}, columns, "The table")
     docs = [
         Doc(
             nlp.vocab,
@@ -78,7 +78,7 @@ def score_words(
     found: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
     with closing(score_docs(nlp, docs, batch_size, n_process, show_progress)) as scored:
         for members, doc in zip(texts, scored, strict=True):
-            of_doc = words.rows(doc, names, distribution, str(nlp.lang))
+            of_doc = words.rows(doc, *of_scorer, str(nlp.lang))
             for (i, _), row in zip(members, of_doc, strict=True):
                 found[i] = {name: _in_base(row[own], own, base) for name, own in columns.items()}
     if missing := len(rows) - sum(map(len, texts)):
@@ -112,10 +112,7 @@ def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str
     for i, row in enumerate(rows):
         if missing := [name for name in (word, *by) if name not in row]:
             setting = "word" if missing[0] == word else "by"
-            raise InputError(
-                f"Row {i + 1} has no column {missing[0]!r}. Its columns are: {listed(missing[0], row)}",
-                f"Name another with `{setting}`.",
-            )
+            raise no_column(f"Row {i + 1}", missing[0], row, f"Name another with `{setting}`.")
         if text := _text_of(row[word], i):
             texts.setdefault(repr([row[name] for name in by]), []).append((i, text))
     return list(texts.values())
@@ -134,10 +131,7 @@ def _has_space(row: Mapping[str, Any], column: str | None, i: int) -> bool:
     if column is None:
         return True
     if column not in row:
-        raise InputError(
-            f"Row {i + 1} has no column {column!r}. Its columns are: {listed(column, row)}",
-            "Name another with `space_after`.",
-        )
+        raise no_column(f"Row {i + 1}", column, row, "Name another with `space_after`.")
     value = str(row[column])
     if value.strip().lower() in YES or value and not value.strip():
         return True

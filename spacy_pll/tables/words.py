@@ -12,8 +12,9 @@ from spacy.tokens import Doc, Span
 from ..attributes.names import Names
 from ..errors import PLLError
 from ..requirements import install_command
+from ..settings import ScoringSettings
 from ..user_warnings import warn_user
-from .columns import token_columns, token_values
+from .columns import columns, token_values
 
 Unit = Literal["whitespace", "spacy"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -61,21 +62,20 @@ class WordTable:
             return replace(self, log_frequency=False)
         return replace(self, log_frequency=True)
 
-    def types(self, names: Names, distribution: bool) -> dict[str, Any]:
+    def types(self, names: Names, settings: ScoringSettings) -> dict[str, Any]:
         """The columns, with the Python types of their values. Each may be None.
 
-        names (Names): What the component calls its attributes.
-        distribution (bool): Whether the docs have what the component's setting of this name adds.
+        names, settings: Those of the component.
         """
         place = {"start": int, "end": int, "whitespace": str, "sent": int, "word_in_sent": int}
         region = {"region": str} if self.regions else {}
         lagged = {names.pieces: int, "length": int, **({"log_frequency": float} if self.log_frequency else {})}
-        lagged |= _scores(names, distribution)
+        lagged |= columns(names, settings, "words")
         again = {f"{name}_lag{lag}": type_ for lag in range(1, self.lags + 1) for name, type_ in lagged.items()}
         return {"word": int, "text": str, **place, **region, **lagged, **again}
 
     def rows(
-        self, tokens: Doc | Span, names: Names, distribution: bool, lang: str, has_sents: bool = True
+        self, tokens: Doc | Span, names: Names, settings: ScoringSettings, lang: str, has_sents: bool = True
     ) -> list[dict[str, Any]]:
         """The rows of a scored text. Words and characters are counted from its beginning.
 
@@ -85,7 +85,7 @@ class WordTable:
         words, text = self._words(tokens), tokens.text_with_ws
         starts = [word.start_char - tokens[0].idx for word in words]
         ends = [start + len(word.text) for start, word in zip(starts, words)]
-        columns: dict[str, list[Any]] = {
+        found: dict[str, list[Any]] = {
             "word": list(range(len(words))),
             "text": [word.text for word in words],
             "start": starts,
@@ -94,7 +94,7 @@ class WordTable:
             "length": [len(word.text) for word in words],
             names.pieces: [word._.get(names.pieces) for word in words],
         }
-        columns["sent"], columns["word_in_sent"] = _sentences(tokens, words, has_sents)
+        found["sent"], found["word_in_sent"] = _sentences(tokens, words, has_sents)
         if self.regions:
             if self.regions not in tokens.doc.spans:
                 warn_user(
@@ -103,17 +103,17 @@ class WordTable:
                 )
             spans = reversed(tokens.doc.spans.get(self.regions, []))
             region = {i: span.label_ for span in spans for i in range(span.start, span.end)}
-            columns["region"] = [region.get(word.start) or None for word in words]
+            found["region"] = [region.get(word.start) or None for word in words]
         if self.log_frequency:
-            columns["log_frequency"] = list(map(log_frequencies(lang), columns["text"]))
-        scores = _scores(names, distribution)
+            found["log_frequency"] = list(map(log_frequencies(lang), found["text"]))
+        scores = columns(names, settings, "words")
         values = [token_values(word, names, scores) for word in words]
-        columns |= {name: [row[name] for row in values] for name in scores}
-        types = self.types(names, distribution)
-        for name in types.keys() - columns:
+        found |= {name: [row[name] for row in values] for name in scores}
+        types = self.types(names, settings)
+        for name in types.keys() - found:
             source, _, lag = name.rpartition("_lag")
-            columns[name] = [None] * int(lag) + columns[source]
-        return [dict(zip(types, row)) for row in zip(*(columns[name] for name in types))]
+            found[name] = [None] * int(lag) + found[source]
+        return [dict(zip(types, row)) for row in zip(*(found[name] for name in types))]
 
     def _words(self, tokens: Doc | Span) -> list[Span]:
         bounds: list[list[int]] = []
@@ -125,12 +125,6 @@ class WordTable:
                 bounds[-1][1] = token.i + 1
             after_space = token.text_with_ws[-1].isspace()
         return [tokens.doc[start:end] for start, end in bounds]
-
-
-def _scores(names: Names, distribution: bool) -> dict[str, Any]:
-    """The columns that are sums over tokens: scores, surprisal, entropy."""
-    columns = token_columns(names, alternatives=False, distribution=distribution)
-    return {name: type_ for name, type_ in columns.items() if type_ is float}
 
 
 def _sentences(tokens: Doc | Span, words: list[Span], has_sents: bool) -> tuple[list[int | None], list[int | None]]:

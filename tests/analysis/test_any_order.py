@@ -71,7 +71,7 @@ def test_by_default_it_is_the_metric(make_nlp):
         doc._.pll for doc in nlp.pipe(texts)
     ]
     assert bounds[-1] is bounds[-2] is None and None not in bounds[: len(SENTENCES)]
-    docs = [make_nlp("bert", metrics=["original"])(text) for text in SENTENCES]
+    docs = list(map(make_nlp("bert", metrics=["original"]), SENTENCES))
     before = [doc._.pll for doc in docs]
     assert log_probability_bounds(nlp, docs) == bounds[: len(SENTENCES)] and [doc._.pll for doc in docs] == before
     assert log_probability_bounds(nlp, texts[:1], seed=1) != bounds[:1]

@@ -3,7 +3,6 @@ one, with what stands beside it in sight.
 """
 
 import csv
-import json
 from itertools import permutations
 
 import numpy as np
@@ -11,13 +10,14 @@ import pytest
 import spacy
 
 from spacy_pll import log_probability_bounds, make_pipeline
-from spacy_pll.contexts import TEXT_SPAN, place
 from spacy_pll.errors import InputError, PLLError
+from spacy_pll.places import TEXT_SPAN, place
 
 from .. import reference
 from ..cli.conftest import run
+from ..conftest import write_jsonl
 
-MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("albert", "unigram")]
+MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("albert", "unigram"), ("modernbert", "byte-level")]
 # With texts of at most five pieces under each of the tokenizers.
 PLACES = [
     (" the cup.", "The young traveler lost", ""),
@@ -74,11 +74,12 @@ def test_all_orders_of_the_scored_pieces(make_nlp, tmp_path, architecture, token
     assert [bound.standard_error for bound in bounds] == pytest.approx([0] * 3, abs=1e-6)
 
 
-def test_pll_choices_takes_the_bound(model_folder, tmp_path):
+@pytest.mark.parametrize("architecture", [name for name, _ in MODELS])
+def test_pll_choices_takes_the_bound(model_folder, tmp_path, architecture):
     items = [(before, [text.strip(), "it."]) for text, before, after in PLACES if not after]
     rows = [{"context": before, "options": options, "label": 0} for before, options in items]
-    (file := tmp_path / "choices.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    folder = str(model_folder("bert"))
+    file = write_jsonl(tmp_path / "choices.jsonl", *rows)
+    folder = str(model_folder(architecture))
     how = ("choices", file, "--model", folder, "--metrics", "sentence_any_order")
     run(*how, "--items", tmp_path / "items.csv")
     with (tmp_path / "items.csv").open(newline="") as table:

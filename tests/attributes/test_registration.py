@@ -101,24 +101,6 @@ def test_a_fresh_process_reads_the_scores_and_leaves_attributes_of_others_alone(
     assert found == f"{expected}\nFalse\n"
 
 
-def test_an_attribute_of_another_component_is_no_metric(attr, unregistered):
-    """Such as one with `attr="by_hand_original"`, whether its pipeline is in this process or not."""
-    doc = scored(Names(attr, ["word_l2r", "whole_word"]))
-    doc.user_data |= scored(Names(f"{attr}_original", ["original"])).user_data
-    doc.user_data |= scored(Names(f"{attr}_sentence_l2r", ["original"])).user_data
-    for _ in range(2):
-        assert list(find_names([doc], attr).metrics) == ["word_l2r", "whole_word"]
-        assert find_names([doc], f"{attr}_original").metrics == {"original": f"{attr}_original_original"}
-        unregistered(attr)
-
-
-def test_an_attribute_of_a_user_is_no_metric(attr):
-    doc = scored(Names(attr, ["word_l2r", "whole_word"]))
-    Token.set_extension(f"{attr}_original", default=None)
-    doc[0]._.by_hand_original = "mine"
-    assert list(find_names([doc], attr).metrics) == ["word_l2r", "whole_word"]
-
-
 def test_docs_that_were_not_scored():
     with pytest.raises(ValueError, match=r"_\.nonesuch.*Score them first.*none"):
         find_names([nlp("No scores here.")], "nonesuch")

@@ -18,3 +18,10 @@ def run(*arguments, fails=False, code=None, **more):
     # wasabi and rich break lines to the terminal's width, and some versions of typer draw a frame around them
     result.unwrapped_stderr = " ".join(re.sub("[╭─╮│╰╯]", " ", result.stderr).split())
     return result
+
+
+def run_spacy(*arguments):
+    """`python -m spacy ARGUMENTS`, which must end well. RETURNS (str): What it prints."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.output

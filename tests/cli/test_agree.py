@@ -6,14 +6,14 @@ import pytest
 
 from spacy_pll.evaluation.agreement import AgreementCounts
 
-from ..conftest import SENTENCES
+from ..conftest import SENTENCES, write_jsonl
 from .conftest import run
 
 
 @pytest.fixture
 def corpus(tmp_path):
     path = tmp_path / "texts.jsonl"
-    path.write_text("".join(json.dumps({"line": text}) + "\n" for text in SENTENCES[:4]))
+    write_jsonl(path, *({"line": text} for text in SENTENCES[:4]))
     return path
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from spacy_pll.evaluation import kept_scores
 
+from ..conftest import write_jsonl
 from .conftest import run
 
 ROWS = [
@@ -16,7 +17,7 @@ ROWS = [
 @pytest.fixture
 def path(tmp_path):
     file = tmp_path / "choices.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    write_jsonl(file, *ROWS)
     return file
 
 
@@ -60,7 +61,7 @@ def test_scorers_and_columns_with_other_names(tmp_path, model_folder):
 def test_preferences_of_people(tmp_path, model_folder):
     rows = [{"sentences": f"a {one}\ta {two}", "ratio": n} for n, (one, two) in enumerate(zip("abcde", "vwxyz"))]
     file, out = tmp_path / "wug_past_tense.jsonl", tmp_path / "p.json"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(file, *rows)
     options = ("--model", model_folder("bert"), "--metrics", "original,word_l2r", "--predictions", out)
     result = run("choices", file, *options, "-o", tmp_path / "r.json", "--items", tmp_path / "i.csv")
     title, _, overall, *_ = result.stdout.strip().splitlines()
@@ -81,13 +82,12 @@ def test_a_sample(path, tmp_path, model_folder):
     assert json.loads(out.read_text())["results"][0]["choices"] == 2
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-@pytest.mark.parametrize("command", ["choices", "pairs"])
+@pytest.mark.parametrize("command, processes", [("choices", 2), ("pairs", 1)])
 def test_a_run_that_is_stopped_goes_on(tmp_path, model_folder, monkeypatch, command, processes):
     """With two scorers, of which the second is stopped in the middle: the numbers are those of one run."""
     texts = [f"The traveler lost {n}." for n in range(10)]
     rows = [{"options": [one, f"It {one}"], "label": 0, "good": one, "bad": f"It {one}"} for one in texts]
-    (file := tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file = write_jsonl(tmp_path / "in.jsonl", *rows)
     folder = model_folder("bert")
     scorers = ("--scorer", f"a={folder}", "--scorer", f"b={folder},mask_margin=0")
     more = ("--batch-size", 4, "--n-process", processes, "--items")

@@ -121,10 +121,14 @@ PAIRS = "good,bad,topic\nA cat.,A cats.,x\n"
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [
-        ("pairs", ("--by", "topc"), "Pair 1 has no column 'topc'"),
-        ("pairs", ("--by", "topic,phenomenom"), "Pair 1 has no column 'phenomenom'"),
-        ("pairs", ("--by", "Topic"), "Pair 1 has no column 'Topic'. Its columns are: 'topic', 'n'. Similar: topic."),
-        ("choices", ("--options", "good,bad", "--label", "n", "--by", "topc"), "Choice 1 has no column 'topc'"),
+        ("pairs", ("--by", "topc"), "Pair 1: there is no column 'topc'"),
+        ("pairs", ("--by", "topic,phenomenom"), "Pair 1: there is no column 'phenomenom'"),
+        (
+            "pairs",
+            ("--by", "Topic"),
+            "no column 'Topic'. The columns are: 'topic', 'n'. Similar: topic.",
+        ),
+        ("choices", ("--options", "good,bad", "--label", "n", "--by", "topc"), "Choice 1: there is no column 'topc'"),
         ("pairs", ("--items", "o.csv"), "The pairs have a column 'pll_word_l2r_good', as their scores do"),
         ("choices", ("--options", "good,bad", "--label", "n", "--items", "o.csv"), "column 'pll_word_l2r"),
         ("pairs", ("--plot", "p.png"), "Plots need matplotlib"),

@@ -14,7 +14,7 @@ from spacy_pll.evaluation.items import sample_items
 from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.pipelines import PipelineSettings
 
-from ..conftest import data_folder
+from ..conftest import data_folder, write_jsonl
 from .conftest import run
 
 # The folder of the fixture `blimp` has one.
@@ -25,11 +25,6 @@ GOOD, BAD = "The traveler lost it.", "The traveler souvenir it."
 
 def blimp_row(good, bad, phenomenon, paradigm):
     return {"sentence_good": good, "sentence_bad": bad, "linguistics_term": phenomenon, "UID": paradigm, "pairID": "0"}
-
-
-def write_jsonl(path, *rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 @pytest.fixture
@@ -225,7 +220,7 @@ def test_files_of_one_name_in_two_folders_are_two_paradigms(tmp_path):
         ('{"sentence_good": "A", "sentence_bad": "B"}\n{"a"\n', (), "line 2: not valid JSON"),
         ('{"sentence_good": "A", "sentence_bad": 3}\n', (), "line 1: 'sentence_bad' must be text. It is 3"),
         ('{"sentence_good": "A", "sentence_bad": " "}\n', (), "line 1: 'sentence_bad' is empty"),
-        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--by", "x"), "Pair 1 has no column 'x'"),
+        ('{"sentence_good": "A", "sentence_bad": "B"}\n', ("--by", "x"), "Pair 1: there is no column 'x'"),
         (
             '{"sentence_good": "A", "sentence_bad": "B"}\n',
             ("--good", "x"),
@@ -304,6 +299,7 @@ def test_blimps_own_files(tmp_path):
     assert "irregular_forms" in result.stdout
 
 
+@pytest.mark.slow
 def test_all_of_blimp_is_read():
     pairs = read_pairs(str(data_folder("data/blimp")))
     assert len(pairs) == 67_000

@@ -7,7 +7,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from ..conftest import PARAGRAPH, SENTENCES, data_folder
+from ..conftest import PARAGRAPH, SENTENCES, data_folder, write_jsonl
 from .conftest import run
 
 TEXTS = [*SENTENCES[:3], "", " ", "The traveler 鯨."]
@@ -64,7 +64,7 @@ def test_what_the_terminal_shows(tmp_path, model):
 
 def test_every_format_gives_the_same(tmp_path, model):
     write_texts(tmp_path / "a.txt")
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"line": text}) + "\n" for text in TEXTS))
+    write_jsonl(tmp_path / "a.jsonl", *({"line": text} for text in TEXTS))
     docs = list(spacy.blank("en").pipe(TEXTS))
     DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
     expected = summary(tmp_path, tmp_path / "a.txt", *model)
@@ -152,7 +152,7 @@ def test_events_adapt(tmp_path):
 
 def test_windows_of_transcripts(model_folder, make_nlp, tmp_path):
     texts = [("ann", "The traveler lost  the souvenir."), ("bob", "It."), ("ann", "She paid for it.")]
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"who": who, "text": text}) + "\n" for who, text in texts))
+    write_jsonl(tmp_path / "t.jsonl", *({"who": who, "text": text} for who, text in texts))
     command = ("ppl", tmp_path / "t.jsonl", "--model", model_folder("bert"), "--windows", 3)
     said = run(*command, "--by", "who", "-o", tmp_path / "o.csv").stdout
     with open(tmp_path / "o.csv", newline="") as file:

@@ -1,6 +1,5 @@
 """`--n-process` of the commands that evaluate: `score` has tests of its own."""
 
-import json
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 
 from spacy_pll import workers
 
-from ..conftest import SENTENCES
+from ..conftest import SENTENCES, write_jsonl
 from .conftest import run
 
 ENDINGS = {"rescore": ".jsonl", "render": ".html"}
@@ -24,7 +23,7 @@ def inputs(tmp_path):
     pairs = [{"sentence_good": a, "sentence_bad": b} for a, b in zip(SENTENCES, SENTENCES[1:])]
     lists = [{"hypotheses": [{"text": text, "score": 0.0} for text in SENTENCES[:3]]}] * 2
     for name, rows in (("pairs", pairs), ("rescore", lists), ("ppl", [{"text": text} for text in SENTENCES])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_jsonl(tmp_path / f"{name}.jsonl", *rows)
     return {
         "pairs": (tmp_path / "pairs.jsonl",),
         "rescore": (tmp_path / "rescore.jsonl", "--weight", "1"),

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from ..conftest import data_folder
-from ..corruption import brown_sentences, n_best_lists, write_lists
+from ..conftest import data_folder, write_jsonl
+from ..corruption import brown_sentences, n_best_lists
 from .conftest import run
 
 RIGHT, WRONG, OTHER = "the traveler lost it", "the traveler lost", "the the traveler"
@@ -13,11 +13,6 @@ RIGHT, WRONG, OTHER = "the traveler lost it", "the traveler lost", "the the trav
 def row(i="u1", reference=RIGHT, scores=(-2.0, -1.0, -1.5), **more):
     hypotheses = [{"text": text, "score": score} for text, score in zip((RIGHT, WRONG, OTHER), scores)]
     return {"id": i, "hypotheses": hypotheses, **({"reference": reference} if reference else {}), **more}
-
-
-def write(path, *rows):
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    return path
 
 
 def read(path):
@@ -41,7 +36,7 @@ def figures(stdout, name):
 
 
 def test_weight_zero_keeps_the_first_passes_order(tmp_path, model):
-    path = write(tmp_path / "n.jsonl", row(lang="en"))
+    path = write_jsonl(tmp_path / "n.jsonl", row(lang="en"))
     result = run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", *model)
     (out,) = read(tmp_path / "o.jsonl")
     assert [h["text"] for h in out["hypotheses"]] == [WRONG, OTHER, RIGHT]
@@ -53,7 +48,7 @@ def test_weight_zero_keeps_the_first_passes_order(tmp_path, model):
 
 
 def test_the_two_scores_are_added_and_both_are_kept(tmp_path, model, plls):
-    path = write(tmp_path / "n.jsonl", row())
+    path = write_jsonl(tmp_path / "n.jsonl", row())
     for weight, options in ((0.7, ()), (4.0, ("--per-piece",))):
         run("rescore", path, "--weight", weight, "-o", tmp_path / "o.jsonl", "--force", *options, *model)
         (out,) = read(tmp_path / "o.jsonl")
@@ -72,8 +67,8 @@ def test_the_weight_is_tuned_on_the_other_file(tmp_path, model, plls):
     better, worse = sorted((RIGHT, WRONG), key=lambda text: -plls[text][0])
     margin = 0.55 * (plls[better][0] - plls[worse][0])
     hypotheses = [{"text": worse, "score": 0.0}, {"text": better, "score": -margin}]
-    dev = write(tmp_path / "dev.jsonl", {"id": 1, "hypotheses": hypotheses, "reference": better})
-    path = write(tmp_path / "n.jsonl", row(reference=None))
+    dev = write_jsonl(tmp_path / "dev.jsonl", {"id": 1, "hypotheses": hypotheses, "reference": better})
+    path = write_jsonl(tmp_path / "n.jsonl", row(reference=None))
     result = run("rescore", path, "--dev", dev, "--grid", "0:1:0.1", *model)
     assert "WER 0.00 with weight 0.6" in result.stdout and "without the PLL" in result.stdout
     assert "weight 0.6." in result.stdout and "has one reference" in result.stdout
@@ -85,11 +80,11 @@ def test_the_weight_is_tuned_on_the_other_file(tmp_path, model, plls):
 def test_several_references_are_kept_and_not_measured(tmp_path, model):
     """One list has two references, as translations may have; one has one, one has none."""
     several = row(references=[RIGHT, "a traveler lost it"], reference=None)
-    path = write(tmp_path / "n.jsonl", several, row("u2"), row("u3", reference=None))
+    path = write_jsonl(tmp_path / "n.jsonl", several, row("u2"), row("u3", reference=None))
     result = run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", *model)
     assert "1 list has a reference, of 4 words." in result.stdout
     assert read(tmp_path / "o.jsonl")[0]["references"] == several["references"]
-    path = write(tmp_path / "several.jsonl", several)
+    path = write_jsonl(tmp_path / "several.jsonl", several)
     assert "several.jsonl' has one reference." in run("rescore", path, "--weight", "0", *model).stdout
 
 
@@ -104,7 +99,7 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
         return seen
 
     monkeypatch.setattr(command, "score_hypotheses", recording)
-    path = write(tmp_path / "n.jsonl", row(), row("u2"))
+    path = write_jsonl(tmp_path / "n.jsonl", row(), row("u2"))
     with pytest.warns(UserWarning, match="2 of 2 lists of .* are also in .*Give other lists as `dev`"):
         run("rescore", path, "--dev", path, *model)
     assert list(seen) == [RIGHT, WRONG, OTHER]
@@ -113,10 +108,12 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
 def test_an_empty_hypothesis(tmp_path, model):
     """Silence: nothing to score, and no word right. It comes last, whatever its first-pass score and the weight."""
     silence = {"text": "", "score": -1}
-    path = write(tmp_path / "n.jsonl", {"hypotheses": [silence], "reference": RIGHT}, row(scores=(-2.0, -3.0, -9.0)))
+    path = write_jsonl(
+        tmp_path / "n.jsonl", {"hypotheses": [silence], "reference": RIGHT}, row(scores=(-2.0, -3.0, -9.0))
+    )
     lists = read(path)
     lists[1]["hypotheses"].insert(1, {"text": " \u200b", "score": 5.0})
-    write(path, *lists)
+    write_jsonl(path, *lists)
     for weight in ("1", "-1"):
         run("rescore", path, f"--weight={weight}", "-o", tmp_path / "o.jsonl", "--force", *model)
         alone, others = (entry["hypotheses"] for entry in read(tmp_path / "o.jsonl"))
@@ -125,17 +122,17 @@ def test_an_empty_hypothesis(tmp_path, model):
         assert all(hypothesis["pll"] < 0 for hypothesis in others[:-1])
     run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", "--force", *model)
     assert [entry["hypotheses"][0]["rescored"] for entry in read(tmp_path / "o.jsonl")] == [-1, 5.0]
-    shown = run("rescore", write(path, lists[0]), "--weight", "1", *model).stdout
+    shown = run("rescore", write_jsonl(path, lists[0]), "--weight", "1", *model).stdout
     assert "100.00" in shown and "1 list, " in shown and "1 list has a reference" in shown
 
 
 def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "jiwer", None)
-    path = write(tmp_path / "n.jsonl", row())
+    path = write_jsonl(tmp_path / "n.jsonl", row())
     result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.jsonl", *model)
     assert "The word error rate needs jiwer. Install it with: " in " ".join(result.stdout.split())
     assert len(read(tmp_path / "o.jsonl")[0]["hypotheses"]) == 3
-    dev = write(tmp_path / "dev.jsonl", row("u2"))
+    dev = write_jsonl(tmp_path / "dev.jsonl", row("u2"))
     assert "needs jiwer" in run("rescore", path, "--dev", dev, *model, fails=True).unwrapped_stderr
 
 
@@ -170,7 +167,7 @@ def test_a_bad_row_is_named(tmp_path, line, message):
 
 
 def test_files_that_do_not_serve(tmp_path):
-    path = write(tmp_path / "n.jsonl", row(reference=None))
+    path = write_jsonl(tmp_path / "n.jsonl", row(reference=None))
     assert "There is no file" in run("rescore", tmp_path / "x", "--weight", "1", fails=True).unwrapped_stderr
     result = run("rescore", path, "--dev", path, fails=True)
     assert "has one reference, so no weight can be tuned" in result.unwrapped_stderr
@@ -187,10 +184,12 @@ def test_files_that_do_not_serve(tmp_path):
     "options",
     [(), ("--weight", "1", "--dev", "x"), ("--weight", "nan"), ("--dev", "x", "--grid", "0:1"),
      ("--dev", "x", "--grid", "a:b:c"), ("--dev", "x", "--grid", "1:0:0.1"), ("--weight", "1", "--grid", "0:inf:1"),
+     ("--weight", "1", "--word-weight", "inf"), ("--dev", "x", "--word-weight", "1"), ("--dev", "x", "--word-grid", ""),
+     ("--weight", "1", "--dev-references", "x"), ("--dev", "x", "--grid", "0:1:0.001", "--word-grid", "0:1:0.001"),
      ("--weight", "1", "--grid", "0:1e9:1e-9"), ("--dev", "x", "--grid", "0:1:1e-6")],
 )  # fmt: skip
 def test_options_that_do_not_serve(tmp_path, options):
-    path = write(tmp_path / "n.jsonl", row())
+    path = write_jsonl(tmp_path / "n.jsonl", row())
     assert "Usage: " in run("rescore", path, *options, code=2).output
 
 
@@ -211,8 +210,8 @@ def test_the_word_error_rate_of_corrupted_sentences_falls(tmp_path):
     """200 sentences of the Brown corpus, the weight tuned on 60 others, with the built-in model."""
     archive = data_folder("data/brown") / "brown.zip"
     lists = n_best_lists(brown_sentences(archive, 260), n_hypotheses=5)
-    write_lists(tmp_path / "test.jsonl", lists[:200])
-    write_lists(tmp_path / "dev.jsonl", lists[200:])
+    write_jsonl(tmp_path / "test.jsonl", *lists[:200])
+    write_jsonl(tmp_path / "dev.jsonl", *lists[200:])
     result = run("rescore", tmp_path / "test.jsonl", "--dev", tmp_path / "dev.jsonl")
     before, after = map(float, figures(result.stdout, "WER"))
     assert after < 0.95 * before
@@ -226,3 +225,51 @@ def test_lists_in_another_encoding(tmp_path, model):
     given = ("--weight", "1", "--encoding", "cp1252", "-o", tmp_path / "o.jsonl")
     run("rescore", tmp_path / "n.jsonl", *given, *model)
     assert f"{RIGHT} é" in {hypothesis["text"] for hypothesis in read(tmp_path / "o.jsonl")[0]["hypotheses"]}
+
+
+def test_the_lists_of_nemo(tmp_path, model, plls):
+    """Lines of a text, a tab and a score, and a manifest of references: with the length term, tuned on another part."""
+    hypotheses = [(RIGHT, -2.0), (WRONG, -1.0), ('"NA', -9.0), ("", -8.5), (OTHER, -1.5), (WRONG, -3.0)]
+    (path := tmp_path / "n.tsv").write_text("".join(f"{text}\t{score}\n" for text, score in hypotheses))
+    (manifest := tmp_path / "m.json").write_text(f'{{"text": "{RIGHT}"}}\n{{"text": "{OTHER}", "duration": 1.5}}\n')
+    how = ("--beam-size", "3", "--references", manifest, "-o", tmp_path / "o.jsonl", *model)
+    result = run("rescore", path, "--weight", "0.1", "--word-weight", "2", *how)
+    assert "2 lists, 6 hypotheses, weight 0.1, word weight 2." in result.stdout and "of 7 words" in result.stdout
+    rows = read(tmp_path / "o.jsonl")
+    assert [row["reference"] for row in rows] == [RIGHT, OTHER]
+    totals = {h["text"]: h["rescored"] for h in rows[0]["hypotheses"]}
+    assert totals.keys() == {RIGHT, WRONG, '"NA'}
+    for text, score in hypotheses[:2]:
+        assert totals[text] == pytest.approx(score + 0.1 * plls[text][0] + 2 * len(text.split()))
+    # The longest hypothesis is right in one list, and the first pass prefers a shorter one by 1.
+    (dev := tmp_path / "dev.tsv").write_text("".join(f"{text}\t{score}\n" for text, score in hypotheses[:2]))
+    (tmp_path / "dev.txt").write_text(RIGHT + "\n")
+    tuned = ("--dev", dev, "--beam-size", "2", "--dev-references", tmp_path / "dev.txt", "--grid", "0:0:1")
+    result = run("rescore", path, *tuned, "--word-grid", "0:2:0.75", *model)
+    assert "WER 0.00 with weight 0, word weight 1.5, 25.00 without the PLL" in result.stdout
+    result = run("rescore", path, *tuned, "--word-grid", "0:1.5:0.75", *model)
+    assert "give a wider --word-grid" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("a\t-1\nb\t-2\n", (), "n.tsv' does not say how many of its lines are a list. Give it as --beam-size."),
+        ("a\t-1\nb\t-2\nc\t-3\n", ("--beam-size", "2"), "has 3 lines, no multiple of --beam-size, 2"),
+        ("-1\ta\n", ("--beam-size", "1"), "line 1: 'score' must be a finite number"),
+        ("a\t-1\nb\tnan\n", ("--beam-size", "2"), "line 2: 'score' must be a finite number"),
+        ("a\t-1\nb\n", ("--beam-size", "2"), "line 2: the row has 1 fields, but"),
+        ("a\t-1\nb\t-1\n", ("--beam-size", "1", "--references", "one"), "has 1 references for 2 lists"),
+        ("", ("--beam-size", "1"), "There is no n-best list in"),
+    ],
+)
+def test_lines_that_are_no_lists_of_nemo(tmp_path, content, options, message):
+    (path := tmp_path / "n.tsv").write_text(content)
+    (tmp_path / "one.txt").write_text("a\n")
+    options = [tmp_path / "one.txt" if one == "one" else one for one in options]
+    assert message in run("rescore", path, "--weight", "1", *options, fails=True).unwrapped_stderr
+    (other := tmp_path / "n.jsonl").write_text(GOOD_ROW)
+    assert (
+        "Leave --beam-size and --references out"
+        in run("rescore", other, "--weight=1", "--references=x", fails=True).unwrapped_stderr
+    )

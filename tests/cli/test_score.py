@@ -26,7 +26,7 @@ from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.readers import FIELDS
 from spacy_pll.settings import BATCH_SIZE
 
-from ..conftest import SENTENCES
+from ..conftest import SENTENCES, write_jsonl
 from .conftest import run
 
 
@@ -69,7 +69,7 @@ def test_every_line_has_its_row_with_the_scores_of_the_pipeline(make_nlp, tiny, 
 @pytest.mark.parametrize("ending", [".jsonl", ".csv", ".parquet"])
 def test_a_table_of_words(make_nlp, tiny, tmp_path, ending):
     source, out = tmp_path / "in.jsonl", tmp_path / f"out{ending}"
-    source.write_text("".join(json.dumps({"item": i, "sentence": text}) + "\n" for i, text in enumerate(TEXTS)))
+    write_jsonl(source, *({"item": i, "sentence": text} for i, text in enumerate(TEXTS)))
     run("score", source, out, *tiny, *WORDS, "--column", "sentence", "--lags", 1, "--distribution")
     rows = (
         pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist() if ending == ".parquet" else read_rows(out)
@@ -92,7 +92,7 @@ def test_a_table_of_words(make_nlp, tiny, tmp_path, ending):
 def test_words_are_read_after_a_context_that_has_no_rows(make_nlp, tiny, tmp_path, ending, processes):
     texts = [("He ran.", "The traveler lost it."), ("", "A souvenir."), ("Only this. ", ""), ("The\n", " dog  ran.")]
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text("".join(json.dumps({"before": before, "text": text}) + "\n" for before, text in texts))
+    write_jsonl(source, *({"before": before, "text": text} for before, text in texts))
     if ending != ".jsonl":
         run("score", source, source := tmp_path / f"in{ending}", *tiny)
         if ending == ".parquet":  # without its scores
@@ -115,7 +115,7 @@ def test_words_are_read_after_a_context_that_has_no_rows(make_nlp, tiny, tmp_pat
 def test_a_text_of_one_token_has_no_sentence_that_others_have_not(tiny, make_nlp, tmp_path, context):
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows = [{"before": "He ran off.", "text": text} for text in ("cup", "A cup.")]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(source, *rows)
     run("score", source, out, *tiny, *WORDS, *context)
     assert {row["sent"] for row in read_rows(out)} == {None}
     nlp = make_nlp("bert")
@@ -171,7 +171,7 @@ def test_a_text_that_fails_after_its_context_has_a_row(tiny, tmp_path):
         {"before": "He.", "text": "x " * 100},
         {"before": "y " * 100, "text": "It."},
     ]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(source, *rows)
     with pytest.warns(UserWarning, match="2 of 3 texts could not be scored"):
         run("score", source, out, *tiny, *WORDS, "--context-column", "before", "--max-length", 150, "--skip-errors")
     first, *_, long, other = read_rows(out)
@@ -259,10 +259,10 @@ def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
     run("score", source, tmp_path / "again.jsonl", *how[:-2])
     assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "out.jsonl").read_text()
     for option, message in [
-        (("--delimiter", "ab"), "is not one character"),
-        (("--encoding", "nonesuch"), "no encoding"),
+        (("--delimiter", "ab"), "--delimiter must be one character"),
+        (("--encoding", "nonesuch"), "--encoding must be one that Python knows"),
     ]:
-        assert message in run("score", source, "-", *tiny, *option, code=2).unwrapped_stderr
+        assert message in run("score", source, "-", *tiny, *option, fails=True).unwrapped_stderr
 
 
 def test_a_table_without_a_header(tiny, tmp_path):
@@ -387,7 +387,7 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
         ((*tiny, "--mask-spacing", "8"), "pipeline.pll.mask_spacing: it was None, and is now 8"),
         ((*tiny, "--batch-size", "7"), f"batch_size: it was {BATCH_SIZE}, and is now 7"),
         ((*tiny, "--table", "tokens"), "table: it was 'texts', and is now 'tokens'"),
-        (("--model", model_folder("roberta")), "model.digest: it was"),
+        (("--model", model_folder("roberta")), "weights.digest: it was"),
     ]:
         assert message in run("score", source, output, "--resume", *options, fails=True).unwrapped_stderr
     write_lines(source, [*SENTENCES, "One more."])
@@ -469,6 +469,12 @@ def test_scores_do_not_overwrite_the_texts(tiny, tmp_path, ending):
         "score", tmp_path / "in.jsonl", tmp_path / f"out{ending}", *tiny, "--column", "pll_word_l2r", fails=True
     )
     assert "already has a column 'pll_word_l2r', which the scores would overwrite" in result.unwrapped_stderr
+
+
+def test_scores_do_not_overwrite_a_column_of_a_stream(tiny):
+    lines = '{"text": "x"}\n{"text": "x", "pll_pieces": 5}\n'
+    result = run("score", "-", "-", *tiny, "--format", ".jsonl", input=lines, fails=True)
+    assert "standard input, line 2 already has a column 'pll_pieces'" in result.unwrapped_stderr
 
 
 def test_other_errors_are_messages(tiny, tmp_path):
@@ -612,7 +618,7 @@ def test_commands_that_show_no_tokens_have_no_such_options(command):
 def test_a_text_that_is_too_long_is_named_or_skipped_or_allowed(tiny, tmp_path, ending, more):
     source, out = tmp_path / "in.jsonl", tmp_path / f"out{ending}"
     texts = ["A cat.", "x " * 100, "A dog."]
-    source.write_text("".join(json.dumps({"text": text, "n": 1}) + "\n" for text in texts))
+    write_jsonl(source, *({"text": text, "n": 1} for text in texts))
     options = (*tiny, *more, "--batch-size", 2)
     error = run("score", source, out, *options, "--max-length", 150, fails=True).unwrapped_stderr
     assert "in.jsonl, line 2: the text has 200 characters, and at most 150 are read" in error

@@ -10,7 +10,7 @@ import pytest
 
 from spacy_pll.cli import LazyCommands, errors
 from spacy_pll.cli.errors import options_of, printed_errors
-from spacy_pll.cli.terminal import duration, visible
+from spacy_pll.cli.terminal import duration, hint_if_busy, visible
 
 from ..conftest import SENTENCES
 from .conftest import run
@@ -18,6 +18,18 @@ from .conftest import run
 
 def test_control_characters_are_shown_not_sent():
     assert visible("\x1b[2Ja\tb\n\x9b1m\x07\x7fé\u202e") == r"\x1b[2Ja" + "\tb\n" + r"\x9b1m\x07\x7f" + "é\u202e"
+
+
+def test_a_busy_machine_is_said_to_who_takes_several_threads():
+    options = {"threads": None, "gpu_id": -1, "n_process": 1}
+    hint = hint_if_busy(options, {}, 2.0, 2)
+    assert "give --threads 1, or set OMP_NUM_THREADS=1" in hint and "2 cores busy (load 2.0)" in hint
+    assert hint_if_busy({"threads": None, "gpu_id": -1}, {}, 9.5, 8)
+    for changed in ({"threads": 2}, {"gpu_id": 0}, {"n_process": 2}, {"n_process": -1}):
+        assert hint_if_busy({**options, **changed}, {}, 9.5, 8) is None
+    assert hint_if_busy(options, {"OMP_NUM_THREADS": "1"}, 9.5, 8) is None
+    assert hint_if_busy(options, {}, 7.9, 8) is None and hint_if_busy(options, {}, 3.0, 1) is None
+    assert hint_if_busy({"corpus": "a.txt"}, {}, 9.5, 8) is None  # it reads no text with a model
 
 
 @pytest.mark.parametrize("command", ["show", "agree", "pairs"])

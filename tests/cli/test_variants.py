@@ -6,6 +6,7 @@ import pytest
 from spacy_pll import make_pipeline, read_variants, variants
 from spacy_pll.evaluation import assays
 from spacy_pll.evaluation.intervals import Estimate
+from spacy_pll.evaluation.kept_scores import KeptScores
 
 from ..proteins import PROTEIN, save_protein_model
 from .conftest import run
@@ -69,7 +70,7 @@ def test_what_is_wrong_is_said_with_its_line(folder, tmp_path):
 )
 def test_what_is_wrong_is_said_before_anything_is_scored(folder, tmp_path, monkeypatch, options, message):
     (tmp_path / "variants.csv").write_text("mutant,note,wt_marginals\nM1A:K2R,high,1\n")
-    monkeypatch.setattr("spacy_pll.evaluation.residues.at_sites", None)
+    monkeypatch.setattr("spacy_pll.evaluation.residues.answer", None)
     result = run("variants", tmp_path / "variants.csv", "--model", folder, "--sequence", PROTEIN, *options, code=1)
     assert message in " ".join(result.stderr.split())
 
@@ -140,10 +141,54 @@ def test_assays_that_are_scored_are_not_scored_again(folder, tmp_path, monkeypat
     assert run(*command).stdout == said and scored == ["MKRQIS"] and first.read_bytes() == before
     message = " ".join(run(*command, "--others", "wt", code=1).stderr.split())
     assert "A_2020.csv is there, with other --others. Name another folder, or add --force" in message
+    error = run(*command, "--precision", "bfloat16", code=1).unwrapped_stderr
+    assert "A_2020.csv is there, with other --precision. Name" in error
     (tmp_path / "assays" / "A_2020.csv").write_text("mutant,DMS_score\nM1C,1\nM1D,2\n")
     assert "is there, with other `variants`" in " ".join(run(*command, code=1).stderr.split())
     run(*command, "--force")
     assert len(scored) == 4 and [row["mutant"] for row in read_table(first)] == ["M1C", "M1D"]
+
+
+@pytest.mark.parametrize("method", ["masked-marginals", "pseudo-ppl"])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, many):
+    """The numbers are those of one run, to the last digit."""
+    long = PROTEIN * (40 if method == "masked-marginals" else 4)  # more than a batch
+    mutants = [f"{residue}{number}{'AC'[residue == 'A']}" for number, residue in enumerate(long, 1)]
+    (tmp_path / "v.csv").write_text("id,mutant,protein\n" + "".join(f"p,{one},{long}\n" for one in mutants))
+    protein = ("--protein", "id", "--sequence-column", "protein") if many else ("--sequence", long)
+    command = ("variants", tmp_path / "v.csv", "--model", folder, "--method", method, *protein)
+    once, out = (tmp_path / (name if many else f"{name}.csv") for name in ("once", "out"))
+    run(*command, "-o", once)
+    add, done = KeptScores.add, []
+
+    def stop(self, results):
+        add(self, results)
+        done.extend(results)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeptScores, "add", stop)
+        error = run(*command, "-o", out, code=130).unwrapped_stderr
+    total, unit = (len(long), "sites") if method == "masked-marginals" else (len(long) + 1, "sequences")
+    assert f"The scores of {len(done)} of {total} {unit} are kept in" in error and "--resume" in error
+    written = out / "p.csv" if many else out
+    assert 0 < len(done) < total and not written.exists()
+    if not many:
+        assert "unfinished run. Continue it with --resume" in run(*command, "-o", out, fails=True).unwrapped_stderr
+    error = run(*command, "--mask-margin", "1", "-o", out, "--resume", fails=True).unwrapped_stderr
+    assert "cannot be resumed, because this has changed" in error
+    left = []
+    monkeypatch.setattr(KeptScores, "add", lambda self, results: left.extend(results) or add(self, results))
+    run(*command, "-o", out, *([] if many else ["--resume"]))
+    assert len(left) == total - len(done)
+    assert written.read_bytes() == (once / "p.csv" if many else once).read_bytes()
+    assert not list(tmp_path.rglob("*.parts"))
+
+
+def test_what_goes_on_must_be_named(folder):
+    error = run("variants", "--model", folder, "--sequence", PROTEIN, "--resume", fails=True).unwrapped_stderr
+    assert "--resume goes on with what is kept beside --output" in error
 
 
 def test_a_table_with_many_proteins(folder, tmp_path):

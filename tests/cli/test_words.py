@@ -41,7 +41,7 @@ def test_a_table_of_words(tmp_path, model_folder):
 def test_errors_are_messages(tmp_path):
     (tmp_path / "a.csv").write_text("w\nThe\n")
     error = run("words", tmp_path / "a.csv", tmp_path / "o.csv", fails=True).unwrapped_stderr
-    assert "Row 1 has no column 'word'. Its columns are: 'w'. Name another with --word" in error
+    assert "Row 1: there is no column 'word'. The columns are: 'w'. Name another with --word" in error
     assert "There is no file" in run("words", tmp_path / "b.csv", tmp_path / "o.csv", fails=True).unwrapped_stderr
     assert "must end in" in run("words", tmp_path / "a.csv", tmp_path / "o.txt", fails=True).unwrapped_stderr
 

@@ -8,6 +8,20 @@ import spacy
 
 from ..conftest import PARAGRAPH, SENTENCES
 
+pytestmark = pytest.mark.usefixtures("real_english")
+
+
+def test_words_of_english_have_the_scores_of_their_pieces(make_nlp):
+    """spaCy divides them by its exceptions, at other places than the model's tokenizer."""
+    nlp = make_nlp("bert", keep_pieces=True)
+    doc = nlp("I'm gonna say y'all shouldn't've gone at 7pm, 'cause it wasn't Mr. O'Neil's.")
+    assert {"gon", "na", "y'", "all", "'ve", "7", "pm", "'cause", "Mr."} <= {token.text for token in doc}
+    record = doc._.pll_data
+    for token in doc:
+        own = [score for i, score in zip(record["token"], record["scores"]["word_l2r"], strict=True) if i == token.i]
+        assert token._.pll == pytest.approx(sum(own)) and token._.pll_pieces == len(own)
+    assert doc._.pll == pytest.approx(sum(record["scores"]["word_l2r"]))
+
 
 def test_attributes(make_nlp):
     nlp = make_nlp(keep_pieces=True)

@@ -74,10 +74,12 @@ def test_a_metric_whose_attribute_would_be_another_ones(make_nlp, add_metric):
         make_nlp(metrics=["word_l2r", "pieces"])
 
 
-def test_a_metric_of_one_component_under_the_name_of_another(make_nlp):
-    nlp = make_nlp(metrics=["word_l2r", "original"])
-    with pytest.raises(ValueError, match="component 'pll' already writes the attribute _.pll_original"):
-        make_nlp(nlp=nlp, name="other", attr="pll_original")
+def test_a_metric_of_one_component_under_the_name_of_another(make_nlp, add_metric):
+    add_metric("mine", get_metric("original"))
+    for metric in ("original", "mine"):
+        with pytest.raises(ValueError, match=f"under {metric} are called if `attr` is 'pll'.*`attr='{metric}_pll'`"):
+            make_nlp(attr=f"pll_{metric}")
+    make_nlp(attr="original_pll")
 
 
 @pytest.mark.parametrize("get_spans", [lambda docs: [[doc[:]] for doc in docs[1:]], lambda docs: [[docs[0][:]]] * 2])

@@ -14,7 +14,6 @@ from spacy.vocab import Vocab
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
-from spacy_pll.corpus.base_format import ScoredText, check_fields
 from spacy_pll.corpus.formats import (
     FORMATS,
     CsvTable,
@@ -23,8 +22,10 @@ from spacy_pll.corpus.formats import (
     TsvTable,
     find_format,
 )
+from spacy_pll.corpus.inputs import check_fields
 from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import ReadOptions
+from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.errors import InputError
 from spacy_pll.tables.rows import TextRows, TokenRows
 

@@ -1,5 +1,6 @@
 import datetime
 import io
+import json
 import random
 import resource
 import tempfile
@@ -18,7 +19,6 @@ from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.piece_record import PieceRecord
 from spacy_pll.attributes.registration import install
 from spacy_pll.corpus import parquet
-from spacy_pll.corpus.base_format import ScoredText
 from spacy_pll.corpus.formats import find_format, write_table
 from spacy_pll.corpus.parquet import (
     ParquetTable,
@@ -28,10 +28,11 @@ from spacy_pll.corpus.parquet import (
     json_value,
 )
 from spacy_pll.corpus.parquet import (
-    read_rows as read_parquet,
+    read_table as read_parquet,
 )
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.corpus.records import ReadOptions, Record
+from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.errors import InputError
 from spacy_pll.tables.rows import TextRows, TokenRows
 
@@ -272,21 +273,13 @@ def test_a_common_type_loses_nothing(a, b, common):
         ([None], pa.null()),
         ([2**53, 0.5], DOUBLE),
         ([2**53 + 1, None], pa.int64()),
-        ([["a"], [], None], pa.list_(STRING)),
+        ([["a"], [], {"a": 2**60}, None], STRING),
         ([np.float64(1)], DOUBLE),  # from doc.user_data of a .spacy file
-        ([("a",), ["b"]], pa.list_(STRING)),  # .spacy files have tuples
-        ([{f"k{i}": [0] for i in range(45)}], pa.struct({f"k{i}": pa.list_(pa.int64()) for i in range(45)})),  # wide
-        ([[]], pa.list_(pa.null())),
-        (
-            [{"a": 1}, {"b": [{"c": 1}, {"c": 0.5}]}],
-            pa.struct({"a": pa.int64(), "b": pa.list_(pa.struct({"c": DOUBLE}))}),
-        ),
-        ([{"id": 2**60, "n": 1}, {"id": 2**60, "n": 0.5}], pa.struct({"id": pa.int64(), "n": DOUBLE})),
+        ([("a",), ["b"], {}], STRING),  # .spacy files have tuples
     ],
 )
 def test_the_type_of_values(values, type_):
     assert columns_of({}, *values_of("n", values)).types()["n"] == type_
-    assert pa.array(values, type_).to_pylist() is not None  # Arrow agrees
 
 
 @pytest.mark.parametrize(
@@ -296,15 +289,9 @@ def test_the_type_of_values(values, type_):
         ([True, 1], r"bool \(line 1\) and int64 \(line 2\)"),
         ([2**53 + 1, 0.5], r"int64 \(line 1\) and double \(line 2\)"),
         ([0.5, 1, 2**53 + 1], r"double \(line 1\) and int64 \(line 3\)"),
-        ([{"a": [2**53 + 1]}, {"a": [0.5]}], "of two types"),
-        ([{"a": 2**60, "b": 1}, {"a": 1, "b": 2**60}, {"a": 1, "b": 0.5}], r"\(line 2\) and .* \(line 3\)"),
-        (["a", ["a"]], r"string \(line 1\) and list<item: string> \(line 2\)"),
-        ([["a"], [1]], r"list<item: string> \(line 1\) and list<item: int64> \(line 2\)"),
-        ([{"a": 1}, {"a": "x"}], r"struct<a: int64> \(line 1\) and struct<a: string> \(line 2\)"),
+        (["a", ["a"]], r"string \(line 1\) and list or object \(line 2\)"),
+        ([{"a": 1}, 1], r"list or object \(line 1\) and int64 \(line 2\)"),
         ([2**63], "line 1: 'n' is 9223372036854775808. Parquet holds whole numbers of up to 64 bits"),
-        ([1, [0, "a"]], r"line 2: 'n' is \[0, 'a'\]. Parquet holds .* lists of one type"),
-        ([{}], "line 1: 'n' has an object without keys"),
-        ([nested(41)], r"line 1: 'n' is \[\[.* at most 40 lists or objects within each other"),
     ],
 )
 def test_values_that_no_type_holds(values, message):
@@ -331,7 +318,7 @@ def test_the_columns_of_several_files():
     a = pa.schema({"n": pa.int8(), "text": STRING, "t": pa.timestamp("ns")})
     b = pa.schema({"text": LARGE_STRING, "n": pa.int32(), "only b": pa.null()})
     columns = columns_of({"a.parquet": a, "b.parquet": b}, Record("c, line 1", "x", {"n": 3, "new": [1]}))
-    types = {"text": LARGE_STRING, "new": pa.list_(pa.int64()), "n": pa.int64()}
+    types = {"text": LARGE_STRING, "new": STRING, "n": pa.int64()}
     assert columns.types() == {**types, "t": pa.timestamp("ns"), "only b": pa.null()}
     assert [*columns.types()][:3] == ["text", "n", "new"]
 
@@ -452,10 +439,18 @@ def test_a_whole_number_that_no_float_holds_is_not_rounded(scored, value):
         ParquetTable(TextRows("text", NAMES), types).encode([scored([{"n": value}])])
 
 
-def test_what_is_as_deep_as_it_may_be_can_be_read(scored):
-    types = columns_of({}, *values_of("n", [nested(40)])).types()
-    file = whole_file(ParquetTable(TextRows("text", NAMES), types), scored([{"n": nested(40)}]))
-    assert file.read()["n"].to_pylist() == [nested(40)]
+@pytest.mark.parametrize("value", [nested(90), {"a": [2**70, 0.5, None], "b": {}}, ("é",), []])
+def test_lists_and_objects_of_json_are_text(scored, value):
+    types = columns_of({}, *values_of("n", [value])).types()
+    table = whole_file(ParquetTable(TextRows("text", NAMES), types), scored([{"n": value}, {"n": None}])).read()
+    first, second = table["n"].to_pylist()
+    assert second is None and json.loads(first) == (list(value) if isinstance(value, tuple) else value)
+
+
+def test_lists_of_two_sources_are_two_types():
+    """What is a list in a Parquet file, and text where JSON lines had it, cannot be one column."""
+    with pytest.raises(InputError, match=r"two types, list<.*> \(.*a.parquet\) and list or object \(line 1\)"):
+        columns_of({"a.parquet": pa.schema({"text": STRING, "n": pa.list_(STRING)})}, *values_of("n", [["a"]]))
 
 
 def test_parts_become_row_groups_of_a_size(scored, monkeypatch):

@@ -9,9 +9,10 @@ import warnings
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 
-from spacy_pll.corpus.readers import COMPRESSED, TEXT_FORMATS, list_files, read_records, read_rows
-from spacy_pll.corpus.records import Record, texts_of
+from spacy_pll.corpus.readers import COMPRESSED, TEXT_FORMATS, list_files, read_records, read_rows, read_texts
+from spacy_pll.corpus.records import Record
 from spacy_pll.errors import InputError
 
 
@@ -184,9 +185,12 @@ def test_a_table_without_a_header(tmp_path):
     for header, message in [
         (
             ["n", "sentence"],
-            "a.tsv: `header` says that the file has no header. There is no column 'text'. The columns are: 'n', ",
+            "a.tsv: there is no column 'text'. The columns are: 'n', 'sentence'. They are those of `header`, which says",
         ),
-        (["n"], "columns are: 'n'. Name the column of the texts with `column`. If line 1 of the .* out `header`"),
+        (
+            ["n"],
+            "columns are: 'n'. They .* Name the column of the texts with `column`. If line 1 of the .* out `header`",
+        ),
         (["text", "text"], "two columns have the same name"),
         (["text"], "line 1: the row has 2 fields, but `header` names 1"),
         (["1", "One."], "line 1: the file has a header, with the names in `header`. Leave"),
@@ -368,7 +372,7 @@ def test_cells_that_stand_for_a_missing_value(tmp_path):
     with pytest.warns(
         UserWarning, match="2 of 5 texts are missing: there is NA, or .* They are left out.*`na_as_text=True"
     ):
-        assert list(texts_of(records)) == ["One.", "NA.", ""]
+        assert list(read_texts(str(tmp_path / "a.csv"), "text", Vocab())) == ["One.", "NA.", ""]
     assert [record.text for record in read_records(str(tmp_path / "a.csv"), na_as_text=True)][1:3] == ["NA", "<NA>"]
     (tmp_path / "a.jsonl").write_text('{"text": "NA"}\n')
     assert [record.text for record in read_records(str(tmp_path / "a.jsonl"))] == ["NA"]

@@ -14,17 +14,14 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.corpus import runs, scored_texts
-from spacy_pll.corpus.formats import JsonLines
-from spacy_pll.corpus.inputs import Input, Mark, Reading
-from spacy_pll.corpus.runs import PACKAGES, Run, make_manifest, score_to_file, score_to_stream
+from spacy_pll.corpus.inputs import Input, InputColumns, checked_records, read_all
+from spacy_pll.corpus.runs import Run, make_manifest, score_to_file, score_to_stream
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import InputError, ResumeError
-from spacy_pll.pipelines import PipelineSettings, describe_model
+from spacy_pll.pipelines import PACKAGES, PipelineSettings, describe_model
 from spacy_pll.tables.words import WordTable
 
 from ..conftest import SENTENCES
-
-TOTAL = Mark(1, "abc")
 
 
 class Stopped(Exception):
@@ -280,11 +277,11 @@ def test_the_summary_of_the_input(tmp_path, make_nlp):
     (tmp_path / "b.jsonl").write_text('{"line": "x", "n": 1}\n{"line": "y", "m": 2}\n')
     (tmp_path / "a.csv").write_text("line,n\nz,1\n")
     run, nlp = Run(Input(str(tmp_path), column="line")), make_nlp("bert")
-    reading = Reading(run.input, run.make_rows(nlp), JsonLines, nlp)
-    total, marks = reading.read_all(ends=[2])
-    assert (total.texts, reading.other_columns) == (3, ["file", "n", "m"])
+    columns = InputColumns("line")
+    fingerprints = read_all(checked_records(run.input, nlp, run.make_rows(nlp), columns, False, False), ends=[2])
+    assert [*columns.types()] == ["line", "file", "n", "m"]
     first, second, third = (record.fingerprint for record in run.input.records(nlp.vocab))
-    assert (marks[0], marks[2].fingerprint, total.fingerprint) == (Mark(), second, third)
+    assert fingerprints == {0: "", 2: second, 3: third} and max(fingerprints) == 3
     (tmp_path / "a.csv").write_text("line,n\nz,2\n")
     assert not {first, second, third} & {record.fingerprint for record in run.input.records(nlp.vocab)}
 
@@ -292,11 +289,11 @@ def test_the_summary_of_the_input(tmp_path, make_nlp):
 def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     folder = str(model_folder("bert"))
     run = Run(Input("in.txt"), Scoring(PipelineSettings(folder), 8), words=WordTable(lags=2))
-    manifest = make_manifest(run, make_nlp("bert"), TOTAL, ["n"])
+    manifest = make_manifest(run, make_nlp("bert"), 1, "abc", ["n"])
     assert manifest["input"] == {"texts": 1, "fields": ["n"], "digest": "abc"}
     assert manifest["run"]["batch_size"] == 8 and manifest["run"]["words"]["lags"] == 2
     assert {"path", "n_process", "show_progress"}.isdisjoint(json.loads(json.dumps(manifest["run"])))
-    assert manifest["model"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
+    assert manifest["weights"] == describe_model(folder) and list(manifest["versions"]) == PACKAGES
     assert manifest["pipeline"]["pll"]["metrics"] == ["word_l2r"]
 
 
@@ -321,6 +318,6 @@ def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, 
 
 
 def test_the_manifest_where_spacy_transformers_is_not_installed(make_nlp, monkeypatch):
-    monkeypatch.setattr("spacy_pll.corpus.runs.PACKAGES", ["torch", "no-such-package"])
-    manifest = make_manifest(Run(Input("in.txt")), make_nlp("bert"), TOTAL, ["n"])
+    monkeypatch.setattr("spacy_pll.pipelines.PACKAGES", ["torch", "no-such-package"])
+    manifest = make_manifest(Run(Input("in.txt")), make_nlp("bert"), 1, "abc", ["n"])
     assert manifest["versions"] == {"torch": version("torch"), "no-such-package": None}

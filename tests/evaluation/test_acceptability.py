@@ -73,7 +73,7 @@ def test_tables_as_published(tmp_path, name, content, how):
         ("sentence,label\nA.,1\nB.,1\n", {}, "All 2 sentences in .* have the same label"),
         ("sentence,x\nA.,1\n", {}, "line 2: there is no column 'label'.*`label`"),
         ("x,label\nA.,1\n", {}, "line 2: there is no column 'sentence'.*`sentence`"),
-        ("sentence,label\nA.,1\n", {"sentence": "label"}, "`sentence` and `label` name the same column"),
+        ("sentence,label\nA.,1\n", {"sentence": "label"}, "`sentence` and `label` name the column 'label' twice"),
     ],
 )
 def test_tables_that_cannot_be_read(tmp_path, content, how, message):

@@ -1,16 +1,14 @@
-import json
-
 import pytest
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.choice_readers import read_choices
 from spacy_pll.evaluation.items import Choice, Option
 
+from ..conftest import write_jsonl
+
 
 def write(path, *rows):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
-    return str(path)
+    return str(write_jsonl(path, *rows))
 
 
 TEXTS = [Option("are here.", "The keys"), Option("is here.", "The keys")]

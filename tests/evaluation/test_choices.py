@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from spacy_pll import minimal_pairs
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.accuracies import outcomes_of
-from spacy_pll.evaluation.choices import choices
-from spacy_pll.evaluation.decisions import ChoiceScores
+from spacy_pll.evaluation.choices import ChoiceScores, choices
 from spacy_pll.evaluation.items import Choice, Option
 
 from .. import reference
@@ -145,5 +144,5 @@ def test_choices_that_are_none(make_nlp, items, message):
 
 
 def test_a_column_of_groups_that_is_not_there(make_nlp):
-    with pytest.raises(InputError, match="Choice 1 has no column 'domain'. Its columns are: 'kind'"):
+    with pytest.raises(InputError, match="Choice 1: there is no column 'domain'. The columns are: 'kind'"):
         ChoiceScores(THREE, SCORES, COUNTS).accuracies(["domain"])

@@ -7,7 +7,7 @@ from spacy_pll.cli.margins import margin_tables
 from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.agreement import agree
 from spacy_pll.evaluation.margins import compare_margins
-from spacy_pll.pipelines import vary_scorer
+from spacy_pll.pipelines import make_pipeline
 
 from ..conftest import PARAGRAPH, SENTENCES
 
@@ -53,7 +53,7 @@ def test_the_smallest_margin_that_is_close_enough(result, make_nlp):
 
 def test_exact_scores_are_computed_once_and_the_model_is_loaded_once(make_nlp):
     nlp = make_nlp("bert", mask_spacing=2)
-    scorer = vary_scorer(nlp, mask_spacing=None)
+    scorer = get_scorer(make_pipeline(nlp, mask_spacing=None))
     assert scorer.model is get_scorer(nlp).model and (
         scorer.settings.mask_spacing,
         get_scorer(nlp).settings.mask_spacing,

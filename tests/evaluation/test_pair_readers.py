@@ -4,7 +4,7 @@ import pytest
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.items import Pair, default_columns, levels
-from spacy_pll.evaluation.pair_readers import read_pairs
+from spacy_pll.evaluation.pair_readers import KNOWN, read_pairs
 
 
 def test_columns_that_may_be_missing(tmp_path):
@@ -17,7 +17,7 @@ def test_columns_that_may_be_missing(tmp_path):
         Pair("A.", "B.", {"file": "theirs", "UID": "u"}),
     ]
     assert list(levels(pairs)) == [(), ("file",)]
-    with pytest.raises(InputError, match="Pair 1 has no column 'UID'. Its columns are: 'file', 'id'"):
+    with pytest.raises(InputError, match="Pair 1: there is no column 'UID'. The columns are: 'file', 'id'"):
         levels(pairs, ["UID"])
 
 
@@ -79,6 +79,53 @@ def test_groups_as_published(columns, groups):
     assert pairs[0].phenomenon == "x" * (len(groups) > 0) and pairs[0].paradigm == "x" * (len(groups) > 1)
 
 
+# The columns of files as they are published, in their order, and the groups of their accuracies.
+PUBLISHED = {
+    "blimp.jsonl": (
+        "sentence_good sentence_bad field linguistics_term UID simple_LM_method one_prefix_method two_prefix_method "
+        "lexically_identical pairID",
+        ["linguistics_term", "UID"],
+    ),
+    "zhoblimp.jsonl": ("UID phenomenon sentence_good sentence_bad pairID", ["phenomenon", "UID"]),
+    "jblimp.jsonl": (
+        "ID good_sentence bad_sentence type phenomenon phenomenon-2 paradigm",
+        ["phenomenon", "paradigm"],
+    ),
+    "turblimp_core.csv;": ("good_sentence bad_sentence good_cue bad_cue critical_region phenomenon", ["phenomenon"]),
+    "turblimp.csv": (
+        "good_sentence bad_sentence good_cue bad_cue critical_region phenomenon subtype",
+        ["phenomenon"],
+    ),
+    "multiblimp.tsv": (" sen wrong_sen phenomenon num_attractors", ["phenomenon"]),
+    "rublimp.csv": (
+        "id source_sentence target_sentence source_word target_word level phenomenon PID subtype domain tree_depth",
+        ["phenomenon", "PID"],
+    ),
+    "crows.csv": (
+        " sent_more sent_less stereo_antistereo bias_type annotations anon_writer anon_annotators",
+        ["bias_type"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_files_as_published(tmp_path, name):
+    header, groups = PUBLISHED[name]
+    columns = header.split(" ")
+    good, bad = next(two for two in KNOWN if set(two) <= set(columns))
+    rows = [[GOOD[:-1] + str(n) if c == good else BAD if c == bad else f"{c}{n}" for c in columns] for n in range(4)]
+    path, mark = tmp_path / name.rstrip(";"), {";": ";", "v": "\t" if "tsv" in name else ","}.get(name[-1])
+    if mark:
+        path.write_text("".join(mark.join(row) + "\n" for row in [columns, *rows]))
+    else:
+        path.write_text("".join(json.dumps(dict(zip(columns, row))) + "\n" for row in rows))
+    pairs = read_pairs(str(path))
+    others = [c for c in columns if c not in (good, bad)]
+    assert [(one.good, one.bad) for one in pairs] == [(GOOD[:-1] + str(n), BAD) for n in range(4)]
+    assert [one.fields for one in pairs] == [{c: f"{c}{n}" for c in others} for n in range(4)]
+    assert default_columns(pairs) == groups
+
+
 NL = "Phenomenon,Paradigm,Item,Grammaticality,Sentence,Cue\n"
 LONG = {
     "BLiMP-NL": ("a.csv", f"{NL}p,q,1,Ungrammatical,{BAD},y\np,q,1,Grammatical,{GOOD},x\n", {}),
@@ -89,6 +136,17 @@ LONG = {
         {},
     ),
     "CLiMP": ("a.csv", f",0,1,2,3\n0,p,q,{GOOD},1\n1,p,q,{BAD},0\n", {}),
+    "CLiMP's ba_construction": (
+        "a.csv",
+        f"{GOOD}\n{BAD}\n",
+        {"header": ["sentence"], "sentence": "sentence", "first": "good"},
+    ),
+    "EventsAdapt": (
+        "a.csv",
+        f"SentenceType,Voice,ItemNum,TrialType,Sentence,Plausibility\nx,active,1,AAN,{BAD},Implausible\n"
+        f"x,active,1,AAN,{GOOD},Plausible\n",
+        {"sentence": "Sentence", "label": "Plausibility=Plausible", "item": ["ItemNum", "Voice", "TrialType"]},
+    ),
     "CLAMS": ("a.txt", f"True\t{GOOD}\nFalse\t{BAD}\n", {}),
     "Zorro": ("a.txt", f"{BAD}\n{GOOD}\n", {"first": "bad"}),
     "lines, the good one first": ("a.txt", f"{GOOD}\n\n{BAD}\n", {"first": "good"}),
@@ -146,7 +204,7 @@ S_L = {"sentence": "s", "label": "l"}
         ),
         ("good,b\nA.,B.\n", {"good": "good"}, "line 2: there is no column 'bad'"),
         ("good,bad\nA.,B.\n", {"good": "x"}, "line 2: there is no column 'x'"),
-        ("good,bad\nA.,B.\n", {"good": "bad", "bad": "bad"}, "`good` and `bad` name the same column, 'bad'"),
+        ("good,bad\nA.,B.\n", {"good": "bad", "bad": "bad"}, "`good` and `bad` name the column 'bad' twice"),
         ("s,l\nA.,1\nB.,0\nC.,1\n", S_L, "line 4: the sentence has no partner"),
         ("s,l\nA.,1\nB.,1\n", S_L, "line 2 and line 3: 2 good and 0 bad sentences of these neighbours"),
         ("s,l\nA.,1\nB.,0\nC.,0\nD.,1\n", S_L, "line 4 and line 5: the bad sentence comes first, and not in the pair"),
@@ -162,8 +220,8 @@ S_L = {"sentence": "s", "label": "l"}
         ),
         ("s,l,n\nA.,1,x\nB.,0,y\n", {**S_L, "item": ["n"]}, "line 2: 1 good and 0 bad sentences of the item x"),
         ("s,l\nA.,1\n", {"sentence": "s"}, "Nothing says which sentences are good"),
-        ("s,l\nA.,1\n", {"sentence": "s", "label": "s=1"}, "The column 's' is named twice"),
-        ("s,l\nA.,1\n", {"sentence": "s", "good": "s"}, "`sentence` is for tables with one sentence in a row"),
+        ("s,l\nA.,1\n", {"sentence": "s", "label": "s=1"}, "`sentence` and `label` name the column 's' twice"),
+        ("s,l\nA.,1\n", {"sentence": "s", "good": "l"}, "`sentence` is for tables with one sentence in a row"),
         ("s,l\nA.,1\n", {"label": "l"}, "`label` and `item` are for tables .*`sentence`, too"),
         ("good,bad\nA.,B.\n", {"first": "good"}, "`first` is for files in which good and bad"),
     ],

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.errors import InputError
-from spacy_pll.evaluation.choices import choices
-from spacy_pll.evaluation.decisions import ChoiceScores
+from spacy_pll.evaluation.choices import ChoiceScores, choices
 from spacy_pll.evaluation.items import Choice, Option
 from spacy_pll.evaluation.preferences import spearman
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy_pll import rescore
 from spacy_pll.cli.rescore import parse_grid
 from spacy_pll.evaluation.readers import NBest
-from spacy_pll.evaluation.rescoring import best_weight, errors_at, ranking, word_error_rate
+from spacy_pll.evaluation.rescoring import best_weights, errors_at, ranking, word_error_rate
 from spacy_pll.requirements import install_command
 
 numbers = st.floats(-100, 0, width=16)
@@ -78,9 +78,29 @@ def test_tuning_takes_the_smallest_of_the_best_weights():
         nbest([(0.0, -1.0), (-4.0, -1.9)], [with_errors(2), with_errors(1)], WORDS),
         nbest([(0.0, -1.9), (-4.0, -2.0)], [with_errors(3), with_errors(0)], WORDS),
     ]
-    assert best_weight(lists, parse_grid("0:2:0.1")) == 1.0
-    assert best_weight(lists, [0.2, 0.0]) == 0.0
+    assert best_weights(lists, parse_grid("0:2:0.1")) == (1.0, 0.0)
+    assert best_weights(lists, [0.2, 0.0]) == (0.0, 0.0)
     assert [errors_at(lists, weight)["WER"] for weight in (0.0, 0.6, 1.0)] == [25.0, 20.0, 5.0]
+
+
+@given(
+    st.lists(st.lists(st.tuples(sentence, numbers, numbers), min_size=1, max_size=5), min_size=1, max_size=4), sentence
+)
+def test_two_weights_are_those_of_a_brute_force(rows, reference):
+    """Every pair of weights, the errors by jiwer, the best hypothesis by a loop."""
+    import jiwer
+
+    grid, word_grid = [0.0, 0.5, 1.0, 2.0], [-1.0, 0.0, 1.0, 2.0]
+    tried = {}
+    for alpha in grid:
+        for beta in word_grid:
+            best = [
+                max(one, key=lambda h: (h[1] + alpha * h[2] + beta * len(h[0].split()), h[1]))[0] for one in rows
+            ]  # fmt: skip
+            tried[alpha, beta] = jiwer.wer([reference] * len(rows), best)
+    lists = [nbest(np.array([h[1:] for h in one]).T, [h[0] for h in one], reference) for one in rows]
+    least = [both for both in tried if tried[both] == min(tried.values())]
+    assert best_weights(lists, grid, word_grid) == min(least, key=lambda both: (both[0], abs(both[1])))
 
 
 def test_a_grid_has_both_ends():
@@ -122,5 +142,9 @@ def test_lists_are_rescored_in_python(make_nlp):
         rescore(nlp, [{"texts": texts}], 0.5)
     with pytest.raises(ValueError, match="`weight` must be a finite number, such as 0.5. It is nan"):
         rescore(nlp, [], float("nan"))
+    longest = rescore(nlp, [{"hypotheses": hypotheses}], 0.0, word_weight=10.0)[0]["hypotheses"]
+    assert [(one["id"], one["rescored"]) for one in longest] == [(1, 29.0), (0, 20.0), (2, -2.0)]
+    with pytest.raises(ValueError, match="`word_weight` must be a finite number"):
+        rescore(nlp, [], 0.5, word_weight=float("inf"))
     with pytest.raises(ValueError, match="no `pll` component 'none'"):
         rescore(nlp, [], 0.5, component="none")

@@ -1,6 +1,7 @@
 """Models of the shapes of masked diffusion, written anew from the papers: LLaDA (Nie et al. 2025) is a Llama that sees
-both sides; Dream (Ye et al. 2025) is one that predicts a masked piece one position before it. Their tokenizers have no
-mask token of that name, and put nothing around a text.
+both sides; Dream (Ye et al. 2025) is one that predicts a masked piece one position before it; A2D is a left-to-right
+model of transformers, such as a Qwen, whose subclass sees both sides. Their tokenizers have no mask token of that name,
+and put nothing around a text.
 """
 
 from copy import deepcopy
@@ -11,7 +12,14 @@ import torch
 from tokenizers.processors import TemplateProcessing
 from torch import nn
 from torch.nn import functional as F
-from transformers import AutoConfig, AutoModelForMaskedLM, PretrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    PretrainedConfig,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 from transformers.modeling_outputs import MaskedLMOutput
 
 from spacy_pll import log_probability_bounds, make_pipeline, perplexity
@@ -82,11 +90,40 @@ class TinyDiffusion(PreTrainedModel):
         return MaskedLMOutput(logits=self.head(self.norm(states)))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+class A2DConfig(Qwen2Config):
+    model_type = "tiny-a2d"
+
+
+class A2D(Qwen2ForCausalLM):
+    config_class = A2DConfig
+
+    def forward(self, input_ids, attention_mask=None, **_):
+        seen = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        mask = torch.zeros(seen.shape).masked_fill(seen == 0, torch.finfo(torch.float32).min)
+        mask = mask[:, None, None].expand(-1, 1, seen.shape[1], -1)  # no triangle
+        return super().forward(input_ids=input_ids, attention_mask=mask, use_cache=False)
+
+
+def register(config, model):
+    AutoConfig.register(config.model_type, config, exist_ok=True)
+    AutoModelForMaskedLM.register(config, model, exist_ok=True)
+
+
+def make_llada(vocab_size):
+    register(DiffusionConfig, TinyDiffusion)
+    return TinyDiffusion(DiffusionConfig(vocab_size=vocab_size))
+
+
+def make_a2d(vocab_size):
+    register(A2DConfig, A2D)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    shared = {"num_key_value_heads": 2, "tie_word_embeddings": True, "initializer_range": 0.3}
+    return A2D(A2DConfig(vocab_size=vocab_size, **sizes, **shared))
+
+
+@pytest.fixture(scope="module", params=[make_llada, make_a2d])
+def folder(tmp_path_factory, request):
     """With a tokenizer that names no special token, as those of left-to-right models."""
-    AutoConfig.register(DiffusionConfig.model_type, DiffusionConfig, exist_ok=True)
-    AutoModelForMaskedLM.register(DiffusionConfig, TinyDiffusion, exist_ok=True)
     tokenizer = deepcopy(get_tokenizer("byte-level"))
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=["$A"], special_tokens=[])
     for name in NAMES:
@@ -94,7 +131,7 @@ def folder(tmp_path_factory):
     tokenizer.add_special_tokens({"additional_special_tokens": [MASK, END]})
     path = tmp_path_factory.mktemp("diffusion")
     torch.manual_seed(0)
-    TinyDiffusion(DiffusionConfig(vocab_size=len(tokenizer))).save_pretrained(path)
+    request.param(len(tokenizer)).save_pretrained(path)
     tokenizer.save_pretrained(path)
     return path
 

@@ -2,8 +2,8 @@
 
     python -m tests.project.test_docs --write
 
-runs all examples, that of docs/universe.json too, and writes what came out into the pages, for new weights or a new
-format: look at `git diff` then.
+runs all examples, those of docstrings and of docs/universe.json too, and writes what came out into the pages and
+docstrings, for new weights or a new format: look at `git diff` then.
 It takes the data sets from the folder that SPACY_PLL_DATA names, and leaves out what needs one that is not there.
 """
 
@@ -14,6 +14,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Collection
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ import spacy
 import srsly
 import typer
 
+import spacy_pll
 from spacy_pll.cli import app
 
 from ..doc_commands import (
@@ -40,6 +42,7 @@ from ..doc_commands import (
 )
 from ..doc_examples import (
     CARD,
+    MODULES,
     PAGES,
     ROOT,
     Block,
@@ -55,6 +58,7 @@ from ..doc_examples import (
 )
 
 BLOCKS = {page: read_blocks(page) for page in PAGES}
+EXAMPLES = {module: read_blocks(module) for module in MODULES}
 UNIVERSE = ROOT / "docs" / "universe.json"
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -63,8 +67,10 @@ URL = read_setup_cfg()["metadata"]["url"]
 OWN = re.compile(rf"{re.escape(URL)}/(?:blob|raw|tree)/(?:HEAD|main)/([^\s)\"#?]+)")
 CODE = re.compile(r"`([^`]+)`")
 # Options of other programs, and the pages about those.
-OTHERS_OPTIONS = {"--help", "--backend", "--per-component", "--cpuset-cpus", "--extra-index-url"}
-OTHERS_PAGES = {"CONTRIBUTING", "distributed", "lm-eval", "masked-diffusion", "project", "reliability"}
+OTHERS_OPTIONS = {"--help", "--backend", "--extra-index-url"}
+OTHERS_PAGES = {"CONTRIBUTING", "lm-eval", "project", "reliability"}
+# What needs an extra, and a module of that.
+OF_EXTRAS = {"spacy_pll.distributed": "ray", "spacy_pll.lm_eval": "lm_eval", "pll lm-eval": "lm_eval"}
 
 
 def run_page(page: Path, folder: Path, stand_ins: dict[str, Path], slow: Collection[str] = ()) -> list[Result]:
@@ -98,6 +104,29 @@ def test_slow_examples_give_what_the_page_shows(part, tmp_path, stand_ins):
     assert_shown(run_page(page, tmp_path, stand_ins, slow={part}))
 
 
+def run_module(module: Path, folder: Path) -> list[Result]:
+    """The blocks of the docstrings of a module as they should be. The examples do not share names."""
+    results: list[Result] = []
+    for i, block in enumerate(EXAMPLES[module]):
+        if not block.is_output:
+            end = next((j for j, one in enumerate(EXAMPLES[module]) if j > i and not one.is_output), None)
+            page = PageRun(folder, make_runner(), is_python_run)
+            results += page.run(EXAMPLES[module][i:end])
+    return results
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_examples_in_docstrings_give_what_they_show(module, tmp_path):
+    assert {block.language for block in EXAMPLES[module]} <= {"python", ""}
+    assert_shown(run_module(module, tmp_path))
+
+
+def test_what_is_used_most_has_an_example():
+    named = "choices compare make_pipeline minimal_pairs perplexity rescore score score_continuations to_dataframe"
+    without = [name for name in ["PLLScorer", *named.split()] if "```python" not in getattr(spacy_pll, name).__doc__]
+    assert without == []
+
+
 def run_universe(folder: Path) -> list[tuple[str, str]]:
     """Run the example of docs/universe.json. RETURNS: Each line of it, and what the line should be."""
     lines = srsly.read_json(UNIVERSE)["code_example"]
@@ -112,11 +141,9 @@ def test_the_example_in_spacy_universe(tmp_path):
     assert sum("  # -" in line for line, _ in lines) == 2
 
 
-def needs_extras(page):
-    """Skip a page about an extra that is not installed."""
-    needed = {"distributed.md": "ray", "python.md": "ray", "lm-eval.md": "lm_eval", "masked-diffusion.md": "lm_eval"}
-    if page.name in needed:
-        pytest.importorskip(needed[page.name], reason="an extra is not installed: pip install . --group test-all")
+def is_installed(text: str) -> bool:
+    """Whether the extra that an example is about, or a name, is installed. The lane `slow` has all."""
+    return all(find_spec(module) for part, module in OF_EXTRAS.items() if part in text)
 
 
 def test_spacy_assemble_takes_the_config_of_the_readme(tmp_path, stand_ins, monkeypatch):
@@ -141,8 +168,7 @@ def test_the_commands_in_the_table_of_the_readme(tmp_path, stand_ins, monkeypatc
 
 @PAGE
 def test_what_is_not_run_names_what_is_there(page):
-    needs_extras(page)
-    for block in BLOCKS[page]:
+    for block in filter(lambda block: is_installed(block.text), BLOCKS[page]):
         if block.language == "bash":
             check_block(block)
         elif block.language == "python" and not is_python_run(block):
@@ -204,8 +230,7 @@ def slug(heading: str) -> str:
 
 @PAGE
 def test_files_modules_and_commands_in_the_text_are_there(page):
-    needs_extras(page)
-    for code in CODE.findall(read_prose(page).replace("\n", " ")):
+    for code in filter(is_installed, CODE.findall(read_prose(page).replace("\n", " "))):
         if re.fullmatch(r"(scripts|tests|docs|benchmarks|spacy_pll)/[\w./]*", code):
             assert (ROOT / code).exists(), f"{page.name}: {code}"
         elif test := re.fullmatch(r"(tests/[\w/]+\.py)::(\w+)", code):
@@ -347,19 +372,24 @@ def test_a_value_that_nothing_computes_is_an_error(tmp_path):
 
 def count() -> str:
     """How many examples there are, and how they are tested."""
-    python = [block for blocks in BLOCKS.values() for block in blocks if block.language == "python"]
+    every = [*BLOCKS.values(), *EXAMPLES.values()]
+    python = [block for blocks in every for block in blocks if block.language == "python"]
     bash = [block for blocks in BLOCKS.values() for block in blocks if block.language == "bash"]
     commands = [words for block in bash for words in read_commands(block.text)]
     checked = [words for words in commands if reason_not_run(words)]
     slow = [words for words in commands if slow_part(words)]
     others = sum(bool(block.file or block.language == "ini") for blocks in BLOCKS.values() for block in blocks)
-    outputs = sum(block.is_output for blocks in BLOCKS.values() for block in blocks)
+    outputs = sum(block.is_output for blocks in every for block in blocks)
     run = sum(map(is_python_run, python))
     return (
         f"{run} Python blocks run, {len(python) - run} only checked; {len(commands) - len(checked)} commands run, "
         f"{len(slow)} of them slow, {len(checked)} only checked; {outputs} outputs compared; "
         f"{others} files and configs read, written or compared."
     )
+
+
+def show_written(page: Path, results: list[Result]):
+    print(f"{page.relative_to(ROOT)}: {write(page, results)} of {len(results)} blocks changed", flush=True)
 
 
 def main():
@@ -369,8 +399,10 @@ def main():
             for page in PAGES:
                 with tempfile.TemporaryDirectory() as folder:
                     results = run_page(page, Path(folder), stand_ins, slow=SLOW)
-                changed = write(page, results)
-                print(f"{page.relative_to(ROOT)}: {changed} of {len(results)} blocks changed", flush=True)
+                show_written(page, results)
+        for module in MODULES:
+            with tempfile.TemporaryDirectory() as folder:
+                show_written(module, run_module(module, Path(folder)))
         universe = UNIVERSE.read_text(encoding="utf8")
         with tempfile.TemporaryDirectory() as folder:
             for line, expected in run_universe(Path(folder)):

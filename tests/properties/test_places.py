@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from spacy_pll import Choice, Option, choices, make_pipeline
-from spacy_pll.contexts import TEXT_SPAN, score_placed
 from spacy_pll.metrics import MAX_EXACT
+from spacy_pll.places import TEXT_SPAN, score_placed
 
 from .. import reference
 from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, build_transformer, get_tokenizer

@@ -138,6 +138,15 @@ def test_a_row_holds_the_context_once_and_equal_sets_are_one_group():
     assert batch.n_ids == batch.ids.size == 10 and batch.block == 5 <= BLOCK
 
 
+def test_groups_of_many_texts_are_those_of_each_text():
+    """With the sets of one text, the numbers of texts must not be taken for those of sets."""
+    ids = [np.array([1, 5 + n // 40, 5 + n % 40, 7, 2], dtype=np.int32) for n in range(400)]
+    together = Contexts.of([Context(one, 1, np.arange(3), np.ones(3, dtype=bool)) for one in ids])
+    rows = masked_rows(together, [get_metric("original")], None, MASK)
+    batches = GroupPlan(together, rows, 1, MASK, 0).batches(PassLimits(1000, 1000, PAD))
+    assert sum(len(batch.flat.member[batch.runs]) for batch in batches) == 3 * len(ids)
+
+
 def test_a_group_that_is_the_whole_context_is_a_plain_row():
     n = 9
     context = Context(np.arange(10, 12 + n, dtype=np.int32), 1, np.arange(n), np.ones(n, dtype=bool))

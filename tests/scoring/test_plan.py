@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, get_metric
 from spacy_pll.scoring import plan as planning
-from spacy_pll.scoring.passes import PassLimits, divide
+from spacy_pll.scoring.passes import PassLimits
 from spacy_pll.scoring.windows import Context, Contexts
 
 pytestmark = pytest.mark.core
@@ -104,40 +104,6 @@ def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_
             assert (ids[length:] == 0).all()
 
 
-@given(
-    rows=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 3)), min_size=1, max_size=30),
-    max_tokens=st.integers(1, 300),
-    max_targets=st.integers(1, 20),
-)
-def test_passes_cost_no_more_than_passes_that_are_filled_one_after_the_other(rows, max_tokens, max_targets):
-    length, n_targets = (np.array(column) for column in zip(*sorted(rows, reverse=True)))
-    first_target = np.append(0, np.cumsum(n_targets))
-    passes = divide(length, first_target, PassLimits(max_tokens, max_targets, 0))
-    filled, begin = [], 0
-    while begin < len(rows):
-        end = begin + 1
-        while (
-            end < len(rows)
-            and length[begin] * (end + 1 - begin) <= max_tokens
-            and first_target[end + 1] - first_target[begin] <= max_targets
-        ):
-            end += 1
-        filled.append((begin, end))
-        begin = end
-
-    def cost(passes):
-        return sum(length[begin] * (end - begin) + LIMITS.pass_cost for begin, end in passes)
-
-    assert [0, *(end for _, end in passes)] == [*(begin for begin, _ in passes), len(rows)]
-    assert cost(passes) <= cost(filled)
-
-
-def test_a_pass_ends_early_where_padding_would_cost_more_than_another_pass():
-    length = np.array([300] * 3 + [20] * 10)
-    assert divide(length, np.arange(14), PassLimits(2048, 100, 0)) == [(0, 3), (3, 13)]
-    assert divide(np.array([30] * 3 + [20] * 9), np.arange(13), PassLimits(2048, 100, 0)) == [(0, 12)]
-
-
 def plan_of(contexts, metrics, mask_spacing=None):
     [plan] = make_plans(contexts, metrics, MASK, mask_spacing)
     return plan
@@ -215,24 +181,3 @@ def test_metrics_share_rows_in_contexts_that_need_several_plans(names):
     plans = list(make_plans([context], metrics, MASK, max_ids=62 * 12))
     assert len(plans) > 4
     assert sum(plan.n_rows for plan in plans) == 60 * (1 + 0.5 * (len(names) > 1))
-
-
-@given(contexts=st.lists(contexts(), min_size=1, max_size=5), names=st.lists(st.sampled_from(METRICS), min_size=1))
-def test_halves_of_a_pass_have_the_same_targets(contexts, names):
-    def targets(batch):
-        for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
-            yield target, position, batch.ids[row, : batch.lengths[row]].tolist()
-
-    def quarters(batch):
-        if not batch.can_be_halved:
-            return [batch]
-        first, second = batch.halves()
-        assert max(first.n_rows, second.n_rows) < batch.n_rows or batch.n_rows == 1
-        assert min(first.n_targets, second.n_targets) > 0
-        return [*quarters(first), *quarters(second)]
-
-    for plan in make_plans(contexts, [get_metric(name) for name in dict.fromkeys(names)], MASK):
-        for batch in plan.batches(LIMITS):
-            parts = quarters(batch)
-            assert [each for part in parts for each in targets(part)] == list(targets(batch))
-            assert all(part.ids.shape == (1, part.lengths[0]) and len(part.target) == 1 for part in parts)

@@ -11,7 +11,7 @@ import pytest
 import spacy
 
 from spacy_pll import PipelineSettings, make_pipeline
-from spacy_pll.corpus.inputs import START, Input
+from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, make_manifest
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import PLLError
@@ -151,9 +151,9 @@ def test_a_run_depends_on_the_file(folder, tmp_path):
     texts.write_text("\n".join(SENTENCES))
     pipeline = PipelineSettings(str(folder / "model"), code=str(code))
     run = Run(Input(str(texts)), Scoring(pipeline))
-    manifests = [make_manifest(run, run.make_pipeline(), START, [])["code"]]
+    manifests = [make_manifest(run, run.make_pipeline(), 0, "", [])["code"]]
     code.write_text(CODE + "\n# changed\n")
-    manifests.append(make_manifest(run, run.make_pipeline(), START, [])["code"])
+    manifests.append(make_manifest(run, run.make_pipeline(), 0, "", [])["code"])
     assert None not in manifests and manifests[0] != manifests[1]
 
 

@@ -1,6 +1,5 @@
 """Two components in one pipeline, and spaCy's own ways of putting pipelines together."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -9,21 +8,12 @@ from pathlib import Path
 
 import pytest
 import spacy
-from spacy.cli._util import app
-from spacy.tokens import DocBin, Token
-from typer.testing import CliRunner
+from spacy.tokens import DocBin
 
-from spacy_pll import compare, to_dataframe
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.visualize import render
 
-from ..conftest import PARAGRAPH, SENTENCES, scores
-
-
-def run_spacy(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.output
+from ..cli.conftest import run_spacy
+from ..conftest import PARAGRAPH, SENTENCES, scores, write_jsonl
 
 
 @pytest.fixture
@@ -146,8 +136,8 @@ def test_a_component_from_another_pipeline_with_the_same_attribute_is_refused(ma
 def test_two_components_from_other_pipelines_with_the_same_attribute_are_refused(make_nlp):
     nlp, other = spacy.blank("en"), make_nlp("bert", metrics=["word_l2r", "original"])
     nlp.add_pipe("pll", name="one", source=other)
-    with pytest.raises(ValueError, match="component 'one' already writes the attribute _.pll_original"):
-        nlp.add_pipe("pll", name="two", source=make_nlp("roberta", attr="pll_original"))
+    with pytest.raises(ValueError, match=r"component 'one' already writes the attribute _.pll\. "):
+        nlp.add_pipe("pll", name="two", source=make_nlp("roberta", metrics=["original"]))
     nlp.remove_pipe("two")
     with pytest.raises(ValueError, match=r"already writes the attribute _.pll\. .*remove_pipe\('again'\)"):
         nlp.add_pipe("pll", name="again", source=other)
@@ -174,28 +164,6 @@ def test_scores_of_metrics_that_are_not_asked_for_any_more_are_taken_away(make_n
     assert not [key for key in doc.user_data if "pll_original" in key]
 
 
-def test_attributes_that_only_look_like_a_metrics_are_left_alone(make_nlp, unregistered):
-    """Those of a component with `attr="pll_original"`, and of a user."""
-    unregistered("pll")
-    Token.set_extension("pll_whole_word", default=None)
-    nlp = make_nlp("roberta", name="first", attr="pll_original")
-    alone = scores(nlp(SENTENCES[0]), "pll_original")
-    make_nlp("bert", nlp=nlp, metrics=["word_l2r", "sentence_l2r"])
-    doc = nlp.make_doc(SENTENCES[0])
-    doc[0]._.pll_whole_word = "mine"
-    doc = nlp(doc)
-    assert doc[0]._.pll_whole_word == "mine"
-    assert (scores(doc, "pll_original") == alone).all() and doc._.pll_original_pieces > 0
-    own = ["word_l2r", "sentence_l2r"]
-    columns = ["doc", "token", "text", "pll_pieces", *(f"pll_{name}" for name in own), "surprisal"]
-    assert list(to_dataframe(doc).columns) == columns
-    assert list(to_dataframe(doc, attr="pll_original")["pll_original_word_l2r"]) == list(alone)
-    html = render(doc, jupyter=False)
-    assert all(f">{name}<" in html for name in own) and ">original<" not in html and ">whole_word<" not in html
-    with pytest.raises(ValueError, match="no scores under 'original'. Set `metrics` to some of these: word_l2r, sent"):
-        compare(nlp, SENTENCES[0], SENTENCES[1], "original", component="pll")
-
-
 def test_assemble(model_folder, tmp_path, make_nlp):
     make_nlp("bert").config.to_disk(tmp_path / "config.cfg")
     run_spacy("assemble", tmp_path / "config.cfg", tmp_path / "pipeline")
@@ -206,7 +174,7 @@ def test_assemble(model_folder, tmp_path, make_nlp):
 def test_apply(make_nlp, tmp_path, batch_size):
     nlp = make_nlp("bert")
     nlp.to_disk(tmp_path / "pipeline")
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in SENTENCES))
+    write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in SENTENCES))
     run_spacy("apply", tmp_path / "pipeline", tmp_path / "in.jsonl", tmp_path / "out", "--batch-size", batch_size)
     docs = list(DocBin().from_disk(tmp_path / "out.spacy").get_docs(nlp.vocab))
     assert [doc.text for doc in docs] == SENTENCES

@@ -227,7 +227,7 @@ assert "spacy_pll" not in sys.modules
 
 @pytest.mark.slow
 def test_docbin_is_read_by_a_process_that_does_not_know_this_package(make_nlp, tmp_path):
-    docs = list(make_nlp()(text) for text in SENTENCES)
+    docs = list(make_nlp().pipe(SENTENCES))
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")
     # Without the entry points: a process in which this package is not even installed.
     code = "import importlib.metadata as m; m.entry_points = lambda **k: m.EntryPoints()\n" + READ_BACK

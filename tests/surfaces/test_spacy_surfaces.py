@@ -1,17 +1,15 @@
 """Ready configs, `spacy apply`, streams of tasks as in recipes of Prodigy, and the entry in spaCy Universe."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 import spacy
 import srsly
-from spacy.cli._util import app
 from spacy.tokens import DocBin
-from typer.testing import CliRunner
 
-from ..conftest import PARAGRAPH, SENTENCES, scores
+from ..cli.conftest import run_spacy
+from ..conftest import PARAGRAPH, SENTENCES, scores, write_jsonl
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
@@ -22,11 +20,6 @@ FIELDS = {
     "id": str, "title": str, "slogan": str, "description": str, "github": str, "pip": str, "code_example": list,
     "code_language": str, "url": str, "image": str, "author": str, "author_links": dict, "category": list, "tags": list,
 }  # fmt: skip
-
-
-def run_spacy(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, (result.output, result.exception)
 
 
 @pytest.fixture
@@ -80,7 +73,7 @@ def test_apply_to_text_and_jsonl(make_nlp, tmp_path):
     nlp.to_disk(tmp_path / "pipeline")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(PARAGRAPH, encoding="utf8")
-    (tmp_path / "in" / "b.jsonl").write_text("".join(json.dumps({"said": text}) + "\n" for text in SENTENCES))
+    write_jsonl(tmp_path / "in" / "b.jsonl", *({"said": text} for text in SENTENCES))
     run_spacy("apply", tmp_path / "pipeline", tmp_path / "in", tmp_path / "out.spacy", "--text-key", "said")
     docs = {doc.text: doc for doc in DocBin().from_disk(tmp_path / "out.spacy").get_docs(nlp.vocab)}
     assert set(docs) == {PARAGRAPH, *SENTENCES}

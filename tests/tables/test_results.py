@@ -67,7 +67,7 @@ def test_a_data_frame_of_texts_or_of_tokens(model, make_nlp):
     frame = spacy_pll.score(TEXTS, model, ["word_l2r", "original"]).to_dataframe()
     assert list(frame.columns) == ["text", "pll_word_l2r", "pll_original", "pll_pieces", "pppl"]
     assert list(frame["text"]) == TEXTS
-    assert list(map(str, frame.dtypes[1:])) == ["float64", "float64", "int64", "float64"]
+    assert list(map(str, frame.dtypes[1:])) == ["float64", "float64", "Int64", "float64"]
     assert frame["pll_original"].isna().tolist() == [False] * 3 + [True] * 2
     docs = list(make_nlp("bert").pipe(TEXTS))
     np.testing.assert_allclose(frame["pll_word_l2r"][:3], [doc._.pll for doc in docs[:3]], atol=1e-5)

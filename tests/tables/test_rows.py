@@ -1,7 +1,8 @@
 import pytest
 
 from spacy_pll.errors import InputError
-from spacy_pll.tables.rows import TextRows, TokenRows, check_columns
+from spacy_pll.tables.columns import check_columns
+from spacy_pll.tables.rows import TextRows, TokenRows
 
 TEXT = "The  traveler's souvenir."
 FIELDS = {"id": 7}
@@ -49,7 +50,7 @@ def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
     nlp = make_nlp("bert", keep_pieces=True, distribution=True)
     doc, scorer = nlp(text), nlp.get_pipe("pll")
     for cls in (TextRows, TokenRows):
-        for row in cls.of(scorer, "text")(0, doc, {}):
+        for row in cls("text", scorer.names, scorer.settings)(0, doc, {}):
             names = {
                 "pll_word_l2r",
                 "pppl",
@@ -76,7 +77,7 @@ def test_columns_of_what_the_model_expected(make_nlp, alternatives, distribution
     of_text = ["pll_top1", "pll_entropy"] if distribution else []
     of_token = ["rank", "entropy"] if distribution else []
     of_token += ["alternatives", "alternative_log_probs"] if alternatives else []
-    texts, tokens = (cls.of(scorer, "text") for cls in (TextRows, TokenRows))
+    texts, tokens = (cls("text", scorer.names, scorer.settings) for cls in (TextRows, TokenRows))
     assert list(texts.types) == ["pll_word_l2r", "pll_pieces", "pppl", *of_text]
     assert list(tokens.types) == ["doc", "token", "pieces", "pll_word_l2r", "surprisal", *of_token]
     fields = dict(FIELDS)

@@ -102,12 +102,12 @@ def test_data_frames(nlp):
 @pytest.mark.parametrize(
     ("rows", "how", "message"),
     [
-        ([{"w": "a"}], {}, "Row 1 has no column 'word'. Its columns are: 'w'. Name another with `word`"),
-        ([{"word": "a"}], {"by": ["item"]}, "Row 1 has no column 'item'.*`by`"),
+        ([{"w": "a"}], {}, "Row 1: there is no column 'word'. The columns are: 'w'. Name another with `word`"),
+        ([{"word": "a"}], {"by": ["item"]}, "Row 1: there is no column 'item'.*`by`"),
         ([{"word": ["a"]}], {}, r"Row 1: a word must be text. It is \['a'\]"),
         ([{"word": "a", "surprisal": 1}], {}, "already has a column 'surprisal'"),
         ([{"word": "a", "s": "maybe"}], {"space_after": "s"}, "Row 1: 's' is 'maybe', which does not say"),
-        ([{"word": "a"}], {"space_after": "s"}, "Row 1 has no column 's'"),
+        ([{"word": "a"}], {"space_after": "s"}, "Row 1: there is no column 's'"),
         ([{"word": "a"}], {"base": 1}, "`base` must be a number above 1"),
     ],
 )

@@ -11,7 +11,7 @@ from spacy.vocab import Vocab
 from spacy_pll import compare
 from spacy_pll.language_model.protocol import Description
 
-from ..conftest import SENTENCES
+from .conftest import SENTENCES
 
 ARABIC = "مرحبا بالعالم الواسع"
 

@@ -8,13 +8,14 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_pll import Choice, Option, choices, minimal_pairs, score, score_continuations
-from spacy_pll.contexts import TEXT_SPAN, check_places, place, score_placed, separated
 from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.distinct_texts import score_in_contexts
 from spacy_pll.evaluation.rescoring import rescore
+from spacy_pll.places import TEXT_SPAN, check_places, place, score_placed, separated
 
 from . import reference
 from .cli.conftest import run
+from .conftest import write_jsonl
 
 PLACES = [
     ("the souvenir", "The traveler lost ", ", and she left."),
@@ -175,7 +176,7 @@ def test_sentences_by_themselves_have_no_context(make_nlp):
 @pytest.mark.parametrize("n_process", [1, 2])
 def test_a_text_of_a_table_that_shares_a_piece(make_nlp, model_folder, tmp_path, n_process):
     rows = [{"b": "The ", "text": "cat ran."}, {"b": "The trav", "text": "eler"}, {"b": "He.", "text": "It."}]
-    (table := tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = write_jsonl(tmp_path / "t.jsonl", *rows)
     how = ("--model", model_folder("bert"), "--table", "words", "--no-log-frequency", "--context-column", "b")
     how += ("--n-process", n_process, "--separator", "")
     error = run("score", table, tmp_path / "o.jsonl", *how, fails=True).unwrapped_stderr

@@ -7,7 +7,7 @@ import pytest
 
 from spacy_pll.prediction import WorkDone
 
-from ..conftest import SENTENCES, scores
+from .conftest import SENTENCES, scores
 
 
 def test_several_metrics_share_forward_rows(make_nlp):

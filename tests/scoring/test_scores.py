@@ -4,17 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
-from spacy_pll.language_model.log_probs import CPU_ROWS, expected_at, largest
+from spacy_pll import make_pipeline
 from spacy_pll.scoring.piece_texts import PieceTexts
-from spacy_pll.scoring.scores import Distributions
 
-from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer
+from ..conftest import PARAGRAPH, SENTENCES
 from ..reference import expect, load_model
 
 K = 5
@@ -37,6 +33,13 @@ def check(doc, metric, words, model):
             known.setdefault((texts[other].text, texts[other].begins_word), []).append(expected[other])
         for text, log_prob, begins_word in found:
             assert np.abs(np.array(known[text, begins_word]) - log_prob).min() < NEAR
+
+
+def ask(nlp, texts, ids):
+    """The contexts of some texts, and the log-probabilities of ids at their pieces."""
+    predictor = nlp.get_pipe("pll").predictor
+    contexts = predictor.tokenize([nlp.make_doc(text) for text in texts]).contexts
+    return contexts, predictor.log_probs(list(contexts), ids)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,7 @@ def test_scores_stay_the_same_to_the_last_bit(make_nlp):
 def test_a_pass_that_is_halved_loses_none(make_nlp):
     nlp = make_nlp(keep_pieces=True, alternatives=2, distribution=True)
     expected = [doc._.pll_data for doc in nlp.pipe(SENTENCES)]
-    model = nlp.get_pipe("pll").model
+    model, (_, given_ids) = nlp.get_pipe("pll").model, ask(nlp, SENTENCES, [9, 30])
     original = model.loaded.log_probs
 
     def small_memory(batch):
@@ -103,65 +106,7 @@ def test_a_pass_that_is_halved_loses_none(make_nlp):
     for doc, record in zip(nlp.pipe(SENTENCES), expected, strict=True):
         assert doc._.pll_data["rank"] == record["rank"]
         np.testing.assert_allclose(doc._.pll_data["entropy"], record["entropy"], atol=NEAR)
-
-
-@given(st.data(), st.integers(1, 9), st.integers(0, 10))
-def test_ties_are_broken_by_id(data, vocabulary, n):
-    """Equal pieces: all have the best rank, and the smaller id is the better alternative."""
-    rows = data.draw(st.lists(st.lists(st.integers(-2, 1), min_size=vocabulary, max_size=vocabulary), min_size=1))
-    target = data.draw(st.lists(st.integers(0, vocabulary - 1), min_size=len(rows), max_size=len(rows)))
-    logits = torch.tensor(rows, dtype=torch.float32)
-    log_sum = logits.logsumexp(dim=1)
-    found = Distributions(*(field.numpy() for field in expected_at(logits, log_sum, torch.tensor(target), n)))
-    for i, row in enumerate(rows):
-        best = sorted(range(vocabulary), key=lambda id: (-row[id], id))[:n]
-        assert found.ids[:, i].tolist() == best + [-1] * (n - len(best))
-        np.testing.assert_allclose(found.log_probs[: len(best), i], [row[id] - log_sum[i] for id in best], atol=1e-6)
-        assert found.rank[i] == 1 + sum(value > row[target[i]] for value in row)
-        p = torch.tensor(row, dtype=torch.float64).softmax(0)
-        assert found.entropy[i] == pytest.approx(-(p * p.log()).sum().item(), abs=1e-6)
-
-
-def test_more_rows_than_fit_into_the_cache():
-    logits = torch.randn(3 * CPU_ROWS + 1, 50, generator=torch.Generator().manual_seed(0))
-    found = Distributions(*expected_at(logits, logits.logsumexp(dim=1), torch.arange(len(logits)) % 50, 4))
-    assert [field.shape[-1] for field in found] == [len(logits)] * 4
-    assert found.ids[0].tolist() == logits.argmax(dim=1).tolist()
-    assert largest(logits[:0], 4)[1].shape == (0, 4) and expected_at(logits, logits, logits, None) == ()
-
-
-def test_a_piece_with_probability_0_adds_nothing_to_the_entropy():
-    logits = torch.tensor([[0.0, 0.0, -torch.inf]])
-    found = Distributions(
-        *(field.numpy() for field in expected_at(logits, logits.logsumexp(dim=1), torch.tensor([2]), 3))
-    )
-    assert found.rank.tolist() == [3] and found.entropy[0] == pytest.approx(np.log(2))
-    assert found.log_probs[:, 0].tolist() == [pytest.approx(-np.log(2))] * 2 + [-np.inf]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("bert-base-cased", "souvenirs.", [("so", True), ("uve", False), ("nir", False), ("s", False), (".", True)]),
-        ("roberta-base", "The irs é.", [("The", False), ("ir", True), ("s", False), ("é", True), (".", False)]),
-        ("albert-base-v2", "The souvenirs.", [("the", True), ("souvenir", True), ("s", False), (".", False)]),
-        ("deberta-v3-base", "The 犬.", [("The", True), (" ", True), ("犬", False), (".", False)]),
-        ("gpt2", "The 犬", [("The", False), ("�", True), ("�", False), ("�", False)]),
-        ("causal-llama2", "are", [("a", True), ("re", False)]),
-        ("byte-level", "are s", [("ar", False), ("e", False), ("s", True)]),
-    ],
-)  # fmt: skip
-def test_the_texts_of_pieces(name, text, expected):
-    tokenizer = get_tokenizer(name).backend_tokenizer
-    texts = PieceTexts(tokenizer)
-    encoding = tokenizer.encode(text, add_special_tokens=False)
-    assert [tuple(texts[i]) for i in encoding.ids] == expected
-
-
-def test_the_texts_of_what_is_no_piece_of_text():
-    texts = PieceTexts(get_tokenizer("wordpiece").backend_tokenizer)
-    assert texts[10**6] == ("[id 1000000]", None)
-    assert texts[texts.tokenizer.token_to_id("[MASK]")] == ("[MASK]", None)
+    np.testing.assert_allclose(ask(nlp, SENTENCES, [9, 30])[1], given_ids, atol=NEAR)
 
 
 TEXT = "The hooligans can't travel."
@@ -268,3 +213,29 @@ def test_figures_of_nlp_evaluate(make_nlp):
 def test_a_negative_number_is_refused(make_nlp):
     with pytest.raises(ValueError, match="`alternatives` must be 0 or more. It is -1."):
         make_nlp(alternatives=-1)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta"])
+def test_given_ids_have_the_log_probabilities_of_the_reference(make_nlp, architecture):
+    texts, ids = ["The hooligans can't travel.", "a", "The traveler lost the souvenir."], [9, 30, 7, 9]
+    for metric in ("word_l2r", "whole_word", "sentence_l2r"):
+        nlp = make_nlp(architecture, metrics=[metric, "original"])
+        _, found = ask(nlp, texts, ids)
+        model = load_model(nlp.get_pipe("pll").model.name)
+        reference = [row for text in texts for row in expect(nlp(text), *model, metric, "spacy")[1]]
+        np.testing.assert_allclose(found.T, [row[ids] for row in reference], atol=NEAR)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("approximate", [{}, {"mask_margin": 0}, {"mask_margin": 2}, {"mask_spacing": 3}])
+def test_given_ids_agree_with_all_alternatives(model_folder, precision, approximate):
+    """To the last bit."""
+    nlp = make_pipeline(str(model_folder("bert")), precision=precision, **approximate)
+    predictor, ids = nlp.get_pipe("pll").predictor, [11, 40, 8]
+    contexts, found = ask(nlp, SENTENCES, ids)
+    predictor.settings = replace(predictor.settings, alternatives=predictor.prepare().n_ids)
+    pending = predictor.submit([nlp.make_doc(text) for text in SENTENCES])
+    _, every = predictor._wait(pending.passes, len(contexts.word))
+    table = np.zeros(every.ids.shape)
+    np.put_along_axis(table, every.ids, every.log_probs, axis=0)
+    assert (found == table[ids]).all() and (found < 0).all() and found.shape == (3, len(contexts.word))

@@ -1,0 +1,104 @@
+"""Models that are refused."""
+
+import json
+
+import pytest
+import torch
+import transformers as hf
+
+from spacy_pll.language_model.architectures import MaskedLanguageModel
+from spacy_pll.language_model.causal import CausalLanguageModel
+
+from ..conftest import SMALL, build_transformer, get_tokenizer
+from .test_checkpoint import load
+
+
+def test_checkpoint_without_head(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    hf.BertModel(hf.BertConfig(vocab_size=len(tokenizer), **SMALL)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="no trained weights for cls.predictions.*BertForMaskedLM, with its"):
+        load(tmp_path)
+
+
+def test_tokenizer_without_mask_token(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    build_transformer("bert", tokenizer).save_pretrained(tmp_path)
+    hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, unk_token="[UNK]").save_pretrained(
+        tmp_path
+    )
+    with pytest.raises(ValueError, match="has no mask token.*mask_token"):
+        load(tmp_path)
+    load(tmp_path, tokenizer_config={"mask_token": "[MASK]"})
+
+
+def test_causal_checkpoint(tmp_path):
+    tokenizer = get_tokenizer("byte-level")
+    config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2)
+    hf.GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="of type 'gpt2', for which transformers has no masked language model"):
+        load(tmp_path)
+
+
+def test_tokenizer_and_model_that_do_not_belong_together(tmp_path):
+    build_transformer("bert", get_tokenizer("wordpiece"), vocab_size=50).save_pretrained(tmp_path)
+    get_tokenizer("wordpiece").save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="tokenizer of .* has [0-9]+ entries and the model 50"):
+        load(tmp_path)
+
+
+def test_gpu_asked_for_but_not_there(monkeypatch, model_folder):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    monkeypatch.setattr("spacy_pll.language_model.base.get_torch_default_device", lambda: torch.device("cuda", 0))
+    with pytest.raises(RuntimeError, match="spaCy is set to use cuda:0, but PyTorch .* cannot.*require_cpu"):
+        load(model_folder("bert"))
+
+
+def test_code_that_comes_with_a_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="trust_remote_code.*never run"):
+        MaskedLanguageModel("x", transformer_config={"trust_remote_code": True})
+    marker = tmp_path / "ran"
+    (tmp_path / "evil.py").write_text(f"open({str(marker)!r}, 'w')")
+    config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.C", "AutoModelForMaskedLM": "evil.M"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    get_tokenizer("wordpiece").save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="cannot be read.*not run here unasked"):
+        load(tmp_path)
+    assert not marker.exists()
+
+
+def test_left_to_right_models_of_a_masked_class(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    decoder = hf.BertLMHeadModel(hf.BertConfig(vocab_size=len(tokenizer), is_decoder=True, **SMALL))
+    for name, model in {"decoder": decoder, "xlm": build_transformer("xlm", tokenizer, causal=True)}.items():
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+        with pytest.raises(ValueError, match="does not see what follows a piece.*'bert-base-cased'.*CausalLM.v1"):
+            load(tmp_path / name)
+    CausalLanguageModel(str(tmp_path / "decoder")).load()
+
+
+def test_a_model_that_sees_both_sides_of_a_left_to_right_class(tmp_path):
+    tokenizer = get_tokenizer("byte-level")
+    config = hf.XLNetConfig(vocab_size=len(tokenizer), d_model=32, n_layer=2, n_head=2, d_inner=48)
+    model = hf.XLNetLMHeadModel(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape) * 0.1)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="sees what follows a piece.*MaskedLM.v1.*'gpt2'"):
+        CausalLanguageModel(str(tmp_path)).load()
+
+
+def test_weights_that_are_not_finite(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    transformer = build_transformer("bert", tokenizer)
+    with torch.no_grad():
+        transformer.bert.encoder.layer[0].output.dense.weight[0, 0] = float("nan")
+    transformer.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="not finite, even for a short text.*damaged"):
+        load(tmp_path)

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_pll.metrics import get_metric
+from spacy_pll.scoring.passes import PassLimits, divide
+
+from .test_plan import LIMITS, MASK, METRICS, contexts, make_plans
+
+pytestmark = pytest.mark.core
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 3)), min_size=1, max_size=30),
+    max_tokens=st.integers(1, 300),
+    max_targets=st.integers(1, 20),
+)
+def test_passes_cost_no_more_than_passes_that_are_filled_one_after_the_other(rows, max_tokens, max_targets):
+    length, n_targets = (np.array(column) for column in zip(*sorted(rows, reverse=True)))
+    first_target = np.append(0, np.cumsum(n_targets))
+    passes = divide(length, first_target, PassLimits(max_tokens, max_targets, 0))
+    filled, begin = [], 0
+    while begin < len(rows):
+        end = begin + 1
+        while (
+            end < len(rows)
+            and length[begin] * (end + 1 - begin) <= max_tokens
+            and first_target[end + 1] - first_target[begin] <= max_targets
+        ):
+            end += 1
+        filled.append((begin, end))
+        begin = end
+
+    def cost(passes):
+        return sum(length[begin] * (end - begin) + LIMITS.pass_cost for begin, end in passes)
+
+    assert [0, *(end for _, end in passes)] == [*(begin for begin, _ in passes), len(rows)]
+    assert cost(passes) <= cost(filled)
+
+
+def test_a_pass_ends_early_where_padding_would_cost_more_than_another_pass():
+    length = np.array([300] * 3 + [20] * 10)
+    assert divide(length, np.arange(14), PassLimits(2048, 100, 0)) == [(0, 3), (3, 13)]
+    assert divide(np.array([30] * 3 + [20] * 9), np.arange(13), PassLimits(2048, 100, 0)) == [(0, 12)]
+
+
+@given(contexts=st.lists(contexts(), min_size=1, max_size=5), names=st.lists(st.sampled_from(METRICS), min_size=1))
+def test_halves_of_a_pass_have_the_same_targets(contexts, names):
+    def targets(batch):
+        for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
+            yield target, position, batch.ids[row, : batch.lengths[row]].tolist()
+
+    def quarters(batch):
+        if not batch.can_be_halved:
+            return [batch]
+        first, second = batch.halves()
+        assert max(first.n_rows, second.n_rows) < batch.n_rows or batch.n_rows == 1
+        assert min(first.n_targets, second.n_targets) > 0
+        return [*quarters(first), *quarters(second)]
+
+    for plan in make_plans(contexts, [get_metric(name) for name in dict.fromkeys(names)], MASK):
+        for batch in plan.batches(LIMITS):
+            parts = quarters(batch)
+            assert [each for part in parts for each in targets(part)] == list(targets(batch))
+            assert all(part.ids.shape == (1, part.lengths[0]) and len(part.target) == 1 for part in parts)

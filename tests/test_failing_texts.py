@@ -1,0 +1,43 @@
+import pytest
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_pll.failing_texts import TextError, score_each
+from spacy_pll.workers import score_docs
+
+
+@Language.component("refuses_bad_texts")
+def refuses_bad_texts(doc):
+    if doc.text == "bad":
+        raise RuntimeError("a bad text")
+    return doc
+
+
+@pytest.fixture
+def nlp(make_nlp):
+    """Has what fails behind what scores."""
+    nlp = make_nlp("bert")
+    nlp.add_pipe("refuses_bad_texts")
+    return nlp
+
+
+def test_of_each_text_its_doc_or_why_there_is_none(nlp):
+    nlp.max_length = 30
+    first, bad, long, last = score_each(nlp, ["A text.", "bad", "A text. " * 9, nlp.make_doc("A text.")])
+    assert isinstance(first, Doc) and first._.pll == last._.pll
+    assert str(bad) == "RuntimeError: a bad text" and "length 72" in str(long)
+
+
+def test_the_first_text_that_fails_is_raised(nlp):
+    with pytest.raises(TextError, match="RuntimeError: a bad text"):
+        list(score_docs(nlp, ["A text.", "bad", "A text."], 2))
+
+
+def test_the_error_handler_is_put_back(nlp):
+    def own(*args):
+        pass
+
+    nlp.get_pipe("pll").set_error_handler(own)
+    before = nlp.default_error_handler
+    list(score_each(nlp, ["A text.", "bad"]))
+    assert nlp.default_error_handler is before and nlp.get_pipe("pll").get_error_handler() is own
