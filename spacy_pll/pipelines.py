@@ -149,7 +149,7 @@ def make_pipeline(
     ```python
     import spacy_pll
     nlp = spacy_pll.make_pipeline(metrics=["word_l2r", "original"], mask_margin=1)
-    nlp("The cats sleeps.")._.pll_original  # -17.2
+    nlp("The cats sleeps.")._.pll_original  # -19.0
     ```
     """
     start = model if isinstance(model, PipelineSettings) else PipelineSettings(model)

@@ -84,15 +84,15 @@ def compare(
 
     nlp = spacy_pll.make_pipeline()
     comparison = spacy_pll.compare(nlp, "The keys are on the table.", "The keys is on the table.")
-    comparison.difference  # -10.64
+    comparison.difference  # -9.49
     for segment in comparison.segments[:3]:
         print(f"{segment.kind:8} {segment.a.text:5} {segment.b.text:5} {segment.difference:+.1f}")
     ```
 
     ```
-    equal    The   The   +0.0
+    equal    The   The   -0.0
     equal    keys  keys  -5.1
-    replace  are   is    -5.3
+    replace  are   is    -4.3
     ```
     """
     return next(compare_pairs(nlp, [(a, b)], metric, component=component))

@@ -68,9 +68,9 @@ def score_continuations(
     ```
 
     ```
-    table           -0.57  98.5%
-    kitchen table   -4.73   1.5%
-    idea           -11.82   0.0%
+    table           -0.43  99.8%
+    kitchen table   -6.50   0.2%
+    idea           -11.17   0.0%
     ```
     """
     varied = make_pipeline(nlp, component=component, spans="doc", targets=TEXT_SPAN, units=TEXT_SPAN)

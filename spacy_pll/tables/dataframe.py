@@ -55,13 +55,13 @@ def to_dataframe(
 
     ```
        doc    text  pll_pieces  pll_word_l2r
-    0    0     The           1         -2.21
-    1    0    cats           1         -6.18
-    2    0   sleep           1         -5.37
+    0    0     The           1         -2.04
+    1    0    cats           1         -6.38
+    2    0   sleep           1         -6.32
     3    0       .           1         -0.03
-    4    1     The           1         -1.30
-    5    1    cats           1         -8.75
-    6    1  sleeps           2        -10.82
+    4    1     The           1         -1.61
+    5    1    cats           1         -9.82
+    6    1  sleeps           2        -10.88
     7    1       .           1         -0.02
     ```
     """

@@ -140,8 +140,8 @@ def score(
     ```
 
     ```
-    -13.78 31.4 sleep -5.37
-    -20.89 65.3 sleeps -10.82
+    -14.76 40.0 sleep -6.32
+    -22.32 86.8 sleeps -10.88
     ```
     """
     if isinstance(texts, str | Doc):
