@@ -200,13 +200,15 @@ def checked_records(
 
 def _needs_spans(nlp: Language, rows: TextRows) -> str:
     """A setting that names spans, if this pipeline makes none; else ""."""
+    if nlp.path is not None:  # it was saved, and may make spans
+        return ""
     settings = get_scorer(nlp).settings
     keys = {
         "regions": isinstance(rows, WordRows) and rows.table.regions,
         "targets": settings.targets != TEXT_SPAN and settings.targets,
         "units": settings.units,
     }
-    return next((name for name, key in keys.items() if key), "") if nlp.path is None else ""
+    return next((name for name, key in keys.items() if key), "")
 
 
 def read_all(records: Iterable[Record], ends: Collection[int] = ()) -> dict[int, str]:

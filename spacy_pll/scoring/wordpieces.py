@@ -26,7 +26,7 @@ _IS_WHITE_SPACE = np.array([chr(c).isspace() for c in range(0x3002)])
 
 
 class DocTexts(NamedTuple):
-    """The texts of some docs, and where their tokens begin. spaCy takes long to say it, so it is asked once."""
+    """The texts of some docs, and where their tokens begin. To ask spaCy takes long, so what is read is kept."""
 
     docs: list[Doc]
     texts: list[str]
