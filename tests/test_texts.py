@@ -111,7 +111,7 @@ def test_the_path_of_a_file_is_no_list(nlp, name, tmp_path):
     file = tmp_path / "sentences.csv"
     file.write_text("sentence\nA text.\n")
     for path in (file, str(file)) if name != "score" else (file,):
-        with pytest.raises(ValueError, match="It is the path .*sentences.csv'.*Read its texts.*`pll score FILE"):
+        with pytest.raises(ValueError, match="It is the path .*sentences.csv'.*Read its texts.*pll score FILE"):
             LISTS[name](nlp, path)
 
 

@@ -52,6 +52,15 @@ def test_weights_in_half_precision_and_back(architecture, tokenizer):
     assert 1e-5 < (trial - exact).abs().max() and 1e-5 < (trial - half).abs().max()
 
 
+def test_a_model_that_is_moved_once_it_was_tried_keeps_its_weights_in_half_precision(model_folder):
+    """As a GPU is given it; here it stays on the CPU."""
+    model = MaskedLanguageModel(str(model_folder("bert")), precision="bfloat16")
+    checkpoint = MaskedLanguageModel(str(model_folder("bert"))).load().checkpoint
+    loaded = model.use(checkpoint, "bert", move_to=CPU)
+    assert {weight.dtype for weight in loaded.checkpoint.transformer.parameters()} == {torch.bfloat16}
+    assert loaded.forward.precision == "bfloat16"
+
+
 def test_a_trial_of_groups_leaves_weights_in_half_precision(model_folder):
     model = MaskedLanguageModel(str(model_folder("bert")), precision="bfloat16")
     loaded = model.load()
