@@ -33,26 +33,28 @@ def score_places(
     show_progress: bool = False,
     n_process: int = 1,
     component: str | None = None,
-    known: Mapping[Placed, TextSums] = {},
-    keep: Callable[[dict[Placed, TextSums]], object] = id,
+    known: Mapping[Placed, TextSums] | None = None,
+    keep: Callable[[dict[Placed, TextSums]], object] | None = None,
 ) -> dict[Placed, TextSums]:
     """Score each distinct text in its place: the model reads what stands before and after it, and the text is scored.
 
     nlp, places, batch_size, show_progress, n_process, component: See `score_placed`.
-    known (Mapping[Tuple[str, str, str], TextSums]): Those of the first texts, which are not scored again.
-    keep (Callable): Gets the scores of each batch.
+    known (Optional[Mapping[Tuple[str, str, str], TextSums]]): Those of the first texts, which are not scored again.
+    keep (Optional[Callable]): Gets the scores of each batch.
     RETURNS (Dict[Tuple[str, str, str], TextSums]): By text in its place, in the order in which they first occur.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     """
     distinct, scorer = list(dict.fromkeys(places)), get_scorer(nlp, component)
-    found, missing = dict(known), [one for one in distinct if one not in known]
+    found = dict(known or {})
+    missing = [one for one in distinct if one not in found]
     docs, following = score_placed(nlp, missing, batch_size, show_progress, n_process, component), iter(missing)
     for batch in batches_of(
         scorer.predictor, (f"{before}{text}{after}" for text, before, after in missing), batch_size
     ):  # as they are scored
         sums = {one: text_sums(doc, scorer.names) for one, doc in zip(islice(following, len(batch)), docs)}
         found |= sums
-        keep(sums)
+        if keep:
+            keep(sums)
     docs.close()
     return {one: found[one] for one in distinct}
 
