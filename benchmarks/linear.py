@@ -36,6 +36,8 @@ def score(folder: str, data: Path, n: int, no_model: bool, margin: int | None) -
         nlp(texts[0])  # so that the model is loaded, and was tried
         TargetLogProbs.__call__ = zeros  # type: ignore[method-assign]
     list(nlp.pipe(texts[:: n // 500]))
+    for text in texts:
+        nlp.make_doc(text)  # so that spaCy knows the words in both of the following
     before, began, pieces = start_counting(), time.perf_counter(), 0
     for doc in nlp.pipe(texts):
         pieces += doc._.pll_pieces

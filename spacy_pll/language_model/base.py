@@ -269,9 +269,9 @@ class TransformerLanguageModel:
 
     def submit(self, batches: Iterable[Batch]) -> PendingPredictions:
         # The next batch is made while the device works on those before.
-        return PendingPredictions([self.log_probabilities(batch) for batch in batches])
+        with torch.inference_mode():
+            return PendingPredictions([self.log_probabilities(batch) for batch in batches])
 
-    @torch.inference_mode()
     def log_probabilities(self, batch: Batch) -> Tensors:
         """Natural-log probability of each target id at its position, and what else `TargetLogProbs` gives.
 
@@ -280,13 +280,13 @@ class TransformerLanguageModel:
         RAISES (RuntimeError): Not even one target in one row fits.
         """
         loaded = self.load()
-        device = loaded.forward.device
         if self._max_ids is None or batch.size <= self._max_ids or not batch.can_be_halved:
             try:
                 return loaded.log_probs(batch)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
+                device = loaded.forward.device
                 if not batch.can_be_halved:
                     raise RuntimeError(
                         f"{device} has not enough memory for a single row of {batch.size} "
@@ -294,6 +294,7 @@ class TransformerLanguageModel:
                         '`spans="strided"` (in a config, spacy-pll.strided_spans.v1), or score on the CPU.'
                     ) from error
             # Outside the except clause, which keeps the tensors of the failed pass alive.
+            device = loaded.forward.device
             self._max_ids = batch.size // 2
             message = "A forward pass of %d ids does not fit into the memory of %s. From now on a pass has at most %d."
             logger.warning(message, batch.size, device, self._max_ids)

@@ -13,6 +13,7 @@ The construction is that of pseudo-masks (Bao et al. 2020, "UniLMv2") and of two
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -73,7 +74,7 @@ class GroupBatch(Batch):
         """Slots in a block."""
         return min(self.largest_block, self.n_slots)
 
-    @property
+    @cached_property
     def width(self) -> int:
         used = self.flat.slots[self.rows].clip(max=self.slots.stop) - self.slots.start
         return int((self.lengths + used).max())

@@ -162,7 +162,6 @@ def _pattern(n: int, metrics: Sequence[tuple[int, Metric]]) -> _Pattern:
     """That of words of n pieces. A metric that masks within words depends on nothing else."""
     found = []
     for m, metric in metrics:
-        check_claim(metric)
         rows = _ask(metric, np.zeros(n, dtype=np.int64))
         found.append((rows.masked, rows.target, np.full(len(rows.target), m), rows.weight, _is_first(rows.target)))
     masked, target, *others = (np.concatenate(column) for column in zip(*found))
@@ -172,6 +171,8 @@ def _pattern(n: int, metrics: Sequence[tuple[int, Metric]]) -> _Pattern:
 
 def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]]) -> MaskedRows:
     """The rows of metrics that mask within words: word by word, all words of a length at once."""
+    for _, metric in metrics:
+        check_claim(metric)
     wanted = np.flatnonzero(contexts.wanted)
     starts = np.flatnonzero(begins(contexts.word[wanted]))
     size = np.diff(np.append(starts, len(wanted)))

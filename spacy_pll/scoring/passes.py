@@ -7,6 +7,7 @@ pass makes its ids from its part of them (`Batch.read`).
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -82,7 +83,7 @@ class Batch:
         lengths: IntArray = self.flat.length[self.rows]
         return lengths
 
-    @property
+    @cached_property
     def width(self) -> int:
         return int(self.lengths.max())
 
