@@ -165,54 +165,35 @@ class Predictor:
         return estimate_ids(scored, length, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
 
     def tokenize(self, docs: list[Doc]) -> TokenizedDocs:
-        """What is read for each doc."""
-        targets, units = ([self._named_spans(doc, name) for doc in docs] for name in ("targets", "units"))
-        return self._tokenize(docs, self._spans_of(docs), targets, units)
-
-    def _tokenize(
-        self,
-        docs: list[Doc],
-        spans_of: list[list[Span]],
-        targets_of: Sequence[list[Span] | None],
-        units_of: Sequence[list[Span] | None],
-    ) -> TokenizedDocs:
-        """The same, with each doc read in the given spans. Of its tokens those in the targets are scored, or all."""
-        loaded = self.prepare()
+        """What is read for each doc, and which of its tokens are scored: those in its targets, or all."""
+        spans_of, loaded = self._spans_of(docs), self.prepare()
         read = DocTexts.of(docs)
         first_tokens = read.first_tokens
-        n_spans = np.fromiter(map(len, spans_of), np.int64, len(docs))
-        spans, units = [span for spans in spans_of for span in spans], None
-        if any(units_of):
-            units = [merge_spans(named or []) for named in units_of]
-        pieces = get_wordpieces(
-            spans,
-            loaded.tokenizer,
-            self.settings.words,
-            units and [units[d] for d, n in enumerate(n_spans) for _ in range(n)],
-            read,
-            np.repeat(np.arange(len(docs)), n_spans),
-        )
-        targets = None
-        if any(of_doc is not None for of_doc in targets_of):
+        targets, units = None, list[list[tuple[int, int]]]()
+        if self.settings.targets is not None:
             targets = np.zeros(first_tokens[-1], dtype=bool)
-            for first, doc, of_doc in zip(first_tokens.tolist(), docs, targets_of):
-                for start, end in ((0, len(doc)),) if of_doc is None else ((one.start, one.end) for one in of_doc):
-                    targets[first + start : first + end] = True
+            for first, doc in zip(first_tokens.tolist(), docs):
+                for span in self._named_spans(doc, "targets", self.settings.targets):
+                    targets[first + span.start : first + span.end] = True
+        if self.settings.units is not None:
+            units = [merge_spans(self._named_spans(doc, "units", self.settings.units)) for doc in docs]
+        n_spans = np.fromiter(map(len, spans_of), np.int64, len(docs))
+        owner = np.repeat(np.arange(len(docs)), n_spans)
+        spans = [span for spans in spans_of for span in spans]
+        pieces = get_wordpieces(spans, loaded.tokenizer, self.settings.words, units, read, owner)
         max_length = loaded.max_length - self._added
         contexts, scored = get_contexts(spans_of, pieces, first_tokens, targets, max_length, self._lookahead, units)
         tokenized = TokenizedDocs(read, pieces.first[bounds(n_spans)], pieces, scored, contexts)
         self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
         self.warnings.of_language(docs, self.model)
         self.warnings.of_unknown(tokenized, self.model, loaded)
-        if units is None:
+        if not any(units):
             self.warnings.of_long_words(pieces, dict(zip(self.settings.metrics, self.metrics)))
         return tokenized
 
     def submit(self, docs: list[Doc]) -> PendingBatch:
         """Plan the forward passes for some docs and start them. A GPU may be working on them when this returns."""
-        return self._submit(self.tokenize(docs))
-
-    def _submit(self, tokenized: TokenizedDocs) -> PendingBatch:
+        tokenized = self.tokenize(docs)
         return PendingBatch(tokenized, self._run(tokenized.contexts, self.prepare(), self.settings.n_alternatives))
 
     def gather(self, pending: PendingBatch) -> list[DocScores]:
@@ -259,11 +240,8 @@ class Predictor:
             )
         return spans
 
-    def _named_spans(self, doc: Doc, setting: Literal["targets", "units"]) -> list[Span] | None:
-        """The spans of a doc that a setting names; None if the setting is null."""
-        key = getattr(self.settings, setting)
-        if key is None:
-            return None
+    def _named_spans(self, doc: Doc, setting: Literal["targets", "units"], key: str) -> list[Span]:
+        """The spans of a doc that a setting names."""
         if key not in doc.spans:
             effect = "nothing in it is scored" if setting == "targets" else "it is scored by words"
             warn_user(

@@ -89,7 +89,7 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
     metrics = [get_metric(name) for name in names]
     lengths = [len(context.word) for context in contexts]
     total = np.zeros((len(names), sum(lengths)))
-    together = Contexts.of([Context(c.ids, c.first, c.word, c.scored, c.wanted) for c in contexts])
+    together = Contexts.of([Context(c.ids, c.first, c.word, c.scored, c.to_score) for c in contexts])
     for plan in make_plans(together, metrics, MASK, max_ids=max_ids):
         log_probs = []
         for batch in plan.batches(PassLimits(max_tokens, max_targets, 0, pad)):
@@ -101,7 +101,7 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
     for context, scores in zip(contexts, np.split(total, np.cumsum(lengths), axis=1)[:-1], strict=True):
         for name, metric, values in zip(names, metrics, scores):
             expected = np.zeros(len(context.word))
-            n, asked = len(context.word), np.flatnonzero(context.wanted | (not shows_what_follows(metric)))
+            n, asked = len(context.word), np.flatnonzero(context.to_score | (not shows_what_follows(metric)))
             rows = metric(context.word[asked])
             masked = np.zeros((len(rows.masked), n + rows.masked.shape[1] - len(asked)), dtype=bool)
             masked[:, [*asked, *range(n, masked.shape[1])]] = rows.masked

@@ -122,7 +122,7 @@ class Residues:
             first=len(pieces.prefix),
             word=np.zeros_like(place) if masked else place - start,
             scored=np.isin(place, sites),
-            wanted=np.isin(place, masked or sites),
+            to_score=np.isin(place, masked or sites),
         )
 
 

@@ -173,31 +173,31 @@ def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]]) ->
     """The rows of metrics that mask within words: word by word, all words of a length at once."""
     for _, metric in metrics:
         check_claim(metric)
-    wanted = np.flatnonzero(contexts.wanted)
-    starts = np.flatnonzero(begins(contexts.word[wanted]))
-    size = np.diff(np.append(starts, len(wanted)))
-    scored = np.logical_or.reduceat(contexts.scored[wanted], starts) if len(starts) else starts > 0
-    first, last = wanted[starts], wanted[starts + size - 1]
-    is_whole = last - first == size - 1  # else other pieces stand between those that are wanted
+    to_score = np.flatnonzero(contexts.to_score)
+    starts = np.flatnonzero(begins(contexts.word[to_score]))
+    size = np.diff(np.append(starts, len(to_score)))
+    scored = np.logical_or.reduceat(contexts.scored[to_score], starts) if len(starts) else starts > 0
+    first, last = to_score[starts], to_score[starts + size - 1]
+    is_whole = last - first == size - 1  # else other pieces stand between those to score
     parts = [_nothing()]
     for n in np.unique(size[scored]).tolist():
         pattern = _pattern(n, metrics)
         for whole in (True, False):
             words = starts[scored & (size == n) & (is_whole == whole)]
             if len(words):
-                parts.append(_apply(contexts, wanted, words, pattern if whole else _by_piece(pattern)))
+                parts.append(_apply(contexts, to_score, words, pattern if whole else _by_piece(pattern)))
     return joined(parts[1:] or parts, len(contexts))
 
 
-def _apply(contexts: Contexts, wanted: IntArray, words: IntArray, pattern: _Pattern) -> MaskedRows:
-    """The rows of some words. words (int array, shape (words,)): Where each begins in `wanted`."""
+def _apply(contexts: Contexts, to_score: IntArray, words: IntArray, pattern: _Pattern) -> MaskedRows:
+    """The rows of some words. words (int array, shape (words,)): Where each begins in `to_score`."""
     before = (np.arange(len(words)) * pattern.n_rows)[:, None]
     entries = pattern.entries.at(np.tile(np.arange(len(pattern.entries.row)), len(words)))
     row = (before + pattern.entries.row).ravel()
-    piece = wanted[words[:, None] + pattern.entries.piece].ravel()
-    begin, last = (wanted[words[:, None] + x].ravel() for x in (pattern.begin, pattern.end - 1))
+    piece = to_score[words[:, None] + pattern.entries.piece].ravel()
+    begin, last = (to_score[words[:, None] + x].ravel() for x in (pattern.begin, pattern.end - 1))
     rows = MaskedRows(
-        source=np.repeat(contexts.context[wanted[words]], pattern.n_rows),
+        source=np.repeat(contexts.context[to_score[words]], pattern.n_rows),
         run_row=(before + pattern.run_row).ravel(),
         begin=contexts.position[begin],
         end=contexts.position[last] + 1,
@@ -221,7 +221,7 @@ def _rows_of_contexts(contexts: Contexts, m: int, metric: Metric, mask_id: int) 
     parts = [_nothing()]
     for c in np.unique(contexts.context[contexts.scored]).tolist():
         pieces = np.arange(contexts.first[c], contexts.first[c + 1])
-        asked = pieces if hides_what_follows else pieces[contexts.wanted[pieces]]
+        asked = pieces if hides_what_follows else pieces[contexts.to_score[pieces]]
         rows = _ask(metric, contexts.word[asked] - contexts.word[asked[0]])
         scored = contexts.scored[asked[rows.target]]
         piece, masked = asked[rows.target[scored]], rows.masked[scored]

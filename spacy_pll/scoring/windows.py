@@ -30,7 +30,7 @@ class Context:
     first: int  # position of the window's first piece in `ids`
     word: IntArray  # int, shape (pieces,): the word of each piece
     scored: BoolArray  # bool, shape (pieces,): the pieces that are scored in this window
-    wanted: BoolArray | None = None  # bool, shape (pieces,): those that are scored here or in another one; None: all
+    to_score: BoolArray | None = None  # bool, shape (pieces,): those that are scored here or in another one; None: all
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -46,7 +46,7 @@ class Contexts:
     context: IntArray  # int, index of the piece's context
     position: IntArray  # int, where the piece stands in its context
     word: IntArray  # int, non-decreasing: the piece's word; no two contexts share a number
-    wanted: BoolArray  # bool, the pieces that are scored here or in another context; the others are context alone
+    to_score: BoolArray  # bool, the pieces that are scored here or in another context; the others are context alone
     scored: BoolArray  # bool, the pieces that are scored here
     piece: IntArray  # int, the piece's index among the wordpieces
     window: IntArray  # int, shape (contexts,): number of the window among those of its span
@@ -72,7 +72,7 @@ class Contexts:
         own = slice(self.first[c], self.first[c + 1])
         ids = self.ids[self.bounds[c] : self.bounds[c + 1]]
         first = int(self.position[own.start]) if own.start < own.stop else 0
-        return Context(ids, first, self.word[own], self.scored[own], self.wanted[own])
+        return Context(ids, first, self.word[own], self.scored[own], self.to_score[own])
 
     @classmethod
     def of(cls, contexts: Sequence[Context]) -> "Contexts":
@@ -90,8 +90,8 @@ class Contexts:
             context=owner,
             position=np.arange(first[-1]) - first[owner] + before[owner],
             word=np.concatenate([first[:0], *(context.word for context in contexts)]) + last_words[owner],
-            wanted=np.concatenate(
-                [none, *(every if one.wanted is None else one.wanted for one, every in zip(contexts, all_of))]
+            to_score=np.concatenate(
+                [none, *(every if one.to_score is None else one.to_score for one, every in zip(contexts, all_of))]
             ),
             scored=np.concatenate([none, *(context.scored for context in contexts)]),
             piece=np.arange(first[-1]),
@@ -106,7 +106,7 @@ def get_contexts(
     targets: BoolArray | None,
     max_length: int,
     lookahead: int | None = None,
-    units_of: Sequence[Sequence[tuple[int, int]]] | None = None,
+    units_of: Sequence[Sequence[tuple[int, int]]] = (),
 ) -> tuple[Contexts, BoolArray]:
     """Cut the spans of some docs into contexts so that every token is scored once.
 
@@ -123,13 +123,13 @@ def get_contexts(
     targets (Optional[bool array, shape (tokens,)]): The tokens to score; None: all. Pieces of white space before a run
         of targets are context, though they belong to the first of these tokens.
     lookahead (Optional[int]): How many of the pieces that follow a piece its score depends on; None: all of them.
-    units_of (Optional[Sequence[Sequence[tuple[int, int]]]]): For each doc, the units that the pieces were joined to.
+    units_of (Sequence[Sequence[tuple[int, int]]]): For each doc, the units that the pieces were joined to.
     RETURNS: The contexts, and the tokens that are scored, bool, shape (tokens,).
     """
     scored = np.ones(first_tokens[-1], dtype=bool) if targets is None else targets.copy()
-    wanted = np.ones(len(pieces), dtype=bool)
+    to_score = np.ones(len(pieces), dtype=bool)
     if targets is not None:
-        wanted = targets[pieces.token] & ~_is_before(pieces, spans_of, first_tokens, targets)
+        to_score = targets[pieces.token] & ~_is_before(pieces, spans_of, first_tokens, targets)
     word, owner = pieces.word.copy(), np.full(len(pieces), -1)
     # Of each window its span's index, where its pieces begin and end, and its number among those of the span.
     windows = list[tuple[int, int, int, int]]()
@@ -157,14 +157,14 @@ def get_contexts(
             _warn_of_cut_units(spans, scored[tokens], best, units_of[d] if units_of else ())
         s += len(spans)
     whole = np.repeat(np.array(window_of_span, dtype=np.int64), np.diff(pieces.first))
-    return _joined(pieces, windows, word, wanted, np.maximum(owner, whole)), scored
+    return _joined(pieces, windows, word, to_score, np.maximum(owner, whole)), scored
 
 
 def _joined(
-    pieces: Wordpieces, windows: list[tuple[int, int, int, int]], word: IntArray, wanted: BoolArray, owner: IntArray
+    pieces: Wordpieces, windows: list[tuple[int, int, int, int]], word: IntArray, to_score: BoolArray, owner: IntArray
 ) -> Contexts:
     """The windows in which a piece is scored. owner (int array, shape (pieces,)): The window of each, or -1."""
-    owner = np.where(wanted, owner, -1)
+    owner = np.where(to_score, owner, -1)
     used = np.bincount(owner + 1, minlength=len(windows) + 1)[1:] > 0
     span, start, end, number = np.array(windows, dtype=np.int64).reshape(-1, 4)[used].T
     n, before = end - start, pieces.before[span]
@@ -181,7 +181,7 @@ def _joined(
         context=context,
         position=before[context] + piece - start[context],
         word=np.cumsum(begins(word[piece]) | begins(context)),
-        wanted=wanted[piece],
+        to_score=to_score[piece],
         scored=owner[piece] == np.flatnonzero(used)[context],
         piece=piece,
         window=number,

@@ -75,7 +75,7 @@ def get_wordpieces(
     spans: Sequence[Span],
     tokenizer: "Tokenizer",
     words: Words,
-    units: Sequence[Sequence[tuple[int, int]]] | None = None,
+    units: Sequence[Sequence[tuple[int, int]]] = (),
     read: DocTexts | None = None,
     owner: IntArray | None = None,
 ) -> Wordpieces:
@@ -87,8 +87,8 @@ def get_wordpieces(
 
     words (str): What counts as a word: "spacy" (spaCy's tokens; tokens that share a piece
         are one word), "tokenizer" (the tokenizer's pre-tokens), "whitespace", or "piece" (each piece is a word).
-    units (Optional[Sequence[Sequence[tuple[int, int]]]]): For each span, what `merge_spans` returns for its doc: the
-        words that these tokens of the doc reach into are one word.
+    units (Sequence[Sequence[tuple[int, int]]]): For each doc, what `merge_spans` returns: the words that these tokens
+        reach into are one word.
     read (Optional[DocTexts]): The docs of the spans. None: there is one doc.
     owner (Optional[int array, shape (spans,)]): The index of each span's doc; None: there is one doc.
     RAISES (ValueError): The tokenizer puts special tokens between the pieces.
@@ -144,8 +144,8 @@ def get_wordpieces(
         word = joined_units(token, start, end, token_starts)
     named = [
         (first + max(a, one.start) - one.start, first + min(b, one.end) - one.start)
-        for first, one, of_doc in zip(first_token.tolist(), spans, units or [()] * len(spans))
-        for a, b in of_doc
+        for first, one, d in zip(first_token.tolist(), spans, owner.tolist() if units else ())
+        for a, b in units[d]
         if a < one.end and one.start < b
     ]
     if named:

@@ -114,7 +114,7 @@ def test_a_window_cuts_what_stands_beside_the_text(model_folder, room, n_windows
     expected = 0.0
     for one in windows:
         places = np.arange(len(one.word)) + one.first
-        expected += bound_of(folder, one.ids.tolist(), places[one.wanted].tolist(), places[one.scored].tolist())
+        expected += bound_of(folder, one.ids.tolist(), places[one.to_score].tolist(), places[one.scored].tolist())
     assert sum(one.scored.sum() for one in windows) == len(own_pieces(folder, text, before, after)[1])
     assert bound.score == pytest.approx(expected, abs=1e-4)
     assert scoring(doc)._.pll == pytest.approx(expected, abs=1e-4)
