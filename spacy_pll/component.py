@@ -238,21 +238,21 @@ class PLLScorer(Pipe):
                 yield doc
 
     def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:
-        """Write scores to the docs' attributes, as Python floats and ints."""
+        """Write scores to the docs' attributes."""
         names = self.names
-        of_metrics = list(names.metrics.values())
+        of_metrics, data = list(names.metrics.values()), key(names.data)
         for doc, found in zip(docs, scores):
-            rows, is_scored = found.scores.tolist(), found.scored.tolist()
-            columns = {names.score: rows[0], names.pieces: found.pieces.tolist(), **dict(zip(of_metrics, rows))}
+            columns: dict[str, list[Any]] = {names.score: found.scores[0], names.pieces: found.pieces}
+            columns |= zip(of_metrics, found.scores)
             for name, values in found.expected.items():
                 columns[getattr(names, name)] = values
-            if not all(is_scored):
+            if not all(found.scored):
                 columns = {
-                    name: [value if scored else None for value, scored in zip(values, is_scored)]
+                    name: [value if scored else None for value, scored in zip(values, found.scored)]
                     for name, values in columns.items()
                 }
             store(doc, names, found.starts, columns)
-            if found.record or key(names.data) in doc.user_data:  # of an earlier scoring
+            if found.record or data in doc.user_data:  # of an earlier scoring
                 doc._.set(names.data, found.record and found.record.to_dict())
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from .arrays import BoolArray, FloatArray, IntArray, begins, bounds
+from .arrays import FloatArray, IntArray, begins, bounds
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
 from .metrics import Metric, get_metric, n_added_masks
@@ -47,12 +47,12 @@ class WorkDone:
 
 
 class DocScores(NamedTuple):
-    """The scores of one doc, by token."""
+    """The scores of one doc, by token, as Python's numbers."""
 
     starts: list[int]  # the character with which each token begins
-    scored: BoolArray  # bool, shape (tokens,): where False, the attributes stay None
-    pieces: IntArray  # int, shape (tokens,): scored wordpieces
-    scores: FloatArray  # float64, shape (metrics, tokens), natural log
+    scored: list[bool]  # where False, the attributes stay None
+    pieces: list[int]  # scored wordpieces
+    scores: list[list[float]]  # for each metric, natural log
     record: PieceRecord | None = None  # None without `keep_pieces`
     # What the model expected, under the primary metric: a value per token, by the attributes' names in `Names`.
     expected: Mapping[str, list[Any]] = MappingProxyType({})
@@ -76,10 +76,6 @@ class PendingBatch:
 
     tokenized: TokenizedDocs
     passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]]
-
-    @property
-    def docs(self) -> list[Doc]:
-        return self.tokenized.read.docs
 
 
 class Predictor:
@@ -213,11 +209,12 @@ class Predictor:
         )
         self._check_finite(batch, pieces)
         n = int(batch.read.first_tokens[-1])
-        counts = np.bincount(pieces.token, minlength=n)
-        sums = np.array([np.bincount(pieces.token, row, n) for row in pieces.scores], dtype=np.float64)
+        scored, counts = batch.scored.tolist(), np.bincount(pieces.token, minlength=n).tolist()
+        # Without a piece, `bincount` gives integers.
+        sums = [np.bincount(pieces.token, row, n).astype(np.float64).tolist() for row in pieces.scores]
         tokens = batch.read.first_tokens.tolist()
         results = [
-            DocScores(starts, batch.scored[first:end], counts[first:end], sums[:, first:end])
+            DocScores(starts, scored[first:end], counts[first:end], [row[first:end] for row in sums])
             for starts, first, end in zip(batch.read.starts, tokens, tokens[1:])
         ]
         if expected or self.settings.keep_pieces:

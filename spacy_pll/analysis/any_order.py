@@ -85,7 +85,7 @@ def log_probability_bounds(
         docs = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in given)
     targets, bounds = TEXT_SPAN if places else None, list[Bound | None]()
     for _, found in score_draws(nlp, docs, draws, component, batch_size, targets=targets):
-        bounds.append(bound_of(found.scores.sum(axis=1)) if found.pieces.any() else None)
+        bounds.append(bound_of(np.sum(found.scores, axis=1)) if any(found.pieces) else None)
     return bounds
 
 

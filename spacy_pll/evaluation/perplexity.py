@@ -188,7 +188,7 @@ def _draws(
     draws = draws_of(n_passes=n_passes, seed=seed)
     scored = score_draws(nlp, texts, draws, batch_size=batch_size, keep_pieces=True)
     for doc, found in with_progress(scored, number_of(texts), show=show_progress):
-        yield doc, found.record, found.scores.sum(axis=1)
+        yield doc, found.record, np.sum(found.scores, axis=1)
 
 
 def windows_of(text: str, n_words: int) -> list[str]:
