@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 # the difference is below 0.4, of trained ones 3 to 8.
 CLEAR = 2.0
 
-# Pieces of the two texts. Local attention reaches less far in most models, so that it is tried, too.
+# Pieces of the texts of passes with groups. Local attention reaches less far in most models, so it is tried, too.
 N_LONG, N_SHORT = 100, 12
 # Groups of each text. What is compared of them are the first and the last one, behind all others.
 N_GROUPS = 14

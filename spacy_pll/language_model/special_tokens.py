@@ -70,8 +70,7 @@ def puts_around(backend: Tokenizer) -> tuple[list[tuple[str, int]], list[tuple[s
     encodings = map(backend.encode, texts())
     encoding = next((one for one in encodings if 0 in one.special_tokens_mask), backend.encode(""))
     tokens, special = list(zip(encoding.tokens, encoding.ids)), encoding.special_tokens_mask
-    # Without a piece, the text would stand in the middle.
-    first = special.index(0) if 0 in special else (len(special) + 1) // 2
+    first = special.index(0) if 0 in special else len(special)
     return tokens[:first], tokens[first + special.count(0) :]
 
 
