@@ -6,6 +6,7 @@ python scripts/tune.py MODEL TEXTS OUTPUT [--steps 600] [--margins 0,1]
 from pathlib import Path
 from typing import Annotated, Any, cast
 
+import spacy
 import typer
 from paper.errors import shown_errors
 from paper.names import split_list
@@ -16,7 +17,6 @@ from tuning.settings import TuningSettings
 from tuning.training import Progress
 
 from spacy_pll.language_model import BUILTIN_NAME
-from spacy_pll.pipelines import setup_gpu
 from spacy_pll.scoring.wordpieces import Words
 
 
@@ -71,7 +71,8 @@ def main(
     interrupted run.
     """
     with shown_errors():
-        setup_gpu(gpu_id)
+        if gpu_id >= 0:
+            spacy.require_gpu(gpu_id)
         try:
             numbers = [int(margin) for margin in split_list(margins)]
         except ValueError:

@@ -8,6 +8,7 @@ from functools import partial
 from types import GenericAlias
 from typing import Any
 
+import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import load_model_from_config
@@ -16,7 +17,7 @@ from thinc.api import Config
 from .component import PLLScorer, get_scorer
 from .errors import no_column
 from .failing_texts import CANARY_TEXT, ERROR, TextError, score_each
-from .pipelines import make_pipeline, setup_gpu
+from .pipelines import make_pipeline
 from .requirements import install_command
 from .settings import BATCH_SIZE
 from .tables.columns import check_columns
@@ -122,7 +123,8 @@ class Worker:
     """
 
     def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False, component: str | None = None):
-        setup_gpu(0 if gpu else -1)
+        if gpu:
+            spacy.require_gpu()
         self.nlp, self.column = make_pipeline(make_nlp(), keep_pieces=True, component=component), column
         self.scorer = get_scorer(self.nlp)
         self.nlp(CANARY_TEXT)  # fails before Ray has given it a text

@@ -22,7 +22,7 @@ contexts per piece, as `word_any_order` does.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoints, entry_points
 from typing import Any, NamedTuple
@@ -151,12 +151,6 @@ def word_any_order(word: IntArray) -> MaskRows:
     return in_each_word(word, any_order)
 
 
-@lru_cache(maxsize=64)
-def any_order(k: int) -> MaskRows:
-    """The mask rows of `word_any_order` for one word of k pieces."""
-    return orders_of(k)
-
-
 @register_metric("sentence_any_order", within_words=False)
 def sentence_any_order(word: IntArray) -> MaskRows:
     """Reveal the pieces of the whole context in several orders, and average: `word_any_order` with one word.
@@ -168,12 +162,18 @@ def sentence_any_order(word: IntArray) -> MaskRows:
     return orders_of(len(word))
 
 
-def orders_of(k: int) -> MaskRows:
-    """The mask rows that reveal k pieces in all orders, or, if these are many, in some."""
+def orders_of(k: int, pairs: Sequence[int] = range(ORDER_PAIRS), seed: int = 0) -> MaskRows:
+    """The mask rows that reveal k pieces in all orders, or, if these are many, in some that are drawn.
+
+    pairs (Sequence[int]): Which of the draws to take, each with its reverse.
+    """
     if k <= MAX_EXACT:
         return all_orders(k)
-    rank = draw_orders(k, ORDER_PAIRS)
+    rank = draw_orders(k, max(pairs) + 1, seed)[list(pairs)]
     return some_orders(np.concatenate([rank, -rank]))
+
+
+any_order = lru_cache(maxsize=64)(orders_of)  # for words, which are short and come again
 
 
 def draw_orders(k: int, n: int, seed: int = 0) -> IntArray:
@@ -222,15 +222,14 @@ def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows
 def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
     """RAISES (ValueError): These are no mask rows for a context of n pieces. The message names the metric."""
     name = metric_name(metric)
-    target, masked, weight, *_ = rows
-    removed = rows.removed
-    arrays = [x for x in (target, masked, weight, removed) if x is not None]
-    more = 0 if removed is None or np.ndim(masked) < 2 else max(0, np.shape(masked)[1] - n)
-    shapes = np.shape(target) == np.shape(weight) == (len(masked),) and np.shape(masked) == (len(masked), n + more)
-    shapes = shapes and (removed is None or np.shape(removed) == (len(masked), n))
-    kinds = "".join(np.asarray(x).dtype.kind for x in arrays)
-    if not shapes or kinds not in ("ibf", "ubf", "ibfb", "ubfb"):
-        returned = [f"{np.asarray(x).dtype}{np.shape(x)}" for x in arrays]
+    target, masked, weight, removed = rows
+    arrays = [np.asarray(array) for array in rows if array is not None]
+    n_rows, n_masked = (*np.shape(masked), 0, 0)[:2]
+    columns = n if removed is None else max(n, n_masked)
+    shapes = [(n_rows,), (n_rows, columns), (n_rows,), (n_rows, n)][: len(arrays)]
+    kinds = "".join(array.dtype.kind for array in arrays)
+    if [array.shape for array in arrays] != shapes or kinds not in ("ibf", "ubf", "ibfb", "ubfb"):
+        returned = [f"{array.dtype}{array.shape}" for array in arrays]
         raise ValueError(
             f"The metric {name!r} must return the int array `target` (rows,), the bool array `masked` (rows, {n}), the "
             f"float array `weight` (rows,), and None or the bool array `removed` (rows, {n}). They are "
@@ -261,8 +260,7 @@ def metric_name(metric: Metric) -> str:
 
 def model_kind(metric: Metric) -> str:
     """The kind of language model that a metric needs."""
-    kind: str = getattr(metric, "model_kind", "masked")
-    return kind
+    return str(getattr(metric, "model_kind", "masked"))
 
 
 def masks_within_words(metric: Metric) -> bool | None:
@@ -296,14 +294,11 @@ def check_claim(metric: Metric) -> None:
     word = np.repeat(np.arange(len(lengths)), lengths)
     rows = metric(word)
     check_mask_rows(rows, len(word), metric)
-    found = _asked(rows)
-    expected = list[tuple[Any, ...]]()
-    for first, length in zip(np.cumsum(lengths) - lengths, lengths):
-        of_word = metric(np.zeros(length, dtype=np.int64))
-        expected += [(first + t, tuple(first + i for i in masked), weight) for t, masked, weight in _asked(of_word)]
-    if rows.removed is not None or found != sorted(expected):
+    alone = {length: metric(np.zeros(length, dtype=np.int64)) for length in lengths}
+    is_fit = rows.removed is None and all(of_word.masked.shape[1:] == (k,) for k, of_word in alone.items())
+    if not is_fit or _asked(rows) != _asked(in_each_word(word, alone.__getitem__)):
         problem = "what it masks depends on other words as well, or its rows have other lengths than their contexts"
-    elif not all(t in masked for t, masked, _ in found):
+    elif not rows.masked[np.arange(len(rows.target)), rows.target].all():
         problem = "it has a row that does not mask the piece that it scores"
     else:
         return

@@ -154,7 +154,8 @@ def make_pipeline(
     """
     start = model if isinstance(model, PipelineSettings) else PipelineSettings(model)
     chosen = start.changed(metrics=metrics, **settings)
-    setup_gpu(chosen.gpu_id)
+    if chosen.gpu_id >= 0:
+        spacy.require_gpu(chosen.gpu_id)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     if isinstance(chosen.model, Language):
@@ -199,7 +200,14 @@ def _make_new(settings: PipelineSettings) -> Language:
     if isinstance(name, Mapping):
         causal = "CausalLM" in str(name.get("@architectures"))
     elif isinstance(name, str | None):
-        causal = is_causal(settings)
+        if name is None and settings.causal:
+            raise PLLError(
+                "`causal` asks for a left-to-right model, and the built-in one is a masked one.",
+                "Leave out `causal`, or give a `model`, such as gpt2.",
+            )
+        from .language_model.checkpoint import is_left_to_right  # imports torch
+
+        causal = settings.causal or (name is not None and is_left_to_right(name, settings.revision))
     else:
         from .language_model.in_memory import use_loaded  # imports torch
 
@@ -216,23 +224,6 @@ def _make_new(settings: PipelineSettings) -> Language:
     if loaded is not None:
         scorer.model = loaded  # type: ignore[attr-defined]
     return nlp
-
-
-def is_causal(settings: PipelineSettings) -> bool:
-    """Whether the language model is a left-to-right one: the settings say so, or its configuration leaves no choice.
-
-    RAISES (ValueError): It should be the built-in one.
-    """
-    if settings.model is None:
-        if settings.causal:
-            raise PLLError(
-                "`causal` asks for a left-to-right model, and the built-in one is a masked one.",
-                "Leave out `causal`, or give a `model`, such as gpt2.",
-            )
-        return False
-    from .language_model.checkpoint import is_left_to_right  # imports torch
-
-    return settings.causal or is_left_to_right(settings.model, settings.revision)
 
 
 def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
@@ -308,15 +299,6 @@ def _registered() -> set[tuple[object, ...]]:
     for name in ("CONFIG_MAPPING", "TOKENIZER_MAPPING", "MODEL_FOR_MASKED_LM_MAPPING", "MODEL_FOR_CAUSAL_LM_MAPPING"):
         found |= {(name, key) for key in getattr(getattr(auto, name, None), "_extra_content", ())}
     return found
-
-
-def setup_gpu(gpu_id: int) -> None:
-    """Use a GPU; with -1 change nothing. (spaCy's function of that name belongs to its command line.)
-
-    RAISES (ValueError): There is no GPU, or CuPy is not installed.
-    """
-    if gpu_id >= 0:
-        spacy.require_gpu(gpu_id)
 
 
 def pipeline_config(model: str) -> Path | None:

@@ -4,7 +4,7 @@ The registry `span_getters` is not one of spaCy's own: spacy-transformers adds i
 module adds it if it is not there yet.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 import catalogue
@@ -35,16 +35,11 @@ def get_sent_spans(docs: list[Doc]) -> list[list[Span]]:
 
 def get_strided_spans(docs: list[Doc], window: int, stride: int) -> list[list[Span]]:
     """Spans of `window` tokens in each doc, one every `stride` tokens, up to the one that reaches its end."""
-    return [[doc[start:end] for start, end in _windows(len(doc), window, stride)] for doc in docs]
-
-
-def _windows(length: int, window: int, stride: int) -> Iterable[tuple[int, int]]:
-    for start in range(0, length, stride):
-        # As in spacy-transformers, what is left is one span, even if the stride makes it longer than the window.
-        end = start + window if start + stride <= length else length
-        yield start, min(end, length)
-        if end >= length:
-            break
+    # Behind a span that reaches the end, there is no other.
+    return [
+        [doc[at : at + window] for at in range(0, len(doc), stride) if not at or at - stride + window < len(doc)]
+        for doc in docs
+    ]
 
 
 @span_getters("spacy-pll.doc_spans.v1")
@@ -81,10 +76,6 @@ def configure_strided_spans(window: int, stride: int) -> SpanGetter:
 
 
 # For configs that were written for spacy-transformers. Where spaCy finds that package, its own take their place.
-for _kind, _ours in (
-    ("doc", configure_doc_spans),
-    ("sent", configure_sent_spans),
-    ("strided", configure_strided_spans),
-):
-    if (_name := f"spacy-transformers.{_kind}_spans.v1") not in span_getters:
+for _ours in (configure_doc_spans, configure_sent_spans, configure_strided_spans):
+    if (_name := f"spacy-transformers.{_ours.__name__.removeprefix('configure_')}.v1") not in span_getters:
         span_getters(_name, func=_ours)

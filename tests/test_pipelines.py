@@ -15,7 +15,6 @@ from spacy_pll.pipelines import (
     describe_model,
     make_pipeline,
     parse_value,
-    setup_gpu,
 )
 from spacy_pll.settings import ScoringSettings
 
@@ -173,8 +172,8 @@ def test_a_pipeline_without_the_component():
 def test_no_gpu_is_asked_for(monkeypatch):
     asked = []
     monkeypatch.setattr(spacy, "require_gpu", asked.append)
-    setup_gpu(-1)
-    setup_gpu(1)
+    make_pipeline()
+    make_pipeline(gpu_id=1)
     assert asked == [1]
 
 

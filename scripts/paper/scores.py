@@ -84,21 +84,23 @@ def identify(model: Model) -> dict:
     return {"name": model.name, **describe_model(location, _hub_commit(name, revision or "main") if on_hub else None)}
 
 
-def _hub_commit(name: str, revision: str) -> str:
+def _hub_commit(name: str, revision: str) -> str | None:
     """The commit that a revision of a model on the hub stands for.
 
     RAISES (OSError): There is no such model.
     """
     from transformers import AutoConfig
 
+    from spacy_pll.language_model.hub import cached_commit
+
     try:
-        config = AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
+        AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
     except OSError as error:
         raise OSError(
             f"The model {name!r} was not found: there is no such folder, and the Hugging Face hub has no such model "
             "or cannot be reached. Download it while online, or name a folder."
         ) from error
-    return config._commit_hash
+    return cached_commit(name, revision, None)
 
 
 def collections(model: Model, datasets: dict[str, list[str]], blimp: list[str]) -> dict[str, list[str]]:

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.checks import embedding_shape
 from spacy_pll.metrics import get_metric, masks_within_words
 from spacy_pll.scoring.wordpieces import Words
 from spacy_pll.settings import ScoringSettings
@@ -51,8 +50,8 @@ class TuningSettings:
 
     def highest_rate(self, model: MaskedLanguageModel) -> float:
         """The highest learning rate."""
-        _, width = embedding_shape(model.load().checkpoint.transformer)
-        return self.learning_rate or LEARNING_RATE * min(1.0, WIDTH / width)
+        embeddings: Any = model.load().checkpoint.transformer.get_input_embeddings()
+        return self.learning_rate or LEARNING_RATE * min(1.0, WIDTH / embeddings.weight.shape[1])
 
     def as_dict(self) -> dict[str, Any]:
         """What a run depends on. How long it is may change when it is resumed."""

@@ -1,10 +1,8 @@
 """A lower bound on the log-probability of a text under a masked model, with the error of the draw of orders.
 
-A masked model gives no probability of a text. But if its pieces are revealed one after the other in some order, the
-chain rule gives one: the product of the probabilities of each piece after those that were revealed before. If the order
-is drawn at random, the text has the mean of these probabilities, and the logarithm of a mean is at least the mean of
-the logarithms (Jensen). That mean is estimated here: it is the likelihood bound of any-order models (Uria et al. 2014;
-ARDM, Hoogeboom et al. 2022) and of masked diffusion (Sahoo et al. 2024).
+The logarithm of the mean probability over random orders, each by the chain rule, is at least the mean of the logarithms
+(Jensen), which is estimated here: the likelihood bound of any-order models (Uria et al. 2014; ARDM, Hoogeboom et al.
+2022) and of masked diffusion (Sahoo et al. 2024). docs/metrics.md has more.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +16,7 @@ from spacy.util import minibatch
 
 from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
-from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, draw_orders, some_orders
+from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, orders_of
 from ..places import TEXT_SPAN, Placed, check_places, place
 from ..prediction import DocScores, Predictor
 from ..settings import BATCH_SIZE, ScoringSettings
@@ -146,11 +144,7 @@ def score_draws(
 def pair_of_orders(word: IntArray, *, number: int, seed: int, unit: str) -> MaskRows:
     """Reveal a context in one random order and in its reverse, or, if there are few, in all orders."""
     units = np.unique(word, return_inverse=True)[1] if unit == "word" else np.arange(len(word))
-    k = len(np.unique(units))
-    if k <= MAX_EXACT:
-        return of_pieces(all_orders(k), units)
-    rank = draw_orders(k, number + 1, seed)[-1:]
-    return of_pieces(some_orders(np.concatenate([rank, -rank])), units)
+    return of_pieces(orders_of(len(np.unique(units)), [number], seed), units)
 
 
 def ladder(word: IntArray, *, number: int, n_passes: int, seed: int) -> MaskRows:

@@ -58,9 +58,8 @@ class Comparison:
         names = find_names((self.a, self.b), self.attr)
         attribute = self.attribute if metric is None else select_metrics(names, [metric])[metric]
         same = [segment for segment in self.segments if segment.kind == "equal"]
-        return math.fsum(_sum_of(one.a, attribute) for one in same), math.fsum(
-            _sum_of(one.b, attribute) for one in same
-        )
+        a, b = (math.fsum(_sum_of(getattr(segment, side), attribute) for segment in same) for side in "ab")
+        return a, b
 
 
 def compare(
@@ -113,9 +112,10 @@ def compare_pairs(
     RAISES (ValueError): A pair is not two texts, or one of them cannot be scored; or there is no such component.
     """
     scorer = get_scorer(nlp, component)
+    attribute = scorer.names.score if metric is None else select_metrics(scorer.names, [metric])[metric]
     with closing(score_docs(nlp, _texts_of_pairs(pairs), 2 * batch_size)) as docs:
         for a, b in zip(docs, docs):
-            yield _compare_docs(a, b, metric, scorer.attr)
+            yield _compare_docs(a, b, scorer.attr, attribute)
 
 
 def _texts_of_pairs(pairs: Iterable[tuple[str | Doc, str | Doc]]) -> Iterator[str | Doc]:
@@ -125,9 +125,7 @@ def _texts_of_pairs(pairs: Iterable[tuple[str | Doc, str | Doc]]) -> Iterator[st
         yield from pair
 
 
-def _compare_docs(doc_a: Doc, doc_b: Doc, metric: str | None, attr: str) -> Comparison:
-    names = find_names([doc_a, doc_b], attr)
-    attribute = names.score if metric is None else select_metrics(names, [metric])[metric]
+def _compare_docs(doc_a: Doc, doc_b: Doc, attr: str, attribute: str) -> Comparison:
     segments = []
     matcher = SequenceMatcher(None, [token.text for token in doc_a], [token.text for token in doc_b], autojunk=False)
     for kind, a_start, a_end, b_start, b_end in matcher.get_opcodes():

@@ -1,9 +1,9 @@
 """Candidates in context: scores for cloze tests and multiple choice."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from spacy.language import Language
 from spacy.tokens import Span
 
@@ -83,18 +83,11 @@ def score_continuations(
     places = [_place_of(candidate, prefix, suffix, separator) for candidate in candidates]
     check_places(scorer, places, shared_pieces)
     docs = list(scorer.pipe(place(nlp, *one) for one in places))
-    totals = [doc._.get(scorer.names.score) for doc in docs]
-    return [
-        Continuation(
-            text,
-            span := doc.spans[TEXT_SPAN][0],
-            total,
-            doc._.get(scorer.names.pieces),
-            [token._.get(scorer.names.score) for token in span],
-            probability,
-        )
-        for text, doc, total, probability in zip(candidates, docs, totals, softmax(totals), strict=True)
-    ]
+    scores, pieces = ([doc._.get(name) for doc in docs] for name in (scorer.names.score, scorer.names.pieces))
+    probabilities = np.exp(np.subtract(scores, np.logaddexp.reduce(scores))).tolist()
+    spans = [doc.spans[TEXT_SPAN][0] for doc in docs]
+    of_tokens = [[token._.get(scorer.names.score) for token in span] for span in spans]
+    return list(map(Continuation, candidates, spans, scores, pieces, of_tokens, probabilities))
 
 
 def _place_of(candidate: str, prefix: str, suffix: str, separator: str) -> Placed:
@@ -105,10 +98,3 @@ def _place_of(candidate: str, prefix: str, suffix: str, separator: str) -> Place
     first = candidate.index(text)
     before = separated(prefix, candidate, separator) + candidate[:first]
     return text, before, candidate[first + len(text) :] + suffix
-
-
-def softmax(scores: Sequence[float]) -> list[float]:
-    """Probabilities that sum to 1, proportional to exp of the scores."""
-    highest = max(scores)
-    weights = [math.exp(score - highest) for score in scores]
-    return [weight / sum(weights) for weight in weights]

@@ -91,5 +91,4 @@ def record_value(doc: Doc, attr: str) -> Any:
 
 
 def set_record_value(doc: Doc, value: Any, attr: str) -> None:
-    """Set `_.pll_data`."""
     doc.user_data[key(Names(attr, []).data)] = value

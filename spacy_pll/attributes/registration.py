@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from spacy.tokens import Doc, Span, Token
@@ -81,16 +82,9 @@ def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
     """
     if registered == (None, None, None, None):
         return "setter" in extension
-    return _signature(registered[2]) == _signature(extension["getter"])
-
-
-def _signature(getter: Any) -> object:
-    """What tells whether two getters are the same: equal partials do not compare as equal, nor do functions after their
-    module was reloaded.
-    """
-    if not isinstance(getter, partial):
-        return None
-    return getter.func.__module__, getter.func.__qualname__, getter.keywords
+    # Equal partials do not compare as equal, nor do functions after their module was reloaded.
+    identity = attrgetter("func.__module__", "func.__qualname__", "keywords")
+    return isinstance(registered[2], partial) and identity(registered[2]) == identity(extension["getter"])
 
 
 # So docs from a file can be read where no pipeline is made. If another package has such an attribute, that one is left

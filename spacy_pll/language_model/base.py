@@ -21,7 +21,7 @@ from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.passes import Batch, PassLimits
 from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAMES
-from .capabilities import find_capabilities, find_direction, find_shift, make_texts
+from .capabilities import N_LONG, N_SHORT, find_capabilities, find_direction, find_shift, make_texts, rows_share_passes
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import (
     check_direction,
@@ -29,13 +29,11 @@ from .checks import (
     check_no_remote_code,
     check_precision,
     check_room_for_text,
-    embedding_shape,
+    count_embeddings,
     in_block,
 )
 from .forward import HALF, Forward, Precision, half_of, one_thread_after_fork
-from .group_trial import N_LONG, N_SHORT, rows_share_passes
 from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
-from .narrowing import Narrowing
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded
 from .slow_tokenizers import backend_of
@@ -166,20 +164,12 @@ class TransformerLanguageModel:
     def use(
         self, checkpoint: Checkpoint, source: str, shared: bool = False, move_to: torch.device | None = None
     ) -> LoadedModel:
-        """Score with a checkpoint.
+        """Score with a checkpoint, after finding out what the model allows.
 
         shared (bool): Its transformer is also used, and perhaps trained, by others. They get it back without hooks.
         move_to (Optional[torch.device]): Keep the weights in half precision there, once the model has been tried.
+        RAISES (ValueError): The model cannot be used to score text.
         """
-        self.loaded, self._max_ids = self._prepare(checkpoint, source, shared, move_to), None
-        if shared:
-            weakref.finalize(self, self.loaded.forward.remove_hooks).atexit = False
-        return self.loaded
-
-    def _prepare(
-        self, checkpoint: Checkpoint, source: str, shared: bool = False, move_to: torch.device | None = None
-    ) -> LoadedModel:
-        """Find out what the model allows. RAISES (ValueError): The model cannot be used to score text."""
         transformer, hf_tokenizer = checkpoint.transformer, checkpoint.tokenizer
         tokenizer = self._backend(hf_tokenizer, source)
         tokenizer.no_truncation()  # it would lose text
@@ -204,7 +194,7 @@ class TransformerLanguageModel:
                 f"The tokenizer of {source!r} puts no special token before a text, so with `shift=1` nothing "
                 f"predicts its first piece. Choose another model, or try 0: {in_block(source, shift=0)}"
             )
-        n_embeddings, _ = embedding_shape(transformer)
+        n_embeddings = count_embeddings(transformer)
         if self.precision in HALF:
             warn_if_emulated(transformer.device)
         forward.precision = self.precision
@@ -214,26 +204,28 @@ class TransformerLanguageModel:
         if forward.narrowing.name is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = max(1, min(max_tokens, max_positions))
         max_targets = max(1, max_positions // log_probs.positions_per_target)
-        return LoadedModel(
+        try:
+            layers = len(forward.narrowing.layers())
+        except AttributeError:  # they are not found
+            layers = 1
+        cost = pass_cost(forward.device.type, self.precision, layers, n_parameters(transformer))
+        self._max_ids = None
+        self.loaded = LoadedModel(
             tokenizer=tokenizer,
             max_length=max_length,
             mask_id=-1 if mask_id is None else mask_id,
             n_ids=n_embeddings,
             unknown_id=hf_tokenizer.unk_token_id,
-            rows=PassLimits(max_tokens, max_targets, pad_id, pads, self._pass_cost(transformer, forward.narrowing)),
+            rows=PassLimits(max_tokens, max_targets, pad_id, pads, cost),
             ids_at_once=ids_at_once(transformer, max_tokens),
             on_gpu=transformer.device.type == "cuda",
             checkpoint=checkpoint,
             forward=forward,
             log_probs=log_probs,
         )
-
-    def _pass_cost(self, transformer: Any, narrowing: Narrowing) -> int:
-        try:
-            layers = len(narrowing.layers())
-        except AttributeError:
-            layers = 1
-        return pass_cost(transformer.device.type, self.precision, layers, n_parameters(transformer))
+        if shared:
+            weakref.finalize(self, forward.remove_hooks).atexit = False
+        return self.loaded
 
     def _try_groups(self, loaded: LoadedModel) -> PassLimits:
         """What limits passes with groups. RAISES (ValueError): The architecture cannot read them."""
@@ -259,13 +251,11 @@ class TransformerLanguageModel:
         check_kind(config, tokenizer, self.configs, self.kind, self.example, source)
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
-        """What turns text into ids, special tokens included."""
         return with_its_own(tokenizer, backend_of(tokenizer, source), source)
 
     def _log_probs(
         self, forward: Forward, shift: int, hf_tokenizer: PreTrainedTokenizerBase, tokenizer: Tokenizer, source: str
     ) -> TargetLogProbs:
-        """What computes the log-probabilities of targets."""
         return TargetLogProbs(forward, shift)
 
     def submit(self, batches: Iterable[Batch]) -> PendingPredictions:
@@ -367,7 +357,6 @@ def n_parameters(model: torch.nn.Module) -> int:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a forward pass failed because memory ran out."""
     said = str(error).lower()
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
         isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said)

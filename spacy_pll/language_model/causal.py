@@ -11,7 +11,7 @@ from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreT
 from ..scoring.passes import Batch
 from ..scoring.piece_texts import DECODERS, space_marker
 from .base import TransformerLanguageModel
-from .checks import embedding_shape, in_block
+from .checks import count_embeddings, in_block
 from .forward import Forward, Precision
 from .log_probs import TargetLogProbs, Tensors, expected_at
 from .slow_tokenizers import backend_of
@@ -73,10 +73,7 @@ class CausalLanguageModel(TransformerLanguageModel):
     ) -> TargetLogProbs:
         if self.leading_space == "word":
             return super()._log_probs(forward, shift, hf_tokenizer, tokenizer, source)
-        n_embeddings, _ = embedding_shape(forward.model)
-        begins_word = pieces_that_begin_a_word(hf_tokenizer, tokenizer, n_embeddings, source)
-        special = np.array(tokenizer.encode("a").special_tokens_mask)
-        return LeadingSpaceLogProbs(forward, begins_word, int(np.argmin(special)), int(np.argmin(special[::-1])))
+        return LeadingSpaceLogProbs(forward, hf_tokenizer, tokenizer, source)
 
 
 class LeadingSpaceLogProbs(TargetLogProbs):
@@ -101,17 +98,27 @@ class LeadingSpaceLogProbs(TargetLogProbs):
     a text that is longer than the model takes, a piece is scored where the next one can be seen
     (`lookahead`). Where no window has both, the end of the window counts as the end of the text.
 
-    begins_word (bool array, shape (n_embeddings,)): The pieces with the marker, and the end of text.
-    n_prefix, n_suffix (int): How many special tokens stand before and after the pieces.
+    RAISES (ValueError): The tokenizer marks no leading spaces.
     """
 
     positions_per_target = 2
 
-    def __init__(self, forward: Forward, begins_word: np.ndarray, n_prefix: int, n_suffix: int):
+    def __init__(self, forward: Forward, tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, source: str):
         super().__init__(forward, shift=1)
-        self.begins_word = begins_word
-        self.n_prefix = n_prefix
-        self.n_suffix = n_suffix
+        marker, pieces = space_marker(backend)
+        if marker is None:
+            raise ValueError(
+                f"The tokenizer of {source!r} marks no leading spaces ({' or '.join(map(repr, DECODERS))}): it cuts "
+                f"'a a' into {pieces}. leading_space='previous' has no meaning there: leave it at 'word'."
+            )
+        # The pieces with the marker, and the end of text.
+        self.begins_word = np.zeros(count_embeddings(forward.model), dtype=bool)
+        vocabulary, added = tokenizer.get_vocab(), tokenizer.get_added_vocab()
+        marked = [i for piece, i in vocabulary.items() if piece.startswith(marker) and piece not in added]
+        self.begins_word[marked] = True
+        if tokenizer.eos_token_id is not None:
+            self.begins_word[tokenizer.eos_token_id] = True
+        self.n_prefix, self.n_suffix = map(len, puts_around(backend))
 
     def __call__(self, batch: Batch) -> Tensors:
         before, after = batch.position - 1, batch.position
@@ -137,21 +144,3 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         # What the model expected is said of the piece alone, without the boundaries.
         expected = expected_at(logits[which_[0]], log_sum[which_[0]], target, batch.wanted)
         return plain - given + received, *expected
-
-
-def pieces_that_begin_a_word(
-    tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, n_embeddings: int, source: str
-) -> np.ndarray:
-    """Which ids begin a word, or end the text: bool. RAISES (ValueError): The tokenizer marks no leading spaces."""
-    marker, pieces = space_marker(backend)
-    if marker is None:
-        raise ValueError(
-            f"The tokenizer of {source!r} marks no leading spaces ({' or '.join(map(repr, DECODERS))}): it cuts "
-            f"'a a' into {pieces}. leading_space='previous' has no meaning there: leave it at 'word'."
-        )
-    marked = np.zeros(n_embeddings, dtype=bool)
-    added = tokenizer.get_added_vocab()
-    marked[[i for piece, i in tokenizer.get_vocab().items() if piece.startswith(marker) and piece not in added]] = True
-    if tokenizer.eos_token_id is not None:
-        marked[tokenizer.eos_token_id] = True
-    return marked

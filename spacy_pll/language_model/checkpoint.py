@@ -29,9 +29,9 @@ from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
 from .checks import check_own_code, check_pieces, check_trained, check_vocabulary
-from .hub import cached_folder, connection_error
+from .group_attention import position_embeddings
+from .hub import cached_commit, connection_error
 from .slow_tokenizers import backend_of
-from .true_positions import position_embeddings
 
 # The most ids in a context, for a model that states no limit.
 DEFAULT_MAX_LENGTH = 512
@@ -96,16 +96,15 @@ def read_checkpoint(
     check_trained(report, type(model).__name__, source)
     check_vocabulary(tokenizer, model, source)
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
-    cached = cached_folder(source, revision, transformer_config.get("cache_dir"))
-    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, cached.name if cached else None)
+    commit = cached_commit(source, revision, transformer_config.get("cache_dir"))
+    return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit)
 
 
 def is_left_to_right(source: str, revision: str | None = None) -> bool:
     """Whether transformers has a left-to-right language model for a checkpoint, and no masked one."""
-    settings: dict[str, Any] = {"revision": revision or "main", "trust_remote_code": False}
-    offline = connection_error(source, revision) is not None
+    settings = {"revision": revision or "main", "local_files_only": connection_error(source, revision) is not None}
     try:
-        config = AutoConfig.from_pretrained(source, local_files_only=offline, **settings)
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **settings)
     except Exception:  # loading the model will say why
         return False
     return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING

@@ -49,8 +49,9 @@ def check_own_code(settings: Mapping[str, Any], place: str) -> None:
     """
     for key, value in _entries(settings):
         setting = key.strip("_").removesuffix("_internal")
-        for name in _texts(value) if setting in OWN_CODE else ():
-            if name not in OWN_CODE[setting]:
+        # It may be a dictionary, which has a name for each part of a model.
+        for _, name in _entries({setting: value}) if setting in OWN_CODE else ():
+            if isinstance(name, str) and name not in OWN_CODE[setting]:
                 raise ValueError(
                     f"`{key}` is {name!r} in {place}. Such a name can stand for code on the Hugging Face hub, which is "
                     f"never run here. Remove the setting, or choose one of {', '.join(OWN_CODE[setting])}."
@@ -73,11 +74,6 @@ def _entries(settings: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(settings, (list, tuple)):
         for value in settings:
             yield from _entries(value)
-
-
-def _texts(value: Any) -> list[str]:
-    """A string, or the strings in a dictionary, which has one for each part of a model."""
-    return [value] if isinstance(value, str) else [text for _, text in _entries(value) if isinstance(text, str)]
 
 
 def check_pieces(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
@@ -132,8 +128,8 @@ def check_trained(report: Mapping[str, Iterable[str]], class_name: str, source: 
         )
 
 
-def embedding_shape(model: PreTrainedModel) -> tuple[int, int]:
-    """How many input embeddings there are, and their width. RAISES (ValueError): The model has no table of them."""
+def count_embeddings(model: PreTrainedModel) -> int:
+    """How many input embeddings there are. RAISES (ValueError): The model has no table of them."""
     # Not only in `Embedding`: I-BERT's are in a class of its own.
     weight = getattr(model.get_input_embeddings(), "weight", None)
     if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
@@ -141,13 +137,12 @@ def embedding_shape(model: PreTrainedModel) -> tuple[int, int]:
             f"A {type(model).__name__} has no table with an embedding for each wordpiece, as a language model needs "
             "it here. Choose a model of another architecture."
         )
-    n, width = weight.shape
-    return n, width
+    return len(weight)
 
 
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, source: str) -> None:
     """RAISES (ValueError): The tokenizer has more entries than the model has embeddings."""
-    n_embeddings, _ = embedding_shape(model)
+    n_embeddings = count_embeddings(model)
     if len(tokenizer) > n_embeddings:
         raise ValueError(
             f"The tokenizer of {source!r} has {len(tokenizer)} entries and the model {n_embeddings}. "

@@ -16,10 +16,9 @@ from transformers import PreTrainedModel
 from ..arrays import bounds
 from ..scoring.groups import FlatGroups, GroupBatch
 from ..scoring.passes import Batch, FlatRows
-from .group_attention import GroupAttention
+from .group_attention import GroupAttention, ReplacedMethod, position_embeddings, set_hooks
 from .narrowing import Narrowing
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
-from .true_positions import ReplacedMethod, position_embeddings, set_hooks, true_positions
 
 # How a model computes, and how its weights are kept.
 Precision = Literal["float32", "tf32", "bfloat16", "float16"]
@@ -38,65 +37,51 @@ def one_thread_after_fork() -> bool:
     return forked
 
 
-class _WithoutCuDNNAttention:
+class _Shared:
+    """What passes of several threads change together. It is as it was once the last of them is done."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._undo = Lock(), 0, ExitStack()
+
+    @contextmanager
+    def changed(self) -> Iterator[ExitStack]:
+        """A context for a pass, which leaves on the stack what undoes its changes."""
+        with self._lock:
+            self._inside += 1
+        try:
+            yield self._undo
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._undo.close()
+
+
+_cudnn_attention, _factors = _Shared(), _Shared()
+_modes: WeakKeyDictionary[torch.nn.Module, _Shared] = WeakKeyDictionary()
+
+
+@contextmanager
+def without_cudnn_attention() -> Iterator[None]:
     """A context in which the attention is left to PyTorch's other implementations, in the whole process.
 
     In half precision, PyTorch may take cuDNN's on recent GPUs. That makes a plan for each new shape, and nearly every
     pass has one: on an H200, training steps with new shapes took 300 to 1,500 ms, and with old ones 50.
     """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._before = Lock(), 0, True
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._before = torch.backends.cuda.cudnn_sdp_enabled()
-                torch.backends.cuda.enable_cudnn_sdp(False)
-            self._inside += 1
-
-    def __exit__(self, *args: Any) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                torch.backends.cuda.enable_cudnn_sdp(self._before)
+    with _cudnn_attention.changed() as undo:
+        if torch.backends.cuda.cudnn_sdp_enabled():
+            torch.backends.cuda.enable_cudnn_sdp(False)
+            undo.callback(torch.backends.cuda.enable_cudnn_sdp, True)
+        yield
 
 
-without_cudnn_attention = _WithoutCuDNNAttention()  # one, since threads may be inside at the same time
-
-
-class _Evaluation:
-    """A context in which a model is in evaluation mode. Behind it, each part has the mode that it had before.
-
-    `eval` is not called: in some packages it merges weights.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._training = Lock(), 0, list[torch.nn.Module]()
-
-    @contextmanager
-    def of(self, model: torch.nn.Module) -> Iterator[None]:
-        with self._lock:
-            self._inside += 1
-            trained = [module for module in model.modules() if module.training]
-            self._training += trained
-            self._set(trained, False)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if not self._inside:  # another thread may be in the midst of a pass
-                    self._set(self._training, True)
-                    self._training = []
-
-    @staticmethod
-    def _set(modules: list[torch.nn.Module], training: bool) -> None:
-        for module in modules:
-            module.training = training
-
-
-_evaluations: WeakKeyDictionary[torch.nn.Module, _Evaluation] = WeakKeyDictionary()
+@contextmanager
+def _tf32() -> Iterator[None]:
+    """Let a GPU round the factors of matrix products to TF32, and leave PyTorch's setting as it was."""
+    with _factors.changed() as undo:
+        undo.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+        torch.set_float32_matmul_precision("high")
+        yield
 
 
 class Forward:
@@ -114,23 +99,17 @@ class Forward:
         self.narrowing = Narrowing(model)
         # What XLM and FlauBERT hide where there is no mask, what others warn of, and from where positions are counted.
         self._padding = [first - 1 for _, first in position_embeddings(model) if first]
-        self._padding += [
-            pad_id
-            for name in ("pad_token_id", "pad_index")
-            if (pad_id := getattr(model.config, name, None)) is not None
-        ]
+        named = (getattr(model.config, name, None) for name in ("pad_token_id", "pad_index"))
+        self._padding += [pad_id for pad_id in named if pad_id is not None]
         self._parameters = set(inspect.signature(model.forward).parameters)
         self.takes_mask = "attention_mask" in self._parameters  # whether it can be told what is padding
         self.masks_groups = True  # whether passes with groups have an attention mask; if not, no host waits for a GPU
-        self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = (
-            None  # None until there is a pass with groups
-        )
+        self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = None  # until a pass has groups
         self._onednn: OneDNNLinear | None = None
         # The arrays of plans on the device, as long as the plans are used.
         self._copies = WeakKeyDictionary[FlatRows | FlatGroups, tuple[Any, np.ndarray]]()
 
     def remove_hooks(self) -> None:
-        """Take all hooks off the model."""
         self.narrowing.set(None)
         for hook in self._position_hooks or ():
             hook.remove()
@@ -233,7 +212,6 @@ class Forward:
         return self._run(ids, arguments)
 
     def run_groups(self, ids: torch.Tensor, attention: GroupAttention) -> torch.Tensor:
-        """One forward pass with groups."""
         if self._position_hooks is None:
             self._position_hooks = set_hooks(self.model)
         arguments: dict[str, Any] = {}
@@ -244,7 +222,7 @@ class Forward:
         if "token_type_ids" in self._parameters and any("token_type" in n for n, _ in self.model.named_modules()):
             # By default a model takes them from a list that is as long as its positions. A row may be longer.
             arguments["token_type_ids"] = torch.zeros_like(ids)
-        with true_positions(attention), attention:
+        with attention:
             return self._run(ids, arguments)
 
     def _run(self, ids: torch.Tensor, arguments: dict[str, Any]) -> torch.Tensor:
@@ -255,21 +233,24 @@ class Forward:
             if self._is_rounded and self.device.type == "cpu":
                 contexts.enter_context(RoundedLinear())  # keeps the kernels few that oneDNN compiles
             if self.device.type == "cuda":
-                contexts.enter_context(without_cudnn_attention)
+                contexts.enter_context(without_cudnn_attention())
             contexts.enter_context(self._arithmetic())
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """A context for passes of the model. Those who use it, too, find it as it was."""
+        """A context for passes of the model. Those who use it, too, find it as it was: each part in its mode."""
         if not self.shared:
             yield
             return
         # A milder form of the inference mode outside: what the model keeps from a pass, such as a table of positions,
         # can then be used in training.
-        evaluation = _evaluations.setdefault(self.model, _Evaluation())
-        with evaluation.of(self.model), torch.inference_mode(False), torch.no_grad():
+        with _modes.setdefault(self.model, _Shared()).changed() as undo, torch.inference_mode(False), torch.no_grad():
+            for module in self.model.modules():
+                if module.training:
+                    module.training = False  # not by `eval`: in some packages it merges weights
+                    undo.callback(setattr, module, "training", True)
             yield
 
     @property
@@ -303,14 +284,3 @@ def _move_weights(model: PreTrainedModel, device: torch.device, dtype: torch.dty
         for tensor in tensors:
             is_weight = target is not None and tensor.is_floating_point()
             tensor.data = tensor.data.to(device, target if is_weight else tensor.dtype)
-
-
-@contextmanager
-def _tf32() -> Iterator[None]:
-    """Let a GPU round the factors of matrix products to TF32, and leave PyTorch's setting as it was."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)

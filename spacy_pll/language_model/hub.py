@@ -35,9 +35,9 @@ def connection_error(source: str, revision: str | None) -> BaseException | None:
     return None
 
 
-def cached_folder(source: str, revision: str | None, cache_dir: str | Path | None) -> Path | None:
-    """The folder of a model in the hub's cache, whose name is its commit; None if it is not there, or for a folder."""
+def cached_commit(source: str, revision: str | None, cache_dir: str | Path | None) -> str | None:
+    """The commit of a model in the hub's cache, which is a folder's name; None if it is not there, or for a folder."""
     if Path(source).is_dir():
         return None
     config = try_to_load_from_cache(source, constants.CONFIG_NAME, cache_dir=cache_dir, revision=revision)
-    return Path(config).parent if isinstance(config, str) else None
+    return Path(config).parent.name if isinstance(config, str) else None

@@ -31,15 +31,14 @@ def use_loaded(given: object, causal: bool = False, precision: Precision = "floa
             f"transformers: (model, tokenizer). It is {_described(given)}.{_advice(given)}"
         )
     name = model.name_or_path or type(model).__name__  # not None, which is the built-in model
-    kinds: list[type[Any]] = [MaskedLanguageModel, CausalLanguageModel]
-    classes = {kind: kind.configs.get(type(model.config), ()) for kind in kinds}  # those with a head for language
-    suitable = [kind for kind in (kinds[::-1] if causal else kinds) if isinstance(model, classes[kind])]
-    if not suitable or causal and suitable[0] is not CausalLanguageModel:
+    kinds: list[type[Any]] = [CausalLanguageModel] if causal else [MaskedLanguageModel, CausalLanguageModel]
+    kind = next((kind for kind in kinds if isinstance(model, kind.configs.get(type(model.config), ()))), None)
+    if kind is None:  # no class with a head for language
         raise ValueError(
             f"The model {name!r} is a {type(model).__name__}, which is no {'left-to-right' if causal else 'masked'} "
-            f"language model that transformers knows. Load it with {kinds[causal].auto_class.__name__}."
+            f"language model that transformers knows. Load it with {kinds[0].auto_class.__name__}."
         )
-    language_model: TransformerLanguageModel = suitable[0](name, precision=precision)
+    language_model: TransformerLanguageModel = kind(name, precision=precision)
     language_model._check(model.config, tokenizer, name)
     check_vocabulary(tokenizer, model, name)
     check_precision(precision, model.device)

@@ -64,7 +64,6 @@ class Narrowing:
             _targets.reset(token)
 
     def before_head(self) -> list[RemovableHandle]:
-        """Narrow the head alone."""
         if self.model.base_model is self.model:
             raise AttributeError(f"{type(self.model).__name__} has no model without its head")
         return [self.model.base_model.register_forward_hook(self._narrow_output)]

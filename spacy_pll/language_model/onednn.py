@@ -40,7 +40,6 @@ def bfloat16_is_emulated() -> bool:
 
 
 def warn_if_emulated(device: torch.device) -> None:
-    """Warn of bfloat16 on a device that only emulates it."""
     if device.type == "cpu" and bfloat16_is_emulated():
         warn_user(
             "bfloat16 (`precision`, in a config `mixed_precision`) is much slower than float32 on this CPU: PyTorch "

@@ -1,10 +1,14 @@
-"""From a tokenizer of transformers to one that gives the place of each piece in the text."""
+"""From a tokenizer of transformers to one that gives the place of each piece in the text.
+
+Those in `MARKS` give no positions, and may rewrite the text. `align` finds out where their pieces stand.
+"""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -12,7 +16,13 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
-from .text_alignment import Place, align
+Place = tuple[int, int]  # where something begins in the text, and where it ends
+# What tokenizers of typewriter fonts make of the characters of printed ones.
+TYPEWRITTEN = str.maketrans(
+    {**dict.fromkeys("“”„‟«»″〝〞「」『』《》", '"'), **dict.fromkeys("‘’‚‛′´`ʼ", "'"),
+     **dict.fromkeys("‐‑‒–—―−━─", "-"),
+     **dict(zip("。、⁄∶〈〉【】", ".,/:<>[]"))}
+)  # fmt: skip
 
 
 def backend_of(tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
@@ -28,8 +38,7 @@ def backend_of(tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
             "position of a piece in the text. Choose a model with a tokenizer.json, or with one of these tokenizers: "
             f"{', '.join(MARKS)}."
         )
-    backend: Tokenizer = tokenizer.backend_tokenizer
-    return backend
+    return tokenizer.backend_tokenizer
 
 
 class Marks(NamedTuple):
@@ -127,10 +136,9 @@ class SlowTokenizer:
         self.model = SimpleNamespace(
             continuing_subword_prefix=self.marks.continues, end_of_word_suffix=self.marks.ends or self.marks.goes_on
         )
-        # Special tokens around a text.
-        self.around: list[int] = tokenizer.build_inputs_with_special_tokens([])
-        place = tokenizer.build_inputs_with_special_tokens([-1]).index(-1)
-        self.before, self.after = self.around[:place], self.around[place:]
+        around: list[int] = tokenizer.build_inputs_with_special_tokens([-1])
+        place = around.index(-1)
+        self.before, self.after = around[:place], around[place + 1 :]
 
     def encode(self, text: str, add_special_tokens: bool = True) -> Encoding:
         """RAISES (ValueError): It is not certain where a piece stands in the text."""
@@ -143,10 +151,7 @@ class SlowTokenizer:
                 f"in a text, and for {text[:100]!r} this cannot be found out: {error}. Change the text, or choose a "
                 "model with a tokenizer.json."
             ) from None
-        word_ids = list[int | None]()
-        for piece, before in zip(pieces, ["", *pieces]):
-            last = word_ids[-1] if word_ids else None
-            word_ids.append(0 if last is None else last + self.marks.begin(piece, before))
+        word_ids = list(accumulate(map(self.marks.begin, pieces, ["", *pieces]), initial=0))[1:]
         ids: list[int] = self.tokenizer.convert_tokens_to_ids(pieces)  # type: ignore[assignment]
         before_text, after_text = (self.before, self.after) if add_special_tokens else ([], [])
         n, m = len(before_text), len(after_text)
@@ -165,25 +170,21 @@ class SlowTokenizer:
     encode_batch_fast = encode_batch
 
     def id_to_token(self, i: int) -> str | None:
-        piece: str | None = self.tokenizer.convert_ids_to_tokens(i)  # type: ignore[assignment]
-        return piece
+        return self.tokenizer.convert_ids_to_tokens(i)  # type: ignore[return-value]
 
     def get_vocab(self) -> dict[str, int]:
-        vocabulary: dict[str, int] = self.tokenizer.get_vocab()
-        return vocabulary
+        return self.tokenizer.get_vocab()
 
     def get_vocab_size(self) -> int:
         return len(self.tokenizer)
 
     def get_added_tokens_decoder(self) -> dict[int, Any]:
-        decoder: dict[int, Any] = self.tokenizer.added_tokens_decoder
-        return decoder
+        return self.tokenizer.added_tokens_decoder
 
     def no_truncation(self) -> None:
-        """Nothing is truncated."""
+        """Nothing is truncated or padded."""
 
-    def no_padding(self) -> None:
-        """Nothing is padded."""
+    no_padding = no_truncation
 
 
 def write_files(
@@ -194,3 +195,91 @@ def write_files(
     for path, (_, content) in zip(paths, files):
         path.write_bytes(content)
     return tuple(map(str, paths))
+
+
+def without_form(character: str) -> str:
+    """Without case, width and other variants of a character: what NFKC and lower case leave alike."""
+    return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
+
+
+def without_marks(character: str) -> str:
+    """The same without accents, and without what has no shape."""
+    character = character.translate(TYPEWRITTEN)
+    form = "".join(filter(has_shape, without_form(character)))
+    return form or "".join(filter(has_shape, character))  # an accent by itself, such as ¨, is a space with a mark
+
+
+def has_shape(character: str) -> bool:
+    return unicodedata.category(character)[0] not in "MCZ" and character != "\ufffd"
+
+
+def align(text: str, pieces: Sequence[str]) -> list[Place]:
+    """Where the pieces of a text stand in it, in their order. White space counts nowhere.
+
+    The text and the pieces together are compared as they are, then without case and width, then without accents and
+    control characters. So it does not matter which of these a tokenizer removes. If that leaves other punctuation,
+    but the same letters and digits, then what stands between two of these is one place for all pieces that stand there.
+
+    RAISES (ValueError): They have other letters or digits. The message shows where.
+    """
+    for fold in (str, without_form, without_marks):
+        there, places = folded(text, fold)
+        of_pieces = [folded(piece, fold)[0] for piece in pieces]
+        if there == "".join(of_pieces):
+            return spans(places, of_pieces)
+    return by_letters(text, there, places, of_pieces)
+
+
+def folded(text: str, fold: Callable[[str], str]) -> tuple[str, list[Place]]:
+    """A text without its white space, and where each character of it comes from."""
+    found, places = list[str](), list[Place]()
+    for i, character in enumerate(text):
+        if not character.isspace():
+            for one in fold(character):
+                if not one.isspace():
+                    found.append(one)
+                    places.append((i, i + 1))
+    return "".join(found), places
+
+
+def spans(places: Sequence[Place], pieces: Sequence[str]) -> list[Place]:
+    """Where each piece stands, from the places of the characters of all. One without a character is where the one
+    before it ends.
+    """
+    found, done, last = list[Place](), 0, 0
+    for piece in pieces:
+        of_piece = places[done : done + len(piece)]
+        done += len(piece)
+        begin = min((start for start, _ in of_piece), default=last)
+        last = max((end for _, end in of_piece), default=last)
+        found.append((begin, last))
+    return found
+
+
+def by_letters(text: str, there: str, places: list[Place], pieces: list[str]) -> list[Place]:
+    """The places if letters and digits are the same, whatever stands between them.
+
+    RAISES (ValueError): They are not.
+    """
+    whole = "".join(pieces)
+    letters = [i for i, one in enumerate(there) if one.isalnum()]
+    own = [i for i, one in enumerate(whole) if one.isalnum()]
+    first = next((n for n, (i, j) in enumerate(zip(letters, own)) if there[i] != whole[j]), min(len(letters), len(own)))
+    if first < max(len(letters), len(own)):
+        at = places[letters[first]][0] if first < len(letters) else len(text)
+        raise ValueError(f"it has other letters at {text[max(0, at - 10) : at + 20]!r}")
+    found = list[Place]()
+    for (i, after_i), (j, after_j) in zip(gaps(letters, len(there)), gaps(own, len(whole))):
+        if there[i:after_i] == whole[j:after_j]:
+            found += places[i:after_i]
+        else:
+            before = places[i - 1][1] if i else 0
+            place = (places[i][0], places[after_i - 1][1]) if i < after_i else (before, before)
+            found += [place] * (after_j - j)
+        found += places[after_i : after_i + 1]  # the letter that follows
+    return spans(found, pieces)
+
+
+def gaps(letters: list[int], n: int) -> list[tuple[int, int]]:
+    """What stands before, between and after letters, by where it begins and ends."""
+    return list(zip([0, *(i + 1 for i in letters)], [*letters, n]))

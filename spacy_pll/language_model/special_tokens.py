@@ -1,6 +1,6 @@
 """The special tokens around a text: whether a tokenizer puts its own ones, and what to do if it does not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
@@ -62,12 +62,16 @@ def with_its_own(tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, source:
 
 def puts_around(backend: Tokenizer) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """The special tokens, with their ids, that a tokenizer puts before and after a text."""
-    # Some tokenizers leave out what they do not know: so there are several texts.
-    encodings = map(backend.encode, ("a", "A", "1", *backend.get_vocab()))
+
+    def texts() -> Iterator[str]:  # several, as some tokenizers leave out what they do not know
+        yield from ("a", "A", "1")
+        yield from backend.get_vocab()
+
+    encodings = map(backend.encode, texts())
     encoding = next((one for one in encodings if 0 in one.special_tokens_mask), backend.encode(""))
     tokens, special = list(zip(encoding.tokens, encoding.ids)), encoding.special_tokens_mask
     first = special.index(0) if 0 in special else len(special)
-    return tokens[:first], tokens[len(special) - (special[::-1].index(0) if 0 in special else 0) :]
+    return tokens[:first], tokens[first + special.count(0) :]
 
 
 def put_around(backend: Tokenizer, before: Sequence[str], after: Sequence[str]) -> Tokenizer:

@@ -113,7 +113,7 @@ def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_fold
     model.load()
     head = model.load().checkpoint.transformer.cls
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
-    model.loaded = model._prepare(model.loaded.checkpoint, "bert")
+    model.use(model.loaded.checkpoint, "bert")
     assert model.loaded.forward.narrowing.name is None
     assert model.load().rows.max_tokens <= model.load().rows.max_targets
     ids = np.array([model.load().tokenizer.encode("The traveler lost").ids])

@@ -10,7 +10,7 @@ import transformers as hf
 
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model.architectures import CausalLM
-from spacy_pll.pipelines import PipelineSettings, is_causal, make_pipeline, parse_settings
+from spacy_pll.pipelines import PipelineSettings, make_pipeline, parse_settings
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
@@ -150,7 +150,8 @@ def test_a_left_to_right_model_is_recognised_by_its_config(causal_folder, model_
     for settings in (PipelineSettings(str(folder)), parse_settings(f"{folder},causal")):
         nlp = make_pipeline(settings)
         assert get_scorer(nlp).settings.metrics == ["causal"] and (scores(nlp(SENTENCES[0])) == expected).all()
-    assert not is_causal(PipelineSettings()) and not is_causal(PipelineSettings(str(model_folder("bert"))))
+    for settings in (PipelineSettings(), PipelineSettings(str(model_folder("bert")))):
+        assert get_scorer(make_pipeline(settings)).settings.metrics == ["word_l2r"]
 
 
 def test_a_model_of_which_there_are_both_kinds(model_folder, tmp_path):

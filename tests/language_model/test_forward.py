@@ -112,8 +112,8 @@ def test_a_gpu_does_not_use_cudnns_attention(make_nlp, monkeypatch):
     monkeypatch.setattr(Forward, "device", torch.device("cuda", 0))
     forward.run(ids)
     assert used == [True, False] and torch.backends.cuda.cudnn_sdp_enabled()
-    with without_cudnn_attention:
-        with without_cudnn_attention:  # as by another thread
+    with without_cudnn_attention():
+        with without_cudnn_attention():  # as by another thread
             pass
         assert not torch.backends.cuda.cudnn_sdp_enabled()
     assert torch.backends.cuda.cudnn_sdp_enabled()

@@ -1,5 +1,8 @@
 import json
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,8 @@ from scripts.paper.names import file_name, split_list
 from scripts.paper.scores import Scores
 
 from .conftest import EVENTS
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +77,16 @@ def test_left_to_right_models(command, tiny_assets, tmp_path, model_folder, caus
     command("scores", *arguments, "--causal-models", causal_folder)
     plain = [doc._.causal for doc in Scores(tmp_path).docs(causal, "eventsadapt").values()]
     assert all(a < b for a, b in zip(corrected, plain))
+
+
+def test_a_model_on_the_hub_is_identified_by_its_commit(hub_cache):
+    """In a process of its own, because transformers and huggingface_hub look up the cache when they are imported."""
+    code = (
+        "from scripts.paper.scores import Model, identify\n"
+        "print([identify(Model(name, 'masked'))['commit'] for name in ('team/baby', 'team/baby@chck_1M')])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], env=hub_cache, cwd=ROOT, capture_output=True, text=True)
+    assert found.stdout == f"{['a' * 40, 'b' * 40]}\n", found.stderr
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,7 @@ def test_an_untrue_claim_is_found_out(spacing):
     for masked_of in (
         lambda word, n: np.triu(np.ones((n, n), dtype=bool)),
         lambda word, n: np.triu(word[:, None] == word) if n > 6 else np.eye(n, dtype=bool),  # depends on the context
+        lambda word, n: np.eye(n, n if n > 6 else n + 1, dtype=bool),  # as long as the context, or longer
     ):
         metric = of_another_package(masked_of)
         metric.within_words = True
