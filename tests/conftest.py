@@ -1,9 +1,12 @@
 """Tiny models made from configuration, with the tiny tokenizers in tests/tokenizers: no test needs a network."""
 
+import gc
 import json
 import os
 import shutil
-from functools import cache
+import sys
+from functools import cache, partial
+from importlib.metadata import EntryPoints
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -20,6 +23,8 @@ from hypothesis import strategies as st  # noqa: E402
 from spacy.lang.en import English  # noqa: E402
 from spacy.tokens import Doc, Span, Token  # noqa: E402
 from spacy.tokens.underscore import Underscore  # noqa: E402
+
+import spacy_pll  # noqa: E402
 
 torch.set_num_threads(1)
 # Random examples for each property. `pytest --hypothesis-profile thorough` looks further.
@@ -42,6 +47,12 @@ EVERY_EXCEPTION = English.Defaults.tokenizer_exceptions
 EXCEPTIONS = ["It's", "can't", "cannot", "couldn't", "didn't", "'s", "’s", "Dr.", "p.m.", "a.", "'em", "'", "''", "—"]
 
 
+# Each pipeline looks for spaCy's entry points several times, among those of all packages.
+installed = catalogue.AVAILABLE_ENTRY_POINTS
+groups = [group for group in installed.groups if group.startswith(("spacy", "thinc"))]
+catalogue.AVAILABLE_ENTRY_POINTS = EntryPoints(entry for group in groups for entry in installed.select(group=group))
+
+
 def is_default(config):
     """Whether `pytest` runs without `-m`."""
     return config.option.markexpr in config.getini("addopts")
@@ -58,6 +69,11 @@ def pytest_configure(config):
         English.Defaults.tokenizer_exceptions = {
             text: tokens for text, tokens in English.Defaults.tokenizer_exceptions.items() if text in EXCEPTIONS
         }
+
+
+def pytest_collection_finish():
+    """What is there now stays: the search for garbage need not look at it again and again."""
+    gc.freeze()
 
 
 def pytest_itemcollected(item):
@@ -239,9 +255,38 @@ def model_folder(tmp_path_factory):
             build_transformer(architecture, tokenizer, **more).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
             made[key] = folder
+            UNCHANGED.add(str(folder))
         return made[key]
 
     return make
+
+
+# Folders of models that no test changes; and what was found of them.
+UNCHANGED = {str(Path(spacy_pll.__file__).parent / "language_model" / "builtin")}
+FOUND = {}
+
+
+@pytest.fixture(autouse=True)
+def models_are_tried_once(request, monkeypatch):
+    """What a model allows is found out when it is first loaded, but in tests of models and scores each time: this was a
+    fifth of the time of the tests of commands.
+    """
+    base = sys.modules.get("spacy_pll.language_model.base")
+    if base and request.path.parent.name not in ("component", "language_model", "models", "properties", "scoring"):
+        for name in ("find_capabilities", "find_direction", "find_shift"):
+            monkeypatch.setattr(base, name, partial(find_once, getattr(base, name)))
+
+
+def find_once(find, forward, texts, *more):
+    config = forward.model.config
+    if config.name_or_path not in UNCHANGED:
+        return find(forward, texts, *more)
+    key = (find.__name__, *more, len(texts.long), config._attn_implementation, repr(config.to_dict()))
+    if key not in FOUND:
+        FOUND[key] = find(forward, texts, *more), forward.narrowing.name
+    found, narrowing = FOUND[key]
+    forward.narrowing.set(narrowing)
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -275,16 +320,16 @@ def make_nlp(model_folder):
 
 
 @pytest.fixture
-def hub_cache(model_folder, tmp_path):
-    """The environment of a process that finds two states of the model team/baby in its cache, as the checkpoints of a
-    training are published: main is a BERT, chck_1M an ELECTRA.
+def hub_cache(model_folder, tmp_path, monkeypatch):
+    """Two states of the model team/baby are in the cache, as the checkpoints of a training are published: main is a
+    BERT, chck_1M an ELECTRA.
     """
     folder = tmp_path / "hub" / "models--team--baby"
     (folder / "refs").mkdir(parents=True)
     for name, commit, architecture in (("main", "a" * 40, "bert"), ("chck_1M", "b" * 40, "electra")):
         shutil.copytree(model_folder(architecture), folder / "snapshots" / commit)
         (folder / "refs" / name).write_text(commit)
-    return {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
 
 
 def scores(doc, name="pll"):

@@ -275,8 +275,9 @@ def _with_mask(transformer, ids, positions, sees):
     return transformer(**inputs, token_type_ids=torch.zeros(1, len(ids), dtype=torch.long)).logits[0]
 
 
-def score_by_states(doc, transformer, tokenizer, metric, words, margin, max_length):
-    """The same of any architecture, in windows of `max_length` ids, with passes over one plain text alone.
+def score_by_states(doc, transformer, tokenizer, metric, words, margin, max_length, every=1):
+    """The same of any architecture and of every so many pieces, in windows of `max_length` ids, with passes over one
+    plain text alone.
 
     First the unmasked window is read, and the input of each attention is kept. Then the masked window is read, and at
     each attention the inputs outside the group are replaced by those. So the group attends to itself and to the
@@ -286,7 +287,7 @@ def score_by_states(doc, transformer, tokenizer, metric, words, margin, max_leng
     before, pieces, after = ids[: kept[0]], [ids[i] for i in kept], ids[kept[-1] + 1 :]
     size = max_length - len(before) - len(after)
     contents, out = {}, []
-    for target in range(len(kept)):
+    for target in range(0, len(kept), every):
         start, end = window = window_of(target, word, size, None)
         text = [*before, *pieces[start:end], *after]
         if window not in contents:

@@ -1,11 +1,16 @@
 """The commands are run as spaCy's own are: through `spacy.cli.app`."""
 
+import functools
 import re
 
+import typer.testing
 from spacy.cli._util import app
 from typer.testing import CliRunner
 
 import spacy_pll.cli  # noqa: F401  (what the entry point `spacy_cli` imports)
+
+# The runner asks for the command each time, and it is made anew, with the options of all of spaCy's commands.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 
 def run(*arguments, fails=False, code=None, **more):

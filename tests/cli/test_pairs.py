@@ -2,8 +2,6 @@ import csv
 import gc
 import gzip
 import json
-import subprocess
-import sys
 import weakref
 
 import pyarrow.parquet as pq
@@ -309,9 +307,8 @@ def test_all_of_blimp_is_read():
 
 def test_checkpoints_of_a_model(blimp, tmp_path, model_folder, hub_cache):
     options = ("--model", "team/baby", "--revisions", "chck_1M,main", "-o", tmp_path / "r.json", "--plot")
-    command = [sys.executable, "-m", "spacy", "pll", "pairs", blimp, *options, tmp_path / "curve.svg"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=hub_cache)
-    assert "chck_1M" in done.stdout and "minus chck_1M" in done.stdout, done.stderr
+    said = run("pairs", blimp, *options, tmp_path / "curve.svg").stdout
+    assert "chck_1M" in said and "minus chck_1M" in said
     settings = json.loads((tmp_path / "r.json").read_text())["settings"]
     assert [one["revision"] for one in (settings, *settings["compared"])] == ["chck_1M", "main"]
     for revision, architecture in (("chck_1M", "electra"), ("main", "bert")):

@@ -7,6 +7,7 @@ from spacy_pll import make_pipeline, read_variants, variants
 from spacy_pll.evaluation import assays
 from spacy_pll.evaluation.intervals import Estimate
 from spacy_pll.evaluation.kept_scores import KeptScores
+from spacy_pll.language_model import base
 
 from ..proteins import PROTEIN, save_protein_model
 from .conftest import run
@@ -153,7 +154,8 @@ def test_assays_that_are_scored_are_not_scored_again(folder, tmp_path, monkeypat
 @pytest.mark.parametrize("many", [False, True])
 def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, many):
     """The numbers are those of one run, to the last digit."""
-    long = PROTEIN * (40 if method == "masked-marginals" else 4)  # more than a batch
+    monkeypatch.setitem(base.MAX_IDS, "cpu", 128)
+    long = PROTEIN * (4 if method == "masked-marginals" else 1)  # more than a batch
     mutants = [f"{residue}{number}{'AC'[residue == 'A']}" for number, residue in enumerate(long, 1)]
     (tmp_path / "v.csv").write_text("id,mutant,protein\n" + "".join(f"p,{one},{long}\n" for one in mutants))
     protein = ("--protein", "id", "--sequence-column", "protein") if many else ("--sequence", long)

@@ -66,7 +66,7 @@ def test_scores_are_those_of_a_reference_without_groups(model_folder, architectu
     if attention == "sdpa" and architecture in EAGER_ONLY:
         pytest.skip("transformers has no sdpa for it")
     try:
-        difference, several = find_difference(model_folder(architecture), window, attention)
+        difference, several = find_difference(model_folder(architecture), window, attention, every=3)
     except ValueError as error:
         if transformers.__version__ < "5" and "does not support an attention implementation" in str(error):
             pytest.skip("transformers 4 has no sdpa for it")
@@ -87,8 +87,8 @@ def test_scores_are_those_of_a_plain_implementation(make_nlp, architecture, toke
             for metric in metrics:
                 plain = nlp.make_doc(text)
                 values, tokens = reference.score_grouped(plain, model, hf_tokenizer, metric, words, margin, first)
-                other, _ = reference.score_by_states(plain, model, hf_tokenizer, metric, words, margin, 128)
-                np.testing.assert_allclose(values, other, atol=1e-5)  # the references agree
+                other, _ = reference.score_by_states(plain, model, hf_tokenizer, metric, words, margin, 128, every=4)
+                np.testing.assert_allclose(values[::4], other, atol=1e-5)  # the references agree
                 expected = np.bincount(tokens, weights=values, minlength=len(doc))
                 np.testing.assert_allclose(scores(doc, f"pll_{metric}"), expected, atol=1e-5)
 

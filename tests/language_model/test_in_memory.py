@@ -208,6 +208,7 @@ def test_a_model_in_a_wrapper(wrap, said):
     assert len(str(caught.value)) < 400
 
 
+@pytest.mark.slow
 def test_a_model_that_is_compiled_in_place():
     model, tokenizer = build()
     expected = scores(make_pipeline((model, tokenizer))(TEXT))

@@ -10,6 +10,7 @@ import logging
 import pkgutil
 import unicodedata
 import warnings
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -53,7 +54,8 @@ GREETINGS = [
 NO_SCRIPTS = {"KATAKANA-HIRAGANA", "FULLWIDTH", "HALFWIDTH", "MODIFIER", "FEMININE", "MASCULINE", "MICRO"}
 
 
-def _examples() -> dict[str, list[str]]:
+@cache
+def examples() -> dict[str, list[str]]:
     found = {}
     for module in pkgutil.iter_modules(spacy.lang.__path__):
         if module.ispkg:
@@ -71,23 +73,23 @@ def _blank(language: str):
         return spacy.blank("xx")
 
 
-EXAMPLES = _examples()
 TOKENIZERS = [*TINY_TOKENIZERS, *REAL_TOKENIZERS, "gpt2"]
 
 
 @pytest.fixture(scope="module")
 def docs():
-    return [doc for language, texts in EXAMPLES.items() for doc in _blank(language).tokenizer.pipe(texts)]
+    return [doc for language, texts in examples().items() for doc in _blank(language).tokenizer.pipe(texts)]
 
 
 def test_there_are_many_languages_and_scripts():
-    letters = {c for texts in EXAMPLES.values() for text in texts for c in text if c.isalpha()}
+    texts_of = examples()
+    letters = {c for texts in texts_of.values() for text in texts for c in text if c.isalpha()}
     scripts = {unicodedata.name(c, "?").split()[0] for c in letters} - NO_SCRIPTS
-    assert len(EXAMPLES) >= 65 and sum(map(len, EXAMPLES.values())) >= 560
+    assert len(texts_of) >= 65 and sum(map(len, texts_of.values())) >= 560
     assert len(scripts) >= 35
     bidirectional = {unicodedata.bidirectional(c) for c in letters}
     assert {"R", "AL"} <= bidirectional and any(ord(c) > 0xFFFF for c in letters)
-    marks = {c for texts in EXAMPLES.values() for text in texts for c in text if unicodedata.combining(c)}
+    marks = {c for texts in texts_of.values() for text in texts for c in text if unicodedata.combining(c)}
     assert len(marks) >= 25
 
 

@@ -33,7 +33,7 @@ def test_scores_are_those_of_a_brute_force(make_nlp, model_folder, add_metric, a
     add_metric("near_context", near_context)
     nlp = make_nlp(architecture, metrics=[metric, "word_l2r"], keep_pieces=True)
     transformer, tokenizer = reference.load_model(model_folder(architecture))
-    for doc in nlp.pipe(SENTENCES):
+    for doc in nlp.pipe(SENTENCES[:2]):
         ids, kept, *_ = reference.read(nlp.make_doc(doc.text), tokenizer, "spacy")
         expected = []
         for t in range(len(kept)):
