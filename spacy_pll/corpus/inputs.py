@@ -30,16 +30,26 @@ from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text, or
 
 @dataclass(frozen=True)
 class Input(FileOptions):
-    """Texts with their other columns."""
+    """Texts with their other columns. What stands beside a text is for the table of words.
 
-    path: str  # a file, a folder, or "-" for standard input
+    path (str): A file, a folder, or "-" for standard input.
+    column (str): That of the texts.
+    file_format (Optional[str]): The format of standard input. None: .txt.
+    context_column (Optional[str]): A column with a context for each text. The model reads it before the text. It is not
+        scored, and its words have no rows.
+    after_column (Optional[str]): The same, with what stands after each text.
+    separator (str): What stands between a context and a text, if neither has white space there.
+    marked (bool): The text is what stands between two asterisks, as in 'The *cats* sleep.', and the rest stands around
+        it.
+    """
+
+    path: str
     column: str = "text"
-    file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
-    # With the table of words:
-    context_column: str | None = None  # each text is read after its context
-    after_column: str | None = None  # and before what is here
-    separator: str = " "  # between them, unless one of them has white space there
-    marked: bool = False  # the text is what stands between two asterisks, and the rest is around it
+    file_format: str | None = None
+    context_column: str | None = None
+    after_column: str | None = None
+    separator: str = " "
+    marked: bool = False
 
     def records(self, vocab: Vocab, **options: Any) -> Iterator[Record]:
         """Read the texts with their contexts and fingerprints. A fingerprint is 16 hexadecimal digits of a SHA-256 over

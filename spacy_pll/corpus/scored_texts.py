@@ -16,7 +16,7 @@ from ..failing_texts import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
 from ..places import SHARED_ADVICE, place
 from ..progress import with_progress
-from ..settings import BATCH_SIZE
+from ..settings import BATCH_SIZE, at_least
 from ..workers import batches_of, score_batches
 from .inputs import shared_piece, too_long
 from .records import Record, warn_of_missing
@@ -35,14 +35,19 @@ class ScoredText(NamedTuple):
 
 @dataclass(frozen=True)
 class Scoring:
-    """With which pipeline texts are scored, and what becomes of those that cannot be."""
+    """With which pipeline texts are scored, and what becomes of those that cannot be.
+
+    max_length (Optional[int]): Characters of the longest text. None: 1,000,000, or what a saved pipeline has.
+    shared_pieces (bool): A wordpiece that context and text share belongs to the context. Otherwise it is an error.
+    skip_errors (bool): Where a text cannot be scored, there is a row without scores. The column `error` says why.
+    """
 
     pipeline: PipelineSettings = PipelineSettings()
     batch_size: int = BATCH_SIZE
     n_process: int = 1
-    max_length: int | None = None  # characters of the longest text; None is what the pipeline has
-    shared_pieces: bool = False  # a wordpiece that context and text share belongs to the context; or it is an error
-    skip_errors: bool = False  # a text that cannot be scored gets a row without scores, and `error` says why
+    max_length: int | None = at_least(1)
+    shared_pieces: bool = False
+    skip_errors: bool = False
     show_progress: bool = False
 
     def make_pipeline(self, **settings: Any) -> Language:

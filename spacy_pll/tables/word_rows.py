@@ -45,13 +45,15 @@ def score_words(
     table (Union[pandas.DataFrame, Iterable[Mapping[str, Any]]]): Rows in the order of the words.
     model, metrics: See `spacy_pll.score`.
     word (str): The column of the words. A word may have white space or punctuation in it: it is scored as one.
-    by (Sequence[str]): Columns whose values say which text a row belongs to. Empty: all rows are one text.
+    by (Sequence[str]): Columns that say which text a row belongs to. Empty: all rows are one text.
     space_after (Optional[str]): A column that says whether a space follows: true or false, 1 or 0, or the white space
         itself. None: one follows on each word.
-    base (Optional[float]): Of the logarithm in the column of surprisal, which is then called `surprisal_base2` or the
-        like. None: e, and `surprisal`, in nats.
-    lags (int): Columns are there again for each of so many words before, such as `surprisal_lag1`: see `WordTable`.
-    log_frequency (Optional[bool]): Whether there is a column `log_frequency`: see `WordTable`.
+    base (Optional[float]): Of the logarithm in the column of surprisal, such as 2 for bits. It is then called
+        surprisal_base2 or the like. None: e, and surprisal, in nats.
+    lags (int): The columns of scores, wordpieces, length and frequency are there again for each of so many words
+        before, such as surprisal_lag1.
+    log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq. None: if it is
+        installed and has the language.
     batch_size, n_process, show_progress, settings: See `spacy_pll.score`.
     RETURNS (Union[pandas.DataFrame, list[dict[str, Any]]]): The same rows in the same order, a data frame if one was
         given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the

@@ -5,46 +5,43 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names
 from ..errors import PLLError
 from ..requirements import install_command
-from ..settings import ScoringSettings
+from ..settings import ScoringSettings, at_least, check_values
 from ..user_warnings import warn_user
 from .columns import columns, token_values
 
 Unit = Literal["whitespace", "spacy"]
-UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 @dataclass(frozen=True)
 class WordTable:
     """Which words have a row of their own, and which columns a table of them has.
 
-    unit (str): "whitespace": what white space separates, with its punctuation; the scores are sums over spaCy's tokens.
-        A token that contains white space is not divided. "spacy": spaCy's tokens that are not white space.
-    lags (int): The columns of wordpieces, `length`, `log_frequency` and scores are there again for each of so many
-        words before, such as `surprisal_lag1`.
-    regions (Optional[str]): A key of `doc.spans`. The column `region` has the label of the first of these spans in
-        which the word begins.
-    log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq. None: if it is
-        installed and has the language.
+    unit (str): A word is what white space separates, with its punctuation, or one of spaCy's tokens that are not white
+        space. In both cases, scores are sums over tokens, and a token that contains white space is not divided. While
+        "cabinet" in "cabinet," is scored, the model sees the comma, unless `words='whitespace'` masks it, too.
+    lags (int): The columns of wordpieces, length, log frequency and scores are there again for each of so many words
+        before, such as surprisal_lag1.
+    regions (Optional[str]): A key of doc.spans, of .spacy input or of a pipeline that makes spans. The column `region`
+        has the label of the first of these spans in which the word begins.
+    log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq, for the
+        language of the pipeline. None: if it is installed and has the language.
     RAISES (ValueError): A value is not valid.
     """
 
     unit: Unit = "whitespace"
-    lags: int = 0
+    lags: int = at_least(0, 0)
     regions: str | None = None
     log_frequency: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise ValueError(f"`unit` must be {' or '.join(map(repr, UNITS))}. It is {self.unit!r}.")
-        if self.lags < 0:
-            raise ValueError(f"`lags` must be 0 or more. It is {self.lags}.")
+        check_values(self)
 
     def known(self, lang: str) -> "WordTable":
         """The same where it is known whether there is a column `log_frequency`. Without one, there is a warning.

@@ -394,7 +394,7 @@ def test_a_row_without_a_text_is_a_record_where_errors_are_skipped(tmp_path):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"quoting": "all"}, "`quoting` must be 'csv' or 'none'. It is 'all'"),
+        ({"quoting": "all"}, "`quoting` must be csv or none. It is 'all'"),
         ({"delimiter": "\t\t"}, "`delimiter` must be one character"),
         ({"encoding": "utf-9"}, "`encoding` must be one that Python knows, such as 'cp1252'. It is 'utf-9'"),
     ],

@@ -154,7 +154,7 @@ def test_log_frequencies_that_nobody_asked_for_are_left_out_if_there_are_none(ma
 
 
 def test_wrong_values_are_errors():
-    with pytest.raises(ValueError, match="`unit` must be 'whitespace' or 'spacy'. It is 'tokens'"):
+    with pytest.raises(ValueError, match="`unit` must be whitespace or spacy. It is 'tokens'"):
         WordTable("tokens")
     with pytest.raises(ValueError, match="`lags` must be 0 or more. It is -1"):
         WordTable(lags=-1)
