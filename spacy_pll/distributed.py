@@ -17,18 +17,16 @@ from .component import PLLScorer, get_scorer
 from .errors import no_column
 from .failing_texts import CANARY_TEXT, ERROR, TextError, score_each
 from .pipelines import make_pipeline, setup_gpu
-from .requirements import install_command
+from .requirements import extra
 from .settings import BATCH_SIZE
 from .tables.columns import check_columns
 from .tables.rows import TextRows, TokenRows
 
-try:
+with extra("ray", "Scoring on several machines needs Ray"):
     import pyarrow as pa
     import ray.data
-except ImportError:
-    raise ImportError(f"Scoring on several machines needs Ray. Install it with: {install_command('ray')}") from None
 
-from .corpus.parquet import arrow_type
+    from .corpus.parquet import arrow_type
 
 
 def annotate(

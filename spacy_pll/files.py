@@ -25,17 +25,6 @@ class OutputError(OSError):
 
 
 @contextmanager
-def _full_disk_named(path: Path) -> Iterator[None]:
-    """RAISES (OutputError): The disk is full. Other errors stay as they are: they may be of what is being written."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise OutputError(path, error) from error
-        raise
-
-
-@contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """Write to a temporary file in the same folder. When all of it is on the disk, it replaces `path`.
 
@@ -46,25 +35,22 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     path = Path(path)
     unfinished = path.with_name(path.name + ".unfinished")
     try:
-        with _full_disk_named(path), open(unfinished, "wb") as file:
+        with open(unfinished, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
-    except BaseException:
+    except BaseException as error:
         unfinished.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Also write the new file name to the disk, on systems that can do this."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OutputError(path, error) from error
+        raise  # other errors stay as they are: they may be of what is being written
+    if os.name == "posix":  # there, the new name can be written to the disk, too
+        folder = os.open(path.parent, os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            os.fsync(folder)
         finally:
-            os.close(descriptor)
+            os.close(folder)
 
 
 def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +24,15 @@ def install_command(extra: str) -> str:
         target = f"{NAME}[{extra}]"
     editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
     return f"pip install {editable}{shlex.quote(target)}"
+
+
+@contextmanager
+def extra(name: str, purpose: str) -> Iterator[None]:
+    """RAISES (ImportError): What is imported in this context is not installed. purpose (str): "Plots need X"."""
+    try:
+        yield
+    except ImportError:
+        raise ImportError(f"{purpose}. Install it with: {install_command(name)}") from None
 
 
 def _read_origin() -> dict[str, Any]:

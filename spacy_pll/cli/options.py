@@ -156,7 +156,7 @@ def fields_of(settings: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if is_dataclass(settings):
         return get_type_hints(settings), {one.name: one.default for one in fields(settings)}
     parameters = inspect.signature(settings).parameters
-    return tuple({name: getattr(one, part) for name, one in parameters.items()} for part in ("annotation", "default"))
+    return {name: one.annotation for name, one in parameters.items()}, {n: one.default for n, one in parameters.items()}
 
 
 FILES = described_options(FileOptions)

@@ -42,6 +42,6 @@ def words_cli(
     if format_of(Path(path)) not in ROW_READERS:
         raise InputError(f"{path!r} is no file that ends in {', '.join(ROW_READERS)}.")
     rows = [row for _, row in read_rows(Path(path), **how)]
-    scoring = {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
-    found = score_words(rows, make_pipeline(settings), **of_words, **scoring)
+    of_words |= {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
+    found = score_words(rows, make_pipeline(settings), **of_words)
     save(output, write_table, found)

@@ -7,10 +7,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -141,19 +141,15 @@ def check_fields(fields: dict[str, Any], location: str, encode: Callable[[Any], 
             ) from None
 
 
+@dataclass
 class InputColumns:
-    """The columns of an input, found and checked while it is read.
+    """The columns of an input, found and checked while it is read."""
 
-    column (str): That of the texts.
-    encode (Callable[[Any], object]): Writes a value of another one as the format does.
-    """
-
-    typed = False  # whether they have types: the columns of a Parquet input then arrive as they are
-
-    def __init__(self, column: str, encode: Callable[[Any], object] = json_bytes):
-        self.column, self.encode = column, encode
-        self.names: dict[str, None] = {}  # of the other columns that the texts have, in their order
-        self.declared: dict[str, None] = {}  # of those that tables name, which may have no text
+    typed: ClassVar = False  # whether they have types: the columns of a Parquet input then arrive as they are
+    encode: ClassVar[Callable[[Any], object]] = staticmethod(json_bytes)  # writes a value as the format does
+    column: str  # that of the texts
+    names: dict[str, None] = field(default_factory=dict)  # of the others that the texts have, in their order
+    declared: dict[str, None] = field(default_factory=dict)  # of those that tables name, which may have no text
 
     def declare(self, table: str, columns: Mapping[str, Any]) -> None:
         """Note the columns that a table names, with their types."""

@@ -134,7 +134,7 @@ def _records_and_columns(
     run: Run, source: Input, nlp: Language, output_format: type[Format]
 ) -> tuple[TextRows, InputColumns, Iterator[Record]]:
     """What will be written, the columns of the input, and its records, which are checked and noted when they come."""
-    rows, columns = run.make_rows(nlp), output_format.input_columns(source.column, output_format.encode_field)
+    rows, columns = run.make_rows(nlp), output_format.input_columns(source.column)
     scoring = run.scoring
     return rows, columns, checked_records(source, nlp, rows, columns, scoring.skip_errors, scoring.shared_pieces)
 

@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Span
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..attributes.stored import stored_names
-from ..requirements import install_command
+from ..requirements import extra
 from ..settings import ScoringSettings
 from .columns import columns, token_spans, token_values
 from .words import WordTable
@@ -102,8 +102,6 @@ def typed_frame(rows: Sequence[Mapping[str, Any]], types: Mapping[str, Any]) -> 
 
 def import_pandas() -> Any:
     """RAISES (ImportError): pandas is not installed."""
-    try:
+    with extra("dataframe", "Data frames need pandas"):
         import pandas
-    except ImportError:
-        raise ImportError(f"Data frames need pandas. Install it with: {install_command('dataframe')}") from None
     return pandas

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
-from ..requirements import install_command
+from ..requirements import extra
 from .text import format_number, get_pieces, visible_text
 
 if TYPE_CHECKING:
@@ -90,11 +90,9 @@ def add_frame(axes: "Axes", grid: Literal["x", "y", "both"], **legend: Any) -> N
 
 def new_figure(width: float, height: float) -> "Figure":
     """An empty figure that notebooks display. RAISES (ImportError): matplotlib is not installed."""
-    try:
+    with extra("plot", "Plots need matplotlib"):
         import matplotlib as _  # noqa: F401  # which fails first
         from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError(f"Plots need matplotlib. Install it with: {install_command('plot')}") from None
     figure = Figure(figsize=(width, height), layout="constrained")
     # Notebooks display what has this method. Without it they display only the figures that pyplot manages.
     figure._repr_png_ = partial(_to_png, figure)  # type: ignore[attr-defined]
