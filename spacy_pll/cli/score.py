@@ -11,11 +11,12 @@ from ..analysis.normalised import METHODS, WITH_UNIGRAMS
 from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
 from ..corpus.records import STANDARD_STREAM
-from ..corpus.runs import Run, TableOf, score_to_file, score_to_stream
+from ..corpus.runs import Run, score_to_file, score_to_stream
 from ..corpus.scored_texts import Scoring
 from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
+from ..tables.rows import Level
 from ..tables.words import WordTable
 from . import options
 from .options import (
@@ -101,7 +102,7 @@ def score_cli(
     run = Run(
         Input(input_path, column, **of_input),
         Scoring(settings, batch_size, n_process, show_progress=True, **of_scoring),
-        cast(TableOf, "tokens" if tokens else table),
+        cast(Level, "tokens" if tokens else table),
         words_table,
         **of_output,
     )

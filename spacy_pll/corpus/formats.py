@@ -102,7 +102,8 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
 class PackedColumns(InputColumns):
     """Columns whose values docs keep."""
 
-    encode = staticmethod(srsly.msgpack_dumps)
+    def encode(self, value: Any) -> object:
+        return srsly.msgpack_dumps(value)
 
 
 class SpacyDocs(Format):

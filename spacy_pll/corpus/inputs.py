@@ -21,8 +21,8 @@ from ..errors import InputError
 from ..failing_texts import ERROR
 from ..files import to_json
 from ..places import SHARED_ADVICE, TEXT_SPAN, between, own_and_shared
-from ..tables.columns import check_columns
-from ..tables.rows import TextRows, WordRows
+from ..tables.rows import TextRows, check_columns
+from ..tables.words import WordRows
 from ..user_warnings import warn_user
 from .readers import read_records
 from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text, or_skip
@@ -146,10 +146,13 @@ class InputColumns:
     """The columns of an input, found and checked while it is read."""
 
     typed: ClassVar = False  # whether they have types: the columns of a Parquet input then arrive as they are
-    encode: ClassVar[Callable[[Any], object]] = staticmethod(json_bytes)  # writes a value as the format does
     column: str  # that of the texts
     names: dict[str, None] = field(default_factory=dict)  # of the others that the texts have, in their order
     declared: dict[str, None] = field(default_factory=dict)  # of those that tables name, which may have no text
+
+    def encode(self, value: Any) -> object:
+        """Write a value as the format does."""
+        return json_bytes(value)
 
     def declare(self, table: str, columns: Mapping[str, Any]) -> None:
         """Note the columns that a table names, with their types."""

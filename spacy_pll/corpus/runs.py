@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 
@@ -16,8 +16,8 @@ from ..errors import InputError
 from ..files import check_target, file_digest
 from ..pipelines import describe_scorer
 from ..places import TEXT_SPAN
-from ..tables.rows import TextRows, TokenRows, WordRows
-from ..tables.words import WordTable
+from ..tables.rows import Level, TextRows, TokenRows
+from ..tables.words import WordRows, WordTable
 from .formats import Format, find_format
 from .inputs import Input, InputColumns, checked_records, read_all
 from .records import STANDARD_STREAM, Record
@@ -30,8 +30,7 @@ from .scored_texts import ScoredText, Scoring
 TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("path", "file_format", "pipeline", "n_process", "show_progress", "input", "scoring", "unigrams")
-TableOf = Literal["texts", "tokens", "words"]
-ROWS_OF: dict[TableOf, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows}
+ROWS_OF: dict[Level, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows}
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Run:
 
     input: Input
     scoring: Scoring = Scoring()
-    table: TableOf = "texts"  # what has a row of its own
+    table: Level = "texts"  # what has a row of its own
     words: WordTable = WordTable()  # the table of words
     normalise: Sequence[str] = ()  # methods of `analysis.normalised.normalise`, each with a column for each metric
     unigrams: str | None = None  # the table for them

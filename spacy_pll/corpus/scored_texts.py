@@ -14,7 +14,7 @@ from ..component import get_scorer
 from ..errors import InputError
 from ..failing_texts import ERROR, TextError, unscored
 from ..pipelines import PipelineSettings, make_pipeline
-from ..places import SHARED_ADVICE, place
+from ..places import place
 from ..progress import with_progress
 from ..settings import BATCH_SIZE, at_least
 from ..workers import batches_of, score_batches
@@ -78,9 +78,7 @@ class Scoring:
 
         def texts() -> Iterator[str | Doc]:
             for record in records:
-                if not self.shared_pieces and (fault := shared_piece(nlp, record)):
-                    if not self.skip_errors:
-                        raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
+                if self.skip_errors and not self.shared_pieces and (fault := shared_piece(nlp, record)):
                     record = record._replace(problem=f"The text {fault}")
                 waiting.append(record)
                 yield _readable(nlp, record)

@@ -10,7 +10,7 @@ from ..attributes.registration import find_names
 from ..attributes.stored import stored_names
 from ..requirements import extra
 from ..settings import ScoringSettings
-from .columns import columns, token_spans, token_values
+from .rows import columns, token_spans, token_values
 from .words import WordTable
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from ..settings import BATCH_SIZE
 from ..texts import plain_texts, warn_of_path
 from ..visualize.text import Table, text_table, visible_text
 from ..workers import score_docs
-from .columns import token_spans
 from .dataframe import to_dataframe, typed_frame
-from .rows import TextRows
+from .rows import TextRows, token_spans
 
 if TYPE_CHECKING:
     import pandas as pd

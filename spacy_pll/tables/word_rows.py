@@ -16,7 +16,7 @@ from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..user_warnings import warn_user
 from ..workers import score_docs
-from .columns import check_columns
+from .rows import check_columns
 from .words import WordTable
 
 PLACE = ("word", "text", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have

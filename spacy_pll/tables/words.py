@@ -11,10 +11,11 @@ from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names
 from ..errors import PLLError
+from ..places import TEXT_SPAN
 from ..requirements import install_command
 from ..settings import ScoringSettings, at_least, check_values
 from ..user_warnings import warn_user
-from .columns import columns, token_values
+from .rows import TextRows, columns, token_values
 
 Unit = Literal["whitespace", "spacy"]
 
@@ -132,6 +133,27 @@ def _sentences(tokens: Doc | Span, words: list[Span], has_sents: bool) -> tuple[
     sentence = {token.i: number for number, sent in enumerate(sents) for token in sent}
     numbers, seen = [sentence[word.start] for word in words], defaultdict[int, Iterator[int]](count)
     return [*numbers], [next(seen[number]) for number in numbers]
+
+
+@dataclass(frozen=True)
+class WordRows(TextRows):
+    """One row per word: see `WordTable`."""
+
+    table: WordTable = WordTable()
+    lang: str = ""
+    has_sents: bool = True
+    first = ("doc", "word")
+
+    @property
+    def types(self) -> dict[str, Any]:
+        of_word = self.table.types(self.names, self.settings)
+        return {"doc": int, **{name: type_ for name, type_ in of_word.items() if name != "text"}}
+
+    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        text = doc.spans[TEXT_SPAN][0] if TEXT_SPAN in doc.spans else doc
+        for row in self.table.rows(text, self.names, self.settings, self.lang, self.has_sents):
+            first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
+            yield {**first, **fields, **row}
 
 
 def log_frequencies(lang: str) -> Callable[[str], float | None]:

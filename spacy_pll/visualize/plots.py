@@ -51,7 +51,8 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     n = math.ceil(len(labels) / n_rows)  # points of a row, so that the last one is about as long as the others
     figure = new_figure(max(4.5, 1.5 + 0.5 * n), 0.5 + 3.1 * n_rows)
     rows = figure.subplots(n_rows, squeeze=False, sharey=True)[:, 0]
-    differing = _differing(list(lines.values()))
+    differs = np.ptp(np.array(list(lines.values())), axis=0) > _VISIBLE_DIFFERENCE
+    differing = np.flatnonzero(np.diff(differs, prepend=False, append=False)).reshape(-1, 2)  # runs: start, end
     for row, axes in enumerate(rows):
         here = slice(row * n, row * n + n)
         for i, (heading, values) in enumerate(lines.items()):
@@ -120,9 +121,3 @@ def _points(doc: Doc | Span, names: Names, columns: dict[str, str]) -> tuple[lis
         for heading, name in columns.items()
     }
     return [visible_text(text) for text, _ in points], lines, unit
-
-
-def _differing(lines: list[list[float]]) -> list[list[int]]:
-    """The runs of points, [start, end], where the lines visibly differ."""
-    differs = np.ptp(np.array(lines), axis=0) > _VISIBLE_DIFFERENCE
-    return np.flatnonzero(np.diff(differs, prepend=False, append=False)).reshape(-1, 2).tolist()

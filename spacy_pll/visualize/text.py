@@ -85,9 +85,9 @@ def format_percent(p: float) -> str:
     return "<0.1 %" if 0 < p < 0.0005 else f"{100 * p:.1f} %"
 
 
-def list_alternatives(token: Token, names: Names, most: int | None = None) -> str:
-    """ "were 28.7 %, lay 5.8 %": the alternatives to a token, or the best of them, with their probabilities."""
-    return ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names)[:most])
+def list_alternatives(token: Token, names: Names) -> str:
+    """ "were 28.7 %, lay 5.8 %": the alternatives to a token with their probabilities."""
+    return ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names))
 
 
 def has_expected(doc: Doc | Span, names: Names) -> bool:
