@@ -21,16 +21,13 @@ class Lines(tqdm):  # type: ignore[type-arg]
 
 
 def with_progress(
-    items: Iterable[T], total: int | None = None, done: int = 0, show: bool = True, unit: str = " texts"
+    texts: Iterable[T], total: int | None = None, done: int = 0, show: bool = True
 ) -> Generator[T, None, None]:
-    """Pass items on, and show on standard error how many there have been.
-
-    total, done, unit: See `progress_bar`.
-    """
-    with progress_bar(total, done, show, unit) as bar:
-        for item in items:
+    """Pass texts on, and show on standard error how many there have been: see `progress_bar`."""
+    with progress_bar(total, done, show) as bar:
+        for text in texts:
             bar.update()
-            yield item
+            yield text
 
 
 def progress_bar(total: int | None, done: int = 0, show: bool = True, unit: str = " texts") -> tqdm:  # type: ignore[type-arg]

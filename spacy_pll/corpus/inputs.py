@@ -80,7 +80,7 @@ class Input(FileOptions):
 
     def _in_place(self, record: Record) -> Record:
         """The record with what is read before and after its text."""
-        if not self.has_sides or record.problem or record.in_place:
+        if not self.has_sides or record.problem:
             return record
         if self.marked:
             parts = str(record.text).split("*")

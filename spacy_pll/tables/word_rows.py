@@ -17,9 +17,9 @@ from ..settings import BATCH_SIZE
 from ..user_warnings import warn_user
 from ..workers import score_docs
 from .rows import check_columns
-from .words import WordTable
+from .words import WordRows, WordTable
 
-PLACE = ("word", "text", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have
+PLACE = ("doc", "word", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have
 SURPRISAL = "surprisal"
 YES, NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
 
@@ -64,9 +64,10 @@ def score_words(
     is_frame = hasattr(table, "to_dict") and hasattr(table, "columns")
     rows = table.to_dict("records") if is_frame else [dict(row) for row in table]
     nlp = make_pipeline(model, metrics, **settings)
-    of_scorer = get_scorer(nlp).names, get_scorer(nlp).settings
-    words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(str(nlp.lang))
-    columns = word_columns(words.types(*of_scorer), base)
+    scorer, lang = get_scorer(nlp), str(nlp.lang)
+    words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(lang)
+    table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang)
+    columns = word_columns(table_of.types, base)
     texts = texts_of_rows(rows, word, [by] if isinstance(by, str) else by)
     check_columns({name for row in rows for name in row}, columns, "The table")
     docs = [
@@ -80,8 +81,7 @@ def score_words(
     found: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
     with closing(score_docs(nlp, docs, batch_size, n_process, show_progress)) as scored:
         for members, doc in zip(texts, scored, strict=True):
-            of_doc = words.rows(doc, *of_scorer, str(nlp.lang))
-            for (i, _), row in zip(members, of_doc, strict=True):
+            for (i, _), row in zip(members, table_of.of(doc), strict=True):
                 found[i] = {name: _in_base(row[own], own, base) for name, own in columns.items()}
     if missing := len(rows) - sum(map(len, texts)):
         warn_user(f"{missing:,} of {len(rows):,} rows have no word in the column {word!r}, and no scores.")

@@ -9,11 +9,10 @@ from typing import Any, Literal
 
 from spacy.tokens import Doc, Span
 
-from ..attributes.names import Names
 from ..errors import PLLError
 from ..places import TEXT_SPAN
 from ..requirements import install_command
-from ..settings import ScoringSettings, at_least, check_values
+from ..settings import at_least, check_values
 from ..user_warnings import warn_user
 from .rows import TextRows, columns, token_values
 
@@ -60,65 +59,73 @@ class WordTable:
             return replace(self, log_frequency=False)
         return replace(self, log_frequency=True)
 
-    def types(self, names: Names, settings: ScoringSettings) -> dict[str, Any]:
-        """The columns, with the Python types of their values. Each may be None.
 
-        names, settings: Those of the component.
-        """
+@dataclass(frozen=True)
+class WordRows(TextRows):
+    """One row per word, with the columns of a `WordTable` that is `known`."""
+
+    table: WordTable = WordTable()
+    lang: str = ""  # of docs whose vocabulary has none
+    has_sents: bool = True  # whether something sets sentence boundaries: a doc of one token does not show it
+    first = ("doc", "word")
+
+    @property
+    def types(self) -> dict[str, Any]:
         place = {"start": int, "end": int, "whitespace": str, "sent": int, "word_in_sent": int}
-        region = {"region": str} if self.regions else {}
-        lagged = {names.pieces: int, "length": int, **({"log_frequency": float} if self.log_frequency else {})}
-        lagged |= columns(names, settings, "words")
-        again = {f"{name}_lag{lag}": type_ for lag in range(1, self.lags + 1) for name, type_ in lagged.items()}
-        return {"word": int, "text": str, **place, **region, **lagged, **again}
+        region = {"region": str} if self.table.regions else {}
+        frequency = {"log_frequency": float} if self.table.log_frequency else {}
+        lagged = {self.names.pieces: int, "length": int, **frequency, **columns(self.names, self.settings, "words")}
+        lags = range(1, self.table.lags + 1)
+        again = {f"{name}_lag{lag}": type_ for lag in lags for name, type_ in lagged.items()}
+        return {"doc": int, "word": int, **place, **region, **lagged, **again}
 
-    def rows(
-        self, tokens: Doc | Span, names: Names, settings: ScoringSettings, lang: str, has_sents: bool = True
-    ) -> list[dict[str, Any]]:
-        """The rows of a scored text. Words and characters are counted from its beginning.
+    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        for row in self.of(doc.spans[TEXT_SPAN][0] if TEXT_SPAN in doc.spans else doc):
+            first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
+            yield {**first, **fields, **row}
 
-        lang (str): The language of `log_frequency`.
-        has_sents (bool): Whether something sets sentence boundaries: a doc of one token does not show it.
-        """
+    def of(self, tokens: Doc | Span) -> list[dict[str, Any]]:
+        """The rows of a scored text. Words and characters are counted from its beginning."""
+        names, regions = self.names, self.table.regions
         words, text = self._words(tokens), tokens.text_with_ws
         starts = [word.start_char - tokens[0].idx for word in words]
         ends = [start + len(word.text) for start, word in zip(starts, words)]
-        found: dict[str, list[Any]] = {
+        found: dict[str, list[Any]] = {  # in the order of the columns
             "word": list(range(len(words))),
             "text": [word.text for word in words],
             "start": starts,
             "end": ends,
             "whitespace": [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)])],
-            "length": [len(word.text) for word in words],
-            names.pieces: [word._.get(names.pieces) for word in words],
         }
-        found["sent"], found["word_in_sent"] = _sentences(tokens, words, has_sents)
-        if self.regions:
-            if self.regions not in tokens.doc.spans:
+        found["sent"], found["word_in_sent"] = _sentences(tokens, words, self.has_sents)
+        if regions:
+            if regions not in tokens.doc.spans:
                 warn_user(
-                    f"A doc has no spans under `regions`, doc.spans[{self.regions!r}], so its words are in none. "
+                    f"A doc has no spans under `regions`, doc.spans[{regions!r}], so its words are in none. "
                     f"It has spans under these keys: {list(tokens.doc.spans)}."
                 )
-            spans = reversed(tokens.doc.spans.get(self.regions, []))
+            spans = reversed(tokens.doc.spans.get(regions, []))
             region = {i: span.label_ for span in spans for i in range(span.start, span.end)}
             found["region"] = [region.get(word.start) or None for word in words]
-        if self.log_frequency:
-            found["log_frequency"] = list(map(log_frequencies(lang), found["text"]))
-        scores = columns(names, settings, "words")
+        found[names.pieces] = [word._.get(names.pieces) for word in words]
+        found["length"] = [len(word.text) for word in words]
+        if self.table.log_frequency:
+            found["log_frequency"] = list(map(log_frequencies(tokens.doc.lang_ or self.lang), found["text"]))
+        scores = columns(names, self.settings, "words")
         values = [token_values(word, names, scores) for word in words]
         found |= {name: [row[name] for row in values] for name in scores}
-        types = self.types(names, settings)
-        for name in types.keys() - found:
-            source, _, lag = name.rpartition("_lag")
-            found[name] = [None] * int(lag) + found[source]
-        return [dict(zip(types, row)) for row in zip(*(found[name] for name in types))]
+        for name in self.types:
+            if name not in found and name != "doc":
+                source, _, lag = name.rpartition("_lag")
+                found[name] = [None] * int(lag) + found[source]
+        return [dict(zip(found, row)) for row in zip(*found.values())]
 
     def _words(self, tokens: Doc | Span) -> list[Span]:
         bounds: list[list[int]] = []
         after_space = True
         for token in tokens:
             if not token.is_space:
-                if self.unit == "spacy" or after_space or token.text[0].isspace():
+                if self.table.unit == "spacy" or after_space or token.text[0].isspace():
                     bounds.append([token.i, token.i])
                 bounds[-1][1] = token.i + 1
             after_space = token.text_with_ws[-1].isspace()
@@ -133,27 +140,6 @@ def _sentences(tokens: Doc | Span, words: list[Span], has_sents: bool) -> tuple[
     sentence = {token.i: number for number, sent in enumerate(sents) for token in sent}
     numbers, seen = [sentence[word.start] for word in words], defaultdict[int, Iterator[int]](count)
     return [*numbers], [next(seen[number]) for number in numbers]
-
-
-@dataclass(frozen=True)
-class WordRows(TextRows):
-    """One row per word: see `WordTable`."""
-
-    table: WordTable = WordTable()
-    lang: str = ""
-    has_sents: bool = True
-    first = ("doc", "word")
-
-    @property
-    def types(self) -> dict[str, Any]:
-        of_word = self.table.types(self.names, self.settings)
-        return {"doc": int, **{name: type_ for name, type_ in of_word.items() if name != "text"}}
-
-    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        text = doc.spans[TEXT_SPAN][0] if TEXT_SPAN in doc.spans else doc
-        for row in self.table.rows(text, self.names, self.settings, self.lang, self.has_sents):
-            first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
-            yield {**first, **fields, **row}
 
 
 def log_frequencies(lang: str) -> Callable[[str], float | None]:
