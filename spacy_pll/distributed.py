@@ -108,10 +108,7 @@ def _deserialize_pipeline(config: Config, data: bytes) -> Language:
 class Worker:
     """A worker process with one loaded pipeline. It gets tables of rows, and returns the rows with their scores.
 
-    make_nlp (Callable[[], Language]): Makes the pipeline.
-    column (str): The column of texts.
     gpu (bool): Whether to use the GPU that Ray gave this process.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RAISES (Exception): The worker cannot score any text. Calls of the worker raise this, too.
     """
 

@@ -56,7 +56,6 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> None:
     """Check the file for results, if there is to be one, before the work begins.
 
-    endings (tuple[str]): The formats that can be written.
     force (bool): Whether an existing file may be replaced.
     inputs (Optional[str]): What is read: see `check_target`.
     RAISES (ValueError): The name has another ending, or is that of an input.
@@ -74,9 +73,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *in
 def check_target(path: Path, *inputs: str | None, folder: bool = False) -> None:
     """Check, before anything is opened, that an output can be written and that no input is lost by it.
 
-    path (Path): The output.
     inputs (Optional[str]): The files and folders that are read. None and "-", standard input, are left out.
-    folder (bool): The output is a folder.
     RAISES (ValueError): The output is an input, or one lies in the other.
     RAISES (OSError): The output is a folder, a link or a device, or cannot be made.
     """

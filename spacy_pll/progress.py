@@ -31,12 +31,7 @@ def with_progress(
 
 
 def progress_bar(total: int | None, done: int = 0, show: bool = True, unit: str = " texts") -> tqdm:  # type: ignore[type-arg]
-    """What shows how many things are done.
-
-    total (Optional[int]): How many there are, those included that were done before. None: that is not known.
-    done (int): How many were done before.
-    unit (str): What they are called.
-    """
+    """What shows how many things are done, of a total if that is known. done (int): How many were done before."""
     look: dict[str, Any] = {"total": total, "initial": done, "unit": unit, "disable": not show}
     if not show or _has_bars():
         return tqdm(**look)

@@ -23,7 +23,6 @@ from .scored_texts import ScoredText
 class Format(ABC):
     """From scored texts to the bytes of each part, and from parts to the whole file.
 
-    rows (TextRows): Makes the rows of scored texts.
     columns (Collection[str]): Those of the input.
     has_errors (bool): Whether there is a column for the reason why a text has no scores.
     """

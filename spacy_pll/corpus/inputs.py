@@ -127,11 +127,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def check_fields(fields: dict[str, Any], location: str, encode: Callable[[Any], object] = json_bytes) -> None:
-    """Check that the other columns of a text can be written.
-
-    encode (Callable[[Any], object]): Writes a value as the format does.
-    RAISES (InputError): They cannot.
-    """
+    """RAISES (InputError): The other columns of a text cannot be written by what writes values of the format."""
     for name, value in fields.items():
         try:
             encode({name: value})
@@ -176,7 +172,6 @@ def checked_records(
 ) -> Iterator[Record]:
     """The texts of an input, each as soon as it is known that it can be scored and written.
 
-    rows (TextRows): What will be written.
     columns (InputColumns): Gets those of the input.
     skip_errors (bool): Texts may be such that they cannot be scored.
     shared_pieces (bool): They may share a wordpiece with their context.

@@ -45,8 +45,7 @@ MAX_CHARACTERS = 100  # of a value in it
 class ResumableOutput:
     """The parts of one output file, in the folder OUTPUT.parts until they are joined to OUTPUT.
 
-    resume (bool): Continue with the parts that exist.
-    force (bool): Replace existing parts and output.
+    resume, force (bool): Continue with the parts that exist, or replace these and the output.
     RAISES (ResumeError): There are results that would be lost, or another run writes this output.
     """
 

@@ -14,7 +14,7 @@ from ..analysis.normalised import unigrams_for
 from ..component import get_scorer
 from ..errors import InputError
 from ..files import check_target, file_digest
-from ..pipelines import describe_scorer
+from ..pipelines import describe_scorer, make_pipeline
 from ..places import TEXT_SPAN
 from ..tables.rows import Level, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
@@ -49,7 +49,9 @@ class Run:
         settings: dict[str, Any] = {"targets": TEXT_SPAN} if self.input.has_sides else {}
         if ROWS_OF[self.table].keep_pieces or self.normalise:
             settings["keep_pieces"] = True
-        return self.scoring.make_pipeline(**settings)
+        nlp = make_pipeline(self.scoring.pipeline, **settings)
+        nlp.max_length = self.scoring.max_length or nlp.max_length
+        return nlp
 
     def with_columns(self, nlp: Language) -> "Run":
         """The same where it is known which columns a table of words has."""

@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from ..component import get_scorer
 from ..errors import InputError
 from ..failing_texts import ERROR, TextError, unscored
-from ..pipelines import PipelineSettings, make_pipeline
+from ..pipelines import PipelineSettings
 from ..places import place
 from ..progress import with_progress
 from ..settings import BATCH_SIZE, at_least
@@ -50,12 +50,6 @@ class Scoring:
     skip_errors: bool = False
     show_progress: bool = False
 
-    def make_pipeline(self, **settings: Any) -> Language:
-        """settings (Any): Settings of the component that the rows need."""
-        nlp = make_pipeline(self.pipeline, **settings)
-        nlp.max_length = self.max_length or nlp.max_length
-        return nlp
-
     def score(
         self, nlp: Language, records: Iterable[Record], total: int | None = None, done: int = 0
     ) -> Generator[ScoredText, None, None]:
@@ -66,13 +60,7 @@ class Scoring:
         RAISES (InputError): A text cannot be scored, and `skip_errors` is not set.
         RAISES (ChildProcessError): A worker process was killed.
         """
-        scored = self._score(nlp, records, done)
-        watched = with_progress(scored, total, done, self.show_progress)
-        with closing(scored), closing(watched):
-            yield from watched
-
-    def _score(self, nlp: Language, records: Iterable[Record], first: int) -> Generator[ScoredText, None, None]:
-        scorer, failed, missing, number = get_scorer(nlp), 0, 0, first
+        scorer, failed, missing, number = get_scorer(nlp), 0, 0, done
         waiting = deque[Record]()  # those that are being scored
         ends = deque[Record]()  # the last of each batch
 
@@ -88,8 +76,10 @@ class Scoring:
                 ends.append(waiting[-1])
                 yield batch
 
-        with closing(score_batches(nlp, batches(), self.n_process)) as outcomes:
-            for number, outcome in enumerate(outcomes, first + 1):
+        outcomes = score_batches(nlp, batches(), self.n_process)
+        watched = with_progress(outcomes, total, done, self.show_progress)
+        with closing(outcomes), closing(watched):
+            for number, outcome in enumerate(watched, done + 1):
                 record, error = waiting.popleft(), None
                 if record.problem:
                     outcome, error = unscored(record.text or record.in_place), record.problem
@@ -107,10 +97,10 @@ class Scoring:
                     ends.popleft()
                 pieces = outcome._.get(scorer.names.pieces) or 0
                 yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, is_last)
-        warn_of_missing(missing, number - first, "Their rows have no scores")
+        warn_of_missing(missing, number - done, "Their rows have no scores")
         if failed:
             warnings.warn(
-                f"{failed:,} of {number - first:,} texts could not be scored. Their rows have no scores. The "
+                f"{failed:,} of {number - done:,} texts could not be scored. Their rows have no scores. The "
                 f"column {ERROR!r} says why.",
                 stacklevel=2,
             )

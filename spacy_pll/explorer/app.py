@@ -37,7 +37,7 @@ HELP = describe_settings(PipelineSettings) | describe_settings(ScoringSettings)
 TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souvenir."
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
-SLOT_PATTERN = re.compile(r"_{2,}")
+SLOT_PATTERN = re.compile(r"_{2,}")  # two or more underscores
 FIELD_KEYS = {"texts", "a", "b", "compared", "slot", "candidates"}  # the keys of all fields of the tabs
 # How columns of numbers are written; the texts of a table are not.
 COLUMN_CONFIG: dict[str, Any] = {
@@ -47,14 +47,10 @@ COLUMN_CONFIG: dict[str, Any] = {
 
 
 class SharedPipeline:
-    """A pipeline whose model serves other settings of the component, too.
+    """A pipeline whose model serves other metrics and units of words, too.
 
     Streamlit runs each open page in a thread of its own, and spaCy's pipelines are not made for several threads. So
     only one page uses the pipeline at a time.
-
-    settings (PipelineSettings): The model, and the settings that do not change. `metrics` and `words` are those to
-        begin with.
-    RAISES (OSError, ValueError, ImportError): As `make_pipeline`.
     """
 
     def __init__(self, settings: PipelineSettings):
@@ -75,10 +71,7 @@ class SharedPipeline:
 
     @contextmanager
     def use(self, settings: PipelineSettings) -> Iterator[Language]:
-        """The pipeline with the metrics and unit of words of some settings, for as long as the context lasts.
-
-        RAISES (ValueError): A setting is not valid.
-        """
+        """The pipeline with the metrics and unit of words of some settings, for as long as the context lasts."""
         changes = {name: settings.scoring[name] for name in ("metrics", "words") if name in settings.scoring}
         with self._lock:
             yield make_pipeline(self._nlp, **changes)
@@ -88,10 +81,7 @@ class SharedPipeline:
 
 
 def show_page(start: PipelineSettings) -> None:
-    """Show the page. Streamlit calls this again whenever something on the page changes.
-
-    start (PipelineSettings): What the page begins with.
-    """
+    """Show the page, which begins with these settings. Streamlit calls this whenever something on the page changes."""
     st.set_page_config("spacy-pll explorer", layout="wide")
     st.header("spacy-pll explorer")
     st.caption(ABOUT)
@@ -269,10 +259,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def split_at_slot(sentence: str) -> tuple[str, str]:
-    """The text before and after the slot, which is two or more underscores.
-
-    RAISES (ValueError): There is no slot, or more than one.
-    """
+    """The text before and after the slot. RAISES (ValueError): There is no slot, or more than one."""
     parts = SLOT_PATTERN.split(sentence)
     if len(parts) != 2:
         raise ValueError(
