@@ -16,13 +16,6 @@ from typing import IO, Any
 class OutputError(OSError):
     """An output cannot be written, because the disk is full."""
 
-    def __init__(self, path: Path, error: OSError):
-        super().__init__(error.errno, error.strerror or str(error))
-        self.path = path
-
-    def __str__(self) -> str:
-        return f"{self.path} cannot be written: {self.strerror}. Free some space, or name another place, and try again."
-
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
@@ -43,7 +36,8 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise OutputError(path, error) from error
+            what = f"{path} cannot be written: {error.strerror}"
+            raise OutputError(f"{what}. Free some space, or name another place, and try again.") from error
         raise  # other errors stay as they are: they may be of what is being written
     if os.name == "posix":  # there, the new name can be written to the disk, too
         folder = os.open(path.parent, os.O_RDONLY)

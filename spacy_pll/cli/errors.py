@@ -15,7 +15,7 @@ from wasabi import Printer
 
 from .. import errors
 from ..errors import Spelling, settings_in, spell
-from .terminal import report, show_what_cannot_be_encoded, visible
+from .terminal import report, visible
 
 
 def shown(kind: Literal["fail", "warn"], message: str) -> str:
@@ -71,7 +71,9 @@ def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[No
             report(shlex.join([*words, "--resume"]))
         raise SystemExit(code)
 
-    show_what_cannot_be_encoded()
+    for stream in (sys.stdout, sys.stderr):  # one that knows only ASCII gets other characters as escapes, not an error
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     before, warnings.formatwarning = warnings.formatwarning, show_warning
     handler = _handle_termination(_terminate)
     try:

@@ -103,13 +103,6 @@ def until_closed() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def show_what_cannot_be_encoded() -> None:
-    """A terminal that knows only ASCII gets other characters as escapes, where an error would end the command."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-
-
 class Stoppable(Iterable[T]):
     """Items that end where Ctrl-C is pressed, so that what is known of those before can be shown. Pressed once more, it
     stops at once. After the block, the command ends as it does when it is stopped.

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from spacy.language import Language
 
@@ -66,18 +66,11 @@ class Run:
         return WordRows(*shared, table=self.words, lang=str(nlp.lang), has_sents=has_sents)
 
 
-class Written(NamedTuple):
-    """What a file has."""
-
-    texts: int
-    before: int  # texts that were scored by earlier runs
-    seconds_before: int  # which took them so long
-
-
-def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> Written | None:
+def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> tuple[int, int, int] | None:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
-    RETURNS (Optional[Written]): What the file has. None if it was complete before.
+    RETURNS (Optional[tuple[int, int, int]]): How many texts the file has, how many of them were scored by earlier runs,
+        and in how many seconds. None if it was complete before.
     RAISES (InputError): The input cannot be read, or has changed while it was scored, or the output cannot hold these
         rows.
     RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
@@ -98,7 +91,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         first = parts.begin(make_manifest(run, nlp, total, fingerprints[total], fields), fingerprints)
         if first is None:
             return None
-        written = Written(total, first, parts.seconds)
+        written = total, first, parts.seconds
         records = islice(source.records(nlp.vocab, typed=columns.typed, skip_errors=skips), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:

@@ -102,13 +102,8 @@ def show_page(start: PipelineSettings) -> None:
 
 def choose_model(start: PipelineSettings) -> PipelineSettings:
     """The fields for the model and the language."""
-    model = st.text_input(
-        "Model",
-        start.model or "",
-        key="model",
-        placeholder="built-in English model",
-        help=HELP["model"],
-    )
+    about = HELP["model"].replace("None:", "Empty:")
+    model = st.text_input("Model", start.model or "", key="model", placeholder="built-in English model", help=about)
     lang = st.text_input("Language", start.lang, key="lang", help=HELP["lang"])
     return start.changed(model=model.strip() or None, lang=lang.strip() or start.lang)
 
@@ -196,11 +191,15 @@ SCORERS: dict[str, Callable[..., Any]] = {
 
 @st.cache_resource(max_entries=150, show_spinner="Scoring …")
 def scored(_pipeline: SharedPipeline, settings: PipelineSettings, what: str, *texts: str | None) -> Any:
-    """What a scorer makes of texts. It is kept, with its warnings, because the page runs again whenever one of its
-    fields changes.
+    """What a scorer makes of texts. It is kept, with the warnings that a user should see, because the page runs again
+    whenever one of its fields changes.
     """
-    with _pipeline.use(settings) as nlp, shown_warnings():
-        return SCORERS[what](nlp, *texts)
+    with _pipeline.use(settings) as nlp, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = SCORERS[what](nlp, *texts)
+    for message in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
+        st.warning(as_markdown(message))
+    return result
 
 
 # Parts of the tabs
@@ -228,16 +227,6 @@ def show_table(table: pd.DataFrame, title: str | None = None) -> None:
 
 def show_error(error: Exception) -> None:
     st.error(as_markdown(str(error)))
-
-
-@contextmanager
-def shown_warnings() -> Iterator[None]:
-    """Show the warnings that a user should see as messages."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for message in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
-        st.warning(as_markdown(message))
 
 
 def as_markdown(text: str) -> str:
