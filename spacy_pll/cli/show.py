@@ -10,7 +10,7 @@ from ..component import PLLScorer, get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
 from ..texts import warn_of_path
-from ..visualize.text import format_percent, list_alternatives
+from ..visualize.text import format_cell, format_percent, list_alternatives
 from .options import pipeline_options
 from .terminal import say
 
@@ -44,18 +44,14 @@ def score_table(doc: Doc, scorer: PLLScorer) -> str:
         ("token", [row["text"] for row in rows], f"PPPL {perplexity:.1f}" if perplexity else "", "l"),
         ("wordpieces", [" ".join(row["pieces"]) for row in rows], f"{doc._.get(names.pieces) or 0} pieces", "l"),
     ]
-    sums = {name: _shown(doc._.get(name)) for name in names.metrics.values()}
+    sums = {name: format_cell(doc._.get(name)) for name in names.metrics.values()}
     if scorer.settings.distribution:
         sums["rank"] = "" if top1 is None else f"{format_percent(top1)} rank 1"
-        sums["entropy"] = _shown(doc._.get(names.entropy))
-    columns += [(name, [_shown(row[name]) for row in rows], total, "r") for name, total in sums.items()]
+        sums["entropy"] = format_cell(doc._.get(names.entropy))
+    columns += [(name, [format_cell(row[name]) for row in rows], total, "r") for name, total in sums.items()]
     if alternatives:
         columns.append(("expected", [list_alternatives(doc[row["token"]], names) for row in rows], "", "l"))
     header, cells, footer, aligns = zip(*columns)
     # Only the last column is wider than what is in it.
     lines = table(list(zip(*cells)), header=header, footer=footer, divider=True, aligns=aligns, max_col=60).split("\n")
     return "\n".join(line.rstrip() if alternatives else line for line in lines)
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -29,6 +29,11 @@ def format_number(value: float, spec: str = ".2f") -> str:
     return f"{value or 0.0:{spec}}".replace("-", "−")
 
 
+def format_cell(value: float | None) -> str:
+    """A whole number, or one with two decimals, in a table; empty for None."""
+    return "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
 def format_difference(value: float) -> str:
     """With its sign, which is a plus for what rounds to 0."""
     return format_number(round(value, 2), "+.2f")
