@@ -18,18 +18,15 @@ from .component import PLLScorer, get_scorer
 from .errors import no_column
 from .failing_texts import CANARY_TEXT, ERROR, TextError, score_each
 from .pipelines import make_pipeline
-from .requirements import install_command
+from .requirements import extra
 from .settings import BATCH_SIZE
-from .tables.columns import check_columns
-from .tables.rows import TextRows, TokenRows
+from .tables.rows import TextRows, TokenRows, check_columns
 
-try:
+with extra("ray", "Scoring on several machines needs Ray"):
     import pyarrow as pa
     import ray.data
-except ImportError:
-    raise ImportError(f"Scoring on several machines needs Ray. Install it with: {install_command('ray')}") from None
 
-from .corpus.parquet import arrow_type
+    from .corpus.parquet import arrow_type
 
 
 def annotate(
@@ -89,18 +86,15 @@ def annotate(
 
 def added_columns(scorer: PLLScorer) -> dict[str, Any]:
     """The columns that `annotate` adds, with the Python types of their values."""
-    lists = {_list_name(name): GenericAlias(list, (type_,)) for name, type_ in _token_columns(scorer).items()}
+    lists = {name: GenericAlias(list, (type_,)) for name, (_, type_) in _lists(scorer).items()}
     return {**TextRows("text", scorer.names, scorer.settings).types, **lists, ERROR: str}
 
 
-def _token_columns(scorer: PLLScorer) -> dict[str, Any]:
-    """The columns of tokens that become columns of lists."""
-    types = {"text": str, **TokenRows("text", scorer.names, scorer.settings).types}
-    return {name: type_ for name, type_ in types.items() if name not in ("doc", "token", "surprisal")}
-
-
-def _list_name(column: str) -> str:
-    return "tokens" if column == "text" else f"token_{column}"
+def _lists(scorer: PLLScorer) -> dict[str, tuple[str, Any]]:
+    """The columns of lists, each with the column of tokens that it is made of, and the type of that."""
+    types = TokenRows("text", scorer.names, scorer.settings).types
+    used = {name: type_ for name, type_ in types.items() if name not in ("doc", "token", "surprisal")}
+    return {"tokens": ("text", str), **{f"token_{name}": (name, type_) for name, type_ in used.items()}}
 
 
 def serialize_pipeline(nlp: Language) -> Callable[[], Language]:
@@ -115,10 +109,7 @@ def _deserialize_pipeline(config: Config, data: bytes) -> Language:
 class Worker:
     """A worker process with one loaded pipeline. It gets tables of rows, and returns the rows with their scores.
 
-    make_nlp (Callable[[], Language]): Makes the pipeline.
-    column (str): The column of texts.
     gpu (bool): Whether to use the GPU that Ray gave this process.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RAISES (Exception): The worker cannot score any text. Calls of the worker raise this, too.
     """
 
@@ -142,4 +133,4 @@ class Worker:
             return {ERROR: str(outcome)}
         of_scorer = "text", self.scorer.names, self.scorer.settings
         [row], tokens = (list(rows(*of_scorer)(0, outcome, {})) for rows in (TextRows, TokenRows))
-        return row | {_list_name(name): [token[name] for token in tokens] for name in _token_columns(self.scorer)}
+        return row | {name: [token[own] for token in tokens] for name, (own, _) in _lists(self.scorer).items()}

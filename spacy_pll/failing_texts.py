@@ -30,7 +30,7 @@ def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
     YIELDS (Union[Doc, TextError]): The scored doc of each text, or why it cannot be scored.
     RAISES (Exception): The pipeline fails on a harmless text, too.
     """
-    unmade, seen = set[int](), set[int]()  # those from which no doc can be made; docs that have come
+    seen = set[int]()  # docs that have come
 
     def docs() -> Iterator[tuple[Doc, int]]:
         for number, text in enumerate(texts):
@@ -41,15 +41,14 @@ def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
                     doc = text.copy() if id(text) in seen else text
                     seen.add(id(text))
             except Exception:
-                unmade.add(number)
-                doc = Doc(nlp.vocab)  # takes its place
+                continue  # it is scored alone, as one that a component drops
             yield doc, number
 
     following = 0  # the first text without an outcome
     with _error_handler(nlp, ignore_error):
         for doc, number in _until_it_fails(nlp.pipe(docs(), as_tuples=True, batch_size=max(1, len(texts)))):
-            yield from (_score_alone(nlp, text) for text in texts[following:number])  # a component has dropped them
-            yield _score_alone(nlp, texts[number]) if number in unmade else doc
+            yield from (_score_alone(nlp, text) for text in texts[following:number])
+            yield doc
             following = number + 1
         # Some components give up all texts because of one. The others are scored by themselves.
         yield from (_score_alone(nlp, text) for text in texts[following:])

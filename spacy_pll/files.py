@@ -16,24 +16,6 @@ from typing import IO, Any
 class OutputError(OSError):
     """An output cannot be written, because the disk is full."""
 
-    def __init__(self, path: Path, error: OSError):
-        super().__init__(error.errno, error.strerror or str(error))
-        self.path = path
-
-    def __str__(self) -> str:
-        return f"{self.path} cannot be written: {self.strerror}. Free some space, or name another place, and try again."
-
-
-@contextmanager
-def _full_disk_named(path: Path) -> Iterator[None]:
-    """RAISES (OutputError): The disk is full. Other errors stay as they are: they may be of what is being written."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise OutputError(path, error) from error
-        raise
-
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
@@ -46,31 +28,28 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     path = Path(path)
     unfinished = path.with_name(path.name + ".unfinished")
     try:
-        with _full_disk_named(path), open(unfinished, "wb") as file:
+        with open(unfinished, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
-    except BaseException:
+    except BaseException as error:
         unfinished.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Also write the new file name to the disk, on systems that can do this."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            what = f"{path} cannot be written: {error.strerror}"
+            raise OutputError(f"{what}. Free some space, or name another place, and try again.") from error
+        raise  # other errors stay as they are: they may be of what is being written
+    if os.name == "posix":  # there, the new name can be written to the disk, too
+        folder = os.open(path.parent, os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            os.fsync(folder)
         finally:
-            os.close(descriptor)
+            os.close(folder)
 
 
 def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> None:
     """Check the file for results, if there is to be one, before the work begins.
 
-    endings (tuple[str]): The formats that can be written.
     force (bool): Whether an existing file may be replaced.
     inputs (Optional[str]): What is read: see `check_target`.
     RAISES (ValueError): The name has another ending, or is that of an input.
@@ -88,9 +67,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *in
 def check_target(path: Path, *inputs: str | None, folder: bool = False) -> None:
     """Check, before anything is opened, that an output can be written and that no input is lost by it.
 
-    path (Path): The output.
     inputs (Optional[str]): The files and folders that are read. None and "-", standard input, are left out.
-    folder (bool): The output is a folder.
     RAISES (ValueError): The output is an input, or one lies in the other.
     RAISES (OSError): The output is a folder, a link or a device, or cannot be made.
     """

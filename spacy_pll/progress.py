@@ -21,27 +21,20 @@ class Lines(tqdm):  # type: ignore[type-arg]
 
 
 def with_progress(
-    items: Iterable[T], total: int | None = None, done: int = 0, show: bool = True, unit: str = " texts"
+    texts: Iterable[T], total: int | None = None, done: int = 0, show: bool = True
 ) -> Generator[T, None, None]:
-    """Pass items on, and show on standard error how many there have been.
-
-    total, done, unit: See `progress_bar`.
-    """
-    with progress_bar(total, done, show, unit) as bar:
-        for item in items:
+    """Pass texts on, and show on standard error how many there have been: see `progress_bar`."""
+    with progress_bar(total, done, show) as bar:
+        for text in texts:
             bar.update()
-            yield item
+            yield text
 
 
 def progress_bar(total: int | None, done: int = 0, show: bool = True, unit: str = " texts") -> tqdm:  # type: ignore[type-arg]
-    """What shows how many things are done.
-
-    total (Optional[int]): How many there are, those included that were done before. None: that is not known.
-    done (int): How many were done before.
-    unit (str): What they are called.
-    """
+    """What shows how many things are done, of a total if that is known. done (int): How many were done before."""
     look: dict[str, Any] = {"total": total, "initial": done, "unit": unit, "disable": not show}
-    if not show or _has_bars():
+    # A line can be written over in a terminal that has a width, and in a notebook.
+    if not show or sys.stderr.isatty() and shutil.get_terminal_size().columns > 0 or "ipykernel" in sys.modules:
         return tqdm(**look)
     look |= {"mininterval": SECONDS_PER_LINE, "maxinterval": SECONDS_PER_LINE, "miniters": 1}
     return Lines(**look, bar_format=LINE if total else None)
@@ -50,8 +43,3 @@ def progress_bar(total: int | None, done: int = 0, show: bool = True, unit: str 
 def number_of(items: object) -> int | None:
     """How many items there are, if that is known before they come."""
     return len(items) if isinstance(items, Sized) else None
-
-
-def _has_bars() -> bool:
-    """Whether a line can be written over: in a terminal that has a width, and in a notebook."""
-    return sys.stderr.isatty() and shutil.get_terminal_size().columns > 0 or "ipykernel" in sys.modules

@@ -2,8 +2,9 @@
 
 import json
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
-from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -12,7 +13,11 @@ NAME = "spacy-pll"
 
 def install_command(extra: str) -> str:
     """The command that installs an extra, from where this package was installed: a clone, a file, git or an index."""
-    origin = _read_origin()
+    try:
+        # What pip notes about a package that comes from no index (PEP 610). Nothing, if it comes from one.
+        origin = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # the folder is on the path, and nothing is installed
+        origin = {}
     url = origin.get("url", "")
     if "vcs_info" in origin:
         target = f"{NAME}[{extra}] @ {origin['vcs_info']['vcs']}+{url}"
@@ -24,9 +29,10 @@ def install_command(extra: str) -> str:
     return f"pip install {editable}{shlex.quote(target)}"
 
 
-def _read_origin() -> dict[str, Any]:
-    """What pip notes about a package that comes from no index (PEP 610); empty for one that does."""
+@contextmanager
+def extra(name: str, purpose: str) -> Iterator[None]:
+    """RAISES (ImportError): What is imported in this context is not installed. purpose (str): "Plots need X"."""
     try:
-        return json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
-    except PackageNotFoundError:  # the folder is on the path, and nothing is installed
-        return {}
+        yield
+    except ImportError:
+        raise ImportError(f"{purpose}. Install it with: {install_command(name)}") from None

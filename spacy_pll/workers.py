@@ -84,8 +84,6 @@ def score_docs(
 ) -> Generator[Doc, None, None]:
     """The same, for texts that all must have scores.
 
-    batch_size (int): The most texts in a batch: see `batches_of`.
-    show_progress (bool): Show a progress bar.
     total (Optional[int]): How many texts there are. None: the length of `texts`, if it has one.
     RAISES (TextError): A text cannot be scored.
     """

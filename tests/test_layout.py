@@ -28,7 +28,6 @@ TESTED_ELSEWHERE = {
     "evaluation.readers": "evaluation/test_variants.py",  # files of variants
     "evaluation.residues": "evaluation/test_variants.py",
     "language_model.protocol": "language_model/test_architectures.py",  # types alone
-    "tables.columns": "tables/test_rows.py",
     "user_warnings": "test_text_warnings.py",
 }
 

@@ -170,7 +170,7 @@ def test_the_extras_that_are_named_are_there(config):
     pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.ipynb")]
     extras = {name for page in pages for name in re.findall(r"`\[([a-z0-9-]+)\]`", page.read_text(encoding="utf8"))}
     for path in (ROOT / "spacy_pll").rglob("*.py"):
-        extras |= set(re.findall(r"install_command\([\"'](\w+)[\"']\)", path.read_text(encoding="utf8")))
+        extras |= set(re.findall(r"\b(?:install_command|extra)\([\"'](\w+)[\"']", path.read_text(encoding="utf8")))
     assert {"plot", "dataframe", "explore", "ray", "rescore"} <= extras <= set(config["options.extras_require"])
 
 

@@ -15,18 +15,7 @@ from wasabi import Printer
 
 from .. import errors
 from ..errors import Spelling, settings_in, spell
-from .terminal import show_what_cannot_be_encoded, visible
-
-
-def fail(message: str, code: int = 1, command: str | None = None) -> NoReturn:
-    """Show a message and end the command. It goes to standard error, since standard output may carry results.
-
-    command (Optional[str]): What to type next. Its line is not broken, so that it can be copied.
-    """
-    print(shown("fail", message), file=sys.stderr)
-    if command:
-        print(visible(command), file=sys.stderr)
-    raise SystemExit(code)
+from .terminal import report, visible
 
 
 def shown(kind: Literal["fail", "warn"], message: str) -> str:
@@ -72,14 +61,19 @@ def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[No
         return f"{shown('warn', spell(str(message), spelling))}\n"
 
     def show(error: BaseException, message: str | None = None, code: int = 1) -> NoReturn:
-        """With the notes that the error has. If they are of a run that can be resumed, also with the command."""
-        notes, command = getattr(error, "__notes__", []), None
+        """On standard error, since standard output may carry results. With the notes that the error has. If they are of
+        a run that can be resumed, also with the command, in an unbroken line that can be copied.
+        """
+        notes = getattr(error, "__notes__", [])
+        print(shown("fail", spell("\n".join([message or str(error), *notes]), spelling)), file=sys.stderr)
         if any("resume" in settings_in(note) for note in notes):
             words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
-            command = shlex.join([*words, "--resume"])
-        fail(spell("\n".join([message or str(error), *notes]), spelling), code, command)
+            report(shlex.join([*words, "--resume"]))
+        raise SystemExit(code)
 
-    show_what_cannot_be_encoded()
+    for stream in (sys.stdout, sys.stderr):  # one that knows only ASCII gets other characters as escapes, not an error
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     before, warnings.formatwarning = warnings.formatwarning, show_warning
     handler = _handle_termination(_terminate)
     try:

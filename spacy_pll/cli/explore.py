@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..pipelines import PipelineSettings
-from ..requirements import install_command
+from ..requirements import extra
 from .options import OF_TOKENS, pipeline_options
 
 # Nothing is sent anywhere, no other computer can open the page, and no question is asked when Streamlit starts for the
@@ -38,10 +38,8 @@ def explore_cli(
     The page shows what the model expected in the place of each word, compares two versions of a text, and ranks
     candidates in a slot. Ctrl+C ends it.
     """
-    try:
+    with extra("explore", "The explorer needs Streamlit"):
         from streamlit.web.cli import main
-    except ImportError:
-        raise ImportError(f"The explorer needs Streamlit. Install it with: {install_command('explore')}") from None
     options = {**STREAMLIT, "server.headless": str(headless).lower()}
     if port is not None:
         options["server.port"] = str(port)

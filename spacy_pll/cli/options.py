@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ..corpus.readers import READERS
-from ..corpus.records import QUOTINGS, FileOptions
+from ..corpus.records import FileOptions
 from ..errors import spell
 from ..pipelines import SETTINGS, PipelineSettings
 from ..settings import ScoringSettings, choices_of, describe_settings
@@ -67,24 +67,6 @@ INPUT_HELP = (
 )
 
 
-# The options for `FileOptions`.
-FILES: dict[str, Any] = {
-    "encoding": typer.Option(help="Of all input but .parquet and .spacy."),
-    "delimiter": setting(
-        "The character between the columns of .csv and .tsv input. [default: a comma, or a tab for .tsv; or what the "
-        "header has in its place]",
-        callback=lambda value: "\t" if value in ("\\t", "tab") else value,
-    ),
-    "quoting": setting(
-        "Whether quotation marks at the beginning of a cell of .csv and .tsv input stand around it, as CSV has it, or "
-        "are text. [default: csv, or, with tabs between columns, what fits the file]",
-        **one_of(*QUOTINGS),
-    ),
-    "header": several("The names of the columns, in their order, if .csv and .tsv files have no header.", "--columns"),
-    "na_as_text": typer.Option(
-        "--na-as-text", help="In .csv and .tsv input, NA, N/A, #N/A, NaN and <NA> are texts, and not missing values."
-    ),
-}
 SEPARATOR: Any = setting(
     "What stands between a context and a text, if neither has white space there. Give '' for languages that are "
     "written without spaces. [default: a space]"
@@ -112,12 +94,13 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write 
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 
-# What the options for settings have besides their help.
+# What options have besides their help.
 MORE: dict[str, dict[str, Any]] = {
-    "model": {"param_decls": ["--model"]},
-    "causal": {"param_decls": ["--causal"]},
-    "metrics": {"metavar": "NAME,NAME,...", "callback": split},
     "gpu_id": {"param_decls": ["--gpu-id", "-g"]},
+    "delimiter": {"callback": lambda value: "\t" if value in ("\\t", "tab") else value},
+    "header": {"param_decls": ["--columns"]},
+    "file_format": {"param_decls": ["--format"], **one_of(*READERS)},
+    "unit": {"param_decls": ["--word-unit"]},
 }
 
 
@@ -127,37 +110,56 @@ def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Co
 
     without (Collection[str]): Options that the command does not have.
     """
-    types, defaults, options = dict(SETTINGS), {}, {}
-    for cls in (PipelineSettings, ScoringSettings):
-        texts = describe_settings(cls)
-        for one in fields(cls):
-            if one.name in SETTINGS and one.name not in without:
-                defaults[one.name] = one.default
-                options[one.name] = _setting_option(one, texts[one.name])
-            if cls is ScoringSettings:  # what is not given is as a saved pipeline has it
-                types[one.name], defaults[one.name] = types[one.name] | None, None
-    types["model"] = str | None
-    return options_in_place("settings", types, defaults, options, _make_settings)
+    types, defaults = fields_of(PipelineSettings)
+    of_scoring, _ = fields_of(ScoringSettings)  # what is not given is as a saved pipeline has it
+    types |= {"model": str | None, **{name: type_ | None for name, type_ in of_scoring.items()}}
+    options = {**described_options(PipelineSettings), **described_options(ScoringSettings)}
+    options = {name: option for name, option in options.items() if name in SETTINGS and name not in without}
+    return options_in_place("settings", types, {**defaults, **dict.fromkeys(of_scoring)}, options, _make_settings)
 
 
-def _setting_option(one: Field[Any], text: str) -> Any:
-    """The option for a setting. text (str): Its description, which ends with what it is if it is None."""
-    more = MORE.get(one.name, {}) | one.metadata
-    if choices := choices_of(SETTINGS[one.name]):
-        more = {**more, **one_of(*choices)}
-    if one.default is None:
-        text = re.sub(r" None: (.+)\.$", r" [default: \1]", text)
-    elif one.default is not False:
-        text += f" [default: {','.join(one.default) if isinstance(one.default, tuple) else one.default}]"
-    return setting(spell(text, _option_of), *more.pop("param_decls", ()), **more)
+def described_options(source: Any, names: Collection[str] = (), note: str = "") -> dict[str, Any]:
+    """Options for the fields of a dataclass, or the parameters of a function, with what its docstring says as help.
+
+    names (Collection[str]): Some of them. Empty: all.
+    note (str): What the help begins with.
+    """
+    (types, defaults), texts, options = fields_of(source), describe_settings(source), {}
+    limits = {one.name: one.metadata for one in fields(source)} if is_dataclass(source) else {}
+    for name in names or texts:
+        text, default, more = f"{note}{texts[name]}", defaults[name], {**MORE.get(name, {}), **limits.get(name, {})}
+        if choices := choices_of(types[name]):
+            more |= one_of(*choices)
+        if "Sequence" in str(types[name]):
+            more |= {"metavar": "NAME,NAME,...", "callback": split}
+        if default is False and source is not ScoringSettings:  # whose settings of a saved pipeline can be taken back
+            more |= {"param_decls": [f"--{name.replace('_', '-')}"]}
+        if default is None or default == ():
+            text = re.sub(r" (None|Empty): (.+)\.$", r" [default: \2]", text)
+        elif default is not False:
+            text += f" [default: {','.join(default) if isinstance(default, tuple) else default}]"
+        options[name] = setting(spell(text, _option_of), *more.pop("param_decls", ()), **more)
+    return options
 
 
-def _option_of(name: str, _value: object) -> str | None:
-    return "--" + name.replace("_", "-") if name in SETTINGS else None
+def _option_of(name: str, value: object) -> str | None:
+    option = "--" + name.replace("_", "-")
+    return None if name not in SETTINGS else option if value is ... else f"{option} {value}"
 
 
 def _make_settings(**values: Any) -> PipelineSettings:
     return PipelineSettings(**{name: value for name, value in values.items() if value is not None})
+
+
+def fields_of(settings: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The types and the defaults of the fields of a dataclass, or of the parameters of a function."""
+    if is_dataclass(settings):
+        return get_type_hints(settings), {one.name: one.default for one in fields(settings)}
+    parameters = inspect.signature(settings).parameters
+    return {name: one.annotation for name, one in parameters.items()}, {n: one.default for n, one in parameters.items()}
+
+
+FILES = described_options(FileOptions)
 
 
 def file_options(command: Command) -> Command:
@@ -167,11 +169,6 @@ def file_options(command: Command) -> Command:
         return FileOptions(**given).of_files
 
     return options_in_place("how", *fields_of(FileOptions), FILES, checked)(command)
-
-
-def fields_of(settings: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The types and the defaults of the fields of a dataclass."""
-    return get_type_hints(settings), {one.name: one.default for one in fields(settings)}
 
 
 def options_in_place(

@@ -17,7 +17,7 @@ from ..evaluation.perplexity import Perplexity, perplexity, window_perplexities
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
-from ..tables.columns import check_columns
+from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
 from . import options
 from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options, setting

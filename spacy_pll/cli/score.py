@@ -10,33 +10,33 @@ import typer
 from ..analysis.normalised import METHODS, WITH_UNIGRAMS
 from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
-from ..corpus.readers import READERS
 from ..corpus.records import STANDARD_STREAM
-from ..corpus.runs import Run, TableOf, score_to_file, score_to_stream
+from ..corpus.runs import Run, score_to_file, score_to_stream
 from ..corpus.scored_texts import Scoring
 from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
-from ..tables.words import UNITS, WordTable
+from ..tables.rows import Level
+from ..tables.words import WordTable
 from . import options
-from .options import INPUT_HELP, fields_of, one_of, options_in_place, pipeline_options, setting, several
+from .options import (
+    INPUT_HELP,
+    described_options,
+    fields_of,
+    one_of,
+    options_in_place,
+    pipeline_options,
+    setting,
+    several,
+)
 from .terminal import check_resume, duration, report, until_closed
 
-# The options for the parts of a `Run`, in the order of the help. The fields have the types and the defaults.
+FOR_WORDS = "For --table words. "
 OF_INPUT: dict[str, Any] = {
     **options.FILES,
-    "file_format": setting("The format of standard input. [default: .txt]", "--format", **one_of(*READERS)),
-    "context_column": setting(
-        "With --table words: a column with a context for each text. The model reads it before the text. It is not "
-        "scored, and its words have no rows."
-    ),
-    "after_column": setting("With --table words: the same, with what stands after each text."),
+    **described_options(Input, ["file_format"]),
+    **described_options(Input, ["context_column", "after_column", "marked"], FOR_WORDS),
     "separator": options.SEPARATOR,
-    "marked": typer.Option(
-        "--marked",
-        help="With --table words: the text is what stands between two asterisks, as in 'The *cats* sleep.', and the "
-        "rest stands around it.",
-    ),
 }
 OF_OUTPUT: dict[str, Any] = {
     "normalise": several(
@@ -47,37 +47,8 @@ OF_OUTPUT: dict[str, Any] = {
         f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
     ),
 }
-OF_SCORING: dict[str, Any] = {
-    "max_length": setting("Characters of the longest text. [default: 1,000,000]", min=1),
-    "shared_pieces": typer.Option(
-        "--shared-pieces",
-        help="With --context-column: a wordpiece that context and text share belongs to the context. Otherwise it is "
-        "an error.",
-    ),
-    "skip_errors": typer.Option(
-        "--skip-errors",
-        help="Where a text cannot be scored, write a row without scores and go on. The column `error` says why.",
-    ),
-}
-OF_WORDS: dict[str, Any] = {
-    "unit": typer.Option(
-        "--word-unit",
-        **one_of(*UNITS),
-        help="With --table words: a word is what white space separates, with its punctuation, or one of spaCy's "
-        "tokens. While `cabinet` in `cabinet,` is scored, the model sees the comma. Add --words whitespace to mask it, "
-        "too.",
-    ),
-    "lags": typer.Option(
-        min=0, help="With --table words: also the values of so many words before, such as surprisal_lag1."
-    ),
-    "regions": setting(
-        "With --table words, for .spacy input: a key of doc.spans. The column `region` has the spans' labels."
-    ),
-    "log_frequency": setting(
-        "With --table words: the column `log_frequency`. The language is the pipeline's. [default: if wordfreq is "
-        "installed and has it]"
-    ),
-}
+OF_SCORING = described_options(Scoring, ["max_length", "shared_pieces", "skip_errors"])
+OF_WORDS = described_options(WordTable, note=FOR_WORDS)
 
 
 @pipeline_options()
@@ -131,7 +102,7 @@ def score_cli(
     run = Run(
         Input(input_path, column, **of_input),
         Scoring(settings, batch_size, n_process, show_progress=True, **of_scoring),
-        cast(TableOf, "tokens" if tokens else table),
+        cast(Level, "tokens" if tokens else table),
         words_table,
         **of_output,
     )

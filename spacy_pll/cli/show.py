@@ -10,7 +10,7 @@ from ..component import PLLScorer, get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
 from ..texts import warn_of_path
-from ..visualize.text import format_percent, list_alternatives
+from ..visualize.text import format_cell, format_percent, list_alternatives
 from .options import pipeline_options
 from .terminal import say
 
@@ -37,33 +37,21 @@ def show_cli(
 
 def score_table(doc: Doc, scorer: PLLScorer) -> str:
     """A doc's tokens with their wordpieces and scores, and the sums in the last row. doc: Scored with `keep_pieces`."""
-    names, alternatives, distribution = scorer.names, scorer.settings.alternatives, scorer.settings.distribution
-    columns = [*names.metrics.values(), *(["rank", "entropy"] if distribution else [])]
-    rows = [
-        (
-            row["text"],
-            " ".join(row["pieces"]),
-            *(_shown(row[name]) for name in columns),
-            *([list_alternatives(doc[row["token"]], names)] if alternatives else ()),
-        )
-        for row in TokenRows("text", names, scorer.settings)(0, doc, {})
+    names, alternatives = scorer.names, scorer.settings.alternatives
+    rows = list(TokenRows("text", names, scorer.settings)(0, doc, {}))
+    perplexity, top1 = doc._.get(names.perplexity), doc._.get(names.top1)
+    columns: list[tuple[str, list[str], str, Literal["l", "r"]]] = [  # heading, cells, sum, alignment
+        ("token", [row["text"] for row in rows], f"PPPL {perplexity:.1f}" if perplexity else "", "l"),
+        ("wordpieces", [" ".join(row["pieces"]) for row in rows], f"{doc._.get(names.pieces) or 0} pieces", "l"),
     ]
-    perplexity = doc._.get(names.perplexity)
-    total = (f"PPPL {perplexity:.1f}" if perplexity else "", f"{doc._.get(names.pieces) or 0} pieces")
-    header = ("token", "wordpieces", *columns)
-    footer = (*total, *(_shown(doc._.get(name)) for name in names.metrics.values()))
-    aligns: list[Literal["l", "r"]] = ["l", "l"]
-    aligns += ["r"] * len(columns)
-    if distribution:
-        top1, entropy = (doc._.get(name) for name in (names.top1, names.entropy))
-        footer = (*footer, "" if top1 is None else f"{format_percent(top1)} rank 1", _shown(entropy))
+    sums = {name: format_cell(doc._.get(name)) for name in names.metrics.values()}
+    if scorer.settings.distribution:
+        sums["rank"] = "" if top1 is None else f"{format_percent(top1)} rank 1"
+        sums["entropy"] = format_cell(doc._.get(names.entropy))
+    columns += [(name, [format_cell(row[name]) for row in rows], total, "r") for name, total in sums.items()]
     if alternatives:
-        header, footer = (*header, "expected"), (*footer, "")
-        aligns.append("l")
+        columns.append(("expected", [list_alternatives(doc[row["token"]], names) for row in rows], "", "l"))
+    header, cells, footer, aligns = zip(*columns)
     # Only the last column is wider than what is in it.
-    lines = table(rows, header=header, footer=footer, divider=True, aligns=aligns, max_col=60).split("\n")
+    lines = table(list(zip(*cells)), header=header, footer=footer, divider=True, aligns=aligns, max_col=60).split("\n")
     return "\n".join(line.rstrip() if alternatives else line for line in lines)
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -4,7 +4,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,14 +103,7 @@ def until_closed() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def show_what_cannot_be_encoded() -> None:
-    """A terminal that knows only ASCII gets other characters as escapes, where an error would end the command."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-
-
-class Stoppable(Sequence[T]):
+class Stoppable(Iterable[T]):
     """Items that end where Ctrl-C is pressed, so that what is known of those before can be shown. Pressed once more, it
     stops at once. After the block, the command ends as it does when it is stopped.
     """
@@ -135,9 +128,6 @@ class Stoppable(Sequence[T]):
 
     def __len__(self) -> int:
         return len(self.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
 
     def __iter__(self) -> Iterator[T]:
         for item in self.items:

@@ -26,7 +26,6 @@ def read_cells(lines: Iterator[str], name: str, options: FileOptions, usual: str
     """The rows of a table, the header among them. Blank lines are skipped.
 
     lines (Iterator[str]): With their ends, "\\n" or "\\r\\n".
-    name (str): Of the file, for messages.
     usual (str): The delimiter of files of this format.
     RAISES (InputError): Rows cannot be told apart.
     """

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,11 @@ from .scored_texts import ScoredText
 class Format(ABC):
     """From scored texts to the bytes of each part, and from parts to the whole file.
 
-    rows (TextRows): Makes the rows of scored texts.
     columns (Collection[str]): Those of the input.
     has_errors (bool): Whether there is a column for the reason why a text has no scores.
     """
 
     input_columns = InputColumns
-    encode_field: Callable[[Any], object] = json_bytes
 
     def __init__(self, rows: TextRows, columns: Collection[str], has_errors: bool = False):
         self.rows, errors = rows, [ERROR] if has_errors else []
@@ -100,10 +98,17 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         write_text(path, [to_csv([dict(zip(columns, columns)), *cells], columns, delimiter)])
 
 
+class PackedColumns(InputColumns):
+    """Columns whose values docs keep."""
+
+    def encode(self, value: Any) -> object:
+        return srsly.msgpack_dumps(value)
+
+
 class SpacyDocs(Format):
     """spaCy's own format. A file is one compressed block, so all docs are in memory when the parts are joined."""
 
-    encode_field = srsly.msgpack_dumps
+    input_columns = PackedColumns
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
         docs = DocBin(store_user_data=True)

@@ -7,10 +7,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -21,8 +21,8 @@ from ..errors import InputError
 from ..failing_texts import ERROR
 from ..files import to_json
 from ..places import SHARED_ADVICE, TEXT_SPAN, between, own_and_shared
-from ..tables.columns import check_columns
-from ..tables.rows import TextRows, WordRows
+from ..tables.rows import TextRows, check_columns
+from ..tables.words import WordRows
 from ..user_warnings import warn_user
 from .readers import read_records
 from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text, or_skip
@@ -30,16 +30,26 @@ from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text, or
 
 @dataclass(frozen=True)
 class Input(FileOptions):
-    """Texts with their other columns."""
+    """Texts with their other columns. What stands beside a text is for the table of words.
 
-    path: str  # a file, a folder, or "-" for standard input
+    path (str): A file, a folder, or "-" for standard input.
+    column (str): That of the texts.
+    file_format (Optional[str]): The format of standard input. None: .txt.
+    context_column (Optional[str]): A column with a context for each text. The model reads it before the text. It is not
+        scored, and its words have no rows.
+    after_column (Optional[str]): The same, with what stands after each text.
+    separator (str): What stands between a context and a text, if neither has white space there.
+    marked (bool): The text is what stands between two asterisks, as in 'The *cats* sleep.', and the rest stands around
+        it.
+    """
+
+    path: str
     column: str = "text"
-    file_format: str | None = None  # of standard input, such as ".jsonl"; None is .txt
-    # With the table of words:
-    context_column: str | None = None  # each text is read after its context
-    after_column: str | None = None  # and before what is here
-    separator: str = " "  # between them, unless one of them has white space there
-    marked: bool = False  # the text is what stands between two asterisks, and the rest is around it
+    file_format: str | None = None
+    context_column: str | None = None
+    after_column: str | None = None
+    separator: str = " "
+    marked: bool = False
 
     def records(self, vocab: Vocab, **options: Any) -> Iterator[Record]:
         """Read the texts with their contexts and fingerprints. A fingerprint is 16 hexadecimal digits of a SHA-256 over
@@ -70,7 +80,7 @@ class Input(FileOptions):
 
     def _in_place(self, record: Record) -> Record:
         """The record with what is read before and after its text."""
-        if not self.has_sides or record.problem or record.in_place:
+        if not self.has_sides or record.problem:
             return record
         if self.marked:
             parts = str(record.text).split("*")
@@ -117,11 +127,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def check_fields(fields: dict[str, Any], location: str, encode: Callable[[Any], object] = json_bytes) -> None:
-    """Check that the other columns of a text can be written.
-
-    encode (Callable[[Any], object]): Writes a value as the format does.
-    RAISES (InputError): They cannot.
-    """
+    """RAISES (InputError): The other columns of a text cannot be written by what writes values of the format."""
     for name, value in fields.items():
         try:
             encode({name: value})
@@ -131,19 +137,18 @@ def check_fields(fields: dict[str, Any], location: str, encode: Callable[[Any], 
             ) from None
 
 
+@dataclass
 class InputColumns:
-    """The columns of an input, found and checked while it is read.
+    """The columns of an input, found and checked while it is read."""
 
-    column (str): That of the texts.
-    encode (Callable[[Any], object]): Writes a value of another one as the format does.
-    """
+    typed: ClassVar = False  # whether they have types: the columns of a Parquet input then arrive as they are
+    column: str  # that of the texts
+    names: dict[str, None] = field(default_factory=dict)  # of the others that the texts have, in their order
+    declared: dict[str, None] = field(default_factory=dict)  # of those that tables name, which may have no text
 
-    typed = False  # whether they have types: the columns of a Parquet input then arrive as they are
-
-    def __init__(self, column: str, encode: Callable[[Any], object] = json_bytes):
-        self.column, self.encode = column, encode
-        self.names: dict[str, None] = {}  # of the other columns that the texts have, in their order
-        self.declared: dict[str, None] = {}  # of those that tables name, which may have no text
+    def encode(self, value: Any) -> object:
+        """Write a value as the format does."""
+        return json_bytes(value)
 
     def declare(self, table: str, columns: Mapping[str, Any]) -> None:
         """Note the columns that a table names, with their types."""
@@ -167,7 +172,6 @@ def checked_records(
 ) -> Iterator[Record]:
     """The texts of an input, each as soon as it is known that it can be scored and written.
 
-    rows (TextRows): What will be written.
     columns (InputColumns): Gets those of the input.
     skip_errors (bool): Texts may be such that they cannot be scored.
     shared_pieces (bool): They may share a wordpiece with their context.

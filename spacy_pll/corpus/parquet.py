@@ -5,25 +5,24 @@ Nothing imports this module before a file of this format is named.
 
 import base64
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
 from ..errors import InputError
 from ..files import atomic_write, to_json
-from ..requirements import install_command
+from ..requirements import extra
 from ..tables.rows import TextRows
 from .formats import Format
-from .inputs import InputColumns, check_fields, json_bytes
+from .inputs import InputColumns, check_fields
 from .records import ReadOptions, Record, Row, get_text
 from .scored_texts import ScoredText
 
-try:
+with extra("parquet", "Parquet files need pyarrow"):
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import types as is_
-except ImportError:
-    raise ImportError(f"Parquet files need pyarrow. Install it with: {install_command('parquet')}") from None
 
 ROWS_PER_READ = 1_000
 # Columns are read in blocks of this size, so that a row group need not fit into memory.
@@ -155,14 +154,12 @@ def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     raise TypeError
 
 
+@dataclass
 class TypedColumns(InputColumns):
     """The columns of an input with their types."""
 
     typed = True
-
-    def __init__(self, column: str, encode: Callable[[Any], object] = json_bytes):
-        super().__init__(column, encode)
-        self.found: dict[str, tuple[pa.DataType, str]] = {}  # and where it was found
+    found: dict[str, tuple[pa.DataType, str]] = field(default_factory=dict)  # the types, and where they were found
 
     def declare(self, table: str, columns: Mapping[str, pa.DataType | None]) -> None:
         """RAISES (InputError): Two files have different types."""
@@ -241,12 +238,12 @@ class ParquetTable(Format):
 
     def _table(self, batch: list[ScoredText]) -> pa.Table:
         rows, columns = list(self.rows_of(batch)), []
-        for field in self.schema:
+        for name, type_ in zip(self.schema.names, self.schema.types):
             try:
-                columns.append(_array([row.get(field.name) for row in rows], field.type))
+                columns.append(_array([row.get(name) for row in rows], type_))
             except pa.ArrowException as error:
                 where = f"Text {batch[0].number + 1} of the input, or one soon after it"
-                raise InputError(f"{where}: {field.name!r} is no {field.type}: {error}. Write .jsonl.") from None
+                raise InputError(f"{where}: {name!r} is no {type_}: {error}. Write .jsonl.") from None
         return pa.Table.from_arrays(columns, schema=self.schema)
 
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import re
 import sys
 import warnings
@@ -21,31 +22,16 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from ..errors import InputError, no_column
-from ..requirements import install_command
+from ..requirements import extra
 from .delimited import read_cells
 from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text, or_skip, warn_of_missing
 
 
-class _StaysOpen(io.RawIOBase):
-    """A file that is written by what would close it."""
-
-    def __init__(self, file: IO[bytes]):
-        self.file = file
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, block: Any) -> int:
-        return self.file.write(block)
-
-
 def _open_zstandard(file: IO[bytes], mode: str) -> Any:
-    try:
+    with extra("parquet", ".zst files need pyarrow"):
         import pyarrow as pa
-    except ImportError:
-        raise ImportError(f".zst files need pyarrow. Install it with: {install_command('parquet')}") from None
     if mode == "wb":
-        return pa.CompressedOutputStream(_StaysOpen(file), "zstd")
+        return pa.CompressedOutputStream(open(os.dup(file.fileno()), "wb"), "zstd")  # which closes the duplicate alone
     return io.BufferedReader(pa.CompressedInputStream(file, "zstd"))
 
 
@@ -118,36 +104,28 @@ def list_files(path: str, formats: Collection[str] | None = None, beside: Sequen
     RAISES (InputError): There is no such file, or the folder contains no file of these formats.
     """
     root, formats = Path(path), formats or READERS
-    if not root.is_dir():
-        if not root.exists():
-            raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
-        if not root.is_file():
-            raise InputError(f"{path!r} is a pipe or a device. Give - instead, and read it as standard input: < {path}")
-        _check_name(root)
-        return [root]
-    # Hidden are also files of hidden folders, such as .ipynb_checkpoints, and the ._a.txt of macOS.
-    names = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file())
-    found = [root / name for name in names if not any(part.startswith(".") for part in name.parts)]
-    files = [file for file in found if format_of(file) in formats]
-    for ending in beside:
-        files = [file for file in files if format_of(file) != ending] or files
-    if not files:
-        raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")
-    for file in files:
-        _check_name(file)
+    if not root.exists():
+        raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
+    if not root.is_dir() and not root.is_file():
+        raise InputError(f"{path!r} is a pipe or a device. Give - instead, and read it as standard input: < {path}")
+    found = files = [root]
+    if root.is_dir():
+        # Hidden are also files of hidden folders, such as .ipynb_checkpoints, and the ._a.txt of macOS.
+        names = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file())
+        found = [root / name for name in names if not any(part.startswith(".") for part in name.parts)]
+        files = [file for file in found if format_of(file) in formats]
+        for ending in beside:
+            files = [file for file in files if format_of(file) != ending] or files
+        if not files:
+            raise InputError(f"The folder {path!r} contains no file that ends in {', '.join(formats)}.")
+    for name in map(str, files):
+        if name.encode("utf8", "replace").decode("utf8") != name:
+            raise InputError(f"The name of the file {name!r} is not UTF-8. Rename it.")  # no output could hold it
     if others := [repr(str(file.relative_to(root))) for file in found if file not in files]:
         named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         count = "1 file" if len(others) == 1 else f"{len(others)} files"
         warnings.warn(f"{count} of other formats in {path!r} will not be read: {named}.", stacklevel=1)
     return files
-
-
-def _check_name(file: Path) -> None:
-    """RAISES (InputError): The name is not UTF-8, so no output could hold it."""
-    try:
-        str(file).encode("utf8")
-    except UnicodeEncodeError:
-        raise InputError(f"The name of the file {str(file)!r} is not UTF-8. Rename it.") from None
 
 
 def format_of(path: Path) -> str:

@@ -4,12 +4,13 @@ import codecs
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..errors import InputError, listed, no_column
+from ..settings import check_values
 
 STANDARD_STREAM = "-"
 PARQUET = ".parquet"
@@ -18,7 +19,6 @@ Quoting = Literal["csv", "none"]
 NA = frozenset(("NA", "N/A", "#N/A", "NaN", "<NA>"))  # as R, pandas and spreadsheets write what is missing
 NAMES_OF_NA = "NA, or another name for a missing value,"
 OTHER_DELIMITERS = ";\t|"
-QUOTINGS: tuple[Quoting, ...] = get_args(Quoting)
 
 
 class Record(NamedTuple):
@@ -51,16 +51,16 @@ def warn_of_missing(missing: int, total: int, outcome: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """How files of texts are written. A table is a .csv or .tsv file.
+    """How files of texts are written.
 
-    encoding (str): Of files of text. Under "utf-8", a mark at the beginning of a file in UTF-16 says that it is one.
-    delimiter (Optional[str]): The character between the columns of a table. None: a comma, or a tab for .tsv; or a tab,
-        a comma, ; or | if the header has only this one.
-    quoting (Optional[Literal["csv", "none"]]): "csv": if a cell of a table begins with a quotation mark, it ends with
-        one, as in RFC 4180. "none": quotation marks are text. None: "csv" if the delimiter is a comma or ;, and
+    encoding (str): Of all files but .parquet and .spacy. Under utf-8, one in UTF-16 has a mark at its beginning.
+    delimiter (Optional[str]): The character between the columns of .csv and .tsv files. None: a comma, or a tab for
+        .tsv; or a tab, a comma, ; or | if the header has only this one.
+    quoting (Optional[str]): Whether a quotation mark at the beginning of a cell of .csv and .tsv files stands around
+        it, as CSV has it (RFC 4180), or quotation marks are text. None: csv if the delimiter is a comma or ;, and
         otherwise what fits the whole file.
-    header (Optional[Sequence[str]]): The names of the columns of a table that has no header.
-    na_as_text (bool): Whether NA, N/A, #N/A, NaN and <NA> as cells of a table are texts. Otherwise nothing is there.
+    header (Optional[Sequence[str]]): The names of the columns, in their order, of .csv and .tsv files without a header.
+    na_as_text (bool): In .csv and .tsv files, NA, N/A, #N/A, NaN and <NA> are texts, and not missing values.
     RAISES (ValueError): A value is not valid.
     """
 
@@ -71,8 +71,7 @@ class FileOptions:
     na_as_text: bool = False
 
     def __post_init__(self) -> None:
-        if self.quoting not in (None, *QUOTINGS):
-            raise ValueError(f"`quoting` must be {' or '.join(map(repr, QUOTINGS))}. It is {self.quoting!r}.")
+        check_values(self)
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             raise ValueError(f"`delimiter` must be one character, such as ';'. It is {self.delimiter!r}.")
         try:

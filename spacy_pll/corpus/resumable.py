@@ -45,8 +45,7 @@ MAX_CHARACTERS = 100  # of a value in it
 class ResumableOutput:
     """The parts of one output file, in the folder OUTPUT.parts until they are joined to OUTPUT.
 
-    resume (bool): Continue with the parts that exist.
-    force (bool): Replace existing parts and output.
+    resume, force (bool): Continue with the parts that exist, or replace these and the output.
     RAISES (ResumeError): There are results that would be lost, or another run writes this output.
     """
 
@@ -105,8 +104,7 @@ class ResumableOutput:
             if not started:
                 self._check_same(earlier, fingerprints)
             if earlier == self.manifest:
-                self.complete = True
-                self._remove_folder()
+                self.discard()
                 return None
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.lock:
@@ -155,8 +153,9 @@ class ResumableOutput:
             if path.name != LOCK:
                 path.unlink()
 
-    def _remove_folder(self) -> None:
-        """Remove the folder, unless it contains what others have put there."""
+    def discard(self) -> None:
+        """Remove the folder, unless it contains what others have put there: what was made of the parts is written."""
+        self.complete = True
         if self.folder.exists():
             self._empty()
             if self.lock:
@@ -197,11 +196,6 @@ class ResumableOutput:
         """What the parts have, in their order."""
         return b"".join(path.read_bytes() for path, _ in self._found())
 
-    def discard(self) -> None:
-        """Delete the parts: what was made of them is written."""
-        self.complete = True
-        self._remove_folder()
-
     @contextmanager
     def kept(self, total: int, unit: str = "texts") -> Iterator[None]:
         """If the run stops in this context, for whatever reason, the error gets a note that says what is kept."""
@@ -219,8 +213,7 @@ class ResumableOutput:
         """Join the parts to the output file as its format needs it, write its manifest, and delete the parts."""
         self._write(self.output, join(path.read_bytes() for path, _ in self._found()))
         write_json(self.final_manifest, self.manifest)
-        self.complete = True
-        self._remove_folder()
+        self.discard()
 
     def _write(self, path: Path, blocks: Iterable[bytes]) -> None:
         with atomic_write(path) as file, through_compression(file, path, "wb") as contents:

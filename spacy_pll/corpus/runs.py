@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from spacy.language import Language
 
@@ -14,10 +14,10 @@ from ..analysis.normalised import unigrams_for
 from ..component import get_scorer
 from ..errors import InputError
 from ..files import check_target, file_digest
-from ..pipelines import describe_scorer
+from ..pipelines import describe_scorer, make_pipeline
 from ..places import TEXT_SPAN
-from ..tables.rows import TextRows, TokenRows, WordRows
-from ..tables.words import WordTable
+from ..tables.rows import Level, TextRows, TokenRows
+from ..tables.words import WordRows, WordTable
 from .formats import Format, find_format
 from .inputs import Input, InputColumns, checked_records, read_all
 from .records import STANDARD_STREAM, Record
@@ -30,8 +30,7 @@ from .scored_texts import ScoredText, Scoring
 TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
 # What the results do not depend on, and what the manifest records otherwise.
 NOT_IN_MANIFEST = ("path", "file_format", "pipeline", "n_process", "show_progress", "input", "scoring", "unigrams")
-TableOf = Literal["texts", "tokens", "words"]
-ROWS_OF: dict[TableOf, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows}
+ROWS_OF: dict[Level, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows}
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Run:
 
     input: Input
     scoring: Scoring = Scoring()
-    table: TableOf = "texts"  # what has a row of its own
+    table: Level = "texts"  # what has a row of its own
     words: WordTable = WordTable()  # the table of words
     normalise: Sequence[str] = ()  # methods of `analysis.normalised.normalise`, each with a column for each metric
     unigrams: str | None = None  # the table for them
@@ -50,7 +49,9 @@ class Run:
         settings: dict[str, Any] = {"targets": TEXT_SPAN} if self.input.has_sides else {}
         if ROWS_OF[self.table].keep_pieces or self.normalise:
             settings["keep_pieces"] = True
-        return self.scoring.make_pipeline(**settings)
+        nlp = make_pipeline(self.scoring.pipeline, **settings)
+        nlp.max_length = self.scoring.max_length or nlp.max_length
+        return nlp
 
     def with_columns(self, nlp: Language) -> "Run":
         """The same where it is known which columns a table of words has."""
@@ -65,18 +66,11 @@ class Run:
         return WordRows(*shared, table=self.words, lang=str(nlp.lang), has_sents=has_sents)
 
 
-class Written(NamedTuple):
-    """What a file has."""
-
-    texts: int
-    before: int  # texts that were scored by earlier runs
-    seconds_before: int  # which took them so long
-
-
-def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> Written | None:
+def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> tuple[int, int, int] | None:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
-    RETURNS (Optional[Written]): What the file has. None if it was complete before.
+    RETURNS (Optional[tuple[int, int, int]]): How many texts the file has, how many of them were scored by earlier runs,
+        and in how many seconds. None if it was complete before.
     RAISES (InputError): The input cannot be read, or has changed while it was scored, or the output cannot hold these
         rows.
     RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
@@ -97,7 +91,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         first = parts.begin(make_manifest(run, nlp, total, fingerprints[total], fields), fingerprints)
         if first is None:
             return None
-        written = Written(total, first, parts.seconds)
+        written = total, first, parts.seconds
         records = islice(source.records(nlp.vocab, typed=columns.typed, skip_errors=skips), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:
@@ -134,7 +128,7 @@ def _records_and_columns(
     run: Run, source: Input, nlp: Language, output_format: type[Format]
 ) -> tuple[TextRows, InputColumns, Iterator[Record]]:
     """What will be written, the columns of the input, and its records, which are checked and noted when they come."""
-    rows, columns = run.make_rows(nlp), output_format.input_columns(source.column, output_format.encode_field)
+    rows, columns = run.make_rows(nlp), output_format.input_columns(source.column)
     scoring = run.scoring
     return rows, columns, checked_records(source, nlp, rows, columns, scoring.skip_errors, scoring.shared_pieces)
 

@@ -13,10 +13,10 @@ from spacy.tokens import Doc
 from ..component import get_scorer
 from ..errors import InputError
 from ..failing_texts import ERROR, TextError, unscored
-from ..pipelines import PipelineSettings, make_pipeline
-from ..places import SHARED_ADVICE, place
+from ..pipelines import PipelineSettings
+from ..places import place
 from ..progress import with_progress
-from ..settings import BATCH_SIZE
+from ..settings import BATCH_SIZE, at_least
 from ..workers import batches_of, score_batches
 from .inputs import shared_piece, too_long
 from .records import Record, warn_of_missing
@@ -35,21 +35,20 @@ class ScoredText(NamedTuple):
 
 @dataclass(frozen=True)
 class Scoring:
-    """With which pipeline texts are scored, and what becomes of those that cannot be."""
+    """With which pipeline texts are scored, and what becomes of those that cannot be.
+
+    max_length (Optional[int]): Characters of the longest text. None: 1,000,000, or what a saved pipeline has.
+    shared_pieces (bool): A wordpiece that context and text share belongs to the context. Otherwise it is an error.
+    skip_errors (bool): Where a text cannot be scored, there is a row without scores. The column `error` says why.
+    """
 
     pipeline: PipelineSettings = PipelineSettings()
     batch_size: int = BATCH_SIZE
     n_process: int = 1
-    max_length: int | None = None  # characters of the longest text; None is what the pipeline has
-    shared_pieces: bool = False  # a wordpiece that context and text share belongs to the context; or it is an error
-    skip_errors: bool = False  # a text that cannot be scored gets a row without scores, and `error` says why
+    max_length: int | None = at_least(1)
+    shared_pieces: bool = False
+    skip_errors: bool = False
     show_progress: bool = False
-
-    def make_pipeline(self, **settings: Any) -> Language:
-        """settings (Any): Settings of the component that the rows need."""
-        nlp = make_pipeline(self.pipeline, **settings)
-        nlp.max_length = self.max_length or nlp.max_length
-        return nlp
 
     def score(
         self, nlp: Language, records: Iterable[Record], total: int | None = None, done: int = 0
@@ -61,21 +60,13 @@ class Scoring:
         RAISES (InputError): A text cannot be scored, and `skip_errors` is not set.
         RAISES (ChildProcessError): A worker process was killed.
         """
-        scored = self._score(nlp, records, done)
-        watched = with_progress(scored, total, done, self.show_progress)
-        with closing(scored), closing(watched):
-            yield from watched
-
-    def _score(self, nlp: Language, records: Iterable[Record], first: int) -> Generator[ScoredText, None, None]:
-        scorer, failed, missing, number = get_scorer(nlp), 0, 0, first
+        scorer, failed, missing, number = get_scorer(nlp), 0, 0, done
         waiting = deque[Record]()  # those that are being scored
         ends = deque[Record]()  # the last of each batch
 
         def texts() -> Iterator[str | Doc]:
             for record in records:
-                if not self.shared_pieces and (fault := shared_piece(nlp, record)):
-                    if not self.skip_errors:
-                        raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
+                if self.skip_errors and not self.shared_pieces and (fault := shared_piece(nlp, record)):
                     record = record._replace(problem=f"The text {fault}")
                 waiting.append(record)
                 yield _readable(nlp, record)
@@ -85,8 +76,10 @@ class Scoring:
                 ends.append(waiting[-1])
                 yield batch
 
-        with closing(score_batches(nlp, batches(), self.n_process)) as outcomes:
-            for number, outcome in enumerate(outcomes, first + 1):
+        outcomes = score_batches(nlp, batches(), self.n_process)
+        watched = with_progress(outcomes, total, done, self.show_progress)
+        with closing(outcomes), closing(watched):
+            for number, outcome in enumerate(watched, done + 1):
                 record, error = waiting.popleft(), None
                 if record.problem:
                     outcome, error = unscored(record.text or record.in_place), record.problem
@@ -104,10 +97,10 @@ class Scoring:
                     ends.popleft()
                 pieces = outcome._.get(scorer.names.pieces) or 0
                 yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, is_last)
-        warn_of_missing(missing, number - first, "Their rows have no scores")
+        warn_of_missing(missing, number - done, "Their rows have no scores")
         if failed:
             warnings.warn(
-                f"{failed:,} of {number - first:,} texts could not be scored. Their rows have no scores. The "
+                f"{failed:,} of {number - done:,} texts could not be scored. Their rows have no scores. The "
                 f"column {ERROR!r} says why.",
                 stacklevel=2,
             )

@@ -11,7 +11,7 @@ from ..corpus.inputs import check_fields
 from ..corpus.readers import format_of, list_files, open_file, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError
-from ..tables.columns import check_columns
+from ..tables.rows import check_columns
 from .items import FILE
 from .variants import Variant
 

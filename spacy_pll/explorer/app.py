@@ -8,7 +8,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Any
@@ -16,16 +16,16 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 from spacy.language import Language
-from spacy.tokens import Doc
 
 # A script has no package to import from relatively.
-from spacy_pll.analysis.comparison import Comparison, compare
-from spacy_pll.analysis.continuations import Continuation, score_continuations
+from spacy_pll.analysis.comparison import compare
+from spacy_pll.analysis.continuations import score_continuations
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import shown_errors
 from spacy_pll.metrics import pll_metrics
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.scoring.wordpieces import WORDS
+from spacy_pll.settings import ScoringSettings, describe_settings
 from spacy_pll.tables.dataframe import to_dataframe
 from spacy_pll.visualize import render, render_comparison, render_continuations
 
@@ -33,10 +33,11 @@ ABOUT = (
     "Pseudo-log-likelihood (PLL): how well a language model predicts each word from the others. Scores are natural "
     "logarithms. The closer to 0, the more likely. All texts stay on this computer."
 )
+HELP = describe_settings(PipelineSettings) | describe_settings(ScoringSettings)
 TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souvenir."
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
-SLOT_PATTERN = re.compile(r"_{2,}")
+SLOT_PATTERN = re.compile(r"_{2,}")  # two or more underscores
 FIELD_KEYS = {"texts", "a", "b", "compared", "slot", "candidates"}  # the keys of all fields of the tabs
 # How columns of numbers are written; the texts of a table are not.
 COLUMN_CONFIG: dict[str, Any] = {
@@ -46,14 +47,10 @@ COLUMN_CONFIG: dict[str, Any] = {
 
 
 class SharedPipeline:
-    """A pipeline whose model serves other settings of the component, too.
+    """A pipeline whose model serves other metrics and units of words, too.
 
     Streamlit runs each open page in a thread of its own, and spaCy's pipelines are not made for several threads. So
     only one page uses the pipeline at a time.
-
-    settings (PipelineSettings): The model, and the settings that do not change. `metrics` and `words` are those to
-        begin with.
-    RAISES (OSError, ValueError, ImportError): As `make_pipeline`.
     """
 
     def __init__(self, settings: PipelineSettings):
@@ -74,10 +71,7 @@ class SharedPipeline:
 
     @contextmanager
     def use(self, settings: PipelineSettings) -> Iterator[Language]:
-        """The pipeline with the metrics and unit of words of some settings, for as long as the context lasts.
-
-        RAISES (ValueError): A setting is not valid.
-        """
+        """The pipeline with the metrics and unit of words of some settings, for as long as the context lasts."""
         changes = {name: settings.scoring[name] for name in ("metrics", "words") if name in settings.scoring}
         with self._lock:
             yield make_pipeline(self._nlp, **changes)
@@ -87,10 +81,7 @@ class SharedPipeline:
 
 
 def show_page(start: PipelineSettings) -> None:
-    """Show the page. Streamlit calls this again whenever something on the page changes.
-
-    start (PipelineSettings): What the page begins with.
-    """
+    """Show the page, which begins with these settings. Streamlit calls this whenever something on the page changes."""
     st.set_page_config("spacy-pll explorer", layout="wide")
     st.header("spacy-pll explorer")
     st.caption(ABOUT)
@@ -111,20 +102,9 @@ def show_page(start: PipelineSettings) -> None:
 
 def choose_model(start: PipelineSettings) -> PipelineSettings:
     """The fields for the model and the language."""
-    model = st.text_input(
-        "Model",
-        start.model or "",
-        key="model",
-        placeholder="built-in English model",
-        help="Hub name or folder of a masked language model, or a spaCy pipeline with a `pll` component. Leave it "
-        "empty for the built-in English model.",
-    )
-    lang = st.text_input(
-        "Language",
-        start.lang,
-        key="lang",
-        help="Language of spaCy's tokenizer. Not used if the model is a spaCy pipeline.",
-    )
+    about = HELP["model"].replace("None:", "Empty:")
+    model = st.text_input("Model", start.model or "", key="model", placeholder="built-in English model", help=about)
+    lang = st.text_input("Language", start.lang, key="lang", help=HELP["lang"])
     return start.changed(model=model.strip() or None, lang=lang.strip() or start.lang)
 
 
@@ -144,14 +124,8 @@ def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> Pipel
         help="The first one is the primary metric: what the model expected is shown for it. Except under sentence_l2r, "
         "left_context and causal, the model sees the text on both sides of a word.",
     )
-    words = st.selectbox(
-        "Words",
-        WORDS,
-        WORDS.index(pipeline.words),
-        key=f"words of {settings.model}",
-        help="What counts as a word: spaCy's tokens, the words of the model's tokenizer, or what white space "
-        "separates. The wordpieces of a word are masked together.",
-    )
+    unit, key = WORDS.index(pipeline.words), f"words of {settings.model}"
+    words = st.selectbox("Words", WORDS, unit, key=key, help=HELP["words"])
     return settings.changed(metrics=tuple(metrics or pipeline.metrics), words=words)
 
 
@@ -167,8 +141,8 @@ def score_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     if not texts:
         st.info("Type or paste a text.")
         return
-    docs = scored_docs(pipeline, settings, tuple(texts))
-    show_html(render(docs, attr=pipeline.attr, jupyter=False))
+    docs = scored(pipeline, settings, "texts", *texts)
+    st.html(str(render(docs, attr=pipeline.attr, jupyter=False)))
     table = to_dataframe(docs, attr=pipeline.attr)
     show_table(table.drop(columns=["surprisal", "alternative_log_probs"], errors="ignore"), "Table of the tokens")
 
@@ -184,9 +158,9 @@ def compare_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     if not (a.strip() and b.strip()):
         st.info("Type two versions of a text.")
         return
-    comparison = compare_texts(pipeline, settings, a, b, metric)
+    comparison = scored(pipeline, settings, "versions", a, b, metric)
     st.markdown(say_difference(comparison.difference))
-    show_html(render_comparison(comparison, jupyter=False))
+    st.html(str(render_comparison(comparison, jupyter=False)))
 
 
 def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
@@ -199,37 +173,33 @@ def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     if not candidates:
         st.info("Type some candidates.")
         return
-    prefix, suffix = split_at_slot(sentence)
-    ranked = rank_candidates(pipeline, settings, prefix, tuple(candidates), suffix)
+    ranked = scored(pipeline, settings, "candidates", *split_at_slot(sentence), *candidates)
     rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in ranked]
     table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
     show_table(table.sort_values("probability", ascending=False, kind="stable"))
-    show_html(render_continuations(ranked, attr=pipeline.attr, jupyter=False))
+    st.html(str(render_continuations(ranked, attr=pipeline.attr, jupyter=False)))
 
 
-# Scores. They are kept, with their warnings, because the page runs again whenever one of its fields changes.
+SCORERS: dict[str, Callable[..., Any]] = {
+    "texts": lambda nlp, *texts: list(nlp.pipe(texts)),
+    "versions": compare,
+    "candidates": lambda nlp, prefix, suffix, *candidates: score_continuations(
+        nlp, prefix, candidates, suffix, separator=""
+    ),
+}
 
 
-@st.cache_resource(max_entries=50, show_spinner="Scoring the texts …")
-def scored_docs(_pipeline: SharedPipeline, settings: PipelineSettings, texts: tuple[str, ...]) -> list[Doc]:
-    with _pipeline.use(settings) as nlp, shown_warnings():
-        return list(nlp.pipe(texts))
-
-
-@st.cache_resource(max_entries=50, show_spinner="Scoring both versions …")
-def compare_texts(
-    _pipeline: SharedPipeline, settings: PipelineSettings, a: str, b: str, metric: str | None
-) -> Comparison:
-    with _pipeline.use(settings) as nlp, shown_warnings():
-        return compare(nlp, a, b, metric)
-
-
-@st.cache_resource(max_entries=50, show_spinner="Scoring the candidates …")
-def rank_candidates(
-    _pipeline: SharedPipeline, settings: PipelineSettings, prefix: str, candidates: tuple[str, ...], suffix: str
-) -> list[Continuation]:
-    with _pipeline.use(settings) as nlp, shown_warnings():
-        return score_continuations(nlp, prefix, candidates, suffix, separator="")
+@st.cache_resource(max_entries=150, show_spinner="Scoring …")
+def scored(_pipeline: SharedPipeline, settings: PipelineSettings, what: str, *texts: str | None) -> Any:
+    """What a scorer makes of texts. It is kept, with the warnings that a user should see, because the page runs again
+    whenever one of its fields changes.
+    """
+    with _pipeline.use(settings) as nlp, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = SCORERS[what](nlp, *texts)
+    for message in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
+        st.warning(as_markdown(message))
+    return result
 
 
 # Parts of the tabs
@@ -245,11 +215,6 @@ def say_difference(difference: float) -> str:
     return f"Version **{higher}** has the higher score. Difference: **{abs(difference):.2f}** nats."
 
 
-def show_html(html: str | None) -> None:
-    if html:
-        st.html(html)
-
-
 def show_table(table: pd.DataFrame, title: str | None = None) -> None:
     """A table, in a part of the page that can be opened if it has a title."""
     with st.expander(title) if title else st.container():
@@ -262,16 +227,6 @@ def show_table(table: pd.DataFrame, title: str | None = None) -> None:
 
 def show_error(error: Exception) -> None:
     st.error(as_markdown(str(error)))
-
-
-@contextmanager
-def shown_warnings() -> Iterator[None]:
-    """Show the warnings that a user should see as messages."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for message in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
-        st.warning(as_markdown(message))
 
 
 def as_markdown(text: str) -> str:
@@ -293,10 +248,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def split_at_slot(sentence: str) -> tuple[str, str]:
-    """The text before and after the slot, which is two or more underscores.
-
-    RAISES (ValueError): There is no slot, or more than one.
-    """
+    """The text before and after the slot. RAISES (ValueError): There is no slot, or more than one."""
     parts = SLOT_PATTERN.split(sentence)
     if len(parts) != 2:
         raise ValueError(

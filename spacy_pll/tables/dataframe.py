@@ -8,10 +8,10 @@ from spacy.tokens import Doc, Span
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..attributes.stored import stored_names
-from ..requirements import install_command
+from ..requirements import extra
 from ..settings import ScoringSettings
-from .columns import columns, token_spans, token_values
-from .words import WordTable
+from .rows import columns, token_spans, token_values
+from .words import WordRows, WordTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,12 +76,13 @@ def to_dataframe(
     types = {"token": "int64", "text": str, names.pieces: int, **of_token}
     if words:
         words = words.known(docs[0].doc.lang_ if docs else "en")
-        types = words.types(names, settings)
-    has_sents = any(len(item.doc) > 1 and item.doc.has_annotation("SENT_START") for item in docs)
+        has_sents = any(len(item.doc) > 1 and item.doc.has_annotation("SENT_START") for item in docs)
+        of_words = WordRows("text", names, settings, table=words, has_sents=has_sents)
+        types = {"word": int, "text": str} | {name: type_ for name, type_ in of_words.types.items() if name != "doc"}
 
     def rows_of(tokens: Doc | Span) -> Iterable[dict[str, Any]]:
         if words:
-            return words.rows(tokens, names, settings, tokens.doc.lang_, has_sents)
+            return of_words.of(tokens)
         return (
             {"token": token.start, "text": token.text, names.pieces: token._.get(names.pieces)}
             | token_values(token, names, of_token)
@@ -102,8 +103,6 @@ def typed_frame(rows: Sequence[Mapping[str, Any]], types: Mapping[str, Any]) -> 
 
 def import_pandas() -> Any:
     """RAISES (ImportError): pandas is not installed."""
-    try:
+    with extra("dataframe", "Data frames need pandas"):
         import pandas
-    except ImportError:
-        raise ImportError(f"Data frames need pandas. Install it with: {install_command('dataframe')}") from None
     return pandas

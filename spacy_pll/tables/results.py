@@ -11,11 +11,10 @@ from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..texts import plain_texts, warn_of_path
-from ..visualize.text import Table, text_table, visible_text
+from ..visualize.text import Table, format_cell, text_table, visible_text
 from ..workers import score_docs
-from .columns import token_spans
 from .dataframe import to_dataframe, typed_frame
-from .rows import TextRows
+from .rows import TextRows, token_spans
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,8 +81,7 @@ class Scores(Sequence[TextScore]):
         for text, *numbers in (row.values() for row in self[:ROWS]._table()):
             text = visible_text(text) if text.isspace() else " ".join(text.split())
             text = text if len(text) <= CHARACTERS else text[: CHARACTERS - 1] + "…"
-            shown = (f"{one:.2f}" if isinstance(one, float) else one for one in numbers)
-            table.append((text, *("" if one is None else one for one in shown)))
+            table.append((text, *map(format_cell, numbers)))
         more = f"... and {len(self) - ROWS:,} more" if len(self) > ROWS else ""
         return (text_table(table) + more).strip("\n")
 

@@ -16,10 +16,10 @@ from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..user_warnings import warn_user
 from ..workers import score_docs
-from .columns import check_columns
-from .words import WordTable
+from .rows import check_columns
+from .words import WordRows, WordTable
 
-PLACE = ("word", "text", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have
+PLACE = ("doc", "word", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have
 SURPRISAL = "surprisal"
 YES, NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
 
@@ -45,13 +45,15 @@ def score_words(
     table (Union[pandas.DataFrame, Iterable[Mapping[str, Any]]]): Rows in the order of the words.
     model, metrics: See `spacy_pll.score`.
     word (str): The column of the words. A word may have white space or punctuation in it: it is scored as one.
-    by (Sequence[str]): Columns whose values say which text a row belongs to. Empty: all rows are one text.
+    by (Sequence[str]): Columns that say which text a row belongs to. Empty: all rows are one text.
     space_after (Optional[str]): A column that says whether a space follows: true or false, 1 or 0, or the white space
         itself. None: one follows on each word.
-    base (Optional[float]): Of the logarithm in the column of surprisal, which is then called `surprisal_base2` or the
-        like. None: e, and `surprisal`, in nats.
-    lags (int): Columns are there again for each of so many words before, such as `surprisal_lag1`: see `WordTable`.
-    log_frequency (Optional[bool]): Whether there is a column `log_frequency`: see `WordTable`.
+    base (Optional[float]): Of the logarithm in the column of surprisal, such as 2 for bits. It is then called
+        surprisal_base2 or the like. None: e, and surprisal, in nats.
+    lags (int): The columns of scores, wordpieces, length and frequency are there again for each of so many words
+        before, such as surprisal_lag1.
+    log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq. None: if it is
+        installed and has the language.
     batch_size, n_process, show_progress, settings: See `spacy_pll.score`.
     RETURNS (Union[pandas.DataFrame, list[dict[str, Any]]]): The same rows in the same order, a data frame if one was
         given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
@@ -62,9 +64,10 @@ def score_words(
     is_frame = hasattr(table, "to_dict") and hasattr(table, "columns")
     rows = table.to_dict("records") if is_frame else [dict(row) for row in table]
     nlp = make_pipeline(model, metrics, **settings)
-    of_scorer = get_scorer(nlp).names, get_scorer(nlp).settings
-    words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(str(nlp.lang))
-    columns = word_columns(words.types(*of_scorer), base)
+    scorer, lang = get_scorer(nlp), str(nlp.lang)
+    words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(lang)
+    table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang)
+    columns = word_columns(table_of.types, base)
     texts = texts_of_rows(rows, word, [by] if isinstance(by, str) else by)
     check_columns({name for row in rows for name in row}, columns, "The table")
     docs = [
@@ -78,8 +81,7 @@ def score_words(
     found: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
     with closing(score_docs(nlp, docs, batch_size, n_process, show_progress)) as scored:
         for members, doc in zip(texts, scored, strict=True):
-            of_doc = words.rows(doc, *of_scorer, str(nlp.lang))
-            for (i, _), row in zip(members, of_doc, strict=True):
+            for (i, _), row in zip(members, table_of.of(doc), strict=True):
                 found[i] = {name: _in_base(row[own], own, base) for name, own in columns.items()}
     if missing := len(rows) - sum(map(len, texts)):
         warn_user(f"{missing:,} of {len(rows):,} rows have no word in the column {word!r}, and no scores.")

@@ -5,46 +5,43 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from spacy.tokens import Doc, Span
 
-from ..attributes.names import Names
 from ..errors import PLLError
+from ..places import TEXT_SPAN
 from ..requirements import install_command
-from ..settings import ScoringSettings
+from ..settings import at_least, check_values
 from ..user_warnings import warn_user
-from .columns import columns, token_values
+from .rows import TextRows, columns, token_values
 
 Unit = Literal["whitespace", "spacy"]
-UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 @dataclass(frozen=True)
 class WordTable:
     """Which words have a row of their own, and which columns a table of them has.
 
-    unit (str): "whitespace": what white space separates, with its punctuation; the scores are sums over spaCy's tokens.
-        A token that contains white space is not divided. "spacy": spaCy's tokens that are not white space.
-    lags (int): The columns of wordpieces, `length`, `log_frequency` and scores are there again for each of so many
-        words before, such as `surprisal_lag1`.
-    regions (Optional[str]): A key of `doc.spans`. The column `region` has the label of the first of these spans in
-        which the word begins.
-    log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq. None: if it is
-        installed and has the language.
+    unit (str): A word is what white space separates, with its punctuation, or one of spaCy's tokens that are not white
+        space. In both cases, scores are sums over tokens, and a token that contains white space is not divided. While
+        "cabinet" in "cabinet," is scored, the model sees the comma, unless `words='whitespace'` masks it, too.
+    lags (int): The columns of wordpieces, length, log frequency and scores are there again for each of so many words
+        before, such as surprisal_lag1.
+    regions (Optional[str]): A key of doc.spans, of .spacy input or of a pipeline that makes spans. The column `region`
+        has the label of the first of these spans in which the word begins.
+    log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq, for the
+        language of the pipeline. None: if it is installed and has the language.
     RAISES (ValueError): A value is not valid.
     """
 
     unit: Unit = "whitespace"
-    lags: int = 0
+    lags: int = at_least(0, 0)
     regions: str | None = None
     log_frequency: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise ValueError(f"`unit` must be {' or '.join(map(repr, UNITS))}. It is {self.unit!r}.")
-        if self.lags < 0:
-            raise ValueError(f"`lags` must be 0 or more. It is {self.lags}.")
+        check_values(self)
 
     def known(self, lang: str) -> "WordTable":
         """The same where it is known whether there is a column `log_frequency`. Without one, there is a warning.
@@ -62,65 +59,73 @@ class WordTable:
             return replace(self, log_frequency=False)
         return replace(self, log_frequency=True)
 
-    def types(self, names: Names, settings: ScoringSettings) -> dict[str, Any]:
-        """The columns, with the Python types of their values. Each may be None.
 
-        names, settings: Those of the component.
-        """
+@dataclass(frozen=True)
+class WordRows(TextRows):
+    """One row per word, with the columns of a `WordTable` that is `known`."""
+
+    table: WordTable = WordTable()
+    lang: str = ""  # of docs whose vocabulary has none
+    has_sents: bool = True  # whether something sets sentence boundaries: a doc of one token does not show it
+    first = ("doc", "word")
+
+    @property
+    def types(self) -> dict[str, Any]:
         place = {"start": int, "end": int, "whitespace": str, "sent": int, "word_in_sent": int}
-        region = {"region": str} if self.regions else {}
-        lagged = {names.pieces: int, "length": int, **({"log_frequency": float} if self.log_frequency else {})}
-        lagged |= columns(names, settings, "words")
-        again = {f"{name}_lag{lag}": type_ for lag in range(1, self.lags + 1) for name, type_ in lagged.items()}
-        return {"word": int, "text": str, **place, **region, **lagged, **again}
+        region = {"region": str} if self.table.regions else {}
+        frequency = {"log_frequency": float} if self.table.log_frequency else {}
+        lagged = {self.names.pieces: int, "length": int, **frequency, **columns(self.names, self.settings, "words")}
+        lags = range(1, self.table.lags + 1)
+        again = {f"{name}_lag{lag}": type_ for lag in lags for name, type_ in lagged.items()}
+        return {"doc": int, "word": int, **place, **region, **lagged, **again}
 
-    def rows(
-        self, tokens: Doc | Span, names: Names, settings: ScoringSettings, lang: str, has_sents: bool = True
-    ) -> list[dict[str, Any]]:
-        """The rows of a scored text. Words and characters are counted from its beginning.
+    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        for row in self.of(doc.spans[TEXT_SPAN][0] if TEXT_SPAN in doc.spans else doc):
+            first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
+            yield {**first, **fields, **row}
 
-        lang (str): The language of `log_frequency`.
-        has_sents (bool): Whether something sets sentence boundaries: a doc of one token does not show it.
-        """
+    def of(self, tokens: Doc | Span) -> list[dict[str, Any]]:
+        """The rows of a scored text. Words and characters are counted from its beginning."""
+        names, regions = self.names, self.table.regions
         words, text = self._words(tokens), tokens.text_with_ws
         starts = [word.start_char - tokens[0].idx for word in words]
         ends = [start + len(word.text) for start, word in zip(starts, words)]
-        found: dict[str, list[Any]] = {
+        found: dict[str, list[Any]] = {  # in the order of the columns
             "word": list(range(len(words))),
             "text": [word.text for word in words],
             "start": starts,
             "end": ends,
             "whitespace": [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)])],
-            "length": [len(word.text) for word in words],
-            names.pieces: [word._.get(names.pieces) for word in words],
         }
-        found["sent"], found["word_in_sent"] = _sentences(tokens, words, has_sents)
-        if self.regions:
-            if self.regions not in tokens.doc.spans:
+        found["sent"], found["word_in_sent"] = _sentences(tokens, words, self.has_sents)
+        if regions:
+            if regions not in tokens.doc.spans:
                 warn_user(
-                    f"A doc has no spans under `regions`, doc.spans[{self.regions!r}], so its words are in none. "
+                    f"A doc has no spans under `regions`, doc.spans[{regions!r}], so its words are in none. "
                     f"It has spans under these keys: {list(tokens.doc.spans)}."
                 )
-            spans = reversed(tokens.doc.spans.get(self.regions, []))
+            spans = reversed(tokens.doc.spans.get(regions, []))
             region = {i: span.label_ for span in spans for i in range(span.start, span.end)}
             found["region"] = [region.get(word.start) or None for word in words]
-        if self.log_frequency:
-            found["log_frequency"] = list(map(log_frequencies(lang), found["text"]))
-        scores = columns(names, settings, "words")
+        found[names.pieces] = [word._.get(names.pieces) for word in words]
+        found["length"] = [len(word.text) for word in words]
+        if self.table.log_frequency:
+            found["log_frequency"] = list(map(log_frequencies(tokens.doc.lang_ or self.lang), found["text"]))
+        scores = columns(names, self.settings, "words")
         values = [token_values(word, names, scores) for word in words]
         found |= {name: [row[name] for row in values] for name in scores}
-        types = self.types(names, settings)
-        for name in types.keys() - found:
-            source, _, lag = name.rpartition("_lag")
-            found[name] = [None] * int(lag) + found[source]
-        return [dict(zip(types, row)) for row in zip(*(found[name] for name in types))]
+        for name in self.types:
+            if name not in found and name != "doc":
+                source, _, lag = name.rpartition("_lag")
+                found[name] = [None] * int(lag) + found[source]
+        return [dict(zip(found, row)) for row in zip(*found.values())]
 
     def _words(self, tokens: Doc | Span) -> list[Span]:
         bounds: list[list[int]] = []
         after_space = True
         for token in tokens:
             if not token.is_space:
-                if self.unit == "spacy" or after_space or token.text[0].isspace():
+                if self.table.unit == "spacy" or after_space or token.text[0].isspace():
                     bounds.append([token.i, token.i])
                 bounds[-1][1] = token.i + 1
             after_space = token.text_with_ws[-1].isspace()

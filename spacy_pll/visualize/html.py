@@ -20,20 +20,7 @@ from spacy.util import is_in_jupyter
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..attributes.values import exp_or_inf
-from .text import (
-    ShownPiece,
-    count_pieces,
-    expected_text,
-    format_difference,
-    format_number,
-    format_percent,
-    get_pieces,
-    has_expected,
-    in_nats,
-    readable_alternatives,
-    text_direction,
-    visible_text,
-)
+from . import text
 
 if TYPE_CHECKING:
     from ..analysis.comparison import Comparison
@@ -85,7 +72,7 @@ def render(
     """
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = find_names(docs, attr)
-    view = View(names, select_metrics(names, metrics), vmin, any(has_expected(doc, names) for doc in docs))
+    view = View(names, select_metrics(names, metrics), vmin, any(text.has_expected(doc, names) for doc in docs))
     articles = (_macros().doc(doc, view, number if page else None) for number, doc in enumerate(docs, 1))
     return _show(_TITLE, articles, view, page, jupyter, search=True, metrics=list(view.columns))
 
@@ -106,7 +93,7 @@ def render_continuations(
     """
     ranked = sorted(continuations, key=lambda continuation: -continuation.probability)
     names = find_names([continuation.span.doc for continuation in ranked], attr)
-    expected = any(has_expected(continuation.span, names) for continuation in ranked)
+    expected = any(text.has_expected(continuation.span, names) for continuation in ranked)
     view = View(names, select_metrics(names), vmin, expected)
     articles = (_macros().continuation(continuation, view, number) for number, continuation in enumerate(ranked, 1))
     return _show("Candidates in context", articles, view, page, jupyter)
@@ -123,7 +110,7 @@ def render_comparison(
     vmin, page, jupyter, RETURNS: See `render`. The page has no search box.
     """
     names = find_names([comparison.a, comparison.b], comparison.attr)
-    expected = any(has_expected(doc, names) for doc in (comparison.a, comparison.b))
+    expected = any(text.has_expected(doc, names) for doc in (comparison.a, comparison.b))
     view = View(names, {comparison.attribute: comparison.attribute}, vmin, expected)
     return _show("Two versions compared", [_macros().comparison(comparison, view)], view, page, jupyter)
 
@@ -178,19 +165,16 @@ def _style(view: View) -> str:
 
 @cache
 def _environment() -> Environment:
-    """The two templates, and what they call."""
+    """The two templates, and what they call: the functions of `text`, and some others."""
     articles = re.sub(r"\n\s*(?=[<{])", "", _read_file("articles.html"))
     loader = DictLoader({"articles.html": articles, "page.html": _read_file("page.html")})
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    environment.filters |= {
-        "count_pieces": count_pieces, "difference": format_difference, "nats": in_nats, "number": format_number,
-        "percent": format_percent, "piece_tip": _piece_tip, "step": colour_step, "visible": visible_text,
-    }  # fmt: skip
-    calls = (_words_by_direction, exp_or_inf, expected_text, get_pieces, readable_alternatives)
-    environment.globals |= {call.__name__.lstrip("_"): call for call in (*calls, math.isinf, text_direction)}
-    environment.globals["N_STEPS"] = N_STEPS
+    calls = (colour_step, exp_or_inf, math.isinf, piece_tip, words_by_direction)
+    names = {**vars(text), **{call.__name__: call for call in calls}, "N_STEPS": N_STEPS}
+    environment.filters |= names
+    environment.globals |= names
     return environment
 
 
@@ -203,18 +187,18 @@ def _macros() -> Any:
 # Parts of articles
 
 
-def _piece_tip(piece: ShownPiece, name: str) -> str:
-    tip = f"{visible_text(piece.text)}  {in_nats(piece.scores[name])}"
+def piece_tip(piece: text.ShownPiece, name: str) -> str:
+    tip = f"{text.visible_text(piece.text)}  {text.in_nats(piece.scores[name])}"
     # Not every piece shows its characters: byte-level vocabularies encode non-ASCII letters, and [UNK] hides them.
-    return tip if piece.source in piece.text or not piece.source else f"{tip} for {visible_text(piece.source)}"
+    return tip if piece.source in piece.text or not piece.source else f"{tip} for {text.visible_text(piece.source)}"
 
 
-def _words_by_direction(doc: Doc | Span, base: str) -> list[tuple[str, list[list[Token]]]]:
+def words_by_direction(doc: Doc | Span, base: str) -> list[tuple[str, list[list[Token]]]]:
     """The words of a doc, as lists of tokens, in runs of one writing direction. A word without one, such as a number,
     has that of both its neighbours if that is the same one, and else the text's, `base`.
     """
     words = _unbroken_runs(doc)
-    known = [text_direction("".join(token.text for token in word)) for word in words]
+    known = [text.text_direction("".join(token.text for token in word)) for word in words]
     before = list(accumulate(known, lambda last, own: own or last, initial=base))[1:]
     after = list(accumulate(known[::-1], lambda last, own: own or last, initial=base))[:0:-1]
     directions = [one if one == other else base for one, other in zip(before, after)]

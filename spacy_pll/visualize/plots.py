@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
-from ..requirements import install_command
+from ..requirements import extra
 from .text import format_number, get_pieces, visible_text
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     n = math.ceil(len(labels) / n_rows)  # points of a row, so that the last one is about as long as the others
     figure = new_figure(max(4.5, 1.5 + 0.5 * n), 0.5 + 3.1 * n_rows)
     rows = figure.subplots(n_rows, squeeze=False, sharey=True)[:, 0]
-    differing = _differing(list(lines.values()))
+    differs = np.ptp(np.array(list(lines.values())), axis=0) > _VISIBLE_DIFFERENCE
+    differing = np.flatnonzero(np.diff(differs, prepend=False, append=False)).reshape(-1, 2)  # runs: start, end
     for row, axes in enumerate(rows):
         here = slice(row * n, row * n + n)
         for i, (heading, values) in enumerate(lines.items()):
@@ -90,11 +91,9 @@ def add_frame(axes: "Axes", grid: Literal["x", "y", "both"], **legend: Any) -> N
 
 def new_figure(width: float, height: float) -> "Figure":
     """An empty figure that notebooks display. RAISES (ImportError): matplotlib is not installed."""
-    try:
+    with extra("plot", "Plots need matplotlib"):
         import matplotlib as _  # noqa: F401  # which fails first
         from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError(f"Plots need matplotlib. Install it with: {install_command('plot')}") from None
     figure = Figure(figsize=(width, height), layout="constrained")
     # Notebooks display what has this method. Without it they display only the figures that pyplot manages.
     figure._repr_png_ = partial(_to_png, figure)  # type: ignore[attr-defined]
@@ -122,9 +121,3 @@ def _points(doc: Doc | Span, names: Names, columns: dict[str, str]) -> tuple[lis
         for heading, name in columns.items()
     }
     return [visible_text(text) for text, _ in points], lines, unit
-
-
-def _differing(lines: list[list[float]]) -> list[list[int]]:
-    """The runs of points, [start, end], where the lines visibly differ."""
-    differs = np.ptp(np.array(lines), axis=0) > _VISIBLE_DIFFERENCE
-    return np.flatnonzero(np.diff(differs, prepend=False, append=False)).reshape(-1, 2).tolist()

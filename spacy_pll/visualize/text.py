@@ -2,9 +2,9 @@
 
 import math
 import unicodedata
-from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from spacy.tokens import Doc, Span, Token
 from wasabi import table
 
@@ -27,6 +27,11 @@ def visible_text(text: str) -> str:
 def format_number(value: float, spec: str = ".2f") -> str:
     """With a minus sign, not a hyphen; -0.0 as 0."""
     return f"{value or 0.0:{spec}}".replace("-", "−")
+
+
+def format_cell(value: float | None) -> str:
+    """A whole number, or one with two decimals, in a table; empty for None."""
+    return "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def format_difference(value: float) -> str:
@@ -85,9 +90,9 @@ def format_percent(p: float) -> str:
     return "<0.1 %" if 0 < p < 0.0005 else f"{100 * p:.1f} %"
 
 
-def list_alternatives(token: Token, names: Names, most: int | None = None) -> str:
-    """ "were 28.7 %, lay 5.8 %": the alternatives to a token, or the best of them, with their probabilities."""
-    return ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names)[:most])
+def list_alternatives(token: Token, names: Names) -> str:
+    """ "were 28.7 %, lay 5.8 %": the alternatives to a token with their probabilities."""
+    return ", ".join(f"{text} {format_percent(p)}" for text, p in readable_alternatives(token, names))
 
 
 def has_expected(doc: Doc | Span, names: Names) -> bool:
@@ -125,22 +130,14 @@ def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[i
     record, text = read_record(whole, names.score), whole.text
     if record is None or max(record.token, default=-1) >= len(whole):
         return {}
-    scores = record.columns(names)
+    scores, place = record.columns(names), np.array(record.token, int)
+    for attribute in columns.values():
+        sums = np.bincount(place, scores.get(attribute, np.full(len(place), np.nan)), len(whole))
+        if not np.allclose(sums, [token._.get(attribute) or 0.0 for token in whole], 1e-6, 1e-6):
+            return {}
     all_pieces = [
         ShownPiece(piece or "", text[start:end], {attribute: values[i] for attribute, values in scores.items()})
         for i, (piece, start, end) in enumerate(zip(record.pieces, record.start, record.end))
     ]
     places = record.by_token()
-    pieces = {token.i: [all_pieces[i] for i in places[token.i]] for token in whole}
-    return pieces if all(_sums_fit(token, pieces[token.i], columns.values()) for token in whole) else {}
-
-
-def _sums_fit(token: Token, pieces: list[ShownPiece], attributes: Iterable[str]) -> bool:
-    """Whether the token's scores are the sums of these pieces' scores."""
-    return all(
-        all(attribute in piece.scores for piece in pieces)
-        and math.isclose(
-            sum(piece.scores[attribute] for piece in pieces), token._.get(attribute) or 0.0, rel_tol=1e-6, abs_tol=1e-6
-        )
-        for attribute in attributes
-    )
+    return {token.i: [all_pieces[i] for i in places[token.i]] for token in whole}

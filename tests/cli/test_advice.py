@@ -19,7 +19,7 @@ from spacy_pll.language_model.architectures import CausalLanguageModel, MaskedLa
 from spacy_pll.pipelines import SETTINGS
 
 ROOT = Path(spacy_pll.__file__).parent
-SAY = {"warn_user", "_warn_once", "PLLError", "InputError", "ResumeError", "TextError", "fail"}
+SAY = {"warn_user", "_warn_once", "PLLError", "InputError", "ResumeError", "TextError"}
 COMMANDS = typer.main.get_command(app).commands
 # Settings that only a config has: those of the block `model`, and of the component.
 OF_BLOCK = {name for cls in (MaskedLanguageModel, CausalLanguageModel) for name in inspect.signature(cls).parameters}

@@ -4,7 +4,9 @@ from dataclasses import fields
 
 import pytest
 
+from spacy_pll import WordTable, score_words
 from spacy_pll.cli import LazyCommands
+from spacy_pll.corpus.records import FileOptions
 from spacy_pll.pipelines import SETTINGS, PipelineSettings
 from spacy_pll.settings import ScoringSettings, describe_settings
 
@@ -31,6 +33,16 @@ def test_each_setting_is_an_option_whose_help_is_its_description():
     assert found["mask_margin"].help.endswith("not together with --mask-spacing. [default: exact scores]")
     assert found["words"].help.endswith("such as proteins). [default: spacy]")
     assert found["metrics"].help.endswith("[default: word_l2r]")
+
+
+@pytest.mark.parametrize(
+    ("command", "source", "n"), [("render", FileOptions, 5), ("score", WordTable, 4), ("words", score_words, 6)]
+)
+def test_other_options_say_what_docstrings_say(command, source, n):
+    found, texts = options(command), describe_settings(source)
+    said = [name for name in texts if name in found and texts[name].partition(" None:")[0][:40] in found[name].help]
+    assert len(said) == n and not [name for name in said if "None:" in found[name].help]
+    assert options("score")["marked"].secondary_opts == []
 
 
 def test_what_says_nothing_about_whole_texts_is_no_option_of_evaluations():

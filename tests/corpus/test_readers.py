@@ -62,11 +62,11 @@ def test_a_folder(tmp_path):
 
 @pytest.mark.parametrize("ending", COMPRESSED)
 def test_compressed_text_is_read_like_other_text(tmp_path, ending):
-    def compress(text):
-        file = io.BytesIO()
-        with COMPRESSED[ending](file, "wb") as contents:
-            contents.write(text.encode())
-        return file.getvalue()
+    def compress(text, name):
+        with (tmp_path / name).open("wb") as file:
+            with COMPRESSED[ending](file, "wb") as contents:
+                contents.write(text.encode())
+            assert not file.closed
 
     contents = {
         "a.txt": "One.\nTwo.\n",
@@ -75,7 +75,7 @@ def test_compressed_text_is_read_like_other_text(tmp_path, ending):
         "d.tsv": "text\nFive.\n",
     }
     for name, text in contents.items():
-        (tmp_path / (name + ending.upper())).write_bytes(compress(text))
+        compress(text, name + ending.upper())
     (tmp_path / f"e.spacy{ending}").write_bytes(b"not read")
     with pytest.warns(UserWarning, match="will not be read: 'e.spacy"):
         assert len(list_files(str(tmp_path))) == 4
@@ -83,7 +83,8 @@ def test_compressed_text_is_read_like_other_text(tmp_path, ending):
     assert [record.text for record in records] == ["One.", "Two.", "Three.", "Four.", "Five."]
     assert records[3].fields == {"file": f"c.csv{ending.upper()}", "n": "1"}
     path = tmp_path / f"a.txt{ending}"
-    whole = compress("".join(f"Line {i}.\n" for i in range(9)))
+    compress("".join(f"Line {i}.\n" for i in range(9)), path.name)
+    whole = path.read_bytes()
     altered = [whole[:20] + b"\0\0\0\0" + whole[24:]] * (ending != ".zst")  # which has no checksum
     for damaged in (whole[:-9], b"no compressed data", *altered):
         path.write_bytes(damaged)
@@ -394,7 +395,7 @@ def test_a_row_without_a_text_is_a_record_where_errors_are_skipped(tmp_path):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"quoting": "all"}, "`quoting` must be 'csv' or 'none'. It is 'all'"),
+        ({"quoting": "all"}, "`quoting` must be csv or none. It is 'all'"),
         ({"delimiter": "\t\t"}, "`delimiter` must be one character"),
         ({"encoding": "utf-9"}, "`encoding` must be one that Python knows, such as 'cp1252'. It is 'utf-9'"),
     ],

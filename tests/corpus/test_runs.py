@@ -30,7 +30,7 @@ class Stopped(Exception):
 
 @pytest.fixture
 def watched_by(monkeypatch):
-    """watched_by(function): the scored texts of runs pass it, with their number and that of the texts done before."""
+    """watched_by(function): the scored docs of runs pass it, with their number and that of the texts done before."""
 
     def use(function):
         monkeypatch.setattr(
@@ -73,10 +73,10 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(
 
     def watch(texts, total, done):
         calls.append((total, done))
-        for text in texts:
-            if text.number == stop_at:
+        for number, text in enumerate(texts, done):
+            if number == stop_at:
                 raise Stopped
-            scored.append(text.number)
+            scored.append(number)
             yield text
 
     words = WordTable(lags=1, log_frequency=False)

@@ -1,8 +1,7 @@
 import pytest
 
 from spacy_pll.errors import InputError
-from spacy_pll.tables.columns import check_columns
-from spacy_pll.tables.rows import TextRows, TokenRows
+from spacy_pll.tables.rows import TextRows, TokenRows, check_columns
 
 TEXT = "The  traveler's souvenir."
 FIELDS = {"id": 7}

@@ -11,7 +11,7 @@ from spacy_pll import WordTable, score_words, to_dataframe
 from spacy_pll.attributes.names import Names
 from spacy_pll.requirements import install_command
 from spacy_pll.settings import ScoringSettings
-from spacy_pll.tables.words import log_frequencies
+from spacy_pll.tables.words import WordRows, log_frequencies
 
 from ..conftest import PARAGRAPH, odd_text
 
@@ -21,7 +21,8 @@ BY_SPACE = WordTable(log_frequency=False)
 
 
 def rows(doc, table=BY_SPACE, metrics=("word_l2r",), distribution=False):
-    return table.rows(doc, Names("pll", list(metrics)), ScoringSettings(distribution=distribution), "en")
+    settings = ScoringSettings(distribution=distribution)
+    return WordRows("text", Names("pll", list(metrics)), settings, table=table, lang="en").of(doc)
 
 
 @given(odd_text)
@@ -69,9 +70,9 @@ def test_lags_are_those_of_the_words_before_in_the_text(make_nlp):
     found = rows(make_nlp("bert", distribution=True)(TEXT), table, distribution=True)
     lagged = ["pll_pieces", "length", "pll_word_l2r", "surprisal", "entropy"]
     names = [f"{name}_lag{lag}" for lag in (1, 2) for name in lagged]
-    assert list(found[0])[-10:] == names and list(found[0]) == list(
-        table.types(Names("pll", ["word_l2r"]), ScoringSettings(distribution=True))
-    )
+    settings = Names("pll", ["word_l2r"]), ScoringSettings(distribution=True)
+    types = [*WordRows("text", *settings, table=table).types]
+    assert list(found[0])[-10:] == names and list(found[0]) == ["word", "text", *types[2:]]
     for lag in (1, 2):
         for number, row in enumerate(found):
             before = found[number - lag] if number >= lag else dict.fromkeys(lagged)
@@ -154,7 +155,7 @@ def test_log_frequencies_that_nobody_asked_for_are_left_out_if_there_are_none(ma
 
 
 def test_wrong_values_are_errors():
-    with pytest.raises(ValueError, match="`unit` must be 'whitespace' or 'spacy'. It is 'tokens'"):
+    with pytest.raises(ValueError, match="`unit` must be whitespace or spacy. It is 'tokens'"):
         WordTable("tokens")
     with pytest.raises(ValueError, match="`lags` must be 0 or more. It is -1"):
         WordTable(lags=-1)
