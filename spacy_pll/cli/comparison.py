@@ -1,7 +1,6 @@
 """What `pll pairs` and `pll choices` have in common: several scorers, and what is printed and written."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
@@ -9,10 +8,10 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 from spacy.language import Language
 
-from ..component import PLLScorer, get_scorer
+from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..evaluation.accuracies import OVERALL, Accuracy, Ties
-from ..evaluation.choices import ChoiceScores, check_options, distinct_options, labels, named, score_options
+from ..evaluation.choices import ChoiceScores, labels, score_options
 from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
 from ..evaluation.kept_scores import KeptScores
@@ -79,52 +78,51 @@ class Evaluation:
         unit (str): What the choices are called: "pairs".
         RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
         """
-        kept_in = self.output or self.items
-        kept = KeptScores(kept_in, self.resume, self.force) if kept_in else None
+        kept = KeptScores(self.output or self.items, self.resume, self.force)
         loaded = load_scorers(self.scorers, self.revisions, settings)
         how: dict[str, Any] = {"per_piece": self.per_piece, "ties": self.ties}
-        for name, nlp in named(loaded.compared).items():
-            check_options(get_scorer(nlp), choices, shared_pieces)
-            if self.items:
-                check_items_table(results, choices, name, get_scorer(nlp))
-        work = self.batch_size, self.n_process, True
-        if kept:
-            kept.about = {"scorers": loaded.records, "batch_size": self.batch_size}
-            kept.begin([(name, one) for name in named(loaded.compared) for one in distinct_options(choices)])
-        with kept.until_done() if kept else nullcontext():
-            found = score_options(results, loaded.compared, choices, None, *work, kept, **how)
-            self._write(found, loaded, about | how, unit)
+        for name, attributes in loaded.attributes.items() if self.items else ():
+            check_items_table(results, choices, name if len(loaded) > 1 else "", attributes)
+        kept.about = {"scorers": loaded.records, "batch_size": self.batch_size}
+        work = self.batch_size, self.n_process, True, shared_pieces, kept
+        with kept.until_done():
+            found = score_options(results, loaded.compared, choices, None, *work, **how)
+            self._write(found, loaded.records, {**about, **how, "sample": self.sample}, unit)
         return found
 
-    def _write(self, found: ChoiceScores, loaded: "LoadedScorers", about: dict[str, Any], unit: str) -> None:
-        """Print the results, and write what is asked for."""
-        about = {**about, "sample": self.sample}
+    def _write(self, found: ChoiceScores, records: list[dict[str, Any]], about: dict[str, Any], unit: str) -> None:
+        """Print the results, and write what is asked for. records (List[Dict[str, Any]]): What the scorers are."""
         if found.has_preferences:
             correlations = found.correlations(self.by or None)
             say(group_table(TITLE, unit, correlations, lambda one: one.choices, rho_with_interval))
             rows = [one._asdict() for one in correlations]
         else:
-            accuracies = found.accuracies(self.by or None)
-            say(accuracy_table(accuracies, unit) + ties_line(accuracies, self.ties, unit))
-            rows = [
-                {unit if name == "pairs" else name: value for name, value in one._asdict().items()}
-                for one in accuracies
-            ]
+            accuracies, title = found.accuracies(self.by or None), "accuracy in % (95 % interval)"
+            table = group_table(title, unit, accuracies, lambda one: one.pairs, lambda one: percent(one.estimate))
+            say(table + ties_line(accuracies, self.ties, unit))
+            rows = [{unit if k == "pairs" else k: value for k, value in one._asdict().items()} for one in accuracies]
             if len(found.scores) > 1:
                 say(difference_table(accuracies))
             else:
-                rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
-        write_results(rows, self.by, loaded, about, self.output)
+                rows = [{k: value for k, value in row.items() if value is not None} for row in rows]
+        if self.output and self.output.suffix == ".csv":
+            rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
+            save(self.output, write_table, rows)
+        else:
+            settings = {**records[0], "compared": records[1:], "by": list(self.by), **about}
+            save(self.output, write_json, {"settings": settings, "results": rows})
         save(self.items, write_table, list(found.rows()))
         save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
 
 
-def check_items_table(results: type[ChoiceScores], choices: list[Choice], name: str, scorer: PLLScorer) -> None:
+def check_items_table(
+    results: type[ChoiceScores], choices: list[Choice], name: str, attributes: Mapping[str, str]
+) -> None:
     """RAISES (ValueError): The table of items cannot be made: a column of theirs has the name of one of scores."""
     first, numbers = choices[0], [[1.0] * len(choices[0].options)]
     every = first._replace(fields={column: None for choice in choices for column in choice.fields})
-    scores = dict.fromkeys(labels(name, scorer), numbers)
-    next(results([every], scores, scores, columns={} if name else scorer.names.metrics).rows())  # type: ignore[arg-type]
+    scores: Any = dict.fromkeys(labels(name, attributes), numbers)
+    next(results([every], scores, scores, columns={} if name else attributes).rows())
 
 
 def rho_with_interval(one: Correlation) -> str:
@@ -176,8 +174,10 @@ class LoadedScorers(Mapping[str, Language]):
     def __init__(self, settings: dict[str, PipelineSettings]):
         self.settings = settings
         self._kept: tuple[str, Language] | None = None
-        # All are loaded once before anything is scored, so that an error in the last one costs no time.
-        self.records = [{"scorer": name, **describe_scorer(self[name], given)} for name, given in settings.items()]
+        self.records, self.attributes = list[dict[str, Any]](), dict[str, Mapping[str, str]]()
+        for name, given in settings.items():  # before anything is scored: an error in the last one costs no time
+            self.records.append({"scorer": name, **describe_scorer(self[name], given)})
+            self.attributes[name] = get_scorer(self[name]).names.metrics
 
     def __getitem__(self, name: str) -> Language:
         if self._kept is None or self._kept[0] != name:
@@ -217,22 +217,6 @@ def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: Pip
     return LoadedScorers(used)
 
 
-def write_results(
-    rows: list[dict[str, Any]],
-    by: Sequence[str],
-    loaded: LoadedScorers,
-    about: dict[str, Any],
-    output: Path | None,
-) -> None:
-    """Write the results of groups, and what the scorers are."""
-    if output and output.suffix == ".csv":
-        rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
-        save(output, write_table, rows)
-        return
-    first, *others = loaded.records
-    save(output, write_json, {"settings": {**first, "compared": others, "by": list(by), **about}, "results": rows})
-
-
 def named_settings(scorers: Sequence[str], **common: Any) -> dict[str, PipelineSettings]:
     """The settings of each scorer by its name: what stands before `=`, as in small=builtin, or else the whole text.
 
@@ -247,13 +231,6 @@ def named_settings(scorers: Sequence[str], **common: Any) -> dict[str, PipelineS
             raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
         found[name] = parse_settings(spec, **common)
     return found
-
-
-def accuracy_table(results: list[Accuracy], unit: str) -> str:
-    """Accuracies in percent with their intervals, for all items and for each group; a column for each scorer."""
-    return group_table(
-        "accuracy in % (95 % interval)", unit, results, lambda one: one.pairs, lambda one: percent(one.estimate)
-    )
 
 
 def group_table(

@@ -1,7 +1,6 @@
 """`pll variants [FILE]`: the variants of a protein."""
 
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -149,11 +148,10 @@ def variants_cli(
         if plot and all(":" in item.mutant for item in items):
             raise ValueError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
-    kept = KeptScores(output, resume, force) if output else None
+    kept = KeptScores(output, resume, force)
     nlp = make_pipeline(settings)
-    if kept:
-        kept.about = describe_scorer(nlp, settings)
-    with kept.until_done() if kept else nullcontext():
+    kept.about = describe_scorer(nlp, settings)
+    with kept.until_done():
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))
         if effects is not None:

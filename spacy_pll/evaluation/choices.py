@@ -3,7 +3,7 @@ option is right, how the scores correlate with the preferences of people. A mini
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,14 +11,14 @@ import numpy as np
 from spacy.language import Language
 
 from ..arrays import FloatArray, IntArray
-from ..component import PLLScorer, get_scorer
+from ..component import get_scorer
 from ..errors import InputError
 from ..metrics import pll_metrics
-from ..places import Placed, check_places
+from ..places import check_places
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
-from .distinct_texts import TextSums, score_places
+from .distinct_texts import score_places
 from .intervals import Estimate
 from .items import Choice, Item, Option, levels
 from .kept_scores import KeptScores
@@ -72,9 +72,7 @@ def choices(
     for number, choice in enumerate(found, 1):
         check_choice(choice, f"Choice {number}")
     check_choices(found)
-    for one in named(nlp).values():
-        check_options(get_scorer(one, component), found, shared_pieces)
-    how = component, batch_size, n_process, show_progress
+    how = component, batch_size, n_process, show_progress, shared_pieces
     return score_options(ChoiceScores, nlp, found, *how, per_piece=per_piece, ties=ties)
 
 
@@ -292,20 +290,9 @@ def named(nlp: Language | Mapping[str, Language]) -> Mapping[str, Language]:
     return nlp if isinstance(nlp, Mapping) else {"": nlp}
 
 
-def labels(name: str, scorer: PLLScorer) -> list[str]:
+def labels(name: str, metrics: Collection[str]) -> list[str]:
     """What results call the metrics of a pipeline."""
-    metrics = scorer.settings.metrics
     return [metric if not name else name if len(metrics) == 1 else f"{name} {metric}" for metric in metrics]
-
-
-def check_options(scorer: PLLScorer, items: Sequence[Choice], shared_pieces: bool) -> None:
-    """RAISES (InputError): An option cannot be scored: see `check_places`. Nothing is scored before that is known."""
-    check_places(scorer, distinct_options(items), shared_pieces)
-
-
-def distinct_options(items: Sequence[Choice]) -> list[Placed]:
-    """The texts of all options in their places, each once."""
-    return list(dict.fromkeys(option.parts for choice in items for option in choice.options))
 
 
 def score_options(
@@ -316,6 +303,7 @@ def score_options(
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
+    shared_pieces: bool = False,
     kept: KeptScores | None = None,
     **how: Any,
 ) -> AnyScores:
@@ -323,21 +311,19 @@ def score_options(
 
     kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
     how (Any): `per_piece` and `ties` of the results.
+    RAISES (InputError): An option cannot be scored: see `check_places`. Nothing is scored before that is known.
     """
-    scores, pieces, columns = dict[str, Any](), dict[str, Any](), dict[str, str]()
-    distinct = distinct_options(items)
+    scores, pieces, columns, kept = dict[str, Any](), dict[str, Any](), dict[str, str](), kept or KeptScores()
+    distinct = list(dict.fromkeys(option.parts for choice in items for option in choice.options))
+    for one in named(nlp).values():
+        check_places(get_scorer(one, component), distinct, shared_pieces)
+    kept.begin([(name, place) for name in named(nlp) for place in distinct])
     for number, (name, one) in enumerate(named(nlp).items()):
-        scorer = get_scorer(one, component)
-        store: Any = ()
-        if kept:
-            own = kept.found[number * len(distinct) :]
-            known = {place: TextSums(tuple(sums), n) for place, (sums, n) in zip(distinct, own)}
-            store = known, lambda sums: kept.add(sums.values())
-        sums = score_places(one, distinct, batch_size, show_progress, n_process, component, *store)
+        names, n_kept = get_scorer(one, component).names, number * len(distinct)
+        sums = score_places(one, distinct, batch_size, show_progress, n_process, component, kept, n_kept)
         of_options = [[sums[option.parts] for option in choice.options] for choice in items]
-        for i, label in enumerate(labels(name, scorer)):
+        for i, label in enumerate(labels(name, names.metrics)):
             scores[label] = [[one.scores[i] for one in options] for options in of_options]
             pieces[label] = [[one.pieces for one in options] for options in of_options]
-        if not name:
-            columns.update(scorer.names.metrics)
+        columns |= names.metrics if not name else {}
     return results(items, scores, pieces, columns=columns, **how)

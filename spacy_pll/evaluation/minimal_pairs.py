@@ -7,10 +7,9 @@ from typing import Any
 
 from spacy.language import Language
 
-from ..component import get_scorer
 from ..settings import BATCH_SIZE
 from .accuracies import Ties
-from .choices import ChoiceScores, check_options, named, score_options
+from .choices import ChoiceScores, score_options
 from .items import Choice, Option, Pair
 
 
@@ -87,8 +86,6 @@ def minimal_pairs(
     ```
     """
     items = [choice_of(pair) for pair in _checked(pairs)]
-    for one in named(nlp).values():
-        check_options(get_scorer(one, component), items, shared_pieces=False)
     how = component, batch_size, n_process, show_progress
     return score_options(PairScores, nlp, items, *how, per_piece=per_piece, ties=ties)
 

@@ -159,8 +159,8 @@ def variants(
         for place, mutant in named
     ]
     residues = Residues(nlp, sequence, component)
-    if kept:
-        kept.about = {**kept.about, "sequence": sequence}
+    kept = kept or KeptScores()
+    kept.about = {**kept.about, "sequence": sequence}
     if unclear := [f"{letter}{site + offset}" for site, letter in enumerate(sequence) if letter in AMBIGUOUS]:
         warn_user(
             f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several amino acids, such as "
