@@ -12,7 +12,7 @@ from ..pipelines import make_pipeline
 from ..progress import number_of
 from ..settings import BATCH_SIZE
 from ..texts import check_texts, plain_texts
-from .agreement import Agreement, compare_scorers
+from .agreement import Agreement, Side, compare_scorers
 
 MARGINS = (0, 1, 2, 4)
 AT_LEAST = 0.99
@@ -58,7 +58,7 @@ def compare_margins(
     varied = [make_pipeline(nlp, component=component, keep_pieces=True, **EXACT | change) for change in [{}, *changes]]
     scorers = list(map(get_scorer, varied))
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
-    sides = [(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
+    sides = [Side(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
     with nlp.select_pipes(disable=[scorers[0].name]):
         docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in plain_texts(texts))
         comparisons = compare_scorers(sides, docs, batch_size, show_progress, number_of(texts))
