@@ -25,7 +25,6 @@ from .agree import COMMON
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
 from .terminal import check_picture, check_resume, check_table, draw, save, say
 
-TITLE = "Spearman's rho (95 % interval)"
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
 
 PerPiece = Annotated[
@@ -93,12 +92,12 @@ class Evaluation:
     def _write(self, found: ChoiceScores, records: list[dict[str, Any]], about: dict[str, Any], unit: str) -> None:
         """Print the results, and write what is asked for. records (List[Dict[str, Any]]): What the scorers are."""
         if found.has_preferences:
-            correlations = found.correlations(self.by or None)
-            say(group_table(TITLE, unit, correlations, lambda one: one.choices, rho_with_interval))
+            correlations, title = found.correlations(self.by or None), "Spearman's rho (95 % interval)"
+            say(group_table(title, unit, correlations, lambda one: with_interval(one.rho, one.low, one.high)))
             rows = [one._asdict() for one in correlations]
         else:
             accuracies, title = found.accuracies(self.by or None), "accuracy in % (95 % interval)"
-            table = group_table(title, unit, accuracies, lambda one: one.pairs, lambda one: percent(one.estimate))
+            table = group_table(title, unit, accuracies, lambda one: percent(one.estimate))
             say(table + ties_line(accuracies, self.ties, unit))
             rows = [{unit if k == "pairs" else k: value for k, value in one._asdict().items()} for one in accuracies]
             if len(found.scores) > 1:
@@ -123,11 +122,6 @@ def check_items_table(
     every = first._replace(fields={column: None for choice in choices for column in choice.fields})
     scores: Any = dict.fromkeys(labels(name, attributes), numbers)
     next(results([every], scores, scores, columns={} if name else attributes).rows())
-
-
-def rho_with_interval(one: Correlation) -> str:
-    """A correlation with its interval."""
-    return "-" if one.rho is None else f"{one.rho:.3f} ({one.low:.3f} to {one.high:.3f})"
 
 
 OPTIONS: dict[str, Any] = {
@@ -198,7 +192,8 @@ class LoadedScorers(Mapping[str, Language]):
 
 
 def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: PipelineSettings) -> LoadedScorers:
-    """The pipelines to compare, or the one that the other options describe.
+    """The pipelines to compare, or the one that the other options describe. A scorer has the name that stands before
+    `=`, as in small=builtin, or else its whole text.
 
     RAISES (ValueError): Several of these are given, or two have one name.
     """
@@ -212,30 +207,18 @@ def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: Pip
         raise ValueError("Give either --revision or --revisions.")
     if len(set(revisions)) < len(revisions):
         raise ValueError(f"--revisions has one of these twice: {','.join(revisions)}.")
-    checkpoints = {revision: settings.changed(revision=revision) for revision in revisions}
-    used = named_settings(scorers, **common) or checkpoints or {settings.model or BUILTIN_NAME: settings}
-    return LoadedScorers(used)
-
-
-def named_settings(scorers: Sequence[str], **common: Any) -> dict[str, PipelineSettings]:
-    """The settings of each scorer by its name: what stands before `=`, as in small=builtin, or else the whole text.
-
-    RAISES (ValueError): Two scorers have the same name.
-    """
-    found: dict[str, PipelineSettings] = {}
+    used = {revision: settings.changed(revision=revision) for revision in revisions}
     for text in scorers:
         name, _, spec = text.partition("=")
         if not name.isidentifier() or not spec:
             name = spec = text
-        if name in found:
+        if name in used:
             raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
-        found[name] = parse_settings(spec, **common)
-    return found
+        used[name] = parse_settings(spec, **common)
+    return LoadedScorers(used or {settings.model or BUILTIN_NAME: settings})
 
 
-def group_table(
-    title: str, unit: str, results: Sequence[Result], count: Callable[[Result], int], show: Callable[[Result], str]
-) -> str:
+def group_table(title: str, unit: str, results: Sequence[Result], show: Callable[[Result], str]) -> str:
     """Results of all items and of each group; a column for each scorer."""
     scorers = list(dict.fromkeys(one.scorer for one in results))
     rows: Table = [(title, unit, *scorers)]
@@ -243,12 +226,13 @@ def group_table(
     # The results of a scorer are those of the same groups, in the same order.
     overall, *others = zip(*([one for one in results if one.scorer == scorer] for scorer in scorers))
     for own in (overall, *others):
-        level, name, columns = own[0].level, own[0].name, tuple(own[0].group)
+        _, level, name, count, *_ = own[0]
+        columns = tuple(own[0].group)
         if columns != last and columns:
             last = columns
             rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
         label = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
-        rows.append((label, count(own[0]), *map(show, own)))
+        rows.append((label, count, *map(show, own)))
     return text_table(rows)
 
 
@@ -269,5 +253,10 @@ def difference_table(results: list[Accuracy]) -> str:
 
 def percent(shares: Estimate, sign: str = "") -> str:
     """A share in percent with its interval."""
-    shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares if share is not None)
+    shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares)
     return f"{shown} ({(' to ' if sign else '-').join(ends)})"
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """A value with its interval, as far as there is one."""
+    return "-" if value is None else f"{value:.3f}" + ("" if low is None else f" ({low:.3f} to {high:.3f})")

@@ -13,7 +13,7 @@ from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
 from . import options
-from .comparison import PerPiece
+from .comparison import PerPiece, with_interval
 from .options import OF_TOKENS, file_options, pipeline_options, setting
 from .terminal import check_table, save, say
 
@@ -82,10 +82,8 @@ def measure_table(measures: list[Measure]) -> str:
     """A row for each measure of each group, a column for each metric."""
     scorers = list(dict.fromkeys(one.scorer for one in measures))
     by_scorer = [[one for one in measures if one.scorer == scorer] for scorer in scorers]
-    rows = [(one[0].group, one[0].measure, one[0].n, *map(_value_with_interval, one)) for one in zip(*by_scorer)]
+    rows = [
+        (one.group, one.measure, one.n, *(with_interval(*same[3:6]) for same in (one, *others)))
+        for one, *others in zip(*by_scorer)
+    ]
     return text_table([("group", "measure (95 % interval)", "items", *scorers), *rows])
-
-
-def _value_with_interval(one: Measure) -> str:
-    interval = "" if one.low is None or one.high is None else f" ({one.low:.3f} to {one.high:.3f})"
-    return f"{one.value:.3f}{interval}"
