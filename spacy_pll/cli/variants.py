@@ -9,27 +9,11 @@ import typer
 
 from ..corpus.formats import write_table
 from ..errors import PLLError
-from ..evaluation.assays import (
-    LEVELS,
-    Assay,
-    AssayScore,
-    divide_by_protein,
-    mean_correlation,
-    read_assays,
-    score_assays,
-)
+from ..evaluation.assays import LEVELS, Assay, divide_by_protein, mean_correlation, read_assays, score_assays
 from ..evaluation.intervals import Estimate
 from ..evaluation.kept_scores import KeptScores
 from ..evaluation.readers import read_fasta, read_sequences, read_variants
-from ..evaluation.variants import (
-    METHODS,
-    NO_PICTURE,
-    OTHERS,
-    VariantScores,
-    measured_effects,
-    rank_correlation,
-    variants,
-)
+from ..evaluation.variants import METHODS, NO_PICTURE, OTHERS, VariantScores, measured_effects, variants
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
@@ -130,23 +114,20 @@ def variants_cli(
     if path is not None and (protein or assays):
         if output is None or output.suffix in TABLES or plot:
             raise ValueError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
-        if assays:
-            many: Iterable[Assay] = read_assays(path, assays, column, **how)
-            measured = measured or "DMS_score"
-        else:
-            assert protein is not None
+        if protein:
             sequences = sequence_column or read_sequences(str(fasta))
-            many = divide_by_protein(read_variants(path, column, **how), protein, sequences)
-        score_many(settings, many, output, measured, force, options_of_variants)
+            many: Iterable[Assay] = divide_by_protein(read_variants(path, column, **how), protein, sequences)
+        else:
+            many, measured = read_assays(path, str(assays), column, **how), measured or "DMS_score"
+        score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
     check_table(output, force, path, fasta)
     check_picture(plot, force, path, fasta)
-    items = effects = None
-    if path is not None:  # what can be wrong is said before anything is scored
-        items = read_variants(path, column, **how)
-        effects = None if measured is None else measured_effects(items, measured)
-        if plot and all(":" in item.mutant for item in items):
-            raise ValueError(NO_PICTURE)
+    items = None if path is None else read_variants(path, column, **how)
+    # What can be wrong is said before anything is scored.
+    effects = None if measured is None else measured_effects(items or (), measured)
+    if plot and items and all(":" in item.mutant for item in items):
+        raise ValueError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
     kept = KeptScores(output, resume, force)
     nlp = make_pipeline(settings)
@@ -156,8 +137,7 @@ def variants_cli(
         say(summary(found))
         if effects is not None:
             some = f"{np.isfinite(effects).sum():,} of {len(effects):,} variants"
-            shown = show_correlation(rank_correlation(found.scores, effects))
-            say(f"Spearman's rho with {measured} ({some}): {shown}.")
+            say(f"Spearman's rho with {measured} ({some}): {show_correlation(found.correlation(str(measured)))}.")
         save(output, write_table, list(found.rows()))
         save(plot, draw, found.plot)
 
@@ -170,18 +150,13 @@ def show_correlation(rho: Estimate | None) -> str:
 
 
 def score_many(
-    settings: PipelineSettings,
-    many: Iterable[Assay],
-    output: Path,
-    measured: str | None,
-    force: bool,
-    how: dict[str, Any],
+    settings: PipelineSettings, many: Iterable[Assay], output: Path, measured: str | None, **how: Any
 ) -> None:
     """Score many proteins, each into a table, and print a line of each as it is done, and the means."""
-    nlp, scores = make_pipeline(settings), list[AssayScore]()
+    nlp, scores = make_pipeline(settings), []
     scorer = describe_scorer(nlp, settings)
     about = {"model": scorer["weights"], "code": scorer["code"], "precision": settings.precision or "float32"}
-    for one in score_assays(nlp, many, output, measured=measured, force=force, about=about, show_progress=True, **how):
+    for one in score_assays(nlp, many, output, measured=measured, about=about, show_progress=True, **how):
         scores.append(one)
         rho = f"  Spearman's rho {show_correlation(one.correlation)}" if measured else ""
         say(f"{one.assay.name}: {len(one.assay.variants):,} variants{rho}")

@@ -141,12 +141,12 @@ def score_suite(
     names = get_scorer(nlp, component).names
     places = [(one.text, separated(one.context, one.text), "") for one in suite.texts]
     distinct = list(dict.fromkeys(places))
-    scored = score_placed(nlp, distinct, batch_size, show_progress, n_process, component)
-    docs = dict(zip(distinct, scored, strict=True))
+    docs = dict(
+        zip(distinct, score_placed(nlp, distinct, batch_size, show_progress, n_process, component), strict=True)
+    )
     found: dict[str, list[list[PartScore]]] = {metric: [] for metric in names.metrics}
     for one, place in zip(suite.texts, places):
-        doc = docs[place]
-        before = len(doc.text) - len(one.text)
+        doc, before = docs[place], len(place[1])
         parts = [(before + start, before + end) for start, end in one.parts or [(0, len(one.text))]]
         spans = [doc.char_span(*part, alignment_mode="expand") for part in parts]
         for metric, name in names.metrics.items():
