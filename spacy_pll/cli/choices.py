@@ -102,6 +102,6 @@ def choices_cli(
     if evaluation.plot and read[0].preference is not None:
         raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
     about = {"path": path, "reading": reading, "shared_pieces": shared_pieces}
-    found = evaluation.measure(evaluation.sampled(read), settings, about, ChoiceScores, "choices", shared_pieces)
+    found = evaluation.measure(evaluation.sampled(read), settings, about, ChoiceScores, shared_pieces)
     if predictions:
         save(predictions, write_json, found.predictions(next(iter(found.scores)), evaluation.by or None))

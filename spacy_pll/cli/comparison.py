@@ -68,13 +68,11 @@ class Evaluation:
         settings: PipelineSettings,
         about: dict[str, Any],
         results: type[ChoiceScores],
-        unit: str,
         shared_pieces: bool = False,
     ) -> ChoiceScores:
         """Score the choices, print the accuracies or correlations, and write what is asked for.
 
         about (Dict[str, Any]): What was read, for the file of results.
-        unit (str): What the choices are called: "pairs".
         RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
         """
         kept = KeptScores(self.output or self.items, self.resume, self.force)
@@ -86,11 +84,12 @@ class Evaluation:
         work = self.batch_size, self.n_process, True, shared_pieces, kept
         with kept.until_done():
             found = score_options(results, loaded.compared, choices, None, *work, **how)
-            self._write(found, loaded.records, {**about, **how, "sample": self.sample}, unit)
+            self._write(found, loaded.records, {**about, **how, "sample": self.sample})
         return found
 
-    def _write(self, found: ChoiceScores, records: list[dict[str, Any]], about: dict[str, Any], unit: str) -> None:
+    def _write(self, found: ChoiceScores, records: list[dict[str, Any]], about: dict[str, Any]) -> None:
         """Print the results, and write what is asked for. records (List[Dict[str, Any]]): What the scorers are."""
+        unit = found.unit
         if found.has_preferences:
             correlations, title = found.correlations(self.by or None), "Spearman's rho (95 % interval)"
             say(group_table(title, unit, correlations, lambda one: with_interval(one.rho, one.low, one.high)))

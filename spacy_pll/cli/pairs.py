@@ -68,4 +68,4 @@ def pairs_cli(
     evaluation.check_outputs(path)
     how |= {"sentence": sentence, "label": label, "item": item, "first": first}
     pairs = evaluation.sampled(read_pairs(path, good, bad, **how))
-    evaluation.measure([choice_of(pair) for pair in pairs], settings, {"path": path}, PairScores, "pairs")
+    evaluation.measure([choice_of(pair) for pair in pairs], settings, {"path": path}, PairScores)

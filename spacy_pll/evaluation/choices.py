@@ -3,6 +3,7 @@ option is right, how the scores correlate with the preferences of people. A mini
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -119,6 +120,7 @@ class ChoiceScores:
     per_piece: bool = False  # whether means per wordpiece are compared, instead of sums
     ties: Ties = "share"
     columns: Mapping[str, str] = field(default_factory=dict)  # what columns begin with where it is not the scorer
+    unit = "choices"  # what they are called
 
     @property
     def items(self) -> Sequence[Item]:
@@ -171,12 +173,11 @@ class ChoiceScores:
 
         RAISES (ImportError): matplotlib is not installed.
         """
-        columns = _drawn_columns(self.items, by)
-        drawn = [one for one in self.accuracies(by) if tuple(one.group) == columns]
-        names = [one.name or OVERALL for one in drawn if one.scorer == drawn[0].scorer]
-        return plot_accuracies(
-            names, {name: [one.estimate for one in drawn if one.scorer == name] for name in self.scores}
-        )
+        columns, drawn = _drawn_columns(self.items, by), defaultdict[str, dict[str, Estimate]](dict)
+        for one in self.accuracies(by):
+            if tuple(one.group) == columns:
+                drawn[one.scorer][one.name or OVERALL] = one.estimate
+        return plot_accuracies(drawn)
 
     def plot_curves(self, by: Sequence[str] | None = None) -> "Figure":
         """Draw the accuracies over the scorers, as over the checkpoints of a training: of all items, and of the groups
@@ -185,17 +186,15 @@ class ChoiceScores:
         RAISES (ImportError): matplotlib is not installed.
         """
         columns, found = _drawn_columns(self.items, by), self.accuracies(by)
-        groups = {one.name for one in found if tuple(one.group) == columns and one.group}
-        if len(groups) > MOST_CURVES:
-            groups = set()
-        curves: dict[str, dict[str, Estimate]] = {}
+        if len({one.name for one in found if tuple(one.group) == columns}) > MOST_CURVES:
+            columns = ()
+        curves = defaultdict[str, dict[str, Estimate]](dict)
         for one in found:
-            if one.level == OVERALL and not one.group or tuple(one.group) == columns and one.name in groups:
+            if one.level == OVERALL and not one.group or one.group and tuple(one.group) == columns:
                 scorer, _, metric = one.scorer.rpartition(" ")  # as `score_options` names several metrics
                 if metric not in pll_metrics or not scorer:
                     scorer, metric = one.scorer, ""
-                curve = " ".join(filter(None, (one.name or OVERALL, metric)))
-                curves.setdefault(curve, {})[scorer] = one.estimate
+                curves[" ".join(filter(None, (one.name or OVERALL, metric)))][scorer] = one.estimate
         return plot_curves(curves)
 
     @property
@@ -236,23 +235,28 @@ class ChoiceScores:
         probabilities = {scorer: self.probabilities(scorer) for scorer in self.scores}
         for i, choice in enumerate(self.choices):
             for k, option in enumerate(choice.options):
-                row: dict[str, Any] = {"choice": i + 1, "option": k + 1, "right": None}
-                if choice.preference is None:
-                    row["right"] = k == choice.right
-                row |= {"context": option.context, "text": option.text}
+                right = k == choice.right if choice.preference is None else None
+                row = {"choice": i + 1, "option": k + 1, "right": right, "context": option.context, "text": option.text}
                 row |= {"after": option.after} if option.after else {}
-                scores = dict[str, Any]()
-                for scorer in self.scores:
-                    name = self.columns.get(scorer, scorer)
-                    scores[name] = float(self.scores[scorer][i][k])
-                    scores |= {
-                        f"{name}_pieces": self.pieces[scorer][i][k],
-                        f"{name}_chosen": bool(chosen[scorer][i] == k),
-                        f"{name}_probability": float(probabilities[scorer][i, k]),
+                values = {
+                    scorer: {
+                        "": float(self.scores[scorer][i][k]),
+                        "_pieces": self.pieces[scorer][i][k],
+                        "_chosen": bool(chosen[scorer][i] == k),
+                        "_probability": float(probabilities[scorer][i, k]),
                     }
-                if clash := {*row, *scores} & choice.fields.keys():
-                    raise ValueError(f"The choices have a column {clash.pop()!r}, as their scores do. Rename it.")
-                yield {**row, **choice.fields, **scores}
+                    for scorer in self.scores
+                }
+                yield self._row(row, choice.fields, values)
+
+    def _row(
+        self, own: Mapping[str, Any], fields: Mapping[str, Any], values: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """A row of `rows`. values (Mapping[str, Mapping[str, Any]]): By scorer, and by the end of the column's name."""
+        scores = {self.columns.get(s, s) + end: value for s, ends in values.items() for end, value in ends.items()}
+        if clash := {*own, *scores} & fields.keys():
+            raise ValueError(f"The {self.unit} have a column {clash.pop()!r}, as their scores do. Rename it.")
+        return {**own, **fields, **scores}
 
     def predictions(self, scorer: str, by: Sequence[str] | None = None) -> dict[str, Any]:
         """The chosen texts by group, as the BabyLM evaluation pipeline (2025) writes them: an option with the space
