@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -89,6 +89,7 @@ SEPARATOR: Any = setting(
     "What stands between a context and a text, if neither has white space there. Give '' for languages that are "
     "written without spaces. [default: a space]"
 )
+COLUMN_AND_VALUE = {"metavar": "COLUMN[=VALUE]"}
 # Settings that change nothing in numbers about whole texts.
 OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
 
@@ -116,7 +117,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")
 MORE: dict[str, dict[str, Any]] = {
     "model": {"param_decls": ["--model"]},
     "causal": {"param_decls": ["--causal"]},
-    "metrics": {"metavar": "NAME,NAME,...", "callback": split},
     "gpu_id": {"param_decls": ["--gpu-id", "-g"]},
 }
 
@@ -133,27 +133,52 @@ def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Co
         for one in fields(cls):
             if one.name in SETTINGS and one.name not in without:
                 defaults[one.name] = one.default
-                options[one.name] = _setting_option(one, texts[one.name])
+                more = {**MORE.get(one.name, {}), **one.metadata}
+                options[one.name] = _described_option(SETTINGS[one.name], one.default, texts[one.name], SETTINGS, more)
             if cls is ScoringSettings:  # what is not given is as a saved pipeline has it
                 types[one.name], defaults[one.name] = types[one.name] | None, None
     types["model"] = str | None
     return options_in_place("settings", types, defaults, options, _make_settings)
 
 
-def _setting_option(one: Field[Any], text: str) -> Any:
-    """The option for a setting. text (str): Its description, which ends with what it is if it is None."""
-    more = MORE.get(one.name, {}) | one.metadata
-    if choices := choices_of(SETTINGS[one.name]):
+def argument_options(
+    place: str, function: Callable[..., Any], *names: str, **more: dict[str, Any]
+) -> Callable[[Command], Command]:
+    """Give a command the options for some arguments of a function in place of its parameter `place`, a dictionary:
+    each with what the docstring says of it as its help.
+
+    more (Dict[str, Any]): What an option has besides.
+    """
+    types, texts = get_type_hints(function), describe_settings(function)
+    defaults, options = {name: inspect.signature(function).parameters[name].default for name in names}, {}
+    for name in names:
+        flag = {"param_decls": [f"--{name.replace('_', '-')}"]} if types[name] is bool else {}
+        spelt = {*SETTINGS, *names}
+        options[name] = _described_option(
+            types[name], defaults[name], texts[name], spelt, {**flag, **more.get(name, {})}
+        )
+    return options_in_place(place, types, defaults, options, dict)
+
+
+def _described_option(type_: Any, default: Any, text: str, names: Collection[str], more: dict[str, Any]) -> Any:
+    """An option of a type. text (str): Its description, which ends with what it is if it is None or empty.
+
+    names (Collection[str]): What is in the text the name of an option.
+    """
+    if choices := choices_of(type_):
         more = {**more, **one_of(*choices)}
-    if one.default is None:
-        text = re.sub(r" None: (.+)\.$", r" [default: \1]", text)
-    elif one.default is not False:
-        text += f" [default: {','.join(one.default) if isinstance(one.default, tuple) else one.default}]"
-    return setting(spell(text, _option_of), *more.pop("param_decls", ()), **more)
+    elif "Sequence" in str(type_):
+        more = {"metavar": "NAME,NAME,...", "callback": split, **more}
+    if default is None or default == ():
+        text = re.sub(r" (?:None|Empty): (.+)\.$", r" [default: \1]", text)
+    elif default is not False:
+        text += f" [default: {','.join(map(str, default)) if isinstance(default, tuple) else default}]"
 
+    def option_of(name: str, _value: object) -> str | None:
+        return "--" + name.replace("_", "-") if name in names else None
 
-def _option_of(name: str, _value: object) -> str | None:
-    return "--" + name.replace("_", "-") if name in SETTINGS else None
+    more = {**more}
+    return setting(spell(text, option_of), *more.pop("param_decls", ()), **more)
 
 
 def _make_settings(**values: Any) -> PipelineSettings:

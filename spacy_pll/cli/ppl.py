@@ -20,7 +20,7 @@ from ..settings import BATCH_SIZE
 from ..tables.columns import check_columns
 from ..visualize.text import Table, text_table
 from . import options
-from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options, setting
+from .options import INPUT_HELP, OF_TOKENS, argument_options, file_options, pipeline_options, setting
 from .terminal import check_table, save, say
 
 UNIT_TITLES = {
@@ -33,6 +33,7 @@ UNIT_TITLES = {
 
 @pipeline_options(without=OF_TOKENS)
 @file_options
+@argument_options("bound", perplexity, "n_passes", "seed")
 def ppl_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
@@ -50,11 +51,7 @@ def ppl_cli(
     by: Annotated[
         str | None, setting("With --windows: a column, such as the speaker, instead of each text by itself.")
     ] = None,
-    n_passes: Annotated[
-        int | None,
-        setting("Of the metric sentence_any_order: so many forward passes for each text. [default: 16 orders]"),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the metric sentence_any_order: another one draws other orders.")] = 0,
+    bound: dict[str, Any],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json, or with --windows .csv.")
     ] = None,
@@ -96,12 +93,12 @@ def ppl_cli(
         save(output, write_table, rows)
         return
     texts = read_texts(path, column, nlp.vocab, **how)
-    result = perplexity(nlp, texts, n_passes=n_passes, seed=seed, **work)
+    result = perplexity(nlp, texts, **bound, **work)
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
     say(summary_tables(result, get_scorer(nlp).settings.words))
     used = {"path": path, **describe_scorer(nlp, settings)}
-    used |= {"n_passes": n_passes, "seed": seed} if result.standard_error else {}
+    used |= bound if result.standard_error else {}
     save(output, write_json, {"settings": used, **result.to_dict()})
 
 

@@ -103,9 +103,11 @@ def read_acceptability(
 ) -> Acceptability:
     """Read sentences with labels.
 
-    sentence, label (Optional[str]): Their columns; `label` may also say what the acceptable ones have, as in
-        "judgment=ok". None: as CoLA and RuCoLA call them.
-    threshold (Optional[float]): A score above which sentences count as acceptable, for MCC.
+    sentence (Optional[str]): With the reader acceptability: the column of the sentences. None: as CoLA and RuCoLA call
+        it.
+    label (Optional[str]): With the reader acceptability: the column of the labels, and what acceptable sentences have
+        there, as in "judgment=ok". None: as CoLA and RuCoLA call it.
+    threshold (Optional[float]): With the reader acceptability: also MCC for scores above this one.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read, or all sentences have the same label.
     """

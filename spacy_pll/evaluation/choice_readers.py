@@ -40,17 +40,18 @@ def read_choices(
     (Misra et al. 2023), entity tracking (Kim & Schuster 2023) and BabyLM's WUG, whose `ratio` is a preference of
     people, or else `context`, `options` and `label`.
 
-    context (Sequence[str]): The columns of the contexts, or one column of a list. Empty: `context`, if there is one.
-    options (Sequence[str]): The columns of the texts, or one column of a list. A single text is an option in each of
-        several contexts.
-    label (Optional[str]): The column that says which option is right: its text, its column, its number from 0, or its
-        letter; in one file all in the same way. None: `label`.
-    labels (Optional[LabelKind]): How labels are read: "text", "column", "from0", "from1" (numbers from 1), or "letter".
-        None: as all of a file can be read.
+    context (Sequence[str]): Column of the context, or of a list; or the columns of several. Empty: context, if it is
+        there.
+    options (Sequence[str]): Columns of the texts to choose from, or one column of a list. A single text is an option in
+        each of several contexts. Empty: options.
+    label (Optional[str]): Column that says which option is right: its text, its column, its number from 0, or its
+        letter. None: label.
+    labels (Optional[LabelKind]): How all labels of a file are read, if they can be read in two ways, or count from 1.
+        None: as all can be read.
     separator (str): Put between a context and a text, unless one of them has white space there.
-    after (Optional[str]): The column of what stands after the text, of files of your own.
-    reading (Literal["texts", "contexts"]): Whether a row of EWoK is two texts after the first context, or each of its
-        texts in two contexts.
+    after (Optional[str]): Column of what stands after the text. It is read, and not scored.
+    reading (Literal["texts", "contexts"]): How EWoK is read: two texts after the first context, or each text in two
+        contexts.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.

@@ -54,8 +54,8 @@ def choices(
     per_piece (bool): Compare means per wordpiece instead of sums.
     ties (Literal["share", "first"]): What a tie of the right option with others counts: one share of it, so a half with
         one other; or 1 if the right option comes first, and otherwise 0.
-    shared_pieces (bool): Take options that share a wordpiece with their context. It belongs to the context, where it
-        begins. Otherwise they are an error.
+    shared_pieces (bool): A wordpiece that context and text share belongs to the context, where it begins. Otherwise it
+        is an error.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): There is no choice, or one is not valid, or an option cannot be scored.

@@ -64,14 +64,15 @@ def read_pairs(
     A row is a pair, if there is no `sentence`, or one of its two sentences. If you name no column, the names of many
     published files are known: docs/evaluation.md has a table of them.
 
-    good, bad (Optional[str]): The columns of the sentences.
-    sentence (Optional[str]): The column of the sentences, if each has a row of its own.
-    label (Optional[str]): The column that says which of them are good, with what it has there, "Voice=active".
-        Labels such as 1, True and Grammatical need not be given.
-    item (Sequence[str]): The columns that the two sentences of a pair, and no others, have in common. Empty: these are
-        neighbours.
-    first (Optional[Literal["good", "bad"]]): Which of two neighbours comes first, if there is no label. None: the bad
-        one in .txt files, as in Zorro.
+    good (Optional[str]): Column of the sentence that should score higher. None: a name that is known, such as good.
+    bad (Optional[str]): Column of the other sentence. None: a known name, such as bad.
+    sentence (Optional[str]): Column of the sentences, if each has a row of its own, in place of `good` and `bad`.
+    label (Optional[str]): With `sentence`: the column that says which sentences are good, and what it has there, as in
+        "Voice=active", if it is not 1, True, Grammatical or the like.
+    item (Sequence[str]): With `sentence`: columns that the two sentences of a pair, and no others, share. Empty: they
+        are neighbours.
+    first (Optional[Literal["good", "bad"]]): Which of two neighbours comes first, if no column says which is good.
+        None: in .txt files the bad one, as in Zorro.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
         A column in which the two rows of a pair differ becomes two, such as `cue_good` and `cue_bad`.

@@ -109,8 +109,8 @@ def perplexity(
     draw of the orders (`log_probability_bounds`). It is then measured in one process.
 
     nlp (Language): A pipeline with a `pll` component.
-    n_passes (Optional[int]): For the bound: so many forward passes for each context. None: 8 orders and their reverses.
-    seed (int): For the bound: another one draws other orders.
+    n_passes (Optional[int]): Of the metric sentence_any_order: so many forward passes for each text. None: 16 orders.
+    seed (int): Of the metric sentence_any_order: another one draws other orders.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.

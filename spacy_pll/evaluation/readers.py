@@ -66,7 +66,8 @@ def check_distinct(**columns: Sequence[str | None]) -> None:
 def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:
     """Read variants of a protein from a table.
 
-    column (str): Their substitutions, such as "A24G" or "A24G:K30R".
+    column (str): The column with the substitutions, such as A24G, or A24G:K30R for several; with pseudo-ppl also with
+        whole sequences.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
@@ -128,8 +129,8 @@ def read_nbest(
     """Read n-best lists from a file of JSON lines, or from a .tsv file as NeMo writes it, which may be compressed.
 
     added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
-    beam_size (Optional[int]): For a .tsv file: the number of its lines for each list.
-    references (Optional[str]): For a .tsv file: a file with the `text` of each reference, such as NeMo's manifest.
+    beam_size (Optional[int]): For .tsv files, as NeMo writes them: the number of lines for each list.
+    references (Optional[str]): For a .tsv file: a file with the `text` of each reference, as NeMo's manifest.
     RAISES (InputError): A list cannot be read; the message gives the line.
     """
     if not Path(path).is_file():

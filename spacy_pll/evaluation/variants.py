@@ -125,11 +125,11 @@ def variants(
     mutants (Optional[Iterable[Union[str, Variant]]]): Substitutions, such as "A24G", several with colons: "A24G:K30R".
         With "pseudo-ppl" also whole sequences, which may have insertions and deletions. None: all single substitutions
         by one of the 20 amino acids.
-    method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]): See above.
-    others (Literal["mask", "wt", "mut", "match"]): With "masked-marginals", what is seen at the other sites of a
-        variant of several substitutions: masks, the residues of the sequence, those of the variant, or ("match") those
-        of the variant for log p(other residue) and those of the sequence for log p(residue of the sequence).
-    offset (int): The number of the first residue in `mutants`.
+    method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]): How variants are scored: see above.
+    others (Literal["mask", "wt", "mut", "match"]): With masked-marginals, what is seen at the other sites of a variant
+        of several substitutions: masks, the residues of the sequence, those of the variant, or (match) those of the
+        variant for log p(other residue) and those of the sequence for log p(residue of the sequence).
+    offset (int): The number of the first residue of the sequence.
     u_as_t (bool): Read U as T, for RNA under a model that has learned T.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
