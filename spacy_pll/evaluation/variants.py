@@ -15,10 +15,9 @@ from spacy.language import Language
 from ..arrays import FloatArray
 from ..errors import InputError, PLLError, listed
 from ..user_warnings import warn_user
-from .intervals import Estimate
+from .intervals import Estimate, spearman
 from .kept_scores import KeptScores
 from .plots import plot_variants
-from .preferences import spearman
 from .residues import Others, Residues, Substitution, marginals, whole_variants
 
 if TYPE_CHECKING:
