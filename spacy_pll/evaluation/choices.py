@@ -265,20 +265,16 @@ class ChoiceScores:
         by (Optional[Sequence[str]]): See `levels`; the smallest groups are taken.
         """
         *_, groups = levels(self.choices, by).values()
-        made = [{"pred": _chosen_text(*one)} for one in zip(self.choices, self.chosen(scorer))]
-        if self.has_preferences:
-            first = self.probabilities(scorer)[:, 0].tolist()
-            made = [{**one, "prob": probability} for one, probability in zip(made, first)]
+        made, probabilities = list[dict[str, Any]](), self.probabilities(scorer)[:, 0].tolist()
+        for choice, chosen, probability in zip(self.choices, self.chosen(scorer), probabilities):
+            option, contexts = choice.options[chosen], {option.context for option in choice.options}
+            text, before, _ = option.parts
+            made.append({"pred": f"{before if len(contexts) > 1 else before[len(option.context) :]}{text}"})
+            made[-1] |= {"prob": probability} if self.has_preferences else {}
         return {
             name: {"predictions": [{"id": f"{name}_{n}", **made[i]} for n, i in enumerate(members)]}
             for name, _, members in groups
         }
-
-
-def _chosen_text(choice: Choice, chosen: int) -> str:
-    text, before, _ = choice.options[chosen].parts
-    several = len({option.context for option in choice.options}) > 1
-    return f"{before if several else before[len(choice.options[chosen].context) :]}{text}"
 
 
 def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str, ...]:
@@ -286,11 +282,6 @@ def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str
     groups = levels(items, by)
     *_, last = groups
     return last if len(last) > 1 else list(groups)[min(1, len(groups) - 1)]
-
-
-def named(nlp: Language | Mapping[str, Language]) -> Mapping[str, Language]:
-    """Pipelines by name. One alone has none: then its metrics are the scorers."""
-    return nlp if isinstance(nlp, Mapping) else {"": nlp}
 
 
 def labels(name: str, metrics: Collection[str]) -> list[str]:
@@ -318,10 +309,12 @@ def score_options(
     """
     scores, pieces, columns, kept = dict[str, Any](), dict[str, Any](), dict[str, str](), kept or KeptScores()
     distinct = list(dict.fromkeys(option.parts for choice in items for option in choice.options))
-    for one in named(nlp).values():
+    # One alone has no name: then its metrics are the scorers.
+    pipelines = nlp if isinstance(nlp, Mapping) else {"": nlp}
+    for one in pipelines.values():
         check_places(get_scorer(one, component), distinct, shared_pieces)
-    kept.begin([(name, place) for name in named(nlp) for place in distinct])
-    for number, (name, one) in enumerate(named(nlp).items()):
+    kept.begin([(name, place) for name in pipelines for place in distinct])
+    for number, (name, one) in enumerate(pipelines.items()):
         names, n_kept = get_scorer(one, component).names, number * len(distinct)
         sums = score_places(one, distinct, batch_size, show_progress, n_process, component, kept, n_kept)
         of_options = [[sums[option.parts] for option in choice.options] for choice in items]

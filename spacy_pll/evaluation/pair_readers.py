@@ -157,8 +157,8 @@ def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str
 
 def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, str]) -> _Row:
     if layout.sentence == layout.label:  # CLAMS: both are in one line
-        label, tab, sentence = row[TEXT].partition("\t")
-        if not tab or not sentence.strip():
+        label, _, sentence = row[TEXT].partition("\t")
+        if not sentence.strip():
             raise InputError(f"{place}: there must be True or False, a tab and a sentence. It is {row[TEXT]!r:.100}.")
         return _Row(place, sentence, is_good(label, place, TEXT), of_file)
     sentence, good = _sentence(row, place, layout.sentence, "`sentence`"), None
