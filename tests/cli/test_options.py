@@ -1,9 +1,11 @@
 """The options for the settings of the component: made from the settings, and given on to it."""
 
+import re
 from dataclasses import fields
 
 import pytest
 
+import spacy_pll
 from spacy_pll.cli import LazyCommands
 from spacy_pll.pipelines import SETTINGS, PipelineSettings
 from spacy_pll.settings import ScoringSettings, describe_settings
@@ -31,6 +33,30 @@ def test_each_setting_is_an_option_whose_help_is_its_description():
     assert found["mask_margin"].help.endswith("not together with --mask-spacing. [default: exact scores]")
     assert found["words"].help.endswith("such as proteins). [default: spacy]")
     assert found["metrics"].help.endswith("[default: word_l2r]")
+
+
+@pytest.mark.parametrize(
+    ("command", "function", "names"),
+    [
+        ("pairs", spacy_pll.read_pairs, ["good", "bad", "sentence", "label", "item", "first"]),
+        ("choices", spacy_pll.read_choices, ["context", "options", "label", "labels", "after", "reading"]),
+        ("choices", spacy_pll.choices, ["shared_pieces"]),
+        ("variants", spacy_pll.variants, ["method", "others", "offset", "u_as_t"]),
+        ("ppl", spacy_pll.perplexity, ["n_passes", "seed"]),
+    ],
+)
+def test_options_for_arguments_are_described_as_these_are(command, function, names):
+    found, texts = options(command), describe_settings(function)
+    for name in names:
+        start = re.split("[`.:]", texts[name])[0]
+        assert found[name].help.startswith(start) and "`" not in found[name].help, name
+        assert found[name].opts == [f"--{name.replace('_', '-')}"] and not found[name].secondary_opts
+    if command == "pairs":
+        assert found["item"].help == (
+            "With --sentence: columns that the two sentences of a pair, and no others, share. [default: they are "
+            "neighbours]"
+        )
+        assert found["label"].metavar == "COLUMN[=VALUE]"
 
 
 def test_what_says_nothing_about_whole_texts_is_no_option_of_evaluations():
