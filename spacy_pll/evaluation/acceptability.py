@@ -27,11 +27,7 @@ SAMPLES, SEED = 1000, 0
 
 
 class Acceptability(Suite):
-    """Sentences with labels.
-
-    labels (Sequence[bool]): Which are acceptable.
-    threshold (Optional[float]): For MCC, beside the best one.
-    """
+    """Sentences with labels: which are acceptable. threshold (Optional[float]): For MCC, beside the best one."""
 
     def __init__(self, sentences: Sequence[str], labels: Sequence[bool], threshold: float | None = None):
         self.texts = [SuiteText(sentence) for sentence in sentences]

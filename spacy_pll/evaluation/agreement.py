@@ -134,10 +134,7 @@ class Side:
 def compare_scorers(
     sides: Sequence[Side], texts: Iterable[str | Doc], batch_size: int, show_progress: bool, total: int | None
 ) -> list[Agreement]:
-    """Compare each scorer with the first one, batch by batch.
-
-    total (Optional[int]): How many texts there are, if that is known.
-    """
+    """Compare each scorer with the first one, batch by batch."""
     compared = [AgreementCounts(sides[0], other) for other in sides[1:]]
     with progress_bar(total, show=show_progress) as bar:
         for batch in batches_of(sides[0].scorer.predictor, texts, batch_size):
@@ -207,10 +204,8 @@ def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iter
 
 
 def level_agreement(a: FloatArray, b: FloatArray, text: IntArray, rng: np.random.Generator) -> LevelAgreement:
-    """The correlation of two scorers, and their difference.
-
-    a, b (float arrays, shape (things,)): Scores.
-    text (int array, shape (things,)): The number of the text of each.
+    """The correlation of two scorers, and their difference. All arrays have the shape (things,); `text` is the number
+    of the text of each.
     """
     difference = b - a
     columns = [*correlation_columns(a, b), difference, np.abs(difference)]
