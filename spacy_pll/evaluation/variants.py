@@ -187,20 +187,16 @@ def variants(
 
 def with_substitutions(sequence: str, several: Iterable[Substitution]) -> str:
     """The sequence of a variant."""
-    letters = list(sequence)
-    for one in several:
-        letters[one.site] = one.residue
-    return "".join(letters)
+    changed = {one.site: one.residue for one in several}
+    return "".join(changed.get(site, residue) for site, residue in enumerate(sequence))
 
 
 def all_single(sequence: str, offset: int = 1) -> Iterator[Variant]:
     """All substitutions of one residue by another of the 20 amino acids."""
-    for site, wild_type in enumerate(sequence):
-        if wild_type in AMBIGUOUS:
-            continue
-        for residue in AMINO_ACIDS.replace(wild_type, ""):
-            fields = {"position": site + offset, "wild_type": wild_type, "residue": residue}
-            yield Variant(f"{wild_type}{site + offset}{residue}", fields)
+    for position, wild_type in enumerate(sequence, offset):
+        for residue in AMINO_ACIDS.replace(wild_type, "") if wild_type not in AMBIGUOUS else "":
+            fields = {"position": position, "wild_type": wild_type, "residue": residue}
+            yield Variant(f"{wild_type}{position}{residue}", fields)
 
 
 def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Substitution, ...]:
