@@ -15,7 +15,7 @@ from evaluate_beyond import correlation
 from markdown_tables import print_table, replace_tables
 
 from spacy_pll import get_scorer, make_pipeline
-from spacy_pll.evaluation.preferences import spearman
+from spacy_pll.evaluation.intervals import spearman
 from spacy_pll.evaluation.residues import Question, Residues, answer
 from spacy_pll.evaluation.variants import AMINO_ACIDS
 

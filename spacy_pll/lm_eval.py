@@ -4,6 +4,7 @@ A request is a context and a continuation. Both are read as one text, and the lo
 sum of the scores of its wordpieces under the metric: see docs/lm-eval.md for what that means for their tasks.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -84,10 +85,7 @@ class PLL(LM):
         self.shared_pieces: bool = _argument("shared_pieces", shared_pieces, bool)
         self.settings = PipelineSettings(pretrained, chosen, gpu_id=_gpu_id(device), **settings)
         self.nlp = make_pipeline(self.settings)
-        self.how: dict[str, Any] = {
-            "batch_size": _batch_size(batch_size, max_batch_size),
-            "show_progress": show_progress,
-        }
+        self.how: Any = {"batch_size": _batch_size(batch_size, max_batch_size), "show_progress": show_progress}
 
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
         """The log-likelihood of each continuation, natural log, and whether a greedy search would find it: a masked
@@ -129,24 +127,24 @@ class PLL(LM):
 
     def _respond(self, kind: str, requests: list[Instance], response: Callable[[float], Any]) -> list[Any]:
         """The responses to requests. Each goes to the cache as soon as it is known."""
-        given = [request.args if len(request.args) == 2 else ("", *request.args) for request in requests]
-        # Without a context, a continuation begins a sentence.
-        places = [(text, context, "") if context.strip() else (text.lstrip(), "", "") for context, text in given]
-        by_place: dict[tuple[str, str, str], list[Instance]] = {}
-        for request, place in zip(requests, places):
-            by_place.setdefault(place, []).append(request)
-        scorer, found = get_scorer(self.nlp), dict[tuple[str, str, str], Any]()
+        by_place = defaultdict[tuple[str, str, str], list[Instance]](list)
+        for request in requests:
+            context, text = request.args if len(request.args) == 2 else ("", *request.args)
+            # Without a context, a continuation begins a sentence.
+            by_place[(text, context, "") if context.strip() else (text.lstrip(), "", "")].append(request)
+        scorer, found = get_scorer(self.nlp), dict[int, Any]()
         check_places(scorer, by_place, self.shared_pieces)
         docs = score_placed(self.nlp, list(by_place), **self.how)
         try:
-            for (place, equal), doc in zip(by_place.items(), docs, strict=True):
-                found[place] = response(text_sums(doc, scorer.names).scores[0])
+            for equal, doc in zip(by_place.values(), docs, strict=True):
+                answer = response(text_sums(doc, scorer.names).scores[0])
                 for request in equal:
-                    self.cache_hook.add_partial(kind, request.args, found[place])
+                    found[id(request)] = answer
+                    self.cache_hook.add_partial(kind, request.args, answer)
         finally:
             if self.cache_hook.dbdict is not None:
                 self.cache_hook.dbdict.commit()  # also where this was stopped
-        return [found[place] for place in places]
+        return [found[id(request)] for request in requests]
 
 
 def _argument(name: str, value: Any, type_: Any) -> Any:

@@ -81,7 +81,8 @@ def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: boo
                 "Set `spans` to 'doc', or leave it out.",
             )
         has_own, shared = own_and_shared(scorer, text, before, after)
-        what = f"The text {str(text)!r:.100}{_beside(before, after)}"
+        what = f"The text {str(text)!r:.100}" + f" after {before[-80:]!r}" * bool(before)
+        what += f" before {after[:80]!r}" * bool(after)
         if shared and not shared_pieces:
             raise InputError(f"{what} {shared}", SHARED_ADVICE)
         if not has_own:
@@ -111,11 +112,6 @@ def own_and_shared(scorer: PLLScorer, text: str | Doc, before: str = "", after: 
         "cannot be scored apart from the text around it: the tokenizer makes one piece, "
         f"{whole[start[at] : end[at]]!r}, of both, which begins {side}."
     )
-
-
-def _beside(before: str, after: str) -> str:
-    """Where a text stands, for messages."""
-    return (f" after {before[-80:]!r}" if before else "") + (f" before {after[:80]!r}" if after else "")
 
 
 def score_placed(

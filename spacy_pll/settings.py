@@ -116,8 +116,10 @@ def check_values(settings: Any) -> None:
             raise ValueError(f"`{name}` must be {least} or more. It is {value!r}.")
 
 
-def describe_settings(settings: type) -> dict[str, str]:
-    """What the docstring of a dataclass says of each of its fields, in one line."""
+def describe_settings(settings: Any) -> dict[str, str]:
+    """What the docstring of a dataclass says of each of its fields, or that of a function of its arguments, in one
+    line.
+    """
     entries = re.findall(
         r"^([a-z]\w*) \(.+?\): (.+(?:\n +.+)*)", inspect.cleandoc(settings.__doc__ or ""), re.MULTILINE
     )

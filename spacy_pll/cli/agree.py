@@ -101,18 +101,16 @@ def agreement_tables(result: Agreement) -> str:
     names = [scorer.label for scorer in result.scorers]
     header = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
     levels: Table = [("agreement by", *header)]
-    titles = {"piece": "piece", "word": "word", "text": "text", "text_mean": "text mean per piece"}
-    for level, title in titles.items():
+    for level in ("piece", "word", "text", "text_mean"):
         one = getattr(result, level)
         differences = ("mean_difference", "mean_difference_interval")
         values = one and (f"{one.n:,}", *shown(one, ".4f", "r", "r_interval"), *shown(one, "+.3f", *differences),
                           *shown(one, ".3f", "mean_absolute_difference"))  # fmt: skip
-        levels.append((title, *(values or ("different pieces", *["–"] * 5))))
+        levels.append((level.replace("_mean", " mean per piece"), *(values or ("different pieces", *["–"] * 5))))
     costs: Table = [("scorer", "metric", "seconds", "forward passes", "pieces in them")]
     for run in result.scorers:
-        costs.append(
-            (run.label, run.metric, f"{run.seconds:,.1f}", f"{run.forward_passes:,}", f"{run.forward_pieces:,}")
-        )
+        numbers = f"{run.seconds:,.1f}", f"{run.forward_passes:,}", f"{run.forward_pieces:,}"
+        costs.append((run.label, run.metric, *numbers))
     tokens: Table = [("the tokens that differ most", *names, "difference")]
     for token in result.tokens:
         place = " ".join(f"{token.before[-16:]}[{token.token}]{token.after[:16]}".split())

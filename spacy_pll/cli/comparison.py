@@ -1,7 +1,6 @@
 """What `pll pairs` and `pll choices` have in common: several scorers, and what is printed and written."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
@@ -9,14 +8,13 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 from spacy.language import Language
 
-from ..component import PLLScorer, get_scorer
+from ..component import get_scorer
 from ..corpus.formats import write_table
-from ..evaluation.accuracies import OVERALL, Accuracy, Ties
-from ..evaluation.choices import ChoiceScores, check_options, distinct_options, labels, named, score_options
+from ..evaluation.accuracies import OVERALL, Accuracy, Correlation, Ties
+from ..evaluation.choices import ChoiceScores, labels, score_options
 from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
 from ..evaluation.kept_scores import KeptScores
-from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline, parse_settings
@@ -26,7 +24,6 @@ from .agree import COMMON
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
 from .terminal import check_picture, check_resume, check_table, draw, save, say
 
-TITLE = "Spearman's rho (95 % interval)"
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
 
 PerPiece = Annotated[
@@ -70,66 +67,59 @@ class Evaluation:
         settings: PipelineSettings,
         about: dict[str, Any],
         results: type[ChoiceScores],
-        unit: str,
         shared_pieces: bool = False,
     ) -> ChoiceScores:
         """Score the choices, print the accuracies or correlations, and write what is asked for.
 
         about (Dict[str, Any]): What was read, for the file of results.
-        unit (str): What the choices are called: "pairs".
         RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
         """
-        kept_in = self.output or self.items
-        kept = KeptScores(kept_in, self.resume, self.force) if kept_in else None
+        kept = KeptScores(self.output or self.items, self.resume, self.force)
         loaded = load_scorers(self.scorers, self.revisions, settings)
         how: dict[str, Any] = {"per_piece": self.per_piece, "ties": self.ties}
-        for name, nlp in named(loaded.compared).items():
-            check_options(get_scorer(nlp), choices, shared_pieces)
-            if self.items:
-                check_items_table(results, choices, name, get_scorer(nlp))
-        work = self.batch_size, self.n_process, True
-        if kept:
-            kept.about = {"scorers": loaded.records, "batch_size": self.batch_size}
-            kept.begin([(name, one) for name in named(loaded.compared) for one in distinct_options(choices)])
-        with kept.until_done() if kept else nullcontext():
-            found = score_options(results, loaded.compared, choices, None, *work, kept, **how)
-            self._write(found, loaded, about | how, unit)
+        for name, attributes in loaded.attributes.items() if self.items else ():
+            check_items_table(results, choices, name if len(loaded) > 1 else "", attributes)
+        kept.about = {"scorers": loaded.records, "batch_size": self.batch_size}
+        work = self.batch_size, self.n_process, True, shared_pieces, kept
+        with kept.until_done():
+            found = score_options(results, loaded.compared, choices, None, *work, **how)
+            self._write(found, loaded.records, {**about, **how, "sample": self.sample})
         return found
 
-    def _write(self, found: ChoiceScores, loaded: "LoadedScorers", about: dict[str, Any], unit: str) -> None:
-        """Print the results, and write what is asked for."""
-        about = {**about, "sample": self.sample}
+    def _write(self, found: ChoiceScores, records: list[dict[str, Any]], about: dict[str, Any]) -> None:
+        """Print the results, and write what is asked for. records (List[Dict[str, Any]]): What the scorers are."""
+        unit = found.unit
         if found.has_preferences:
-            correlations = found.correlations(self.by or None)
-            say(group_table(TITLE, unit, correlations, lambda one: one.choices, rho_with_interval))
+            correlations, title = found.correlations(self.by or None), "Spearman's rho (95 % interval)"
+            say(group_table(title, unit, correlations, lambda one: with_interval(one.rho, one.low, one.high)))
             rows = [one._asdict() for one in correlations]
         else:
-            accuracies = found.accuracies(self.by or None)
-            say(accuracy_table(accuracies, unit) + ties_line(accuracies, self.ties, unit))
-            rows = [
-                {unit if name == "pairs" else name: value for name, value in one._asdict().items()}
-                for one in accuracies
-            ]
+            accuracies, title = found.accuracies(self.by or None), "accuracy in % (95 % interval)"
+            table = group_table(title, unit, accuracies, lambda one: percent(one.estimate))
+            say(table + ties_line(accuracies, self.ties, unit))
+            rows = [{unit if k == "pairs" else k: value for k, value in one._asdict().items()} for one in accuracies]
             if len(found.scores) > 1:
                 say(difference_table(accuracies))
             else:
-                rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
-        write_results(rows, self.by, loaded, about, self.output)
+                rows = [{k: value for k, value in row.items() if value is not None} for row in rows]
+        if self.output and self.output.suffix == ".csv":
+            rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
+            save(self.output, write_table, rows)
+        else:
+            settings = {**records[0], "compared": records[1:], "by": list(self.by), **about}
+            save(self.output, write_json, {"settings": settings, "results": rows})
         save(self.items, write_table, list(found.rows()))
         save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
 
 
-def check_items_table(results: type[ChoiceScores], choices: list[Choice], name: str, scorer: PLLScorer) -> None:
+def check_items_table(
+    results: type[ChoiceScores], choices: list[Choice], name: str, attributes: Mapping[str, str]
+) -> None:
     """RAISES (ValueError): The table of items cannot be made: a column of theirs has the name of one of scores."""
     first, numbers = choices[0], [[1.0] * len(choices[0].options)]
     every = first._replace(fields={column: None for choice in choices for column in choice.fields})
-    scores = dict.fromkeys(labels(name, scorer), numbers)
-    next(results([every], scores, scores, columns={} if name else scorer.names.metrics).rows())  # type: ignore[arg-type]
-
-
-def rho_with_interval(one: Correlation) -> str:
-    """A correlation with its interval."""
-    return "-" if one.rho is None else f"{one.rho:.3f} ({one.low:.3f} to {one.high:.3f})"
+    scores: Any = dict.fromkeys(labels(name, attributes), numbers)
+    next(results([every], scores, scores, columns={} if name else attributes).rows())
 
 
 OPTIONS: dict[str, Any] = {
@@ -176,8 +166,10 @@ class LoadedScorers(Mapping[str, Language]):
     def __init__(self, settings: dict[str, PipelineSettings]):
         self.settings = settings
         self._kept: tuple[str, Language] | None = None
-        # All are loaded once before anything is scored, so that an error in the last one costs no time.
-        self.records = [{"scorer": name, **describe_scorer(self[name], given)} for name, given in settings.items()]
+        self.records, self.attributes = list[dict[str, Any]](), dict[str, Mapping[str, str]]()
+        for name, given in settings.items():  # before anything is scored: an error in the last one costs no time
+            self.records.append({"scorer": name, **describe_scorer(self[name], given)})
+            self.attributes[name] = get_scorer(self[name]).names.metrics
 
     def __getitem__(self, name: str) -> Language:
         if self._kept is None or self._kept[0] != name:
@@ -198,7 +190,8 @@ class LoadedScorers(Mapping[str, Language]):
 
 
 def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: PipelineSettings) -> LoadedScorers:
-    """The pipelines to compare, or the one that the other options describe.
+    """The pipelines to compare, or the one that the other options describe. A scorer has the name that stands before
+    `=`, as in small=builtin, or else its whole text.
 
     RAISES (ValueError): Several of these are given, or two have one name.
     """
@@ -212,53 +205,18 @@ def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: Pip
         raise ValueError("Give either --revision or --revisions.")
     if len(set(revisions)) < len(revisions):
         raise ValueError(f"--revisions has one of these twice: {','.join(revisions)}.")
-    checkpoints = {revision: settings.changed(revision=revision) for revision in revisions}
-    used = named_settings(scorers, **common) or checkpoints or {settings.model or BUILTIN_NAME: settings}
-    return LoadedScorers(used)
-
-
-def write_results(
-    rows: list[dict[str, Any]],
-    by: Sequence[str],
-    loaded: LoadedScorers,
-    about: dict[str, Any],
-    output: Path | None,
-) -> None:
-    """Write the results of groups, and what the scorers are."""
-    if output and output.suffix == ".csv":
-        rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
-        save(output, write_table, rows)
-        return
-    first, *others = loaded.records
-    save(output, write_json, {"settings": {**first, "compared": others, "by": list(by), **about}, "results": rows})
-
-
-def named_settings(scorers: Sequence[str], **common: Any) -> dict[str, PipelineSettings]:
-    """The settings of each scorer by its name: what stands before `=`, as in small=builtin, or else the whole text.
-
-    RAISES (ValueError): Two scorers have the same name.
-    """
-    found: dict[str, PipelineSettings] = {}
+    used = {revision: settings.changed(revision=revision) for revision in revisions}
     for text in scorers:
         name, _, spec = text.partition("=")
         if not name.isidentifier() or not spec:
             name = spec = text
-        if name in found:
+        if name in used:
             raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
-        found[name] = parse_settings(spec, **common)
-    return found
+        used[name] = parse_settings(spec, **common)
+    return LoadedScorers(used or {settings.model or BUILTIN_NAME: settings})
 
 
-def accuracy_table(results: list[Accuracy], unit: str) -> str:
-    """Accuracies in percent with their intervals, for all items and for each group; a column for each scorer."""
-    return group_table(
-        "accuracy in % (95 % interval)", unit, results, lambda one: one.pairs, lambda one: percent(one.estimate)
-    )
-
-
-def group_table(
-    title: str, unit: str, results: Sequence[Result], count: Callable[[Result], int], show: Callable[[Result], str]
-) -> str:
+def group_table(title: str, unit: str, results: Sequence[Result], show: Callable[[Result], str]) -> str:
     """Results of all items and of each group; a column for each scorer."""
     scorers = list(dict.fromkeys(one.scorer for one in results))
     rows: Table = [(title, unit, *scorers)]
@@ -266,12 +224,13 @@ def group_table(
     # The results of a scorer are those of the same groups, in the same order.
     overall, *others = zip(*([one for one in results if one.scorer == scorer] for scorer in scorers))
     for own in (overall, *others):
-        level, name, columns = own[0].level, own[0].name, tuple(own[0].group)
+        _, level, name, count, *_ = own[0]
+        columns = tuple(own[0].group)
         if columns != last and columns:
             last = columns
             rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
         label = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
-        rows.append((label, count(own[0]), *map(show, own)))
+        rows.append((label, count, *map(show, own)))
     return text_table(rows)
 
 
@@ -292,5 +251,10 @@ def difference_table(results: list[Accuracy]) -> str:
 
 def percent(shares: Estimate, sign: str = "") -> str:
     """A share in percent with its interval."""
-    shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares if share is not None)
+    shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares)
     return f"{shown} ({(' to ' if sign else '-').join(ends)})"
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """A value with its interval, as far as there is one."""
+    return "-" if value is None else f"{value:.3f}" + ("" if low is None else f" ({low:.3f} to {high:.3f})")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -71,6 +72,7 @@ SEPARATOR: Any = setting(
     "What stands between a context and a text, if neither has white space there. Give '' for languages that are "
     "written without spaces. [default: a space]"
 )
+COLUMN_AND_VALUE = {"metavar": "COLUMN[=VALUE]"}
 # Settings that change nothing in numbers about whole texts.
 OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
 
@@ -118,33 +120,47 @@ def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Co
     return options_in_place("settings", types, {**defaults, **dict.fromkeys(of_scoring)}, options, _make_settings)
 
 
-def described_options(source: Any, names: Collection[str] = (), note: str = "") -> dict[str, Any]:
+def argument_options(
+    place: str, function: Callable[..., Any], *names: str, **more: dict[str, Any]
+) -> Callable[[Command], Command]:
+    """Give a command the options for some arguments of a function in place of its parameter `place`, a dictionary.
+
+    more (Dict[str, Any]): What an option has besides its help.
+    """
+    return options_in_place(place, *fields_of(function), described_options(function, names, more=more), dict)
+
+
+def described_options(
+    source: Any, names: Collection[str] = (), note: str = "", more: Mapping[str, dict[str, Any]] = MappingProxyType({})
+) -> dict[str, Any]:
     """Options for the fields of a dataclass, or the parameters of a function, with what its docstring says as help.
 
     names (Collection[str]): Some of them. Empty: all.
     note (str): What the help begins with.
+    more (Mapping[str, Dict[str, Any]]): What options have besides.
     """
     (types, defaults), texts, options = fields_of(source), describe_settings(source), {}
     limits = {one.name: one.metadata for one in fields(source)} if is_dataclass(source) else {}
+
+    def option_of(name: str, value: object) -> str | None:
+        option = "--" + name.replace("_", "-")
+        return None if name not in {*SETTINGS, *names} else option if value is ... else f"{option} {value}"
+
     for name in names or texts:
-        text, default, more = f"{note}{texts[name]}", defaults[name], {**MORE.get(name, {}), **limits.get(name, {})}
+        text, default = f"{note}{texts[name]}", defaults[name]
+        own = {**MORE.get(name, {}), **limits.get(name, {}), **more.get(name, {})}
         if choices := choices_of(types[name]):
-            more |= one_of(*choices)
+            own |= one_of(*choices)
         if "Sequence" in str(types[name]):
-            more |= {"metavar": "NAME,NAME,...", "callback": split}
+            own = {"metavar": "NAME,NAME,...", "callback": split, **own}
         if default is False and source is not ScoringSettings:  # whose settings of a saved pipeline can be taken back
-            more |= {"param_decls": [f"--{name.replace('_', '-')}"]}
+            own["param_decls"] = [f"--{name.replace('_', '-')}"]
         if default is None or default == ():
             text = re.sub(r" (None|Empty): (.+)\.$", r" [default: \2]", text)
         elif default is not False:
-            text += f" [default: {','.join(default) if isinstance(default, tuple) else default}]"
-        options[name] = setting(spell(text, _option_of), *more.pop("param_decls", ()), **more)
+            text += f" [default: {','.join(map(str, default)) if isinstance(default, tuple) else default}]"
+        options[name] = setting(spell(text, option_of), *own.pop("param_decls", ()), **own)
     return options
-
-
-def _option_of(name: str, value: object) -> str | None:
-    option = "--" + name.replace("_", "-")
-    return None if name not in SETTINGS else option if value is ... else f"{option} {value}"
 
 
 def _make_settings(**values: Any) -> PipelineSettings:

@@ -8,12 +8,13 @@ from ..evaluation.minimal_pairs import PairScores, choice_of
 from ..evaluation.pair_readers import read_pairs
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
-from .options import OF_TOKENS, file_options, one_of, pipeline_options, setting, several
+from .options import COLUMN_AND_VALUE, OF_TOKENS, argument_options, file_options, pipeline_options
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @evaluation_options
 @file_options
+@argument_options("columns", read_pairs, "good", "bad", "sentence", "label", "item", "first", label=COLUMN_AND_VALUE)
 def pairs_cli(
     path: Annotated[
         str,
@@ -22,37 +23,7 @@ def pairs_cli(
         ),
     ],
     settings: PipelineSettings,
-    good: Annotated[
-        str | None,
-        setting("Column of the sentence that should score higher. [default: a name that is known, such as good]"),
-    ] = None,
-    bad: Annotated[str | None, setting("Column of the other sentence. [default: a known name, such as bad]")] = None,
-    sentence: Annotated[
-        str | None, setting("Column of the sentences, if each has a row of its own, in place of --good and --bad.")
-    ] = None,
-    label: Annotated[
-        str | None,
-        setting(
-            "With --sentence: the column that says which sentences are good, and what it has there, if it is not 1, "
-            "True, Grammatical or the like.",
-            metavar="COLUMN[=VALUE]",
-        ),
-    ] = None,
-    item: Annotated[
-        list[str],
-        several(
-            "With --sentence: columns that the two sentences of a pair, and no others, share. [default: they "
-            "are neighbours]"
-        ),
-    ] = [],  # noqa: B006
-    first: Annotated[
-        str | None,
-        setting(
-            "Which of two neighbours comes first, if no column says which is good. [default: in .txt files the bad "
-            "one, as in Zorro]",
-            **one_of("good", "bad"),
-        ),
-    ] = None,
+    columns: dict[str, Any],
     *,
     how: dict[str, Any],
     evaluation: Evaluation,
@@ -66,6 +37,5 @@ def pairs_cli(
     the first one on the same pairs.
     """
     evaluation.check_outputs(path)
-    how |= {"sentence": sentence, "label": label, "item": item, "first": first}
-    pairs = evaluation.sampled(read_pairs(path, good, bad, **how))
-    evaluation.measure([choice_of(pair) for pair in pairs], settings, {"path": path}, PairScores, "pairs")
+    pairs = evaluation.sampled(read_pairs(path, **columns, **how))
+    evaluation.measure([choice_of(pair) for pair in pairs], settings, {"path": path}, PairScores)

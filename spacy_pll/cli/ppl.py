@@ -20,7 +20,7 @@ from ..settings import BATCH_SIZE
 from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
 from . import options
-from .options import INPUT_HELP, OF_TOKENS, file_options, pipeline_options, setting
+from .options import INPUT_HELP, OF_TOKENS, argument_options, file_options, pipeline_options, setting
 from .terminal import check_table, save, say
 
 UNIT_TITLES = {
@@ -33,6 +33,7 @@ UNIT_TITLES = {
 
 @pipeline_options(without=OF_TOKENS)
 @file_options
+@argument_options("bound", perplexity, "n_passes", "seed")
 def ppl_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
@@ -50,11 +51,7 @@ def ppl_cli(
     by: Annotated[
         str | None, setting("With --windows: a column, such as the speaker, instead of each text by itself.")
     ] = None,
-    n_passes: Annotated[
-        int | None,
-        setting("Of the metric sentence_any_order: so many forward passes for each text. [default: 16 orders]"),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the metric sentence_any_order: another one draws other orders.")] = 0,
+    bound: dict[str, Any],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json, or with --windows .csv.")
     ] = None,
@@ -77,20 +74,14 @@ def ppl_cli(
     else:
         check_table(output, force, path)
     nlp = make_pipeline(settings)
+    work: dict[str, Any] = {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
     if windows is not None:
         records = [one for one in read_records(path, column, nlp.vocab, **how) if not one.in_place]
         for record in records:
             check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
             if by is not None and by not in record.fields:
                 raise no_column(record.location, by, record.fields)
-        found = window_perplexities(
-            nlp,
-            [str(one.text) for one in records],
-            windows,
-            batch_size=batch_size,
-            n_process=n_process,
-            show_progress=True,
-        )
+        found = window_perplexities(nlp, [str(one.text) for one in records], windows, **work)
         rows = [
             {"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value}
             for number, (record, of_text) in enumerate(zip(records, found))
@@ -102,13 +93,12 @@ def ppl_cli(
         save(output, write_table, rows)
         return
     texts = read_texts(path, column, nlp.vocab, **how)
-    given: dict[str, Any] = {"n_passes": n_passes, "seed": seed, "n_process": n_process}
-    result = perplexity(nlp, texts, **given, batch_size=batch_size, show_progress=True)
+    result = perplexity(nlp, texts, **bound, **work)
     if not result.pieces:
         raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
     say(summary_tables(result, get_scorer(nlp).settings.words))
     used = {"path": path, **describe_scorer(nlp, settings)}
-    used |= {"n_passes": n_passes, "seed": seed} if result.standard_error else {}
+    used |= bound if result.standard_error else {}
     save(output, write_json, {"settings": used, **result.to_dict()})
 
 
@@ -135,15 +125,19 @@ def summary_tables(result: Perplexity, unit: str) -> str:
         ("wordpieces", f"{result.pieces:,}"),
         ("  unknown to the tokenizer", f"{result.unknown_pieces:,}"),
     ]
-    columns = {"per piece": result.per_piece, "per word": result.per_word, "per byte": result.per_byte}
-    rows = []
+    rows: Table = [("pseudo-perplexity", "per piece", "per word", "per byte")]
+    columns = (
+        (result.per_piece, result.pieces, 1),
+        (result.per_word, result.words, 1),
+        (result.per_byte, result.bytes, 2),
+    )
     for metric in result.log_likelihood:
-        cells = [
-            f"{values[metric]:,.{digits}f}" if values else "" for values, digits in zip(columns.values(), (1, 1, 2))
-        ]
-        if (error := result.standard_error.get(metric)) is not None:
-            parts = zip(cells, (result.pieces, result.words, result.bytes))
-            cells = [f"{cell} ± {100 * error / n:.1g} %" if cell else "" for cell, n in parts]
+        error = result.standard_error.get(metric)
+        cells = (
+            f"{values[metric]:,.{digits}f}" + (f" ± {100 * error / n:.1g} %" if error is not None else "")
+            if values
+            else ""
+            for values, n, digits in columns
+        )
         rows.append((metric, *cells))
-    header = ("pseudo-perplexity", *columns)
-    return table(counts, aligns=["l", "r"]) + text_table([header, *rows])
+    return table(counts, aligns=["l", "r"]) + text_table(rows)

@@ -3,7 +3,7 @@
 import math
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,7 +23,8 @@ from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
-from .options import OF_TOKENS, pipeline_options
+from .comparison import PerPiece
+from .options import OF_TOKENS, argument_options, pipeline_options
 from .terminal import save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
@@ -45,6 +46,7 @@ def parse_grid(value: str) -> list[float]:
 
 
 @pipeline_options(without=("metrics", *OF_TOKENS))
+@argument_options("nemo", read_nbest, "beam_size", "references", beam_size={"min": 1})
 def rescore_cli(
     path: Annotated[
         str,
@@ -76,17 +78,10 @@ def rescore_cli(
     word_grid: Annotated[
         str, typer.Option(help="The weights of the number of words to try with --dev, as START:STOP:STEP.")
     ] = "0:0:1",
-    beam_size: Annotated[
-        int | None, typer.Option(min=1, help="For .tsv files, as NeMo writes them: the number of lines for each list.")
-    ] = None,
-    references: Annotated[
-        str | None, typer.Option(help="For a .tsv file: a file with the `text` of each reference, as NeMo's manifest.")
-    ] = None,
+    *,
+    nemo: dict[str, Any],
     dev_references: Annotated[str | None, typer.Option(help="The same for --dev.")] = None,
-    per_piece: Annotated[
-        bool,
-        typer.Option("--per-piece", help="Normalise by length: use the mean score per wordpiece instead of the sum."),
-    ] = False,
+    per_piece: PerPiece = False,
     encoding: Annotated[str, options.FILES["encoding"]] = "utf-8",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
@@ -116,8 +111,8 @@ def rescore_cli(
     if len(grids[0]) * len(grids[1]) > MAX_WEIGHTS:
         raise typer.BadParameter(f"--grid and --word-grid have more than {MAX_WEIGHTS:,} combinations.")
     check_output(output, (".jsonl",), force, path, dev)
-    lists = read_nbest(path, ADDED if output else (), encoding, beam_size, references)
-    dev_lists = read_nbest(dev, (), encoding, beam_size, dev_references) if dev else []
+    lists = read_nbest(path, ADDED if output else (), encoding, **nemo)
+    dev_lists = read_nbest(dev, (), encoding, nemo["beam_size"], dev_references) if dev else []
     if dev and not with_reference(dev_lists):
         raise InputError(f"No list in {dev!r} has one reference, so no weight can be tuned on it.")
     of_dev = {repr(nbest.row) for nbest in dev_lists}

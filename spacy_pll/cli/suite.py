@@ -7,19 +7,21 @@ import typer
 
 from ..corpus.formats import write_table
 from ..corpus.records import FileOptions
+from ..evaluation.acceptability import read_acceptability
 from ..evaluation.suites import Measure, read_suite, score_suite
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
 from ..visualize.text import text_table
 from . import options
-from .comparison import PerPiece
-from .options import OF_TOKENS, file_options, pipeline_options, setting
+from .comparison import PerPiece, with_interval
+from .options import COLUMN_AND_VALUE, OF_TOKENS, argument_options, file_options, pipeline_options
 from .terminal import check_table, save, say
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @file_options
+@argument_options("acceptability", read_acceptability, "sentence", "label", "threshold", label=COLUMN_AND_VALUE)
 def suite_cli(
     path: Annotated[str, typer.Argument(help="The file of the suite, or a folder of such files.")],
     settings: PipelineSettings,
@@ -30,20 +32,7 @@ def suite_cli(
             "sentences with labels, such as CoLA), or the name of a reader of another package."
         ),
     ],
-    sentence: Annotated[
-        str | None, setting("With --reader acceptability: the column of the sentences. [default: sentence]")
-    ] = None,
-    label: Annotated[
-        str | None,
-        setting(
-            "With --reader acceptability: the column of the labels, and what acceptable sentences have there. "
-            "[default: label]",
-            metavar="COLUMN[=VALUE]",
-        ),
-    ] = None,
-    threshold: Annotated[
-        float | None, setting("With --reader acceptability: also MCC for scores above this one.")
-    ] = None,
+    acceptability: dict[str, Any],
     *,
     how: dict[str, Any],
     per_piece: PerPiece = False,
@@ -66,8 +55,7 @@ def suite_cli(
     check_table(items, force, path)
     # A reader need not take what is not given.
     how = {name: value for name, value in how.items() if value != getattr(FileOptions(), name)}
-    given = {"sentence": sentence, "label": label, "threshold": threshold}
-    how |= {name: value for name, value in given.items() if value is not None}
+    how |= {name: value for name, value in acceptability.items() if value is not None}
     suite = read_suite(path, reader, **how)
     nlp = make_pipeline(settings)
     found = score_suite(nlp, suite, per_piece=per_piece, batch_size=batch_size, n_process=n_process, show_progress=True)
@@ -82,10 +70,8 @@ def measure_table(measures: list[Measure]) -> str:
     """A row for each measure of each group, a column for each metric."""
     scorers = list(dict.fromkeys(one.scorer for one in measures))
     by_scorer = [[one for one in measures if one.scorer == scorer] for scorer in scorers]
-    rows = [(one[0].group, one[0].measure, one[0].n, *map(_value_with_interval, one)) for one in zip(*by_scorer)]
+    rows = [
+        (one.group, one.measure, one.n, *(with_interval(*same[3:6]) for same in (one, *others)))
+        for one, *others in zip(*by_scorer)
+    ]
     return text_table([("group", "measure (95 % interval)", "items", *scorers), *rows])
-
-
-def _value_with_interval(one: Measure) -> str:
-    interval = "" if one.low is None or one.high is None else f" ({one.low:.3f} to {one.high:.3f})"
-    return f"{one.value:.3f}{interval}"

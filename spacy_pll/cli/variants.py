@@ -1,7 +1,6 @@
 """`pll variants [FILE]`: the variants of a protein."""
 
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,31 +9,15 @@ import typer
 
 from ..corpus.formats import write_table
 from ..errors import PLLError
-from ..evaluation.assays import (
-    LEVELS,
-    Assay,
-    AssayScore,
-    divide_by_protein,
-    mean_correlation,
-    read_assays,
-    score_assays,
-)
+from ..evaluation.assays import LEVELS, Assay, divide_by_protein, mean_correlation, read_assays, score_assays
 from ..evaluation.intervals import Estimate
 from ..evaluation.kept_scores import KeptScores
 from ..evaluation.readers import read_fasta, read_sequences, read_variants
-from ..evaluation.variants import (
-    METHODS,
-    NO_PICTURE,
-    OTHERS,
-    VariantScores,
-    measured_effects,
-    rank_correlation,
-    variants,
-)
+from ..evaluation.variants import NO_PICTURE, VariantScores, measured_effects, variants
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
-from .options import OF_TOKENS, file_options, one_of, pipeline_options
+from .options import OF_TOKENS, argument_options, file_options, pipeline_options
 from .terminal import TABLES, check_picture, check_resume, check_table, draw, save, say
 
 # Settings that say what is read and masked in texts.
@@ -44,6 +27,8 @@ SHOWN = 5  # of the variants with the highest and the lowest scores
 
 @pipeline_options(without=(*OF_TOKENS, *OF_TEXTS))
 @file_options
+@argument_options("reading", read_variants, "column")
+@argument_options("options_of_variants", variants, "method", "others", "offset", "u_as_t")
 def variants_cli(
     settings: PipelineSettings,
     path: Annotated[
@@ -74,28 +59,10 @@ def variants_cli(
             "folder of its assays. --output is a folder. [default of --measured: DMS_score]"
         ),
     ] = None,
-    column: Annotated[
-        str,
-        typer.Option(
-            help="The column with the substitutions, such as A24G, or A24G:K30R for several; "
-            "with pseudo-ppl also with whole sequences."
-        ),
-    ] = "mutant",
     *,
     how: dict[str, Any],
-    offset: Annotated[int, typer.Option(help="The number of the first residue of the sequence.")] = 1,
-    u_as_t: Annotated[
-        bool, typer.Option("--u-as-t", help="Read U as T, for RNA under a model that has learned T.")
-    ] = False,
-    method: Annotated[str, typer.Option(help="How variants are scored.", **one_of(*METHODS))] = METHODS[0],
-    others: Annotated[
-        str,
-        typer.Option(
-            help="With masked-marginals, what is seen at the other sites of a variant: masks, the residues of the "
-            "protein, those of the variant, or, for each residue, those of its own sequence.",
-            **one_of(*OTHERS),
-        ),
-    ] = OTHERS[0],
+    options_of_variants: dict[str, Any],
+    reading: dict[str, Any],
     measured: Annotated[
         str | None, typer.Option(help="A column of measured effects, to compare with: Spearman's rho.")
     ] = None,
@@ -127,39 +94,33 @@ def variants_cli(
     if path is None and (measured or protein or assays):
         raise ValueError("--measured, --protein and --assays are about FILE. Give the file, too.")
     check_resume(resume, force, output)
-    options_of_variants: dict[str, Any] = {"method": method, "others": others, "offset": offset, "u_as_t": u_as_t}
     if path is not None and (protein or assays):
         if output is None or output.suffix in TABLES or plot:
             raise ValueError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
-        if assays:
-            many: Iterable[Assay] = read_assays(path, assays, column, **how)
-            measured = measured or "DMS_score"
-        else:
-            assert protein is not None
+        if protein:
             sequences = sequence_column or read_sequences(str(fasta))
-            many = divide_by_protein(read_variants(path, column, **how), protein, sequences)
-        score_many(settings, many, output, measured, force, options_of_variants)
+            many: Iterable[Assay] = divide_by_protein(read_variants(path, **reading, **how), protein, sequences)
+        else:
+            many, measured = read_assays(path, str(assays), **reading, **how), measured or "DMS_score"
+        score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
     check_table(output, force, path, fasta)
     check_picture(plot, force, path, fasta)
-    items = effects = None
-    if path is not None:  # what can be wrong is said before anything is scored
-        items = read_variants(path, column, **how)
-        effects = None if measured is None else measured_effects(items, measured)
-        if plot and all(":" in item.mutant for item in items):
-            raise ValueError(NO_PICTURE)
+    items = None if path is None else read_variants(path, **reading, **how)
+    # What can be wrong is said before anything is scored.
+    effects = None if measured is None else measured_effects(items or (), measured)
+    if plot and items and all(":" in item.mutant for item in items):
+        raise ValueError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
-    kept = KeptScores(output, resume, force) if output else None
+    kept = KeptScores(output, resume, force)
     nlp = make_pipeline(settings)
-    if kept:
-        kept.about = describe_scorer(nlp, settings)
-    with kept.until_done() if kept else nullcontext():
+    kept.about = describe_scorer(nlp, settings)
+    with kept.until_done():
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))
         if effects is not None:
             some = f"{np.isfinite(effects).sum():,} of {len(effects):,} variants"
-            shown = show_correlation(rank_correlation(found.scores, effects))
-            say(f"Spearman's rho with {measured} ({some}): {shown}.")
+            say(f"Spearman's rho with {measured} ({some}): {show_correlation(found.correlation(str(measured)))}.")
         save(output, write_table, list(found.rows()))
         save(plot, draw, found.plot)
 
@@ -172,18 +133,13 @@ def show_correlation(rho: Estimate | None) -> str:
 
 
 def score_many(
-    settings: PipelineSettings,
-    many: Iterable[Assay],
-    output: Path,
-    measured: str | None,
-    force: bool,
-    how: dict[str, Any],
+    settings: PipelineSettings, many: Iterable[Assay], output: Path, measured: str | None, **how: Any
 ) -> None:
     """Score many proteins, each into a table, and print a line of each as it is done, and the means."""
-    nlp, scores = make_pipeline(settings), list[AssayScore]()
+    nlp, scores = make_pipeline(settings), []
     scorer = describe_scorer(nlp, settings)
     about = {"model": scorer["weights"], "code": scorer["code"], "precision": settings.precision or "float32"}
-    for one in score_assays(nlp, many, output, measured=measured, force=force, about=about, show_progress=True, **how):
+    for one in score_assays(nlp, many, output, measured=measured, about=about, show_progress=True, **how):
         scores.append(one)
         rho = f"  Spearman's rho {show_correlation(one.correlation)}" if measured else ""
         say(f"{one.assay.name}: {len(one.assay.variants):,} variants{rho}")

@@ -27,11 +27,7 @@ SAMPLES, SEED = 1000, 0
 
 
 class Acceptability(Suite):
-    """Sentences with labels.
-
-    labels (Sequence[bool]): Which are acceptable.
-    threshold (Optional[float]): For MCC, beside the best one.
-    """
+    """Sentences with labels: which are acceptable. threshold (Optional[float]): For MCC, beside the best one."""
 
     def __init__(self, sentences: Sequence[str], labels: Sequence[bool], threshold: float | None = None):
         self.texts = [SuiteText(sentence) for sentence in sentences]
@@ -40,16 +36,11 @@ class Acceptability(Suite):
     def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
         values, n = np.array([compared(part, per_piece) for (part,) in scores]), len(self.labels)
         best = best_threshold(values, self.labels)
-        found = [
-            Measure("AUC", OVERALL, n, *auc(values, self.labels)),
-            Measure(
-                f"MCC above {best:.4g}, the best threshold for these", OVERALL, n, *mcc(values > best, self.labels)
-            ),
-        ]
+        thresholds = {f"MCC above {best:.4g}, the best threshold for these": best}
         if self.threshold is not None:
-            above = mcc(values > self.threshold, self.labels)
-            found.append(Measure(f"MCC above {self.threshold:g}", OVERALL, n, *above))
-        return found
+            thresholds[f"MCC above {self.threshold:g}"] = self.threshold
+        found = {name: mcc(values > threshold, self.labels) for name, threshold in thresholds.items()}
+        return [Measure(name, OVERALL, n, *one) for name, one in {"AUC": auc(values, self.labels), **found}.items()]
 
     def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
         for text, label, (part,) in zip(self.texts, self.labels.tolist(), scores):
@@ -108,27 +99,26 @@ def read_acceptability(
 ) -> Acceptability:
     """Read sentences with labels.
 
-    sentence, label (Optional[str]): Their columns; `label` may also say what the acceptable ones have, as in
-        "judgment=ok". None: as CoLA and RuCoLA call them.
-    threshold (Optional[float]): A score above which sentences count as acceptable, for MCC.
+    sentence (Optional[str]): With the reader acceptability: the column of the sentences. None: as CoLA and RuCoLA call
+        it.
+    label (Optional[str]): With the reader acceptability: the column of the labels, and what acceptable sentences have
+        there, as in "judgment=ok". None: as CoLA and RuCoLA call it.
+    threshold (Optional[float]): With the reader acceptability: also MCC for scores above this one.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read, or all sentences have the same label.
     """
     column, _, good = (label or "").partition("=")
     sentences, labels = [], []
     for _, place, row, _ in rows_of(path, "sentences with labels", how):
-        names = [
-            given or next((name for name in usual if name in row), usual[0])
-            for given, usual in ((sentence, SENTENCES), (column, LABELS))
-        ]
-        check_distinct(sentence=names[:1], label=names[1:])
-        if names[1] not in row:
-            raise no_column(place, names[1], row, "Give `label`.")
-        text = get_text(row, place, names[0], "`sentence`")
-        if not text.strip():
-            raise InputError(f"{place}: {names[0]!r} is empty.", "Leave the row out.")
-        labels.append(is_good(row[names[1]], place, names[1], good or None))
-        sentences.append(text)
+        of_text = sentence or next((name for name in SENTENCES if name in row), SENTENCES[0])
+        of_label = column or next((name for name in LABELS if name in row), LABELS[0])
+        check_distinct(sentence=[of_text], label=[of_label])
+        if of_label not in row:
+            raise no_column(place, of_label, row, "Give `label`.")
+        sentences.append(get_text(row, place, of_text, "`sentence`"))
+        if not sentences[-1].strip():
+            raise InputError(f"{place}: {of_text!r} is empty.", "Leave the row out.")
+        labels.append(is_good(row[of_label], place, of_label, good or None))
     if len(set(labels)) < 2:
         raise InputError(f"All {len(labels)} sentences in {path!r} have the same label.", "Both kinds are needed.")
     return Acceptability(sentences, labels, threshold)

@@ -20,7 +20,7 @@ from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import PLLScorer, get_scorer
 from ..pipelines import make_pipeline
-from ..progress import number_of, with_progress
+from ..progress import number_of, progress_bar
 from ..settings import BATCH_SIZE
 from ..texts import check_texts
 from ..workers import batches_of
@@ -106,50 +106,50 @@ def agree(
     """
     check_texts(texts)
     nlps = [make_pipeline(nlp, keep_pieces=True, component=component) for nlp in (first, second)]
-    sides = [(label, get_scorer(nlp), nlp.pipe) for label, nlp in zip(labels, nlps)]
+    sides = [Side(label, get_scorer(nlp), nlp.pipe) for label, nlp in zip(labels, nlps)]
     return compare_scorers(sides, texts, batch_size, show_progress, number_of(texts))[0]
 
 
+class Side:
+    """A scorer with `keep_pieces`, and what scores texts with it."""
+
+    def __init__(self, label: str, scorer: PLLScorer, pipe: Callable[..., Iterable[Doc]]):
+        self.label, self.scorer, self.pipe, self.seconds = label, scorer, pipe, 0.0
+
+    def score(self, batch: Sequence[str | Doc], batch_size: int) -> list[Doc]:
+        """The docs of a batch, whose own docs stay as they are."""
+        inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
+        began = time.perf_counter()
+        docs = list(self.pipe(inputs, batch_size=batch_size))
+        self.seconds += time.perf_counter() - began
+        return docs
+
+    def run(self) -> ScorerRun:
+        """What it took."""
+        settings, counts = self.scorer.settings, self.scorer.predictor.counts
+        work = self.seconds, counts.ids, counts.rows, counts.targets
+        return ScorerRun(self.label, settings.metrics[0], settings.record, *work)
+
+
 def compare_scorers(
-    sides: Sequence[tuple[str, PLLScorer, Callable[..., Iterable[Doc]]]],
-    texts: Iterable[str | Doc],
-    batch_size: int,
-    show_progress: bool,
-    total: int | None,
+    sides: Sequence[Side], texts: Iterable[str | Doc], batch_size: int, show_progress: bool, total: int | None
 ) -> list[Agreement]:
-    """Compare each scorer with the first one. Each has a label, and what scores a batch with it.
-
-    total (Optional[int]): How many texts there are, if that is known.
-    """
-    labels, scorers, pipes = zip(*sides)
-    compared, seconds = [AgreementCounts((scorers[0], other)) for other in scorers[1:]], [0.0] * len(sides)
-
-    def compare() -> Iterator[str | Doc]:
-        """Compare batch by batch, and give each text that is done."""
-        for batch in batches_of(scorers[0].predictor, texts, batch_size):
-            docs: list[list[Doc]] = []
-            for side, pipe in enumerate(pipes):
-                inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
-                began = time.perf_counter()
-                docs.append(list(pipe(inputs, batch_size=batch_size)))
-                seconds[side] += time.perf_counter() - began
-            for counts, other in zip(compared, docs[1:]):
-                counts.add(docs[0], other)
-            yield from batch
-
-    for _ in with_progress(compare(), total, show=show_progress):
-        pass
-    return [
-        counts.result((labels[0], label), (seconds[0], took))
-        for counts, label, took in zip(compared, labels[1:], seconds[1:])
-    ]
+    """Compare each scorer with the first one, batch by batch."""
+    compared = [AgreementCounts(sides[0], other) for other in sides[1:]]
+    with progress_bar(total, show=show_progress) as bar:
+        for batch in batches_of(sides[0].scorer.predictor, texts, batch_size):
+            first, *others = [side.score(batch, batch_size) for side in sides]
+            for counts, docs in zip(compared, others):
+                counts.add(first, docs)
+            bar.update(len(batch))
+    return [counts.result() for counts in compared]
 
 
 class AgreementCounts:
-    """The scores of two scorers, both with `keep_pieces`, on the same texts."""
+    """The scores of two scorers on the same texts."""
 
-    def __init__(self, scorers: tuple[PLLScorer, PLLScorer]):
-        self.scorers = scorers
+    def __init__(self, *sides: Side):
+        self.sides, self.scorers = sides, [side.scorer for side in sides]
         # Of each text, shape (things, 3): the two scores, and the number of the text.
         self.parts: dict[str, list[FloatArray]] = {level: [np.zeros((0, 3))] for level in LEVELS}
         self.same_pieces, self.n = True, 0
@@ -157,16 +157,15 @@ class AgreementCounts:
 
     def add(self, first: Iterable[Doc], second: Iterable[Doc]) -> None:
         """Add some texts, each scored by both."""
+        names = [scorer.names for scorer in self.scorers]
         for docs in zip(first, second, strict=True):
-            scored = list(zip(docs, self.scorers))
-            a, b = (read_record(doc, scorer.names.score) for doc, scorer in scored)
+            a, b = (read_record(doc, one.score) for doc, one in zip(docs, names))
             assert a and b  # both keep them
-            sums = [doc._.get(scorer.names.score) for doc, scorer in scored]
-            numbers = [len(record.ids) for record in (a, b)]
-            if all(numbers):
+            if a.ids and b.ids:
+                sums = [doc._.get(one.score) for doc, one in zip(docs, names)]
                 self._add("text", *([score] for score in sums))
-                self._add("text_mean", *([score / n] for score, n in zip(sums, numbers)))
-            tokens = list(_tokens(self.n, *docs, *(scorer.names for scorer in self.scorers)))
+                self._add("text_mean", *([score / len(record.ids)] for score, record in zip(sums, (a, b))))
+            tokens = list(_tokens(self.n, *docs, *names))
             self._add("word", *([token.scores[side] for token in tokens] for side in (0, 1)))
             if (a.pieces, a.start, a.end) == (b.pieces, b.start, b.end):
                 metrics = (scorer.settings.metrics[0] for scorer in self.scorers)
@@ -179,25 +178,17 @@ class AgreementCounts:
     def _add(self, level: str, *scores: Sequence[float]) -> None:
         self.parts[level].append(np.column_stack([*scores, [self.n] * len(scores[0])]))
 
-    def result(self, labels: Sequence[str], seconds: Sequence[float]) -> Agreement:
-        """What `agree` returns. seconds (Sequence[float]): How long each scorer took."""
+    def result(self) -> Agreement:
+        """What `agree` returns."""
         if len(self.parts["text"]) == 1:
             raise ValueError(f"Of the {self.n} texts, none was scored by both scorers, so there is nothing to compare.")
-        rng = np.random.default_rng(0)
-        runs = []
-        for label, scorer, took in zip(labels, self.scorers, seconds, strict=True):
-            metric, counts = scorer.settings.metrics[0], scorer.predictor.counts
-            work = took, counts.ids, counts.rows, counts.targets
-            runs.append(ScorerRun(label, metric, scorer.settings.record, *work))
-        known = {level: np.concatenate(parts) for level, parts in self.parts.items()}
-        if not self.same_pieces:
-            del known["piece"]
-        agreements = {
-            level: level_agreement(rows[:, 0], rows[:, 1], rows[:, 2].astype(np.int64), rng)
-            for level, rows in known.items()
-        }
-        levels: dict[str, Any] = {level: agreements.get(level) for level in LEVELS}
-        return Agreement(self.n, (runs[0], runs[1]), tokens=self.tokens, **levels)
+        rng, levels = np.random.default_rng(0), dict[str, Any](piece=None)
+        for level, parts in self.parts.items():
+            if level != "piece" or self.same_pieces:
+                first, second, text = np.concatenate(parts).T
+                levels[level] = level_agreement(first, second, text.astype(np.int64), rng)
+        first_run, second_run = (side.run() for side in self.sides)
+        return Agreement(self.n, (first_run, second_run), tokens=self.tokens, **levels)
 
 
 def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:
@@ -213,10 +204,8 @@ def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iter
 
 
 def level_agreement(a: FloatArray, b: FloatArray, text: IntArray, rng: np.random.Generator) -> LevelAgreement:
-    """The correlation of two scorers, and their difference.
-
-    a, b (float arrays, shape (things,)): Scores.
-    text (int array, shape (things,)): The number of the text of each.
+    """The correlation of two scorers, and their difference. All arrays have the shape (things,); `text` is the number
+    of the text of each.
     """
     difference = b - a
     columns = [*correlation_columns(a, b), difference, np.abs(difference)]

@@ -73,23 +73,18 @@ def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | M
     sequences (Union[str, Mapping[str, str]]): The column of its sequence, or the sequences by protein.
     RAISES (InputError): There is no such column, a protein has no sequence, or two.
     """
-    found = dict[str, Assay]()
+    of_protein, known = defaultdict[str, list[Variant]](list), dict[str, str]()
     for place, item in with_places(items):
         row = dict(item.fields)
         name = get_text(row, place, protein, "`protein`")
-        if isinstance(sequences, str):
-            sequence = get_text(row, place, sequences, "`sequences`")
-        elif name in sequences:
-            sequence = sequences[name]
-        else:
+        if not isinstance(sequences, str) and name not in sequences:
             raise InputError(f"{place}: there is no sequence of {name!r}. There are: {', '.join(sequences):.200}.")
-        assay = found.setdefault(name, Assay(name, sequence, []))
-        if assay.sequence != sequence:
+        own = get_text(row, place, sequences, "`sequences`") if isinstance(sequences, str) else sequences[name]
+        if known.setdefault(name, own) != own:
             raise InputError(f"{place}: {name!r} has another sequence here than before.", "Give them two names.")
-        assert isinstance(assay.variants, list)
-        assay.variants.append(item)
-    _check_names((assay.name, assay.variants[0].place or "") for assay in found.values())
-    return list(found.values())
+        of_protein[name].append(item)
+    _check_names((name, of_one[0].place or "") for name, of_one in of_protein.items())
+    return [Assay(name, known[name], of_one) for name, of_one in of_protein.items()]
 
 
 def _check_names(names: Iterable[tuple[str, str]]) -> None:
@@ -127,7 +122,7 @@ def score_assays(
     """
     scorer = get_scorer(nlp, how.get("component"))
     settings = {**(about or {"model": scorer.model.describe().title}), "method": method, **how}
-    settings = {**settings, "mask_margin": scorer.settings.mask_margin}
+    settings |= {"mask_margin": scorer.settings.mask_margin}
     settings.pop("show_progress", None)
     for assay in assays:
         table, manifest = (output / f"{assay.name}{ending}" for ending in (".csv", ".json"))
@@ -135,9 +130,8 @@ def score_assays(
         now = {**settings, "sequence": assay.sequence, "variants": digest}
         if measured is not None:
             measured_effects(assay.variants, measured)
-        if force:
+        if force or not table.exists():
             table.unlink(missing_ok=True)
-        if not table.exists():
             kept = KeptScores(table, resume=not force, force=force)
             kept.about = now
             with kept.until_done():

@@ -1,7 +1,7 @@
 """The files of choices: own tables, and those of BLiMP, EWoK, COMPS, entity tracking and WUG as they are published."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,13 @@ from .labels import LabelKind, Labelled, read_labels
 from .readers import check_distinct, rows_of
 
 EwokReading = Literal["texts", "contexts"]
+# The columns of files that are published.
+BLIMP = ("sentence_good", "sentence_bad")
+EWOK = ("Context1", "Context2", "Target1", "Target2")
+COMPS = ("prefix_acceptable", "prefix_unacceptable", "property_phrase")
+ENTITIES = ("input_prefix", "options", "numops")
+WUG = ("sentences", "ratio")
+PUBLISHED = (BLIMP, EWOK, COMPS, ENTITIES, WUG)
 
 
 def read_choices(
@@ -33,37 +40,35 @@ def read_choices(
     (Misra et al. 2023), entity tracking (Kim & Schuster 2023) and BabyLM's WUG, whose `ratio` is a preference of
     people, or else `context`, `options` and `label`.
 
-    context (Sequence[str]): The columns of the contexts, or one column of a list. Empty: `context`, if there is one.
-    options (Sequence[str]): The columns of the texts, or one column of a list. A single text is an option in each of
-        several contexts.
-    label (Optional[str]): The column that says which option is right: its text, its column, its number from 0, or its
-        letter; in one file all in the same way. None: `label`.
-    labels (Optional[LabelKind]): How labels are read: "text", "column", "from0", "from1" (numbers from 1), or "letter".
-        None: as all of a file can be read.
+    context (Sequence[str]): Column of the context, or of a list; or the columns of several. Empty: context, if it is
+        there.
+    options (Sequence[str]): Columns of the texts to choose from, or one column of a list. A single text is an option in
+        each of several contexts. Empty: options.
+    label (Optional[str]): Column that says which option is right: its text, its column, its number from 0, or its
+        letter. None: label.
+    labels (Optional[LabelKind]): How all labels of a file are read, if they can be read in two ways, or count from 1.
+        None: as all can be read.
     separator (str): Put between a context and a text, unless one of them has white space there.
-    after (Optional[str]): The column of what stands after the text, of files of your own.
-    reading (Literal["texts", "contexts"]): Whether a row of EWoK is two texts after the first context, or each of its
-        texts in two contexts.
+    after (Optional[str]): Column of what stands after the text. It is read, and not scored.
+    reading (Literal["texts", "contexts"]): How EWoK is read: two texts after the first context, or each text in two
+        contexts.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
     check_distinct(context=context, options=options, label=[label], after=[after])
     found, labelled = list[Choice](), defaultdict[Path, dict[int, Labelled]](dict)
-    made: Iterable[Choice]
     for file, place, row, of_file in rows_of(path, "choices", how):
-        published = [read for columns, read in PUBLISHED.items() if columns <= row.keys()]
-        if context or options or label or after or not published:
-            choice, right = _own(
-                row, place, context or ["context"] * ("context" in row), options or ["options"], label, after
-            )
-            labelled[file][len(found)], made = right, [choice]
-        else:
-            made = published[0](row, place, file.stem, reading)
+        made = [] if context or options or label or after else [*_published(row, place, file.stem, reading)]
+        if not made:
+            contexts = context or ["context"] * ("context" in row)
+            choice, right = _own(row, place, contexts, options or ["options"], label or "label", after)
+            labelled[file][len(found)] = right
+            made = [choice]
         for choice in made:
             check_choice(choice, place)
-            texts = [option._replace(separator=separator) for option in choice.options]
-            found.append(choice._replace(options=texts, fields={**of_file, **choice.fields}))
+            separate = [option._replace(separator=separator) for option in choice.options]
+            found.append(choice._replace(options=separate, fields={**of_file, **choice.fields}))
     if not found:
         raise InputError(f"There is no choice in {path!r}.")
     for of_one in labelled.values():
@@ -74,12 +79,7 @@ def read_choices(
 
 
 def _own(
-    row: dict[str, Any],
-    place: str,
-    context: Sequence[str],
-    options: Sequence[str],
-    label: str | None,
-    after: str | None,
+    row: dict[str, Any], place: str, context: Sequence[str], options: Sequence[str], label: str, after: str | None
 ) -> tuple[Choice, Labelled]:
     """A choice of which it is not known yet which option is right, and what says so."""
     contexts, texts = _texts_in(row, place, context, "`context`"), _texts_in(row, place, options, "`options`")
@@ -87,16 +87,15 @@ def _own(
         raise InputError(
             f"{place}: {len(contexts)} contexts and {len(texts)} options. One of the two must be a single text."
         )
-    name = label or "label"
-    if name not in row:
-        raise no_column(place, name, row, "Name the column that says which option is right with `label`.")
+    if label not in row:
+        raise no_column(place, label, row, "Name the column that says which option is right with `label`.")
     if len(contexts) < 2 and len(texts) < 2:
         raise InputError(f"{place}: a choice needs two options or more. It has {len(texts)}.")
     several, columns = (contexts, context) if len(contexts) > 1 else (texts, options)
     rest = get_text(row, place, after, "`after`") if after else ""
     made = [Option(text, before, after=rest) for before in contexts or [""] for text in texts]
-    fields = {column: value for column, value in row.items() if column not in {*context, *options, name, after}}
-    return Choice(made, 0, fields), Labelled(place, row[name], several, columns)
+    choice = Choice(made, 0, _without(row, *context, *options, label, after))
+    return choice, Labelled(place, row[label], several, columns)
 
 
 def _texts_in(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:
@@ -106,57 +105,46 @@ def _texts_in(row: dict[str, Any], place: str, columns: Sequence[str], setting: 
     return [get_text(row, place, column, setting) for column in columns]
 
 
-def _blimp(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
-    good, bad, others = _split(row, place, "sentence_good", "sentence_bad")
-    yield Choice([Option(good), Option(bad)], 0, others)
+def _without(row: dict[str, Any], *columns: str | None) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in columns}
 
 
-def _comps(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
-    good, bad, text, others = _split(row, place, "prefix_acceptable", "prefix_unacceptable", "property_phrase")
-    fields = {PARADIGM: file.removeprefix("comps_").replace("-", "_"), **others}
-    yield Choice([Option(text, good), Option(text, bad)], 0, fields)
+def _published(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
+    """The choices in a row of a file as it is published; none if its columns are not known.
 
+    The first option is right, or, in a second choice of a row, the second.
+    """
+    columns = next((known for known in PUBLISHED if row.keys() >= {*known}), ())
+    others = _without(row, *columns)
 
-def _entities(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
-    texts, numops = row["options"], row["numops"]
-    context, others = _split({k: v for k, v in row.items() if k != "options"}, place, "input_prefix")
-    options = [Option(text, context) for text in _texts_in({"options": texts}, place, ["options"], None)]
-    yield Choice(options, 0, {PARADIGM: f"{file}_{numops}_ops", **others})
+    def texts(*some: str) -> list[str]:
+        return _texts_in(row, place, some, None)
 
-
-def _ewok(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
-    *contexts, one, two, others = _split(row, place, "Context1", "Context2", "Target1", "Target2")
-    fields = {PARADIGM: row.get("Domain", ""), **others}
-    if reading == "texts":
-        yield Choice([Option(one, contexts[0]), Option(two, contexts[0])], 0, fields)
-    else:
-        for right, text in enumerate((one, two)):
-            yield Choice([Option(text, context) for context in contexts], right, fields)
-
-
-def _wug(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
-    texts, ratio = row["sentences"], row["ratio"]
-    options = texts.split("\t") if isinstance(texts, str) else _texts_in(row, place, ["sentences"], None)
-    try:
-        preference = float(ratio)
-    except (TypeError, ValueError):
-        raise InputError(f"{place}: 'ratio' must be a number. It is {ratio!r:.100}.") from None
-    fields = {name: value for name, value in row.items() if name != "sentences"}
-    uid = file.removesuffix("_nominalization").removesuffix("_tense")
-    yield Choice([Option(text) for text in options], 0, {PARADIGM: uid, **fields}, preference)
-
-
-def _split(row: dict[str, Any], place: str, *columns: str) -> list[Any]:
-    """The texts of these columns, and last the other columns."""
-    texts: list[Any] = [get_text(row, place, column, None) for column in columns]
-    return [*texts, {name: value for name, value in row.items() if name not in columns}]
-
-
-# How a row with these columns is read. The first option is right, or, in a second choice of a row, the second.
-PUBLISHED: dict[frozenset[str], Callable[[dict[str, Any], str, str, EwokReading], Iterator[Choice]]] = {
-    frozenset(("sentence_good", "sentence_bad")): _blimp,
-    frozenset(("Context1", "Context2", "Target1", "Target2")): _ewok,
-    frozenset(("prefix_acceptable", "prefix_unacceptable", "property_phrase")): _comps,
-    frozenset(("input_prefix", "options", "numops")): _entities,
-    frozenset(("sentences", "ratio")): _wug,
-}
+    if columns == BLIMP:
+        yield Choice([Option(text) for text in texts(*BLIMP)], 0, others)
+    elif columns == COMPS:
+        good, bad, text = texts(*COMPS)
+        fields = {PARADIGM: file.removeprefix("comps_").replace("-", "_"), **others}
+        yield Choice([Option(text, good), Option(text, bad)], 0, fields)
+    elif columns == ENTITIES:
+        (context,) = texts("input_prefix")
+        fields = {PARADIGM: f"{file}_{row['numops']}_ops", **_without(row, "input_prefix", "options")}
+        yield Choice([Option(text, context) for text in texts("options")], 0, fields)
+    elif columns == EWOK:
+        first, second, *targets = texts(*EWOK)
+        fields = {PARADIGM: row.get("Domain", ""), **others}
+        if reading == "texts":
+            yield Choice([Option(text, first) for text in targets], 0, fields)
+        else:
+            for right, text in enumerate(targets):
+                yield Choice([Option(text, first), Option(text, second)], right, fields)
+    elif columns == WUG:
+        sentences, ratio = row["sentences"], row["ratio"]
+        options = sentences.split("\t") if isinstance(sentences, str) else texts("sentences")
+        try:
+            preference = float(ratio)
+        except (TypeError, ValueError):
+            raise InputError(f"{place}: 'ratio' must be a number. It is {ratio!r:.100}.") from None
+        uid = file.removesuffix("_nominalization").removesuffix("_tense")
+        fields = {PARADIGM: uid, **_without(row, "sentences")}
+        yield Choice([Option(text) for text in options], 0, fields, preference)

@@ -3,7 +3,8 @@ option is right, how the scores correlate with the preferences of people. A mini
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,19 +12,18 @@ import numpy as np
 from spacy.language import Language
 
 from ..arrays import FloatArray, IntArray
-from ..component import PLLScorer, get_scorer
+from ..component import get_scorer
 from ..errors import InputError
 from ..metrics import pll_metrics
-from ..places import Placed, check_places
+from ..places import check_places
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
-from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
-from .distinct_texts import TextSums, score_places
+from .accuracies import OVERALL, Accuracy, Correlation, Ties, accuracies, correlations, outcomes_of
+from .distinct_texts import score_places
 from .intervals import Estimate
 from .items import Choice, Item, Option, levels
 from .kept_scores import KeptScores
 from .plots import plot_accuracies, plot_curves
-from .preferences import Correlation, correlations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +53,8 @@ def choices(
     per_piece (bool): Compare means per wordpiece instead of sums.
     ties (Literal["share", "first"]): What a tie of the right option with others counts: one share of it, so a half with
         one other; or 1 if the right option comes first, and otherwise 0.
-    shared_pieces (bool): Take options that share a wordpiece with their context. It belongs to the context, where it
-        begins. Otherwise they are an error.
+    shared_pieces (bool): A wordpiece that context and text share belongs to the context, where it begins. Otherwise it
+        is an error.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): There is no choice, or one is not valid, or an option cannot be scored.
@@ -72,9 +72,7 @@ def choices(
     for number, choice in enumerate(found, 1):
         check_choice(choice, f"Choice {number}")
     check_choices(found)
-    for one in named(nlp).values():
-        check_options(get_scorer(one, component), found, shared_pieces)
-    how = component, batch_size, n_process, show_progress
+    how = component, batch_size, n_process, show_progress, shared_pieces
     return score_options(ChoiceScores, nlp, found, *how, per_piece=per_piece, ties=ties)
 
 
@@ -121,6 +119,7 @@ class ChoiceScores:
     per_piece: bool = False  # whether means per wordpiece are compared, instead of sums
     ties: Ties = "share"
     columns: Mapping[str, str] = field(default_factory=dict)  # what columns begin with where it is not the scorer
+    unit = "choices"  # what they are called
 
     @property
     def items(self) -> Sequence[Item]:
@@ -173,12 +172,11 @@ class ChoiceScores:
 
         RAISES (ImportError): matplotlib is not installed.
         """
-        columns = _drawn_columns(self.items, by)
-        drawn = [one for one in self.accuracies(by) if tuple(one.group) == columns]
-        names = [one.name or OVERALL for one in drawn if one.scorer == drawn[0].scorer]
-        return plot_accuracies(
-            names, {name: [one.estimate for one in drawn if one.scorer == name] for name in self.scores}
-        )
+        columns, drawn = _drawn_columns(self.items, by), defaultdict[str, dict[str, Estimate]](dict)
+        for one in self.accuracies(by):
+            if tuple(one.group) == columns:
+                drawn[one.scorer][one.name or OVERALL] = one.estimate
+        return plot_accuracies(drawn)
 
     def plot_curves(self, by: Sequence[str] | None = None) -> "Figure":
         """Draw the accuracies over the scorers, as over the checkpoints of a training: of all items, and of the groups
@@ -187,17 +185,15 @@ class ChoiceScores:
         RAISES (ImportError): matplotlib is not installed.
         """
         columns, found = _drawn_columns(self.items, by), self.accuracies(by)
-        groups = {one.name for one in found if tuple(one.group) == columns and one.group}
-        if len(groups) > MOST_CURVES:
-            groups = set()
-        curves: dict[str, dict[str, Estimate]] = {}
+        if len({one.name for one in found if tuple(one.group) == columns}) > MOST_CURVES:
+            columns = ()
+        curves = defaultdict[str, dict[str, Estimate]](dict)
         for one in found:
-            if one.level == OVERALL and not one.group or tuple(one.group) == columns and one.name in groups:
+            if one.level == OVERALL and not one.group or one.group and tuple(one.group) == columns:
                 scorer, _, metric = one.scorer.rpartition(" ")  # as `score_options` names several metrics
                 if metric not in pll_metrics or not scorer:
                     scorer, metric = one.scorer, ""
-                curve = " ".join(filter(None, (one.name or OVERALL, metric)))
-                curves.setdefault(curve, {})[scorer] = one.estimate
+                curves[" ".join(filter(None, (one.name or OVERALL, metric)))][scorer] = one.estimate
         return plot_curves(curves)
 
     @property
@@ -238,23 +234,28 @@ class ChoiceScores:
         probabilities = {scorer: self.probabilities(scorer) for scorer in self.scores}
         for i, choice in enumerate(self.choices):
             for k, option in enumerate(choice.options):
-                row: dict[str, Any] = {"choice": i + 1, "option": k + 1, "right": None}
-                if choice.preference is None:
-                    row["right"] = k == choice.right
-                row |= {"context": option.context, "text": option.text}
+                right = k == choice.right if choice.preference is None else None
+                row = {"choice": i + 1, "option": k + 1, "right": right, "context": option.context, "text": option.text}
                 row |= {"after": option.after} if option.after else {}
-                scores = dict[str, Any]()
-                for scorer in self.scores:
-                    name = self.columns.get(scorer, scorer)
-                    scores[name] = float(self.scores[scorer][i][k])
-                    scores |= {
-                        f"{name}_pieces": self.pieces[scorer][i][k],
-                        f"{name}_chosen": bool(chosen[scorer][i] == k),
-                        f"{name}_probability": float(probabilities[scorer][i, k]),
+                values = {
+                    scorer: {
+                        "": float(self.scores[scorer][i][k]),
+                        "_pieces": self.pieces[scorer][i][k],
+                        "_chosen": bool(chosen[scorer][i] == k),
+                        "_probability": float(probabilities[scorer][i, k]),
                     }
-                if clash := {*row, *scores} & choice.fields.keys():
-                    raise ValueError(f"The choices have a column {clash.pop()!r}, as their scores do. Rename it.")
-                yield {**row, **choice.fields, **scores}
+                    for scorer in self.scores
+                }
+                yield self._row(row, choice.fields, values)
+
+    def _row(
+        self, own: Mapping[str, Any], fields: Mapping[str, Any], values: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """A row of `rows`. values (Mapping[str, Mapping[str, Any]]): By scorer, and by the end of the column's name."""
+        scores = {self.columns.get(s, s) + end: value for s, ends in values.items() for end, value in ends.items()}
+        if clash := {*own, *scores} & fields.keys():
+            raise ValueError(f"The {self.unit} have a column {clash.pop()!r}, as their scores do. Rename it.")
+        return {**own, **fields, **scores}
 
     def predictions(self, scorer: str, by: Sequence[str] | None = None) -> dict[str, Any]:
         """The chosen texts by group, as the BabyLM evaluation pipeline (2025) writes them: an option with the space
@@ -264,20 +265,16 @@ class ChoiceScores:
         by (Optional[Sequence[str]]): See `levels`; the smallest groups are taken.
         """
         *_, groups = levels(self.choices, by).values()
-        made = [{"pred": _chosen_text(*one)} for one in zip(self.choices, self.chosen(scorer))]
-        if self.has_preferences:
-            first = self.probabilities(scorer)[:, 0].tolist()
-            made = [{**one, "prob": probability} for one, probability in zip(made, first)]
+        made, probabilities = list[dict[str, Any]](), self.probabilities(scorer)[:, 0].tolist()
+        for choice, chosen, probability in zip(self.choices, self.chosen(scorer), probabilities):
+            option, contexts = choice.options[chosen], {option.context for option in choice.options}
+            text, before, _ = option.parts
+            made.append({"pred": f"{before if len(contexts) > 1 else before[len(option.context) :]}{text}"})
+            made[-1] |= {"prob": probability} if self.has_preferences else {}
         return {
             name: {"predictions": [{"id": f"{name}_{n}", **made[i]} for n, i in enumerate(members)]}
             for name, _, members in groups
         }
-
-
-def _chosen_text(choice: Choice, chosen: int) -> str:
-    text, before, _ = choice.options[chosen].parts
-    several = len({option.context for option in choice.options}) > 1
-    return f"{before if several else before[len(choice.options[chosen].context) :]}{text}"
 
 
 def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str, ...]:
@@ -287,25 +284,9 @@ def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str
     return last if len(last) > 1 else list(groups)[min(1, len(groups) - 1)]
 
 
-def named(nlp: Language | Mapping[str, Language]) -> Mapping[str, Language]:
-    """Pipelines by name. One alone has none: then its metrics are the scorers."""
-    return nlp if isinstance(nlp, Mapping) else {"": nlp}
-
-
-def labels(name: str, scorer: PLLScorer) -> list[str]:
+def labels(name: str, metrics: Collection[str]) -> list[str]:
     """What results call the metrics of a pipeline."""
-    metrics = scorer.settings.metrics
     return [metric if not name else name if len(metrics) == 1 else f"{name} {metric}" for metric in metrics]
-
-
-def check_options(scorer: PLLScorer, items: Sequence[Choice], shared_pieces: bool) -> None:
-    """RAISES (InputError): An option cannot be scored: see `check_places`. Nothing is scored before that is known."""
-    check_places(scorer, distinct_options(items), shared_pieces)
-
-
-def distinct_options(items: Sequence[Choice]) -> list[Placed]:
-    """The texts of all options in their places, each once."""
-    return list(dict.fromkeys(option.parts for choice in items for option in choice.options))
 
 
 def score_options(
@@ -316,6 +297,7 @@ def score_options(
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
+    shared_pieces: bool = False,
     kept: KeptScores | None = None,
     **how: Any,
 ) -> AnyScores:
@@ -323,21 +305,21 @@ def score_options(
 
     kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
     how (Any): `per_piece` and `ties` of the results.
+    RAISES (InputError): An option cannot be scored: see `check_places`. Nothing is scored before that is known.
     """
-    scores, pieces, columns = dict[str, Any](), dict[str, Any](), dict[str, str]()
-    distinct = distinct_options(items)
-    for number, (name, one) in enumerate(named(nlp).items()):
-        scorer = get_scorer(one, component)
-        store: Any = ()
-        if kept:
-            own = kept.found[number * len(distinct) :]
-            known = {place: TextSums(tuple(sums), n) for place, (sums, n) in zip(distinct, own)}
-            store = known, lambda sums: kept.add(sums.values())
-        sums = score_places(one, distinct, batch_size, show_progress, n_process, component, *store)
+    scores, pieces, columns, kept = dict[str, Any](), dict[str, Any](), dict[str, str](), kept or KeptScores()
+    distinct = list(dict.fromkeys(option.parts for choice in items for option in choice.options))
+    # One alone has no name: then its metrics are the scorers.
+    pipelines = nlp if isinstance(nlp, Mapping) else {"": nlp}
+    for one in pipelines.values():
+        check_places(get_scorer(one, component), distinct, shared_pieces)
+    kept.begin([(name, place) for name in pipelines for place in distinct])
+    for number, (name, one) in enumerate(pipelines.items()):
+        names, n_kept = get_scorer(one, component).names, number * len(distinct)
+        sums = score_places(one, distinct, batch_size, show_progress, n_process, component, kept, n_kept)
         of_options = [[sums[option.parts] for option in choice.options] for choice in items]
-        for i, label in enumerate(labels(name, scorer)):
+        for i, label in enumerate(labels(name, names.metrics)):
             scores[label] = [[one.scores[i] for one in options] for options in of_options]
             pieces[label] = [[one.pieces for one in options] for options in of_options]
-        if not name:
-            columns.update(scorer.names.metrics)
+        columns |= names.metrics if not name else {}
     return results(items, scores, pieces, columns=columns, **how)

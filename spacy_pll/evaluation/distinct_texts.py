@@ -1,7 +1,7 @@
 """The scores that evaluations start from: one record per distinct text in its context."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from ..component import get_scorer
 from ..places import TEXT_SPAN, Placed, score_placed
 from ..settings import BATCH_SIZE
 from ..workers import batches_of
+from .kept_scores import KeptScores
 
 
 class TextSums(NamedTuple):
@@ -33,30 +34,28 @@ def score_places(
     show_progress: bool = False,
     n_process: int = 1,
     component: str | None = None,
-    known: Mapping[Placed, TextSums] | None = None,
-    keep: Callable[[dict[Placed, TextSums]], object] | None = None,
+    kept: KeptScores | None = None,
+    n_kept: int = 0,
 ) -> dict[Placed, TextSums]:
     """Score each distinct text in its place: the model reads what stands before and after it, and the text is scored.
 
     nlp, places, batch_size, show_progress, n_process, component: See `score_placed`.
-    known (Optional[Mapping[Tuple[str, str, str], TextSums]]): Those of the first texts, which are not scored again.
-    keep (Optional[Callable]): Gets the scores of each batch.
+    kept (Optional[KeptScores]): Gets the scores of each batch, and has those of the first texts, behind so many others.
     RETURNS (Dict[Tuple[str, str, str], TextSums]): By text in its place, in the order in which they first occur.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     """
     distinct, scorer = list(dict.fromkeys(places)), get_scorer(nlp, component)
-    found = dict(known or {})
-    missing = [one for one in distinct if one not in found]
+    kept = kept or KeptScores()
+    found = {one: TextSums(tuple(sums), n) for one, (sums, n) in zip(distinct, kept.found[n_kept:])}
+    missing = distinct[len(found) :]
     docs, following = score_placed(nlp, missing, batch_size, show_progress, n_process, component), iter(missing)
-    for batch in batches_of(
-        scorer.predictor, (f"{before}{text}{after}" for text, before, after in missing), batch_size
-    ):  # as they are scored
+    texts = (f"{before}{text}{after}" for text, before, after in missing)
+    for batch in batches_of(scorer.predictor, texts, batch_size):  # as they are scored
         sums = {one: text_sums(doc, scorer.names) for one, doc in zip(islice(following, len(batch)), docs)}
         found |= sums
-        if keep:
-            keep(sums)
+        kept.add(sums.values())
     docs.close()
-    return {one: found[one] for one in distinct}
+    return found
 
 
 def score_in_contexts(

@@ -1,7 +1,7 @@
 """Labels in a column: which option is right, in the one way that all rows of a file have; which sentence is good."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import InputError
@@ -19,7 +19,7 @@ NAMES = {
 # Labels, in small letters, that say of themselves what they mean.
 GOOD_LABELS = ("1", "1.0", "true", "good", "grammatical", "acceptable", "correct", "plausible", "yes")
 BAD_LABELS = ("0", "0.0", "false", "bad", "ungrammatical", "unacceptable", "incorrect", "implausible", "no", "*")
-WHOLE = re.compile(r"\d+(\.0*)?")
+WHOLE = re.compile(r"(\d{1,9})(\.0*)?")
 
 
 class Labelled(NamedTuple):
@@ -39,21 +39,22 @@ def read_labels(rows: Sequence[Labelled], column: str, kind: LabelKind | None = 
         files of numbers from 0 could be by chance.
     RAISES (InputError): A label fits no option, or the labels can be read in two ways that differ.
     """
-    kinds = [kind] if kind else [one for one in KINDS if one != "from1"]
-    found = {one: [_RIGHT[one](row) for row in rows] for one in kinds}
-    fitting = {one: numbers for one, numbers in found.items() if None not in numbers}
-    for one, numbers in fitting.items():
-        for other, others in fitting.items():
-            for row, a, b in zip(rows, numbers, others):
-                if a != b:
-                    raise InputError(
-                        f"{row.place}: {column!r} is {row.label!r:.100}. All labels can be {NAMES[one]}, and "
-                        f"{NAMES[other]}, and here that is not the same option.",
-                        f"Give `labels={one!r}` or `labels={other!r}`.",
-                    )
-    if fitting:
-        return [number for number in next(iter(fitting.values())) if number is not None]
-    raise _no_option(rows, found, column, kind)
+    found: dict[LabelKind, list[int | None]] = {
+        one: [_options_named(row)[one] for row in rows] for one in KINDS if one == kind or not kind and one != "from1"
+    }
+    fitting = {one: [n for n in numbers if n is not None] for one, numbers in found.items() if None not in numbers}
+    if not fitting:
+        raise _no_option(rows, found, column, kind)
+    (one, right), *more = fitting.items()
+    for other, numbers in more:
+        for row, a, b in zip(rows, right, numbers):
+            if a != b:
+                raise InputError(
+                    f"{row.place}: {column!r} is {row.label!r:.100}. All labels can be {NAMES[one]}, and "
+                    f"{NAMES[other]}, and here that is not the same option.",
+                    f"Give `labels={one!r}` or `labels={other!r}`.",
+                )
+    return right
 
 
 def _no_option(
@@ -70,47 +71,30 @@ def _no_option(
         advice = f"Other labels of the file are {NAMES[kind]}. Write all in the same way."
     elif given:
         advice = f"The labels are read as {NAMES[given]}. Correct it, or give other `labels`."
-    elif all(_RIGHT["from1"](one) is not None for one in rows):
+    elif all(_options_named(one)["from1"] is not None for one in rows):
         advice = "If the labels count from 1, give `labels='from1'`."
     return InputError(problem, advice)
 
 
-def _text(label: Any) -> str | None:
-    """A label as a table has it. None: it is missing, or neither text nor number."""
-    return str(label) if isinstance(label, str | int | float) and not isinstance(label, bool) else None
+def _options_named(row: Labelled) -> dict[LabelKind, int | None]:
+    """The number of the option that a label names, if it is read in each way. None: it names none."""
+    # What a table has is text or a number. Otherwise the label is missing.
+    is_known = isinstance(row.label, str | int | float) and not isinstance(row.label, bool)
+    text, n = str(row.label) if is_known else "", len(row.texts)
+    letter, whole = text.strip().upper(), WHOLE.fullmatch(text.strip())
+    number = int(whole[1]) if whole else -1
 
+    def place(names: Sequence[str]) -> int:
+        return [*names].index(text) if is_known and text in names and len(names) == n else -1
 
-def _whole_number(row: Labelled) -> int | None:
-    text = (_text(row.label) or "").strip()
-    return int(float(text)) if WHOLE.fullmatch(text) else None
-
-
-def _below(number: int | None, n: int) -> int | None:
-    return number if number is not None and 0 <= number < n else None
-
-
-def _among(row: Labelled, names: Sequence[str]) -> int | None:
-    text = _text(row.label)
-    return [*names].index(text) if text is not None and len(names) == len(row.texts) and text in names else None
-
-
-def _from_1(row: Labelled) -> int | None:
-    number = _whole_number(row)
-    return None if number is None else _below(number - 1, len(row.texts))
-
-
-def _letter(row: Labelled) -> int | None:
-    text = (_text(row.label) or "").strip().upper()
-    return _below(ord(text) - ord("A"), len(row.texts)) if len(text) == 1 else None
-
-
-_RIGHT: dict[LabelKind, Callable[[Labelled], int | None]] = {
-    "text": lambda row: _among(row, row.texts),
-    "column": lambda row: _among(row, row.columns),
-    "from0": lambda row: _below(_whole_number(row), len(row.texts)),
-    "from1": _from_1,
-    "letter": _letter,
-}
+    found: dict[LabelKind, int] = {
+        "text": place(row.texts),
+        "column": place(row.columns),
+        "from0": number,
+        "from1": number - 1,
+        "letter": ord(letter) - ord("A") if len(letter) == 1 else -1,
+    }
+    return {kind: i if 0 <= i < n else None for kind, i in found.items()}
 
 
 def is_good(label: Any, place: str, column: str, good: str | None = None) -> bool:

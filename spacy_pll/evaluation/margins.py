@@ -12,7 +12,7 @@ from ..pipelines import make_pipeline
 from ..progress import number_of
 from ..settings import BATCH_SIZE
 from ..texts import check_texts, plain_texts
-from .agreement import Agreement, compare_scorers
+from .agreement import Agreement, Side, compare_scorers
 
 MARGINS = (0, 1, 2, 4)
 AT_LEAST = 0.99
@@ -58,15 +58,14 @@ def compare_margins(
     varied = [make_pipeline(nlp, component=component, keep_pieces=True, **EXACT | change) for change in [{}, *changes]]
     scorers = list(map(get_scorer, varied))
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
-    sides = [(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
+    sides = [Side(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
     with nlp.select_pipes(disable=[scorers[0].name]):
         docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in plain_texts(texts))
         comparisons = compare_scorers(sides, docs, batch_size, show_progress, number_of(texts))
-    smallest = {setting: _smallest(comparisons, setting, at_least) for setting, values in tried.items() if values}
+    close = [one.scorers[1].settings for one in comparisons if (one.word.r or -1) >= at_least]
+    smallest = {
+        setting: min((one[setting] for one in close if one[setting] is not None), default=None)
+        for setting, values in tried.items()
+        if values
+    }
     return MarginAgreement(scorers[0].model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)
-
-
-def _smallest(comparisons: Sequence[Agreement], setting: str, at_least: float) -> int | None:
-    """The smallest value of a setting with which the correlation by word is large enough."""
-    r = {one.scorers[1].settings[setting]: one.word.r for one in comparisons}
-    return min((value for value in r if value is not None and (r[value] or -1) >= at_least), default=None)

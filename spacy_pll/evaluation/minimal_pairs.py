@@ -7,16 +7,17 @@ from typing import Any
 
 from spacy.language import Language
 
-from ..component import get_scorer
 from ..settings import BATCH_SIZE
 from .accuracies import Ties
-from .choices import ChoiceScores, check_options, named, score_options
+from .choices import ChoiceScores, score_options
 from .items import Choice, Option, Pair
 
 
 @dataclass(frozen=True)
 class PairScores(ChoiceScores):
     """Minimal pairs with their scores: each is a choice of two options, of which the first is the good sentence."""
+
+    unit = "pairs"
 
     @property
     def pairs(self) -> list[Pair]:
@@ -35,25 +36,25 @@ class PairScores(ChoiceScores):
         """
         outcomes = self.outcomes
         for i, pair in enumerate(self.pairs):
-            sentences, scores = {"sentence_good": pair.good, "sentence_bad": pair.bad}, dict[str, Any]()
+            values = dict[str, dict[str, Any]]()
             for scorer in self.scores:
                 good, bad = map(float, self.scores[scorer][i])
                 good_pieces, bad_pieces = self.pieces[scorer][i]
-                values = {
-                    "correct": float(outcomes[scorer][i]),
-                    "good": good,
-                    "bad": bad,
-                    "good_pieces": good_pieces,
-                    "bad_pieces": bad_pieces,
-                    "good_per_piece": good / good_pieces,
-                    "bad_per_piece": bad / bad_pieces,
-                    "difference": good - bad,
-                    "difference_per_piece": good / good_pieces - bad / bad_pieces,
+                values[scorer] = {
+                    "_correct": float(outcomes[scorer][i]),
+                    "_good": good,
+                    "_bad": bad,
+                    "_good_pieces": good_pieces,
+                    "_bad_pieces": bad_pieces,
+                    "_good_per_piece": good / good_pieces,
+                    "_bad_per_piece": bad / bad_pieces,
+                    "_difference": good - bad,
+                    "_difference_per_piece": good / good_pieces - bad / bad_pieces,
                 }
-                scores |= {f"{self.columns.get(scorer, scorer)}_{name}": value for name, value in values.items()}
-            if clash := {*sentences, *scores} & pair.fields.keys():
-                raise ValueError(f"The pairs have a column {clash.pop()!r}, as their scores do. Rename it.")
-            yield {"pair": i + 1, **sentences, **pair.fields, **scores}
+            yield {
+                "pair": i + 1,
+                **self._row({"sentence_good": pair.good, "sentence_bad": pair.bad}, pair.fields, values),
+            }
 
 
 def minimal_pairs(
@@ -86,19 +87,6 @@ def minimal_pairs(
     [one.accuracy for one in scored.accuracies()]  # [1.0, 1.0]
     ```
     """
-    items = [choice_of(pair) for pair in _checked(pairs)]
-    for one in named(nlp).values():
-        check_options(get_scorer(one, component), items, shared_pieces=False)
-    how = component, batch_size, n_process, show_progress
-    return score_options(PairScores, nlp, items, *how, per_piece=per_piece, ties=ties)
-
-
-def choice_of(pair: Pair) -> Choice:
-    """A pair as a choice of two, of which the first is right."""
-    return Choice((Option(pair.good), Option(pair.bad)), 0, pair.fields)
-
-
-def _checked(pairs: Iterable[Pair | Sequence[str]]) -> list[Pair]:
     items = []
     for number, pair in enumerate([pairs] if isinstance(pairs, str | Path) else pairs, 1):
         two = pair[:2] if isinstance(pair, Pair) else pair
@@ -107,7 +95,13 @@ def _checked(pairs: Iterable[Pair | Sequence[str]]) -> list[Pair]:
                 f"Pair {number} must be two texts, or a `Pair`. It is {pair!r:.100}. `spacy_pll.read_pairs` reads a "
                 "file."
             )
-        items.append(pair if isinstance(pair, Pair) else Pair(*two))
+        items.append(choice_of(pair if isinstance(pair, Pair) else Pair(*two)))
     if not items:
         raise ValueError("There is no pair, so there is no accuracy.")
-    return items
+    how = component, batch_size, n_process, show_progress
+    return score_options(PairScores, nlp, items, *how, per_piece=per_piece, ties=ties)
+
+
+def choice_of(pair: Pair) -> Choice:
+    """A pair as a choice of two, of which the first is right."""
+    return Choice((Option(pair.good), Option(pair.bad)), 0, pair.fields)

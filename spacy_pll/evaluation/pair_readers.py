@@ -3,6 +3,7 @@
 Columns that the user names come first, then those that are known. Where neither is there, an error lists the columns.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -63,55 +64,22 @@ def read_pairs(
     A row is a pair, if there is no `sentence`, or one of its two sentences. If you name no column, the names of many
     published files are known: docs/evaluation.md has a table of them.
 
-    good, bad (Optional[str]): The columns of the sentences.
-    sentence (Optional[str]): The column of the sentences, if each has a row of its own.
-    label (Optional[str]): The column that says which of them are good, with what it has there, "Voice=active".
-        Labels such as 1, True and Grammatical need not be given.
-    item (Sequence[str]): The columns that the two sentences of a pair, and no others, have in common. Empty: these are
-        neighbours.
-    first (Optional[Literal["good", "bad"]]): Which of two neighbours comes first, if there is no label. None: the bad
-        one in .txt files, as in Zorro.
+    good (Optional[str]): Column of the sentence that should score higher. None: a name that is known, such as good.
+    bad (Optional[str]): Column of the other sentence. None: a known name, such as bad.
+    sentence (Optional[str]): Column of the sentences, if each has a row of its own, in place of `good` and `bad`.
+    label (Optional[str]): With `sentence`: the column that says which sentences are good, and what it has there, as in
+        "Voice=active", if it is not 1, True, Grammatical or the like.
+    item (Sequence[str]): With `sentence`: columns that the two sentences of a pair, and no others, share. Empty: they
+        are neighbours.
+    first (Optional[Literal["good", "bad"]]): Which of two neighbours comes first, if no column says which is good.
+        None: in .txt files the bad one, as in Zorro.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
         A column in which the two rows of a pair differ becomes two, such as `cue_good` and `cue_bad`.
     RAISES (InputError): A pair cannot be read; the message gives the line.
     """
-    _check_columns(good, bad, sentence, label, item, first)
-    long = None
-    if sentence:
-        column, _, value = (label or "").partition("=")
-        long = Long(sentence, column or None, value or None, item, None if label else first)
-    pairs, seen = list[Pair](), dict[Path, list[_Row]]()
-    layouts = dict[Path, Long | None]()
-    for file, place, row, of_file in rows_of(path, "minimal pairs", how, (TXT, *TABLE_ENDINGS)):
-        if file not in layouts:
-            layouts[file] = long if good or bad or long else _known_layout(file, row, first)
-        if layout := layouts[file]:
-            seen.setdefault(file, []).append(_read_row(row, place, layout, of_file))
-            continue
-        table = how.get("header") is None and format_of(file) in (".csv", ".tsv")
-        names = _names(row, place, good, bad, table)
-        both = [_sentence(row, place, name, setting) for name, setting in zip(names, ("`good`", "`bad`"))]
-        pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
-    if first and not any(layout and layout.first for layout in layouts.values()):
-        raise InputError("`first` is for files in which good and bad sentences take turns.", "Leave it out.")
-    for file, rows in seen.items():
-        pairs += _paired(rows, layouts[file])
-    if not pairs:
-        raise InputError(f"There is no pair in {path!r}.")
-    return pairs
-
-
-def _check_columns(
-    good: str | None,
-    bad: str | None,
-    sentence: str | None,
-    label: str | None,
-    item: Sequence[str],
-    first: First | None,
-) -> None:
-    """RAISES (InputError): What is named does not go together."""
-    check_distinct(good=[good], bad=[bad], sentence=[sentence], label=[(label or "").partition("=")[0]], item=item)
+    column, _, value = (label or "").partition("=")
+    check_distinct(good=[good], bad=[bad], sentence=[sentence], label=[column], item=item)
     if (good or bad) and sentence:
         raise InputError("`sentence` is for tables with one sentence in a row.", "Leave it out, or `good` and `bad`.")
     if sentence and not label and (item or not first):
@@ -122,6 +90,24 @@ def _check_columns(
         )
     if (label or item) and not sentence:
         raise InputError("`label` and `item` are for tables with one sentence in a row.", "Give `sentence`, too.")
+    long = Long(sentence, column or None, value or None, item, None if label else first) if sentence else None
+    pairs, rows, layouts = list[Pair](), defaultdict[Path, list[_Row]](list), dict[Path, Long | None]()
+    for file, place, row, of_file in rows_of(path, "minimal pairs", how, (TXT, *TABLE_ENDINGS)):
+        if file not in layouts:
+            layouts[file] = long if good or bad or long else _known_layout(file, row, first)
+        if layout := layouts[file]:
+            rows[file].append(_read_row(row, place, layout, of_file))
+            continue
+        names = _names(row, place, good, bad, how.get("header") is None and format_of(file) in (".csv", ".tsv"))
+        both = [_sentence(row, place, name, setting) for name, setting in zip(names, ("`good`", "`bad`"))]
+        pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
+    if first and not any(layout and layout.first for layout in layouts.values()):
+        raise InputError("`first` is for files in which good and bad sentences take turns.", "Leave it out.")
+    for file, layout in layouts.items():
+        pairs += _paired(rows[file], layout) if layout else []
+    if not pairs:
+        raise InputError(f"There is no pair in {path!r}.")
+    return pairs
 
 
 def _known_layout(file: Path, row: dict[str, Any], first: First | None) -> Long | None:
@@ -149,16 +135,16 @@ def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, t
     known = max(KNOWN, key=lambda pair: len(row.keys() & {*pair}))
     partners = {**dict(KNOWN), **{b: a for a, b in KNOWN}}
     found = good or partners.get(bad or "", known[0]), bad or partners.get(good or "", known[1])
-    for name in found:
-        if name not in row:
-            hint = " If the file has no header, name its columns with `header`." if table else ""
-            raise no_column(
-                place,
-                name,
-                row,
-                "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name"
-                f" its column with `sentence`, and that which says if it is good with `label`.{hint}",
-            )
+    if missing := [name for name in found if name not in row]:
+        raise no_column(
+            place,
+            missing[0],
+            row,
+            "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name its"
+            " column with `sentence`, and that which says if it is good with `label`."
+            + " If the file has no header, name its columns with `header`."
+            * table,
+        )
     return found
 
 
@@ -171,27 +157,26 @@ def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str
 
 def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, str]) -> _Row:
     if layout.sentence == layout.label:  # CLAMS: both are in one line
-        label, tab, sentence = row[TEXT].partition("\t")
-        if not tab or not sentence.strip():
+        label, _, sentence = row[TEXT].partition("\t")
+        if not sentence.strip():
             raise InputError(f"{place}: there must be True or False, a tab and a sentence. It is {row[TEXT]!r:.100}.")
         return _Row(place, sentence, is_good(label, place, TEXT), of_file)
     sentence, good = _sentence(row, place, layout.sentence, "`sentence`"), None
-    for setting, columns in (("label", [layout.label] * bool(layout.label)), ("item", layout.item)):
+    for setting, columns in (("label", [layout.label or layout.sentence]), ("item", layout.item)):
         if missing := [column for column in columns if column not in row]:
-            raise no_column(place, str(missing[0]), row, f"Give another `{setting}`.")
+            raise no_column(place, missing[0], row, f"Give another `{setting}`.")
     if layout.label:
         good = is_good(row[layout.label], place, layout.label, layout.good)
     others = {k: v for k, v in row.items() if k not in (layout.sentence, layout.label, "")}
     return _Row(place, sentence, good, {**of_file, **{layout.renamed.get(k, k): v for k, v in others.items()}})
 
 
-def _paired(rows: list[_Row], layout: Long | None) -> Iterator[Pair]:
+def _paired(rows: list[_Row], layout: Long) -> Iterator[Pair]:
     """The pairs of a file."""
-    assert layout is not None
     if layout.item:
-        items = dict[str, list[_Row]]()
+        items = defaultdict[str, list[_Row]](list)
         for row in rows:
-            items.setdefault(repr([row.fields[column] for column in layout.item]), []).append(row)
+            items[repr([row.fields[column] for column in layout.item])].append(row)
         groups = [*items.values()]
     else:
         if layout.label is None:
@@ -209,20 +194,18 @@ def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:
     """RAISES (InputError): It is not one good and one bad sentence."""
     places = " and ".join([group[0].place, *(row.place.rpartition(", ")[2] for row in group[1:])])
     of = "of these neighbours"
+    advice = (
+        "A pair is one of each, in neighbouring rows. Name the columns that its rows share with `item`, or correct the "
+        "rows."
+    )
     if layout.item:
         of = f"of the item {', '.join(str(group[0].fields[column]) for column in layout.item)}"
-    if len(group) == 1 and not layout.item:
+        advice = "A pair has one of each. Name more columns with `item`, or correct the rows."
+    elif len(group) == 1:
         raise InputError(f"{places}: the sentence has no partner.", "Each pair needs two rows, one after the other.")
     n_good = sum(bool(row.good) for row in group)
     if (n_good, len(group)) != (1, 2):
-        n_bad = len(group) - n_good
-        raise InputError(
-            f"{places}: {n_good} good and {n_bad} bad sentences {of}.",
-            "A pair has one of each. Name more columns with `item`, or correct the rows."
-            if layout.item
-            else "A pair is one of each, in neighbouring rows. Name the columns that its rows share with `item`, or "
-            "correct the rows.",
-        )
+        raise InputError(f"{places}: {n_good} good and {len(group) - n_good} bad sentences {of}.", advice)
     if order is not None and group[0].good != order:
         raise InputError(
             f"{places}: the {'good' if group[0].good else 'bad'} sentence comes first, and not in the pair before.",
@@ -233,8 +216,7 @@ def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:
 def _joined_fields(good: dict[str, Any], bad: dict[str, Any]) -> dict[str, Any]:
     fields = dict[str, Any]()
     for name in {**good, **bad}:
-        if name in good and name in bad and good[name] == bad[name]:
-            fields[name] = good[name]
-        else:
-            fields |= {f"{name}_{side}": row[name] for side, row in (("good", good), ("bad", bad)) if name in row}
+        sides = {side: row[name] for side, row in (("good", good), ("bad", bad)) if name in row}
+        is_shared = len(sides) == 2 and sides["good"] == sides["bad"]
+        fields |= {name: good[name]} if is_shared else {f"{name}_{side}": value for side, value in sides.items()}
     return fields

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..analysis.any_order import METRIC, bound_of, draws_of, score_draws
-from ..arrays import FloatArray, IntArray
+from ..arrays import IntArray
 from ..attributes.piece_record import PieceRecord, read_record
 from ..attributes.values import exp_or_inf
 from ..component import get_scorer
@@ -109,8 +109,8 @@ def perplexity(
     draw of the orders (`log_probability_bounds`). It is then measured in one process.
 
     nlp (Language): A pipeline with a `pll` component.
-    n_passes (Optional[int]): For the bound: so many forward passes for each context. None: 8 orders and their reverses.
-    seed (int): For the bound: another one draws other orders.
+    n_passes (Optional[int]): Of the metric sentence_any_order: so many forward passes for each text. None: 16 orders.
+    seed (int): Of the metric sentence_any_order: another one draws other orders.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
@@ -140,13 +140,17 @@ def perplexity(
     if is_bound and n_process != 1:
         raise PLLError(f"A bound is measured in one process. `n_process` is {n_process}.", "Leave out `n_process`.")
     counts, log_likelihood, unknown_id = Counter[str](), dict[str, float](), scorer.model.load().unknown_id
-    total = np.zeros(1)  # of each draw
-    with closing(
-        _draws(nlp, texts, n_passes, seed, batch_size, show_progress)
-        if is_bound
-        else _records(nlp, texts, batch_size, n_process, show_progress)
-    ) as found:
-        for doc, record, by_draw in found:
+    scored: Any = score_docs(nlp, texts, batch_size, n_process, show_progress)
+    if is_bound:
+        # Each text has a score under each draw. Texts of a length have the same draws, so their errors add up: that of
+        # a corpus is that of the sums of all texts under each draw.
+        draws = score_draws(nlp, texts, draws_of(n_passes=n_passes, seed=seed), batch_size=batch_size, keep_pieces=True)
+        scored = with_progress(draws, number_of(texts), show=show_progress)
+    total: Any = 0.0  # of each draw
+    with closing(scored):
+        for one in scored:
+            doc, drawn = one if is_bound else (one, None)
+            record = drawn.record if drawn else read_record(doc, scorer.names.score)
             counts["texts"] += 1
             if record is None or not record.ids:
                 counts["empty_texts"] += 1
@@ -157,38 +161,15 @@ def perplexity(
             counts["words"] += len(per_word)
             counts["split_words"] += int((per_word > 1).sum())
             counts["pieces"] += len(record.ids)
-            counts["unknown_pieces"] += sum(i == unknown_id for i in record.ids)
-            total = total + by_draw
+            counts["unknown_pieces"] += record.ids.count(unknown_id)
+            total = total + np.sum(drawn.scores, axis=1) if drawn else total
             for metric, scores in record.scores.items():
                 log_likelihood[metric] = log_likelihood.get(metric, 0.0) + sum(scores)
-    if not is_bound or not log_likelihood:
-        return Perplexity(log_likelihood=log_likelihood, **dict[str, Any](counts))
-    bound = bound_of(total)
-    figures: dict[str, Any] = {**counts, "standard_error": {METRIC: bound.standard_error}}
-    return Perplexity(log_likelihood={METRIC: bound.score}, **figures)
-
-
-Found = Generator[tuple[Doc, PieceRecord | None, FloatArray], None, None]
-
-
-def _records(nlp: Language, texts: Iterable[str | Doc], batch_size: int, n_process: int, show_progress: bool) -> Found:
-    """Docs with their records."""
-    name = get_scorer(nlp).names.score
-    with closing(score_docs(nlp, texts, batch_size, n_process, show_progress)) as docs:
-        for doc in docs:
-            yield doc, read_record(doc, name), np.zeros(1)
-
-
-def _draws(
-    nlp: Language, texts: Iterable[str | Doc], n_passes: int | None, seed: int, batch_size: int, show_progress: bool
-) -> Found:
-    """The same, with the score of each under each draw. Texts of a length have the same draws, so their errors add up:
-    that of a corpus is that of the sums of all texts under each draw.
-    """
-    draws = draws_of(n_passes=n_passes, seed=seed)
-    scored = score_draws(nlp, texts, draws, batch_size=batch_size, keep_pieces=True)
-    for doc, found in with_progress(scored, number_of(texts), show=show_progress):
-        yield doc, found.record, np.sum(found.scores, axis=1)
+    error = dict[str, float]()
+    if is_bound and log_likelihood:
+        bound = bound_of(total)
+        log_likelihood, error = {METRIC: bound.score}, {METRIC: bound.standard_error}
+    return Perplexity(log_likelihood=log_likelihood, standard_error=error, **dict[str, Any](counts))
 
 
 def windows_of(text: str, n_words: int) -> list[str]:

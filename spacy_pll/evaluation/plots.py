@@ -1,6 +1,6 @@
 """Accuracies on minimal pairs, and the variants of a protein, as figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from .intervals import Estimate
 
 
-def plot_accuracies(names: Sequence[str], values: Mapping[str, Sequence["Estimate"]]) -> "Figure":
+def plot_accuracies(values: Mapping[str, Mapping[str, "Estimate"]]) -> "Figure":
     """Draw the accuracies of groups of minimal pairs, with their intervals; one colour per scorer.
 
-    names (Sequence[str]): Of the groups.
-    values (Mapping[str, Sequence[Estimate]]): By scorer, the accuracy of each group and its interval.
+    values (Mapping[str, Mapping[str, Estimate]]): By scorer, the accuracy of each group and its interval.
     RAISES (ImportError): matplotlib is not installed.
     """
+    names = list(next(iter(values.values())))
     figure = new_figure(6.4, 1.2 + len(names) * (0.16 + 0.12 * len(values)))
     axes = figure.subplots()
     for i, (scorer, accuracies) in enumerate(values.items()):
         colour, marker = LINES[i % len(LINES)]
         shift = (i + 1) / (len(values) + 1) - 0.5
-        mid, low, high = ([100 * value for value in column] for column in zip(*accuracies))
+        mid, low, high = ([100 * value for value in column] for column in zip(*accuracies.values()))
         errors = [[m - x for m, x in zip(mid, low)], [x - m for m, x in zip(mid, high)]]
         places = [place + shift for place in range(len(names))]
         lines: dict[str, Any] = {"color": colour, "markersize": 4, "linewidth": 1, "label": scorer}

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,14 +66,15 @@ def check_distinct(**columns: Sequence[str | None]) -> None:
 def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:
     """Read variants of a protein from a table.
 
-    column (str): Their substitutions, such as "A24G" or "A24G:K30R".
+    column (str): The column with the substitutions, such as A24G, or A24G:K30R for several; with pseudo-ppl also with
+        whole sequences.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
-    found = list[Variant]()
-    for _, place, row, of_file in rows_of(path, "variants", how):
-        mutant = get_text(row, place, column)
-        found.append(Variant(mutant, {**of_file, **row}, place))
+    found = [
+        Variant(get_text(row, place, column), {**of_file, **row}, place)
+        for _, place, row, of_file in rows_of(path, "variants", how)
+    ]
     if not found:
         raise InputError(f"There is no variant in {path!r}.")
     return found
@@ -94,21 +96,20 @@ def read_sequences(path: str) -> dict[str, str]:
     """
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a FASTA file.")
-    found, name = dict[str, str](), None
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        lines = [line.rstrip() for line in file]
-    for number, line in enumerate(lines, 1):
+    found, name = dict[str, str](), ""
+    lines = Path(path).read_text("utf-8-sig", errors="replace").split("\n")
+    for place, line in ((f"{path}, line {number}", line.rstrip()) for number, line in enumerate(lines, 1)):
         if line.startswith(">"):
             name = (line[1:].split() or [""])[0]
             if name in found:
-                raise InputError(f"{path}, line {number}: a second sequence with the name {name!r:.60}.", "Rename it.")
+                raise InputError(f"{place}: a second sequence with the name {name!r:.60}.", "Rename it.")
             found[name] = ""
-        elif line and name is None:
-            raise InputError(f"{path}, line {number}: a FASTA file begins with '>' and a name. It is {line!r:.60}.")
+        elif line and not found:
+            raise InputError(f"{place}: a FASTA file begins with '>' and a name. It is {line!r:.60}.")
         elif wrong := next((letter for letter in line if not "A" <= letter <= "Z"), None):
             advice = "Write capital letters alone, without white space, gaps or a stop."
-            raise InputError(f"{path}, line {number}: {wrong!r} is no residue.", advice)
-        elif name is not None:
+            raise InputError(f"{place}: {wrong!r} is no residue.", advice)
+        elif line:
             found[name] += line
     if not found or not all(found.values()):
         which = next((f" {name!r}" for name in found if not found[name]), "")
@@ -128,8 +129,8 @@ def read_nbest(
     """Read n-best lists from a file of JSON lines, or from a .tsv file as NeMo writes it, which may be compressed.
 
     added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
-    beam_size (Optional[int]): For a .tsv file: the number of its lines for each list.
-    references (Optional[str]): For a .tsv file: a file with the `text` of each reference, such as NeMo's manifest.
+    beam_size (Optional[int]): For .tsv files, as NeMo writes them: the number of lines for each list.
+    references (Optional[str]): For a .tsv file: a file with the `text` of each reference, as NeMo's manifest.
     RAISES (InputError): A list cannot be read; the message gives the line.
     """
     if not Path(path).is_file():
@@ -146,8 +147,8 @@ def read_nbest(
         lists.append(parse_nbest(row, place))
         if added:
             check_fields(row, place)
-            for number, hypothesis in enumerate(row["hypotheses"], 1):
-                check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
+        for number, hypothesis in enumerate(row["hypotheses"], 1):
+            check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
     if not lists:
         raise InputError(f"There is no n-best list in {path!r}. Each line is one: {FORMAT}")
     return lists
@@ -177,10 +178,10 @@ def _nbest_rows(
 
 
 def _number(cell: str, where: str) -> float:
-    try:
-        return _score({"score": float(cell)}, where)
-    except ValueError:
-        return _score({"score": cell}, where)
+    score: Any = cell
+    with suppress(ValueError):
+        score = float(cell)
+    return _score(score, where)
 
 
 def parse_nbest(row: dict[str, Any], place: str) -> NBest:
@@ -194,12 +195,11 @@ def parse_nbest(row: dict[str, Any], place: str) -> NBest:
         if not isinstance(hypothesis, dict):
             raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
         texts.append(get_text(hypothesis, where, "text", setting=None))
-        scores.append(_score(hypothesis, where))
+        scores.append(_score(hypothesis.get("score"), where))
     return NBest(texts, np.array(scores), _references(row, place), row)
 
 
-def _score(hypothesis: dict[str, Any], where: str) -> float:
-    score = hypothesis.get("score")
+def _score(score: Any, where: str) -> float:
     # NaN, infinity and whole numbers that no float can hold are not below the limit.
     if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= sys.float_info.max:
         raise InputError(
@@ -210,11 +210,11 @@ def _score(hypothesis: dict[str, Any], where: str) -> float:
 
 def _references(row: dict[str, Any], place: str) -> list[str]:
     """The texts of `reference` (one text) or `references` (a list). None where both are absent or null."""
-    if row.get("reference") is not None and row.get("references") is not None:
+    one, several = row.get("reference"), row.get("references")
+    if one is not None and several is not None:
         raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
-    if row.get("references") is None:
-        return [] if row.get("reference") is None else [get_text(row, place, "reference", setting=None)]
-    references = row["references"]
-    if not isinstance(references, list) or not all(isinstance(text, str) for text in references):
-        raise InputError(f"{place}: 'references' must be a list of texts. It is {references!r:.100}.")
-    return references
+    if several is None:
+        return [] if one is None else [get_text(row, place, "reference", setting=None)]
+    if not isinstance(several, list) or not all(isinstance(text, str) for text in several):
+        raise InputError(f"{place}: 'references' must be a list of texts. It is {several!r:.100}.")
+    return several

@@ -121,9 +121,7 @@ def rescore(
     word_weight (float): That of the number of words, which white space separates.
     per_piece (bool): Use the mean per wordpiece instead of the sum.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
-    batch_size (int): Texts per batch.
-    n_process (int): Worker processes, on a CPU. -1 for one per core.
-    show_progress (bool): Show a progress bar.
+    batch_size, n_process, show_progress: See `spacy_pll.score`.
     RETURNS (list[dict[str, Any]]): The lists with the best hypothesis first. Each hypothesis also has "pll", "pieces"
         and "rescored", by which they are sorted; NaN and last without a wordpiece.
     RAISES (ValueError): A weight is not finite, a list is not of this form, or a text cannot be scored.

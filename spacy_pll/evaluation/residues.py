@@ -148,7 +148,7 @@ def marginals(
     residues: Residues,
     variants: Sequence[tuple[Substitution, ...]],
     others: Others | None,
-    kept: KeptScores | None,
+    kept: KeptScores,
     show: bool,
 ) -> FloatArray:
     """The sums over the sites of each variant of log p(other residue) - log p(residue of the sequence)."""
@@ -203,7 +203,7 @@ def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> It
         yield predictor.log_probs(batch, ids).T
 
 
-def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores | None, show: bool) -> FloatArray:
+def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores, show: bool) -> FloatArray:
     """The pseudo-log-likelihood of each variant, given as its sequence, minus that of the sequence."""
     predictor, sequences = residues.predictor, [residues.sequence, *variants]
 

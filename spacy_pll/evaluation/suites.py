@@ -13,6 +13,7 @@ add one. Ours are in `stereoset`, `syntaxgym` and `acceptability`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, NamedTuple
 
 import catalogue
@@ -111,9 +112,10 @@ def read_suite(path: str, reader: str, **how: Any) -> Suite:
     if reader not in readers:
         raise PLLError(f"There is no `reader` {reader!r}.", f"These are there: {', '.join(sorted(readers))}.")
     try:
-        suite = readers[reader](path, **how)
+        signature(readers[reader]).bind(path, **how)
     except TypeError as error:
         raise PLLError(f"The reader {reader!r} does not take what is given: {error}.", "Leave it out.") from None
+    suite = readers[reader](path, **how)
     if not suite.texts:
         raise InputError(f"There is no text in {path!r}.")
     return suite
@@ -141,12 +143,12 @@ def score_suite(
     names = get_scorer(nlp, component).names
     places = [(one.text, separated(one.context, one.text), "") for one in suite.texts]
     distinct = list(dict.fromkeys(places))
-    scored = score_placed(nlp, distinct, batch_size, show_progress, n_process, component)
-    docs = dict(zip(distinct, scored, strict=True))
+    docs = dict(
+        zip(distinct, score_placed(nlp, distinct, batch_size, show_progress, n_process, component), strict=True)
+    )
     found: dict[str, list[list[PartScore]]] = {metric: [] for metric in names.metrics}
     for one, place in zip(suite.texts, places):
-        doc = docs[place]
-        before = len(doc.text) - len(one.text)
+        doc, before = docs[place], len(place[1])
         parts = [(before + start, before + end) for start, end in one.parts or [(0, len(one.text))]]
         spans = [doc.char_span(*part, alignment_mode="expand") for part in parts]
         for metric, name in names.metrics.items():

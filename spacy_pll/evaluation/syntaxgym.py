@@ -8,6 +8,7 @@ another. `(*;%match%)` is the sum over all regions of a condition. Brackets may 
 import math
 import operator
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from .suites import Measure, PartScore, Suite, SuiteText, pll_readers
 Surprisals = Mapping[tuple[str, int], float]  # by condition and region
 Formula = Callable[[Surprisals], Any]
 TOKEN = re.compile(r"\s*(?:\(\s*(\d+|\*)\s*;\s*%([\w-]+)%\s*\)|(\d+(?:\.\d*)?)|([-+<>=&|()]))")
+ASKED = re.compile(r"(\d+|\*)\s*;\s*%([\w-]+)%")  # a region and a condition, in a formula
 # In the order in which they bind, the tightest last.
 OPERATORS: Sequence[Mapping[str, Callable[[Any, Any], Any]]] = (
     {"&": lambda a, b: a and b, "|": lambda a, b: a or b},
@@ -33,51 +35,48 @@ OPERATORS: Sequence[Mapping[str, Callable[[Any, Any], Any]]] = (
 class SyntaxItem(NamedTuple):
     suite: str
     number: Any  # as the file has it
-    conditions: Mapping[str, Mapping[int, int]]  # for each, the number of its text, and by region that of its part
-    formulas: Sequence[str]
+    # For each, the number of its text, and by region that of its part; an empty region has none.
+    conditions: Mapping[str, tuple[int, Mapping[int, int | None]]]
+    formulas: Mapping[str, Formula]
 
 
 class SyntaxGym(Suite):
     """items (Sequence[SyntaxItem]): Of one or several suites. texts (Sequence[SuiteText]): Their sentences."""
 
-    def __init__(
-        self, items: Sequence["SyntaxItem"], texts: Sequence[SuiteText], places: Mapping[tuple[int, str], int]
-    ):
-        self.items, self.texts, self.places = items, texts, places
+    def __init__(self, items: Sequence[SyntaxItem], texts: Sequence[SuiteText]):
+        self.items, self.texts = items, texts
 
-    def _surprisals(self, number: int, scores: Sequence[Sequence[PartScore]]) -> dict[tuple[str, int], float]:
-        found = {}
-        for condition, regions in self.items[number].conditions.items():
-            parts = scores[self.places[number, condition]]
+    def _regions(
+        self, item: SyntaxItem, scores: Sequence[Sequence[PartScore]]
+    ) -> Iterator[tuple[tuple[str, int], str, PartScore]]:
+        """The regions of all conditions: with the condition, the text and the score of each."""
+        for condition, (place, regions) in item.conditions.items():
+            text, parts = self.texts[place].text, self.texts[place].parts or []
             for region, part in regions.items():
-                found[condition, region] = -parts[part].score if part >= 0 else 0.0
-        return found
+                if part is None:
+                    yield (condition, region), "", PartScore(0.0, 0)
+                else:
+                    yield (condition, region), text[slice(*parts[part])], scores[place][part]
 
     def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
         if per_piece:
             raise InputError("SyntaxGym's formulas are about sums of surprisals.", "Leave out `per_piece`.")
-        held = dict[tuple[str, str], list[bool]]()
-        for number, item in enumerate(self.items):
-            surprisals = self._surprisals(number, scores)
-            outcomes = [bool(parse_formula(formula)(surprisals)) for formula in item.formulas]
-            held.setdefault((item.suite, "all formulas"), []).append(all(outcomes))
-            for formula, outcome in zip(item.formulas, outcomes):
-                held.setdefault((item.suite, formula), []).append(outcome)
+        held = defaultdict[tuple[str, str], list[bool]](list)
+        for item in self.items:
+            surprisals = {place: -part.score for place, _, part in self._regions(item, scores)}
+            outcomes = {text: bool(formula(surprisals)) for text, formula in item.formulas.items()}
+            for formula, outcome in {"all formulas": all(outcomes.values()), **outcomes}.items():
+                held[item.suite, formula].append(outcome)
         return [
             Measure(formula, suite, len(outcomes), *proportion(np.array(outcomes, dtype=np.float64)))
             for (suite, formula), outcomes in held.items()
         ]
 
     def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
-        for number, item in enumerate(self.items):
-            for condition, regions in item.conditions.items():
-                place = self.places[number, condition]
-                for region, part in regions.items():
-                    score = scores[place][part] if part >= 0 else PartScore(0.0, 0)
-                    start, end = (self.texts[place].parts or [])[part] if part >= 0 else (0, 0)
-                    about = {"suite": item.suite, "item": item.number, "condition": condition, "region": region}
-                    text = self.texts[place].text[start:end]
-                    yield {**about, "text": text, "surprisal": -score.score, "pieces": score.pieces}
+        for item in self.items:
+            for (condition, region), text, part in self._regions(item, scores):
+                about = {"suite": item.suite, "item": item.number, "condition": condition, "region": region}
+                yield {**about, "text": text, "surprisal": -part.score, "pieces": part.pieces}
 
 
 def parse_formula(text: str) -> Formula:
@@ -132,12 +131,12 @@ def read_syntaxgym(path: str) -> SyntaxGym:
 
     RAISES (InputError): A suite cannot be read, or a formula names a condition or region that an item does not have.
     """
-    items, texts, places = list[SyntaxItem](), list[SuiteText](), dict[tuple[int, str], int]()
+    items, texts = list[SyntaxItem](), list[SuiteText]()
     for file in list_files(path, [".json"]):
         suite = read_json_object(str(file))
         try:
             name, metric = str(suite["meta"]["name"]), suite["meta"].get("metric", "sum")
-            formulas = [str(one["formula"]) for one in suite["predictions"]]
+            formulas = {str(one["formula"]): parse_formula(str(one["formula"])) for one in suite["predictions"]}
             found = [(one["item_number"], one["conditions"]) for one in suite["items"]]
         except (KeyError, TypeError) as error:
             raise InputError(f"{file}: this is not a suite of SyntaxGym ({error!r}).") from None
@@ -145,45 +144,36 @@ def read_syntaxgym(path: str) -> SyntaxGym:
             raise InputError(
                 f"{file}: the metric is {metric!r}, and there are {len(formulas)} formulas. Only sums are read."
             )
-        for number, conditions in found:
-            place = f"{file}, item {number}"
-            parts = dict[str, dict[int, int]]()
-            for condition in conditions:
+        for number, given in found:
+            place, conditions = f"{file}, item {number}", dict[str, tuple[int, Mapping[int, int | None]]]()
+            for condition in given:
                 text, regions = _read_condition(condition, place)
-                parts[condition["condition_name"]] = regions
-                places[len(items), condition["condition_name"]] = len(texts)
+                conditions[condition["condition_name"]] = len(texts), regions
                 texts.append(text)
-            items.append(SyntaxItem(name, number, parts, formulas))
-            values = {(condition, region): 0.0 for condition, regions in parts.items() for region in regions}
-            for formula in formulas:
-                _check_formula(formula, values, place)
-    return SyntaxGym(items, texts, places)
+            for region, name_asked, formula in ((*one, text) for text in formulas for one in ASKED.findall(text)):
+                if name_asked not in conditions or region != "*" and int(region) not in conditions[name_asked][1]:
+                    raise InputError(
+                        f"{place}: there is no region {region} in a condition {name_asked!r}, as {formula!r} asks."
+                    )
+            items.append(SyntaxItem(name, number, conditions, formulas))
+    return SyntaxGym(items, texts)
 
 
-def _check_formula(formula: str, values: Surprisals, place: str) -> None:
-    parse_formula(formula)
-    conditions = {condition for condition, _ in values}
-    for region, condition in re.findall(r"(\d+|\*)\s*;\s*%([\w-]+)%", formula):
-        if condition not in conditions or region != "*" and (condition, int(region)) not in values:
-            raise InputError(f"{place}: there is no region {region} in a condition {condition!r}, as {formula!r} asks.")
-
-
-def _read_condition(condition: Any, place: str) -> tuple[SuiteText, dict[int, int]]:
-    """The sentence of a condition: its regions with a space between them. Empty ones have no part."""
+def _read_condition(condition: Any, place: str) -> tuple[SuiteText, dict[int, int | None]]:
+    """The sentence of a condition: its regions with a space between them; and by region, the number of its part."""
     try:
         regions = [(int(one["region_number"]), str(one["content"]).strip()) for one in condition["regions"]]
-        condition["condition_name"]
+        name = condition["condition_name"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{place}: a condition cannot be read ({error!r}).") from None
-    text, parts, numbers = "", list[tuple[int, int]](), dict[int, int]()
+    text, parts, numbers = "", list[tuple[int, int]](), dict[int, int | None]()
     for number, content in regions:
         if number in numbers:
-            raise InputError(f"{place}: region {number} is there twice in {condition['condition_name']!r}.")
-        numbers[number] = len(parts) if content else -1
+            raise InputError(f"{place}: region {number} is there twice in {name!r}.")
+        numbers[number] = len(parts) if content else None
         if content:
-            text += " " * bool(text)
-            parts.append((len(text), len(text) + len(content)))
-            text += content
+            text += f" {content}" if text else content
+            parts.append((len(text) - len(content), len(text)))
     if not parts:
-        raise InputError(f"{place}: the sentence of {condition['condition_name']!r} is empty.")
+        raise InputError(f"{place}: the sentence of {name!r} is empty.")
     return SuiteText(text, parts=tuple(parts)), numbers

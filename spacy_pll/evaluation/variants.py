@@ -15,10 +15,9 @@ from spacy.language import Language
 from ..arrays import FloatArray
 from ..errors import InputError, PLLError, listed
 from ..user_warnings import warn_user
-from .intervals import Estimate
+from .intervals import Estimate, spearman
 from .kept_scores import KeptScores
 from .plots import plot_variants
-from .preferences import spearman
 from .residues import Others, Residues, Substitution, marginals, whole_variants
 
 if TYPE_CHECKING:
@@ -125,11 +124,11 @@ def variants(
     mutants (Optional[Iterable[Union[str, Variant]]]): Substitutions, such as "A24G", several with colons: "A24G:K30R".
         With "pseudo-ppl" also whole sequences, which may have insertions and deletions. None: all single substitutions
         by one of the 20 amino acids.
-    method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]): See above.
-    others (Literal["mask", "wt", "mut", "match"]): With "masked-marginals", what is seen at the other sites of a
-        variant of several substitutions: masks, the residues of the sequence, those of the variant, or ("match") those
-        of the variant for log p(other residue) and those of the sequence for log p(residue of the sequence).
-    offset (int): The number of the first residue in `mutants`.
+    method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]): How variants are scored: see above.
+    others (Literal["mask", "wt", "mut", "match"]): With masked-marginals, what is seen at the other sites of a variant
+        of several substitutions: masks, the residues of the sequence, those of the variant, or (match) those of the
+        variant for log p(other residue) and those of the sequence for log p(residue of the sequence).
+    offset (int): The number of the first residue of the sequence.
     u_as_t (bool): Read U as T, for RNA under a model that has learned T.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
@@ -159,8 +158,8 @@ def variants(
         for place, mutant in named
     ]
     residues = Residues(nlp, sequence, component)
-    if kept:
-        kept.about = {**kept.about, "sequence": sequence}
+    kept = kept or KeptScores()
+    kept.about = {**kept.about, "sequence": sequence}
     if unclear := [f"{letter}{site + offset}" for site, letter in enumerate(sequence) if letter in AMBIGUOUS]:
         warn_user(
             f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several amino acids, such as "
@@ -188,20 +187,16 @@ def variants(
 
 def with_substitutions(sequence: str, several: Iterable[Substitution]) -> str:
     """The sequence of a variant."""
-    letters = list(sequence)
-    for one in several:
-        letters[one.site] = one.residue
-    return "".join(letters)
+    changed = {one.site: one.residue for one in several}
+    return "".join(changed.get(site, residue) for site, residue in enumerate(sequence))
 
 
 def all_single(sequence: str, offset: int = 1) -> Iterator[Variant]:
     """All substitutions of one residue by another of the 20 amino acids."""
-    for site, wild_type in enumerate(sequence):
-        if wild_type in AMBIGUOUS:
-            continue
-        for residue in AMINO_ACIDS.replace(wild_type, ""):
-            fields = {"position": site + offset, "wild_type": wild_type, "residue": residue}
-            yield Variant(f"{wild_type}{site + offset}{residue}", fields)
+    for position, wild_type in enumerate(sequence, offset):
+        for residue in AMINO_ACIDS.replace(wild_type, "") if wild_type not in AMBIGUOUS else "":
+            fields = {"position": position, "wild_type": wild_type, "residue": residue}
+            yield Variant(f"{wild_type}{position}{residue}", fields)
 
 
 def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Substitution, ...]:

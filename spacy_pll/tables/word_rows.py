@@ -52,7 +52,7 @@ def score_words(
         surprisal_base2 or the like. None: e, and surprisal, in nats.
     lags (int): The columns of scores, wordpieces, length and frequency are there again for each of so many words
         before, such as surprisal_lag1.
-    log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq. None: if it is
+    log_frequency (Optional[bool]): Whether log frequencies are a column, from the package wordfreq. None: if it is
         installed and has the language.
     batch_size, n_process, show_progress, settings: See `spacy_pll.score`.
     RETURNS (Union[pandas.DataFrame, list[dict[str, Any]]]): The same rows in the same order, a data frame if one was

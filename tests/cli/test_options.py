@@ -1,9 +1,11 @@
 """The options for the settings of the component: made from the settings, and given on to it."""
 
+import re
 from dataclasses import fields
 
 import pytest
 
+import spacy_pll
 from spacy_pll import WordTable, score_words
 from spacy_pll.cli import LazyCommands
 from spacy_pll.corpus.records import FileOptions
@@ -43,6 +45,30 @@ def test_other_options_say_what_docstrings_say(command, source, n):
     said = [name for name in texts if name in found and texts[name].partition(" None:")[0][:40] in found[name].help]
     assert len(said) == n and not [name for name in said if "None:" in found[name].help]
     assert options("score")["marked"].secondary_opts == []
+
+
+@pytest.mark.parametrize(
+    ("command", "function", "names"),
+    [
+        ("pairs", spacy_pll.read_pairs, ["good", "bad", "sentence", "label", "item", "first"]),
+        ("choices", spacy_pll.read_choices, ["context", "options", "label", "labels", "after", "reading"]),
+        ("choices", spacy_pll.choices, ["shared_pieces"]),
+        ("variants", spacy_pll.variants, ["method", "others", "offset", "u_as_t"]),
+        ("ppl", spacy_pll.perplexity, ["n_passes", "seed"]),
+    ],
+)
+def test_options_for_arguments_are_described_as_these_are(command, function, names):
+    found, texts = options(command), describe_settings(function)
+    for name in names:
+        start = re.split("[`.:]", texts[name])[0]
+        assert found[name].help.startswith(start) and "`" not in found[name].help, name
+        assert found[name].opts == [f"--{name.replace('_', '-')}"] and not found[name].secondary_opts
+    if command == "pairs":
+        assert found["item"].help == (
+            "With --sentence: columns that the two sentences of a pair, and no others, share. [default: they are "
+            "neighbours]"
+        )
+        assert found["label"].metavar == "COLUMN[=VALUE]"
 
 
 def test_what_says_nothing_about_whole_texts_is_no_option_of_evaluations():

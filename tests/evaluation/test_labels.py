@@ -61,6 +61,7 @@ def test_a_kind_that_is_given():
         ([(float("nan"), ["a", "b"])], "line 1: 'label' is nan"),
         ([("0.5", ["a", "b"])], "line 1: 'label' is '0.5'"),
         ([("", ["a", "b"])], "line 1: 'label' is ''"),
+        ([("9" * 5000, ["a", "b"])], "line 1: 'label' is '9+.*, which is none of the options"),
     ],
 )
 def test_labels_that_fit_no_option(rows, message):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.choices import ChoiceScores, choices
+from spacy_pll.evaluation.intervals import spearman
 from spacy_pll.evaluation.items import Choice, Option
-from spacy_pll.evaluation.preferences import spearman
 
 from .. import reference
 

@@ -55,3 +55,12 @@ def test_a_reader_of_another_package(tmp_path, monkeypatch):
     (tmp_path / "b.txt").write_text("\n")
     with pytest.raises(InputError, match="There is no text in"):
         read_suite(str(tmp_path / "b.txt"), "lengths")
+
+
+def test_an_error_in_a_reader_is_shown_as_it_is(monkeypatch):
+    def broken(path):
+        return len(None)
+
+    monkeypatch.setattr(pll_readers, "get_all", lambda: {"broken": broken})
+    with pytest.raises(TypeError, match=r"object of type 'NoneType' has no len\(\)"):
+        read_suite("x", "broken")
