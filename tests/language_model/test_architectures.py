@@ -122,7 +122,8 @@ def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_fold
     batch = Batch.of(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0])
     with torch.inference_mode():
         logits = model.load().checkpoint.transformer(input_ids=torch.from_numpy(ids)).logits[0].log_softmax(-1)
-    np.testing.assert_allclose(model.log_probabilities(batch)[0], logits[np.arange(n), ids[0]].numpy(), atol=1e-5)
+    found = model.submit([batch]).result().log_probs
+    np.testing.assert_allclose(found, logits[np.arange(n), ids[0]].numpy(), atol=1e-5)
 
 
 def test_mixed_precision_stays_near_float32(make_nlp, model_folder):
