@@ -47,10 +47,15 @@ EVERY_EXCEPTION = English.Defaults.tokenizer_exceptions
 EXCEPTIONS = ["It's", "can't", "cannot", "couldn't", "didn't", "'s", "’s", "Dr.", "p.m.", "a.", "'em", "'", "''", "—"]
 
 
+class OfSpacy(EntryPoints):
+    def get(self, group, default=()):  # as older versions of catalogue look for them
+        return self.select(group=group)
+
+
 # Each pipeline looks for spaCy's entry points several times, among those of all packages.
 installed = catalogue.AVAILABLE_ENTRY_POINTS
 groups = [group for group in installed.groups if group.startswith(("spacy", "thinc"))]
-catalogue.AVAILABLE_ENTRY_POINTS = EntryPoints(entry for group in groups for entry in installed.select(group=group))
+catalogue.AVAILABLE_ENTRY_POINTS = OfSpacy(entry for group in groups for entry in installed.select(group=group))
 
 
 def is_default(config):
