@@ -327,14 +327,17 @@ def make_nlp(model_folder):
 @pytest.fixture
 def hub_cache(model_folder, tmp_path, monkeypatch):
     """Two states of the model team/baby are in the cache, as the checkpoints of a training are published: main is a
-    BERT, chck_1M an ELECTRA.
+    BERT, chck_1M an ELECTRA. RETURNS: The environment of a process with this cache.
     """
     folder = tmp_path / "hub" / "models--team--baby"
     (folder / "refs").mkdir(parents=True)
     for name, commit, architecture in (("main", "a" * 40, "bert"), ("chck_1M", "b" * 40, "electra")):
         shutil.copytree(model_folder(architecture), folder / "snapshots" / commit)
         (folder / "refs" / name).write_text(commit)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    cache = str(tmp_path / "hub")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", cache)
+    monkeypatch.setattr("transformers.utils.hub.TRANSFORMERS_CACHE", cache, raising=False)  # of transformers 4
+    return {**os.environ, "HF_HUB_CACHE": cache, "HF_HUB_OFFLINE": "1"}
 
 
 def scores(doc, name="pll"):
