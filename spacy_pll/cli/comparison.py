@@ -10,11 +10,12 @@ from spacy.language import Language
 
 from ..component import get_scorer
 from ..corpus.formats import write_table
-from ..evaluation.accuracies import OVERALL, Accuracy, Correlation, Ties
+from ..evaluation.accuracies import OVERALL, Accuracy, Ties
 from ..evaluation.choices import ChoiceScores, labels, score_options
 from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
 from ..evaluation.kept_scores import KeptScores
+from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline, parse_settings

@@ -1,4 +1,4 @@
-"""Accuracies on minimal pairs and other choices, and correlations with the preferences of people; with intervals."""
+"""Accuracies on minimal pairs and other choices, with their intervals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion, spearman
+from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
 from .items import Item, levels
 
 OVERALL, MACRO = "overall", "macro"
@@ -43,19 +43,6 @@ class Accuracy(NamedTuple):
         if self.difference is None or self.difference_low is None or self.difference_high is None:
             return None
         return Estimate(self.difference, self.difference_low, self.difference_high)
-
-
-class Correlation(NamedTuple):
-    """Spearman's rank correlation of the preferences of a model and of people, in a group of choices."""
-
-    scorer: str  # the metric, or the scorer if there are several
-    level: str  # "overall", or the columns that the group is made by
-    name: str  # of the group: the values in these columns, as text
-    choices: int
-    rho: float | None  # None where one of the two does not vary
-    low: float | None  # 95 % interval
-    high: float | None
-    group: Mapping[str, Any] = {}  # its value in each of these columns
 
 
 Ties = Literal["share", "first"]
@@ -108,23 +95,6 @@ def accuracies(
         mean = mean_proportion([outcomes[group.members] for group in groups])
         results.insert(1, Accuracy(scorer, MACRO, level, len(outcomes), int(tied.sum()), *mean))
     return results
-
-
-def correlations(
-    items: Sequence[Item], of_model: FloatArray, of_people: FloatArray, by: Sequence[str] | None, scorer: str
-) -> list[Correlation]:
-    """Spearman's correlation over all items, and over each group.
-
-    of_model, of_people (float array, shape (items,)): How much the first option is preferred. Only the order counts.
-    by (Optional[Sequence[str]]): See `levels`.
-    """
-    found = []
-    for columns, groups in levels(items, by).items():
-        for name, values, members in groups:
-            rho = spearman(of_model[members], of_people[members])
-            one = Correlation(scorer, " x ".join(columns) or OVERALL, name, len(members), *(rho or (None, None, None)))
-            found.append(one._replace(group=dict(zip(columns, values))))
-    return found
 
 
 def _gain(change: FloatArray) -> tuple[Any, ...]:

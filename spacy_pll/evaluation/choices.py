@@ -18,12 +18,13 @@ from ..metrics import pll_metrics
 from ..places import check_places
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
-from .accuracies import OVERALL, Accuracy, Correlation, Ties, accuracies, correlations, outcomes_of
+from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
 from .distinct_texts import score_places
 from .intervals import Estimate
 from .items import Choice, Item, Option, levels
 from .kept_scores import KeptScores
 from .plots import plot_accuracies, plot_curves
+from .preferences import Correlation, correlations
 
 if TYPE_CHECKING:
     import pandas as pd

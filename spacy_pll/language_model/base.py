@@ -21,7 +21,7 @@ from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.passes import Batch, PassLimits
 from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAMES
-from .capabilities import N_LONG, N_SHORT, find_capabilities, find_direction, find_shift, make_texts, rows_share_passes
+from .capabilities import find_capabilities, find_direction, find_shift, make_texts
 from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
 from .checks import (
     check_direction,
@@ -33,6 +33,7 @@ from .checks import (
     in_block,
 )
 from .forward import HALF, Forward, Precision, half_of, one_thread_after_fork
+from .group_trial import N_LONG, N_SHORT, rows_share_passes
 from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded
@@ -47,7 +48,7 @@ MAX_IDS = {"cpu": 2048, "cuda": 131_072}
 MAX_IDS_WITH_GROUPS = {"cpu": 1024, "cuda": 65_536}
 # The work of the passes after which docs leave `nlp.pipe`, in multiplications: ids times parameters, without those of
 # embeddings. On a CPU it takes two or three seconds (benchmarks/README.md). On a GPU it fills passes: under a model of
-# BERT-base's size in float32, 1,000 sentences of BLiMP take 3.3 of them. With half of it they would take 4.2.
+# BERT-base's size in float32, 6,700 sentences of BLiMP take 22 of them, and 28 with half of it (`test_blimp_rows.py`).
 WORK = {"cpu": 2**38, "cuda": 2**46}
 # The most logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
 MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
@@ -208,7 +209,8 @@ class TransformerLanguageModel:
             layers = len(forward.narrowing.layers())
         except AttributeError:  # they are not found
             layers = 1
-        cost = pass_cost(forward.device.type, self.precision, layers, n_parameters(transformer))
+        parameters = n_parameters(transformer)
+        cost = pass_cost(forward.device.type, self.precision, layers, parameters)
         self._max_ids = None
         self.loaded = LoadedModel(
             tokenizer=tokenizer,
@@ -217,7 +219,7 @@ class TransformerLanguageModel:
             n_ids=n_embeddings,
             unknown_id=hf_tokenizer.unk_token_id,
             rows=PassLimits(max_tokens, max_targets, pad_id, pads, cost),
-            ids_at_once=ids_at_once(transformer, max_tokens),
+            ids_at_once=ids_at_once(forward.device.type, parameters, max_tokens),
             on_gpu=transformer.device.type == "cuda",
             checkpoint=checkpoint,
             forward=forward,
@@ -341,13 +343,13 @@ def pass_cost(device_type: str, precision: str, layers: int, parameters: int) ->
     return round(GPU_PASS_COST[precision] * LAYER * layers / max(1, parameters))
 
 
-def ids_at_once(model: torch.nn.Module, max_tokens: int) -> int:
+def ids_at_once(device_type: str, parameters: int, max_tokens: int) -> int:
     """How many ids a model reads before docs are handed on. In so many, rows of like length are found for passes.
 
+    parameters (int): Without those of embeddings.
     max_tokens (int): Of a pass. At least two are read at once, and at most 32.
     """
-    device = next(model.parameters()).device
-    return min(max(2 * max_tokens, limit(WORK, device) // max(1, n_parameters(model))), 32 * max_tokens)
+    return min(max(2 * max_tokens, WORK.get(device_type, WORK["cpu"]) // max(1, parameters)), 32 * max_tokens)
 
 
 def n_parameters(model: torch.nn.Module) -> int:

@@ -29,9 +29,9 @@ from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
 from .checks import check_own_code, check_pieces, check_trained, check_vocabulary
-from .group_attention import position_embeddings
 from .hub import cached_commit, connection_error
 from .slow_tokenizers import backend_of
+from .true_positions import position_embeddings
 
 # The most ids in a context, for a model that states no limit.
 DEFAULT_MAX_LENGTH = 512

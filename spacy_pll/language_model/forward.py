@@ -16,9 +16,10 @@ from transformers import PreTrainedModel
 from ..arrays import bounds
 from ..scoring.groups import FlatGroups, GroupBatch
 from ..scoring.passes import Batch, FlatRows
-from .group_attention import GroupAttention, ReplacedMethod, position_embeddings, set_hooks
+from .group_attention import GroupAttention
 from .narrowing import Narrowing
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
+from .true_positions import ReplacedMethod, position_embeddings, set_hooks
 
 # How a model computes, and how its weights are kept.
 Precision = Literal["float32", "tf32", "bfloat16", "float16"]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from inspect import isroutine
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,8 +172,8 @@ def _environment() -> Environment:
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    calls = (colour_step, exp_or_inf, math.isinf, piece_tip, words_by_direction)
-    names = {**vars(text), **{call.__name__: call for call in calls}, "N_STEPS": N_STEPS}
+    calls = (*vars(text).values(), colour_step, exp_or_inf, math.isinf, piece_tip, words_by_direction)
+    names = {call.__name__: call for call in calls if isroutine(call)} | {"N_STEPS": N_STEPS}
     environment.filters |= names
     environment.globals |= names
     return environment

@@ -118,6 +118,13 @@ def test_a_folder_of_suites_and_outcomes(tmp_path):
         suite.measures([one] * 6, True)
 
 
+def test_a_formula_that_is_there_twice_counts_once(tmp_path):
+    again = {**SUITE, "predictions": [*SUITE["predictions"], SUITE["predictions"][0]]}
+    suite = read_suite(write(tmp_path / "a.json", again), "syntaxgym")
+    found = suite.measures([[PartScore(-1.0, 1)] * 4] * 4, False)
+    assert [one.n for one in found] == [2, 2, 2] and len({one.measure for one in found}) == 3
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -7,15 +7,9 @@ from tokenizers import Regex, Tokenizer
 from tokenizers.normalizers import Replace
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.capabilities import (
-    N_LONG,
-    N_SHORT,
-    find_capabilities,
-    find_direction,
-    make_texts,
-    rows_share_passes,
-)
+from spacy_pll.language_model.capabilities import find_capabilities, find_direction, make_texts
 from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.group_trial import N_LONG, N_SHORT, rows_share_passes
 from spacy_pll.language_model.log_probs import TargetLogProbs
 
 from ..conftest import build_transformer, get_tokenizer

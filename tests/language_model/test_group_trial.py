@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_pll.language_model import group_attention
+from spacy_pll.language_model import group_attention, true_positions
 from spacy_pll.language_model.group_attention import GroupAttention
 
 from ..conftest import build_transformer, get_tokenizer
@@ -28,7 +28,7 @@ def test_a_local_mask_that_is_read_by_place(monkeypatch):
 @pytest.mark.parametrize("max_length", [128, 16])
 def test_positions_that_are_wrong_in_the_last_slots(bert, monkeypatch, max_length):
     """The group that was tried alone and beside others stood in the first one both times."""
-    right = group_attention._absolute
+    right = true_positions._absolute
 
     def wrong(first, module, args):
         positions = right(first, module, args)
@@ -37,7 +37,7 @@ def test_positions_that_are_wrong_in_the_last_slots(bert, monkeypatch, max_lengt
         return (torch.cat([positions[0][:, :-2], (positions[0][:, -2:] + 1) % max_length], dim=1),)
 
     assert share_passes(bert, max_length=max_length) is True
-    monkeypatch.setattr(group_attention, "_absolute", wrong)
+    monkeypatch.setattr(true_positions, "_absolute", wrong)
     assert share_passes(bert, max_length=max_length) is None
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.language_model.slow_tokenizers import align
+from spacy_pll.language_model.text_alignment import align
 
 from ..conftest import odd_text
 
