@@ -104,3 +104,14 @@ def test_not_all_characters_are_warned_of():
     nlp.add_pipe("pll")
     texts = [f"We saw it on the way home, and nobody knew why it was there {chr(0x1F600 + i)}." for i in range(30)]
     assert len(warned(nlp, texts * 11)) == 10
+
+
+@pytest.mark.parametrize("has_units", [False, True])
+def test_a_text_that_is_one_long_word_is_warned_of_unless_its_words_are_given(make_nlp, has_units):
+    nlp = make_nlp("bert", units="units")
+    doc = nlp.make_doc("ven" * 31)
+    doc.spans["units"] = [doc[:]] if has_units else []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nlp(doc)
+    assert any("wordpieces is one word" in str(one.message) for one in caught) is not has_units

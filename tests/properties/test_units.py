@@ -157,3 +157,17 @@ def test_a_doc_without_the_key_is_scored_by_words_with_a_warning(make_nlp):
         found = nlp(SENTENCES[0])
     assert scores(found).tolist() == scores(make_nlp()(SENTENCES[0])).tolist()
     assert nlp.get_pipe("pll").settings.record["units"] == "units"
+
+
+def test_each_doc_of_a_batch_has_its_own_units(make_nlp):
+    nlp = make_nlp(units="units", keep_pieces=True)
+    some = [(0, 2)], [], [(1, 4)]
+
+    def docs():
+        return [with_units(nlp, text, *bounds) for text, bounds in zip(SENTENCES, some)]
+
+    together, alone = list(nlp.pipe(docs())), list(map(nlp, docs()))
+    assert len({len({*doc._.pll_data["word"]}) - len(doc) for doc in alone}) > 1
+    for one, other in zip(together, alone, strict=True):
+        assert one._.pll_data["word"] == other._.pll_data["word"]
+        assert scores(one) == pytest.approx(scores(other), abs=1e-5)
