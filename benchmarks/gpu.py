@@ -1,7 +1,7 @@
 """What a GPU does: texts per second, from strings to attributes, beside the bare encoder and minicons.
 
     python benchmarks/gpu.py --gpu [--data FOLDER] [--size bert-base] [--tokenizer NAME] [--seconds 3]
-        [--sentences 6700] [--lines 4000] [--paragraphs 400]
+        [--sentences 67000] [--lines 4000] [--paragraphs 400]
 
 Exact scores and those with `mask_margin` 0, in float32, TF32 and bfloat16, on sentences of BLiMP, lines of 33 pieces
 and paragraphs of 260; then minicons on sentences of BLiMP, in float32 and bfloat16, if it is installed. A line is
@@ -21,6 +21,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -91,7 +92,7 @@ class Bare:
 
         forward._run = timed
         try:
-            for batch in self.predictor.batches([self.nlp.make_doc(text) for text in texts]):
+            for batch in self.predictor.batches(map(self.nlp.make_doc, texts), self.nlp.batch_size):
                 self.predictor.submit(batch)
         finally:
             del forward._run
@@ -104,21 +105,31 @@ def host_seconds(nlp: Language, texts: Sequence[str]) -> float:
     predictor, loaded = scorer.predictor, scorer.model.load(groups=scorer.settings.mask_margin is not None)
 
     def plan() -> None:
-        for batch in predictor.batches([nlp.make_doc(text) for text in texts]):
+        for batch in predictor.batches(map(nlp.make_doc, texts), nlp.batch_size):
             for one in predictor.plans(predictor.tokenize(batch).contexts, loaded):
                 list(one.batches(loaded.limits(one)))
 
     return seconds(plan)
 
 
+def score(nlp: Language, texts: Sequence[str]) -> None:
+    deque(nlp.pipe(texts), maxlen=0)  # the docs are not kept
+
+
+def evenly(texts: list[str], n: float) -> list[str]:
+    """So many of some texts, but at least `SAMPLE`, from all parts of the list."""
+    n = max(SAMPLE, int(n))
+    return texts[:: max(1, len(texts) // n)][:n]
+
+
 def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, precision: str, most: float) -> None:
     nlp = make_pipeline(str(folder), words="tokenizer", precision=precision, mask_margin=MARGINS[name])
-    list(nlp.pipe(texts[:SAMPLE]))
-    rate = SAMPLE / seconds(lambda: list(nlp.pipe(texts[:SAMPLE])))
-    some = texts[: max(SAMPLE, int(most * rate))]
+    score(nlp, texts[:SAMPLE])
+    rate = SAMPLE / seconds(lambda: score(nlp, texts[:SAMPLE]))
+    some = evenly(texts, most * rate)
     if len(some) > SAMPLE:
-        rate = len(some) / seconds(lambda: list(nlp.pipe(some)))  # a large batch is faster than the sample
-        some = texts[: max(SAMPLE, int(most * rate))]
+        rate = len(some) / seconds(lambda: score(nlp, some))  # a large batch is faster than the sample
+        some = evenly(texts, most * rate)
     predictor = get_scorer(nlp).predictor
     predictor.counts = counts = WorkDone()
     if on_gpu:
@@ -127,7 +138,7 @@ def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, 
         busy_share(f"GPU-{torch.cuda.get_device_properties(0).uuid}") if on_gpu else nullcontext([])
     )
     with gpu as shares:
-        taken = seconds(lambda: list(nlp.pipe(some)))
+        taken = seconds(lambda: score(nlp, some))
     bare = Bare(nlp)(some)
     line = f"{kind}, {name}, {precision}: {len(some) / taken:,.1f} texts/s in {taken:.1f} s, {bare / taken:.0%} of the "
     line += (
@@ -146,8 +157,7 @@ def measure_minicons(folder: Path, texts: list[str], device: str, precisions: Se
         except ImportError as error:
             print(f"{error}. Type: pip install --no-deps minicons tenacity wonderwords accelerate")
             return
-        rate = SAMPLE / seconds(run)
-        some = texts[: max(SAMPLE, int(most * rate))]
+        some = evenly(texts, most * SAMPLE / seconds(run))
         run, batch = make_minicons(folder, some, device, getattr(torch, precision))
         taken = seconds(run)
         print(
@@ -171,7 +181,7 @@ def main():
     parser.add_argument("--size", choices=SIZES, default="bert-base")
     parser.add_argument("--tokenizer", help="Folder, or name of one in DATA/tokenizers. Default: that of the size")
     parser.add_argument("--seconds", type=float, default=3.0, help="Of work for each figure")
-    parser.add_argument("--sentences", type=int, default=6700, help="At most; so are the other two")
+    parser.add_argument("--sentences", type=int, default=67_000, help="At most; so are the other two")
     parser.add_argument("--lines", type=int, default=4000)
     parser.add_argument("--paragraphs", type=int, default=400)
     args = parser.parse_args()

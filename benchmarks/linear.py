@@ -4,10 +4,11 @@
         [--mask-margin M]
 
 Each size runs in a process of its own. Loading is not counted. With `--no-model`, there are no forward passes: each
-score is 0, and the rest of the work is measured. The last column compares it with what spaCy's and the model's
-tokenizer take for the same texts in the same run.
+score is 0, and the rest of the work is measured, on one core: all but the model's tokenizer has one thread in any case.
+The last column compares it with what spaCy's and the model's tokenizer take for the same texts in the same run.
 """
 
+import os
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -57,6 +58,8 @@ def main():
     parser.add_argument("--mask-margin", type=int, help="Read all masks of a sentence in one pass")
     args = parser.parse_args()
     tokenizer = find_tokenizer(args.data, args.tokenizer)
+    if args.no_model:
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # in the processes that measure
     print(
         "| sentences | pieces | ms per sentence | peak MB above what was used before | times the tokenizers |\n"
         "| ---: | ---: | ---: | ---: | ---: |"

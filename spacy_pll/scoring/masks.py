@@ -9,6 +9,7 @@ alone, so a score depends neither on the batch nor on the other metrics.
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -158,7 +159,8 @@ class _Pattern:
     entries: Entries  # with the piece of the word as the position and as the piece
 
 
-def _pattern(n: int, metrics: Sequence[tuple[int, Metric]]) -> _Pattern:
+@lru_cache(maxsize=256)
+def _pattern(n: int, metrics: tuple[tuple[int, Metric], ...]) -> _Pattern:
     """That of words of n pieces. A metric that masks within words depends on nothing else."""
     found = []
     for m, metric in metrics:
@@ -181,7 +183,7 @@ def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]]) ->
     is_whole = last - first == size - 1  # else other pieces stand between those to score
     parts = [_nothing()]
     for n in np.unique(size[scored]).tolist():
-        pattern = _pattern(n, metrics)
+        pattern = _pattern(n, tuple(metrics))
         for whole in (True, False):
             words = starts[scored & (size == n) & (is_whole == whole)]
             if len(words):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import BoolArray, IntArray, begins
+from ..arrays import BoolArray, begins
 from ..metrics import Metric, masks_within_words
 from .groups import GroupPlan, filled, near_runs
 from .masks import MaskedRows, extents, masked_rows
@@ -76,17 +76,15 @@ def _is_whole(contexts: Contexts, metrics: Sequence[Metric], rows: MaskedRows, m
     return np.bincount(row, end - begin == length[row], len(length)) > 0
 
 
-def estimate_ids(
-    scored: IntArray, length: IntArray, mask_id: int, spacing: int | None = None, margin: int | None = None
-) -> IntArray:
-    """About how many ids the passes for each context read under one metric, before anything is planned.
+def estimate_ids(scored: int, length: int, mask_id: int, spacing: int | None = None, margin: int | None = None) -> int:
+    """About how many ids the passes for a context read under one metric, before anything is planned.
 
-    scored (int array, shape (contexts,)): How many of its pieces are scored.
-    length (int array, shape (contexts,)): How many ids it has.
+    scored (int): How many of its pieces are scored.
+    length (int): How many ids it has.
     mask_id (int): Negative for a model that reads left to right, in one pass without masks.
     """
     if mask_id < 0:
         return length
     if margin is not None:
-        return np.asarray(np.minimum(scored * length, length + scored * (2 + 2 * margin)))
-    return np.asarray(np.minimum(scored, 2 * spacing) if spacing else scored) * length
+        return min(scored * length, length + scored * (2 + 2 * margin))
+    return (min(scored, 2 * spacing) if spacing else scored) * length

@@ -30,14 +30,13 @@ class DocTexts(NamedTuple):
 
     docs: list[Doc]
     texts: list[str]
-    starts: list[list[int]]  # where each token of a doc begins in its text
+    starts: list[int]  # where each token of the docs begins in the text of its doc
     first_tokens: IntArray  # int, shape (docs + 1,): the number of each doc's first token among the tokens of all docs
 
     @classmethod
     def of(cls, docs: list[Doc]) -> "DocTexts":
-        starts = [[token.idx for token in doc] for doc in docs]
-        counts = np.fromiter(map(len, starts), np.int64, len(docs))
-        return cls(docs, [doc.text for doc in docs], starts, bounds(counts))
+        starts = [token.idx for doc in docs for token in doc]
+        return cls(docs, [doc.text for doc in docs], starts, bounds(np.fromiter(map(len, docs), np.int64, len(docs))))
 
 
 @dataclass
@@ -123,7 +122,7 @@ def get_wordpieces(
     first_token = bounds(n_tokens)[:-1]
     in_doc = np.fromiter((span.start_char for span in spans), np.int64, len(spans))  # where a span begins in its doc
     first_in_docs = read.first_tokens[owner] + np.fromiter((span.start for span in spans), np.int64, len(spans))
-    token_starts = np.fromiter(chain.from_iterable(read.starts), np.int64)[spread(first_in_docs, n_tokens)]
+    token_starts = np.array(read.starts, dtype=np.int64)[spread(first_in_docs, n_tokens)]
     token_starts += np.repeat(base[:-1] - in_doc, n_tokens)
 
     def token_at(position: IntArray) -> IntArray:
@@ -184,23 +183,17 @@ def trim(
         If there is none, it is the last visible character of its text, or one before the text if that is all white
         space.
     """
-    n = len(text)
-    index = np.arange(n)
     visible = ~is_white_space(text)
-    # following[i]: where the first visible character at or after i begins.
-    # preceding[i]: where the last visible character before i ends.
-    following = np.full(n + 1, n)
-    following[:n] = np.minimum.accumulate(np.where(visible, index, n)[::-1])[::-1]
-    preceding = np.zeros(n + 1, dtype=np.int64)
-    preceding[1:] = np.maximum.accumulate(np.where(visible, index + 1, 0))
+    # The first visible character at or after i is at places[before[i]], the last one before i at places[before[i] - 1].
+    places, before = np.concatenate([np.flatnonzero(visible), [len(text), -1]]), bounds(visible)
     # Some tokenizers give (0, 0) to a piece that they insert. Pieces come in the order of the text, so it is put behind
     # the piece before it.
     untrimmed = np.maximum.accumulate(offsets[:, 0])
     end = np.maximum(offsets[:, 1], untrimmed)
-    visible_from = np.minimum(following[untrimmed], text_end)
-    anchor = np.minimum(visible_from, preceding[text_end] - 1)
+    visible_from = np.minimum(places[before[untrimmed]], text_end)
+    anchor = np.minimum(visible_from, places[before[text_end] - 1])
     start = np.minimum(visible_from, end)
-    end = np.maximum(np.maximum(preceding[end], text_start), start)
+    end = np.maximum(np.maximum(places[before[end] - 1] + 1, text_start), start)
     return untrimmed, start, end, anchor
 
 
