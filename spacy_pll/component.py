@@ -240,17 +240,16 @@ class PLLScorer(Pipe):
     def set_annotations(self, docs: list[Doc], scores: Iterable[DocScores]) -> None:
         """Write scores to the docs' attributes."""
         names = self.names
-        of_metrics, data = list(names.metrics.values()), key(names.data)
+        stored, data = [names.score, names.pieces, *names.metrics.values()], key(names.data)
         for doc, found in zip(docs, scores):
-            columns: dict[str, list[Any]] = {names.score: found.scores[0], names.pieces: found.pieces}
-            columns |= zip(of_metrics, found.scores)
-            for name, values in found.expected.items():
-                columns[getattr(names, name)] = values
+            values: list[list[Any]] = [found.scores[0], found.pieces, *found.scores]
+            columns = list(zip(stored, values))
+            columns += [(getattr(names, name), of_tokens) for name, of_tokens in found.expected.items()]
             if not all(found.scored):
-                columns = {
-                    name: [value if scored else None for value, scored in zip(values, found.scored)]
-                    for name, values in columns.items()
-                }
+                columns = [
+                    (name, [value if scored else None for value, scored in zip(of_tokens, found.scored)])
+                    for name, of_tokens in columns
+                ]
             store(doc, names, found.starts, columns)
             if found.record or data in doc.user_data:  # of an earlier scoring
                 doc._.set(names.data, found.record and found.record.to_dict())

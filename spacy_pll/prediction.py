@@ -245,7 +245,7 @@ class Predictor:
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
-        spans = [[span for span in spans if len(span)] for spans in self.get_spans(docs)]
+        spans = [list(filter(len, spans)) for spans in self.get_spans(docs)]
         if len(spans) != len(docs) or any(span.doc is not doc for doc, of_doc in zip(docs, spans) for span in of_doc):
             raise ValueError(
                 f"`get_spans` must give one list of spans for each doc, in the order of the docs. For {len(docs)} docs "

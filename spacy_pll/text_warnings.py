@@ -59,8 +59,8 @@ class TextWarnings:
     def of_language(self, docs: list[Doc], model: LanguageModel) -> None:
         """Warn where the model was trained on another language than the docs' one."""
         title, _, known = model.describe()
-        others = {doc.lang_ for doc in docs} - {known, "xx", ""}
-        if known and others:
+        others = {doc.lang_ for doc in docs if known} - {known, "xx", ""}
+        if others:
             self._once(
                 "language",
                 f"The language of the pipeline is {min(others)!r}, and that of {title} is {known!r}. The scores of "

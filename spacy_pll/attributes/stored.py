@@ -1,6 +1,6 @@
 """What is stored in a Doc: a value per token, under the character at which the token began when it was scored."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,8 +23,8 @@ def keys(doc: Doc) -> list[Any]:
     return [key for key in user_data if isinstance(key, tuple) and len(key) == 4 and key[0] == "._."]
 
 
-def store(doc: Doc, names: Names, starts: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> None:
-    """Store columns with a value for each token, and take away what an earlier scoring left, under any metric.
+def store(doc: Doc, names: Names, starts: Sequence[int], columns: Iterable[tuple[str, Sequence[Any]]]) -> None:
+    """Store columns, a name with a value for each token, and take away what an earlier scoring left, under any metric.
 
     starts (Sequence[int]): The character with which each token begins.
     """
@@ -34,7 +34,7 @@ def store(doc: Doc, names: Names, starts: Sequence[int], columns: Mapping[str, S
             if old[1] in replaced:
                 del doc.user_data[old]
     user_data: dict[Any, Any] = doc.user_data
-    for name, values in columns.items():
+    for name, values in columns:
         shared = _first_keys(name)
         for start, value in zip(starts, values):
             user_data[shared[start] if start < SHARED else key(name, start)] = value

@@ -346,9 +346,9 @@ def ids_at_once(device_type: str, parameters: int, max_tokens: int) -> int:
     """How many ids a model reads before docs are handed on. In so many, rows of like length are found for passes.
 
     parameters (int): Without those of embeddings.
-    max_tokens (int): Of a pass. At least two are read at once, and at most 32.
+    max_tokens (int): Of a pass. At least two are read at once, and at most 64.
     """
-    return min(max(2 * max_tokens, WORK.get(device_type, WORK["cpu"]) // max(1, parameters)), 32 * max_tokens)
+    return min(max(2 * max_tokens, WORK.get(device_type, WORK["cpu"]) // max(1, parameters)), 64 * max_tokens)
 
 
 def n_parameters(model: torch.nn.Module) -> int:

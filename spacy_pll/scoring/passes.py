@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from heapq import heappop, heappush
 from math import inf
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -219,12 +220,11 @@ class RowPlan(WeightedSums):
         flat = self.flat
         assert flat is not None
         first_target = np.searchsorted(flat.row, np.arange(self.n_rows + 1))
-        first_run = np.searchsorted(flat.run_row, np.arange(self.n_rows + 1)).tolist()
         passes = divide(flat.length, first_target, limits)
-        targets = first_target.tolist()
-        for begin, end in passes:
-            runs, of_rows = slice(first_run[begin], first_run[end]), slice(targets[begin], targets[end])
-            yield Batch(flat, slice(begin, end), runs, of_rows, self.mask_id, limits.pad_id, wanted)
+        edges = [0, *(end for _, end in passes)]
+        first_run, first = (np.searchsorted(row, edges).tolist() for row in (flat.run_row, flat.row))
+        for rows, runs, targets in zip(*(map(slice, begins, begins[1:]) for begins in (edges, first_run, first))):
+            yield Batch(flat, rows, runs, targets, self.mask_id, limits.pad_id, wanted)
 
     def release_inputs(self) -> None:
         """Free the rows once the batches have been read: they are most of a plan's memory, and `scores` needs none."""
@@ -248,11 +248,12 @@ def divide(lengths: IntArray, first_target: IntArray, limits: PassLimits) -> lis
         full = np.minimum(full, shorter[np.searchsorted(shorter, row, side="right")])
     length, last, borders = lengths.tolist(), np.minimum(full, n).tolist(), shorter.tolist()
     cost, begin_of = [0] + [inf] * n, [0] * (n + 1)
-    for begin in range(n):
-        if cost[begin] == inf:
-            continue
+    reached = [0]  # a heap: what is cheapest up to a row is known once all rows before it have been looked at
+    while (begin := heappop(reached)) < n:
         for end in (*borders[bisect_right(borders, begin) : bisect_left(borders, last[begin])], last[begin]):
             total = cost[begin] + length[begin] * (end - begin) + limits.pass_cost
+            if cost[end] == inf:
+                heappush(reached, end)
             if total < cost[end]:
                 cost[end], begin_of[end] = total, begin
     passes, end = [], n

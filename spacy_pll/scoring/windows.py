@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -166,7 +167,7 @@ def _joined(
     """The windows in which a piece is scored. owner (int array, shape (pieces,)): The window of each, or -1."""
     owner = np.where(to_score, owner, -1)
     used = np.bincount(owner + 1, minlength=len(windows) + 1)[1:] > 0
-    span, start, end, number = np.array(windows, dtype=np.int64).reshape(-1, 4)[used].T
+    span, start, end, number = np.fromiter(chain.from_iterable(windows), np.int64).reshape(-1, 4)[used].T
     n, before = end - start, pieces.before[span]
     n_ids = np.diff(pieces.bounds)[span] - np.diff(pieces.first)[span] + n
     context, piece = np.repeat(np.arange(len(n)), n), spread(start, n)

@@ -154,7 +154,7 @@ def test_assays_that_are_scored_are_not_scored_again(folder, tmp_path, monkeypat
 @pytest.mark.parametrize("many", [False, True])
 def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, many):
     """The numbers are those of one run, to the last digit."""
-    monkeypatch.setitem(base.MAX_IDS, "cpu", 128)
+    monkeypatch.setitem(base.MAX_IDS, "cpu", 64)
     long = PROTEIN * (4 if method == "masked-marginals" else 1)  # more than a batch
     mutants = [f"{residue}{number}{'AC'[residue == 'A']}" for number, residue in enumerate(long, 1)]
     (tmp_path / "v.csv").write_text("id,mutant,protein\n" + "".join(f"p,{one},{long}\n" for one in mutants))
