@@ -15,6 +15,7 @@ counted. minicons takes the best of three batch sizes. At last, scores under the
 on the CPU, in each precision. Without `--gpu`, the CPU is measured, in float32 alone.
 """
 
+import gc
 import itertools
 import os
 import statistics
@@ -125,6 +126,8 @@ def evenly(texts: list[str], n: float) -> list[str]:
 def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, precision: str, most: float) -> None:
     nlp = make_pipeline(str(folder), words="tokenizer", precision=precision, mask_margin=MARGINS[name])
     score(nlp, texts[:SAMPLE])
+    gc.collect()
+    gc.freeze()  # as docs/speed.md says
     rate = SAMPLE / seconds(lambda: score(nlp, texts[:SAMPLE]))
     some = evenly(texts, most * rate)
     if len(some) > SAMPLE:
@@ -148,6 +151,7 @@ def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, 
     if on_gpu and shares:
         line += f"; busy {statistics.mean(shares):.0%}, peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GB"
     print(line, flush=True)
+    gc.unfreeze()
 
 
 def measure_minicons(folder: Path, texts: list[str], device: str, precisions: Sequence[str], most: float) -> None:

@@ -1,14 +1,16 @@
 """Whether time and memory grow in proportion: a small model on 1,000, 10,000 and 100,000 sentences of BLiMP (Linux).
 
     python benchmarks/linear.py [--data FOLDER] [--tokenizer bert-base-cased] [--sizes 1000 10000 100000] [--no-model]
-        [--mask-margin M]
+        [--mask-margin M] [--freeze]
 
 Each size runs in a process of its own. Loading is not counted. With `--no-model`, there are no forward passes: each
 score is 0, and the rest of the work is measured, on one core: all but the model's tokenizer has one thread in any case.
 The last column compares it with what spaCy's and the model's tokenizer take for the same texts in the same run. Both
-are the best of three runs.
+are the best of three runs. With `--freeze`, Python's garbage collector leaves alone what is there once the
+model is loaded.
 """
 
+import gc
 import os
 import tempfile
 import time
@@ -30,7 +32,9 @@ def zeros(self, batch) -> tuple[torch.Tensor]:
     return (torch.zeros(batch.n_targets),)
 
 
-def score(folder: str, data: Path, n: int, no_model: bool, margin: int | None) -> tuple[float, float, int, float]:
+def score(
+    folder: str, data: Path, n: int, no_model: bool, margin: int | None, freeze: bool
+) -> tuple[float, float, int, float]:
     """Seconds, peak memory in MB above what was used before, number of wordpieces, and seconds of tokenizing."""
     nlp = make_pipeline(folder, mask_margin=margin)
     texts = blimp_sentences(data, n)
@@ -41,6 +45,9 @@ def score(folder: str, data: Path, n: int, no_model: bool, margin: int | None) -
     for text in texts:
         nlp.make_doc(text)  # so that spaCy knows the words in both of the following
     tokenizer = get_scorer(nlp).model.load().tokenizer
+    if freeze:
+        gc.collect()
+        gc.freeze()
     before, taken, tokenizing = start_counting(), list[float](), list[float]()
     for _ in range(3 if no_model else 1):
         began = time.perf_counter()
@@ -60,6 +67,7 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000], help="Numbers of sentences")
     parser.add_argument("--no-model", action="store_true", help="Measure all but the forward passes")
     parser.add_argument("--mask-margin", type=int, help="Read all masks of a sentence in one pass")
+    parser.add_argument("--freeze", action="store_true", help="Call gc.freeze() before the measurement")
     args = parser.parse_args()
     tokenizer = find_tokenizer(args.data, args.tokenizer)
     if args.no_model:
@@ -74,7 +82,7 @@ def main():
                 if n == args.sizes[0]:
                     process.submit(save_random, "small", tokenizer, Path(folder)).result()
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                arguments = folder, args.data, n, args.no_model, args.mask_margin
+                arguments = folder, args.data, n, args.no_model, args.mask_margin, args.freeze
                 seconds, memory, pieces, tokenizing = process.submit(score, *arguments).result()
             times = f"{seconds / tokenizing:.1f}"
             print(f"| {n:,} | {pieces:,} | {1000 * seconds / n:.3f} | {memory:.0f} | {times} |", flush=True)
