@@ -83,13 +83,14 @@ def test_a_csv_table_has_one_header_and_a_column_for_each_field(scored):
     name=any_text.filter(lambda name: name not in ("text", *TextRows("text", NAMES).types)),
 )
 @example(text="a\rb", other="\r", name="\r")
+@example(text="", other="NaN", name="")
 def test_any_text_in_a_table_is_read_back(table, text, other, name):
     rows, vocab = TextRows("text", NAMES), Vocab()
     texts = [text, other, text + "\r\n", "\r" + other]
     docs = [Doc(vocab, words=[text] * bool(text), spaces=[False] * bool(text)) for text in texts]
     scored = [ScoredText(i, doc, {name: other}, 0) for i, doc in enumerate(docs)]
     data = whole_file(table(rows, [name]), scored)
-    read = READERS[".csv"](io.BytesIO(data), "out", ReadOptions(delimiter=table.delimiter))
+    read = READERS[".csv"](io.BytesIO(data), "out", ReadOptions(delimiter=table.delimiter, na_as_text=True))
     assert [(record.text, record.fields[name]) for record in read] == [(text, other) for text in texts]
 
 
