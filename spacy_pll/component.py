@@ -191,8 +191,8 @@ class PLLScorer(Pipe):
         """Score a stream of docs. Identical masked contexts in a batch run once.
 
         batch_size (int): The most docs per batch. A batch also ends with the doc with which it has two or three seconds
-            of work for a CPU. On a GPU, batches grow to 8,000 docs if this is 1,000 (spaCy's default) or more. The size
-            of the forward passes depends on `max_batch_tokens`, not on this.
+            of work for a CPU. On a GPU, 1,000 (spaCy's default) and more are the most in the first batch, and later
+            ones have up to 8,000. The size of the forward passes depends on `max_batch_tokens`, not on this.
         YIELDS (Doc): The docs, in order, as soon as their batch is scored. A doc that fails goes to the error handler
             and is not yielded, as in spaCy's own components. The others are.
         """
@@ -214,12 +214,14 @@ class PLLScorer(Pipe):
     def _attempt(self, docs: list[Doc], function: Callable[[], T]) -> T | None:
         try:
             return function()
-        except Exception:  # scoring the docs one by one will show which of them it was
-            logger.debug("A batch of %d docs failed. Its docs are scored one by one.", len(docs), exc_info=True)
+        except Exception:  # scoring the halves will show which of the docs it was
+            logger.debug("A batch of %d docs failed. Its halves are scored.", len(docs), exc_info=True)
             return None
 
     def _annotate(self, docs: list[Doc], pending: PendingBatch | None) -> Iterator[Doc]:
-        """The docs with their scores. If the batch fails, each is scored by itself; those that fail are left out."""
+        """The docs with their scores. If the batch fails, its halves are scored, down to the docs that fail: those are
+        left out.
+        """
 
         def finish(pending: PendingBatch) -> bool:
             self.set_annotations(docs, self.predictor.gather(pending))
@@ -227,15 +229,19 @@ class PLLScorer(Pipe):
 
         if pending is not None and self._attempt(docs, partial(finish, pending)):
             yield from docs
-            return
-        error_handler = self.get_error_handler()
-        for doc in docs:
-            try:
-                self(doc)
-            except Exception as error:
-                error_handler(self.name, self, [doc], error)
-            else:
-                yield doc
+        elif len(docs) > 1:
+            middle = len(docs) // 2
+            for half in (docs[:middle], docs[middle:]):
+                submit = partial(self.predictor.submit, half)
+                yield from self._annotate(half, self._attempt(half, submit) if len(half) > 1 else None)
+        else:
+            for doc in docs:
+                try:
+                    self(doc)
+                except Exception as error:
+                    self.get_error_handler()(self.name, self, [doc], error)
+                else:
+                    yield doc
 
     def set_annotations(self, docs: list[Doc], scores: Iterable[DocScores]) -> None:
         """Write scores to the docs' attributes."""

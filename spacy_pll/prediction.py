@@ -24,10 +24,11 @@ from .settings import ScoringSettings
 from .text_warnings import TextWarnings, TokenizedDocs
 from .user_warnings import warn_user
 
-# On a GPU, the first batch is small, so that the GPU begins soon. Each of the next is twice as large, up to the second
-# of these numbers of docs, so that its passes are full. That is so where `batch_size` is at least the first, which
-# spaCy gives if nothing is said; a smaller one is kept. With batches of 1,000, passes of sentences of BLiMP cost 8 to
-# 17 % more under a model of BERT-base's size, and 23 to 49 % more with `mask_margin=0` (`test_blimp_rows.py`).
+# On a GPU, the first batch has no more docs than `batch_size`, so that the GPU begins soon. Each of the next may have
+# twice as many, up to the second of these numbers, so that its passes are full. That is so where `batch_size` is at
+# least the first, which spaCy gives if nothing is said; a smaller one is kept. With batches of 1,000, passes of
+# sentences of BLiMP cost 8 to 17 % more under a model of BERT-base's size, and 23 to 49 % more with `mask_margin=0`
+# (`test_blimp_rows.py`).
 GPU_DOCS = 1000, 8000
 
 

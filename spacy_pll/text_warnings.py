@@ -59,7 +59,7 @@ class TextWarnings:
     def of_language(self, docs: list[Doc], model: LanguageModel) -> None:
         """Warn where the model was trained on another language than the docs' one."""
         title, _, known = model.describe()
-        others = {doc.lang_ for doc in docs if known} - {known, "xx", ""}
+        others = {doc.lang_ for doc in docs} - {known, "xx", ""} if known else None
         if others:
             self._once(
                 "language",

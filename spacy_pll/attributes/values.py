@@ -91,8 +91,6 @@ def set_token_value(token: Token, value: Any, name: str) -> None:
 
 def _sum(values: Sequence[Any]) -> Any:
     """The sum of the values that are not None; None if there is none."""
-    if total := sum(filter(None, values)):  # this takes half the time of the next line
-        return total
     known = [value for value in values if value is not None]
     if len(known) == 1:
         return known[0]  # as it was stored

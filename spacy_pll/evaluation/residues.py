@@ -208,8 +208,10 @@ def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores
     predictor, sequences = residues.predictor, [residues.sequence, *variants]
 
     def find(done: int) -> Iterator[FloatArray]:
-        for batch in predictor.batches(map(residues.doc, sequences[done:]), BATCH_SIZE):
-            yield np.array([np.sum(doc.scores[0]) for doc in predictor.predict(batch)])
+        for first in range(done // BATCH_SIZE * BATCH_SIZE, len(sequences), BATCH_SIZE):
+            some = sequences[max(first, done) : first + BATCH_SIZE]
+            for batch in predictor.batches(map(residues.doc, some), BATCH_SIZE):
+                yield np.array([np.sum(doc.scores[0]) for doc in predictor.predict(batch)])
 
     scores = find_each(sequences, find, "sequences", kept, show)
     return scores[1:] - scores[0]

@@ -30,6 +30,9 @@ from .windows import Contexts
 
 Item = TypeVar("Item", bound=np.generic)
 
+# The patterns of words of up to so many pieces are kept. Those of longer ones may take megabytes each.
+KEPT = 30
+
 
 class Entries(NamedTuple):
     """The log-probability of a piece, in a row, is a part of the piece's score. Arrays of shape (entries,)."""
@@ -183,7 +186,7 @@ def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]]) ->
     is_whole = last - first == size - 1  # else other pieces stand between those to score
     parts = [_nothing()]
     for n in np.unique(size[scored]).tolist():
-        pattern = _pattern(n, tuple(metrics))
+        pattern = (_pattern if n <= KEPT else _pattern.__wrapped__)(n, tuple(metrics))
         for whole in (True, False):
             words = starts[scored & (size == n) & (is_whole == whole)]
             if len(words):

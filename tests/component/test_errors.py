@@ -134,13 +134,31 @@ def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeyp
         docs = list(nlp.pipe(SENTENCES, batch_size=5))
     assert handled == [("pll", [SENTENCES[1]], "no such luck")]
     # What the batch failed with is not raised, so it is logged.
-    [record] = caplog.records
-    assert "A batch of 5 docs failed" in record.getMessage() and str(record.exc_info[1]) == "no such luck"
+    said = [record.getMessage() for record in caplog.records]
+    assert [f"A batch of {n} docs failed. Its halves are scored." for n in (5, 2)] == said
+    assert all(str(record.exc_info[1]) == "no such luck" for record in caplog.records)
     assert [doc.text for doc in docs] == [SENTENCES[0], *SENTENCES[2:]]
     assert [doc._.pll for doc in docs] == pytest.approx([expected[0], *expected[2:]], abs=1e-4)
     nlp.set_error_handler(spacy.util.raise_error)
     with pytest.raises(RuntimeError, match="no such luck"):
         list(nlp.pipe(SENTENCES))
+
+
+def test_a_doc_that_fails_in_a_large_batch_costs_few_more(make_nlp, monkeypatch):
+    nlp = make_nlp()
+    predictor, tried = nlp.get_pipe("pll").predictor, []
+    submit = predictor.submit
+
+    def failing(docs):
+        tried.append(len(docs))
+        if any(doc.text == "bad" for doc in docs):
+            raise RuntimeError("no such luck")
+        return submit(docs)
+
+    monkeypatch.setattr(predictor, "submit", failing)
+    nlp.set_error_handler(lambda name, proc, docs, error: None)
+    assert [doc.text for doc in nlp.pipe(["a"] * 40 + ["bad"] + ["a"] * 23)] == ["a"] * 63
+    assert sorted(tried) == [1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64]  # the half with it, and that without it
 
 
 def test_a_doc_whose_scores_cannot_be_stored_does_not_take_its_neighbours_with_it(make_nlp, monkeypatch):
