@@ -30,6 +30,13 @@ def test_tokens_without_a_score(attr):
     assert doc[0]._.by_hand is None
 
 
+def test_one_value_is_read_as_it_was_set(attr):
+    doc = scored(Names(attr, []), [(None, None), *VALUES[:1]])
+    for value in ("n/a", [1], True):
+        doc[1]._.by_hand = value
+        assert doc[1]._.by_hand is doc[:2]._.by_hand is doc._.by_hand is value
+
+
 def test_a_perplexity_that_no_float_holds(attr):
     doc = scored(Names(attr, []), [(-1000.0, 1), (-1000.0, 1)])
     assert doc._.by_hand_pppl == math.inf
