@@ -4,10 +4,10 @@
         [--mask-margin M] [--freeze]
 
 Each size runs in a process of its own. Loading is not counted. With `--no-model`, there are no forward passes: each
-score is 0, and the rest of the work is measured, on one core: all but the model's tokenizer has one thread in any case.
-The last column compares it with what spaCy's and the model's tokenizer take for the same texts in the same run. Both
-are the best of three runs. With `--freeze`, Python's garbage collector leaves alone what is there once the
-model is loaded.
+score is 0, and the rest of the work is measured, on one core. (TOKENIZERS_PARALLELISM=true in the environment gives the
+model's tokenizer all cores. All the rest has one thread in any case.) The last column compares it with what spaCy's and
+the model's tokenizer take for the same texts in the same run. Both are the best of three runs. With `--freeze`,
+Python's garbage collector leaves alone what is there once the model is loaded.
 """
 
 import gc
@@ -71,7 +71,7 @@ def main():
     args = parser.parse_args()
     tokenizer = find_tokenizer(args.data, args.tokenizer)
     if args.no_model:
-        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # in the processes that measure
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # in the processes that measure
     print(
         "| sentences | pieces | ms per sentence | peak MB above what was used before | times the tokenizers |\n"
         "| ---: | ---: | ---: | ---: | ---: |"

@@ -215,7 +215,7 @@ class PLLScorer(Pipe):
         try:
             return function()
         except Exception:  # scoring the halves will show which of the docs it was
-            logger.debug("A batch of %d docs failed. Its halves are scored.", len(docs), exc_info=True)
+            logger.debug("A batch of %d docs failed. It is scored again in parts.", len(docs), exc_info=True)
             return None
 
     def _annotate(self, docs: list[Doc], pending: PendingBatch | None) -> Iterator[Doc]:

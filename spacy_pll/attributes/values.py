@@ -1,7 +1,7 @@
 """The values of the attributes: those of a token from what is stored, those of a Doc or Span from its tokens."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span, Token
@@ -89,7 +89,7 @@ def set_token_value(token: Token, value: Any, name: str) -> None:
             user_data.setdefault(key(name, other.idx), None)
 
 
-def _sum(values: Sequence[Any]) -> Any:
+def _sum(values: Iterable[Any]) -> Any:
     """The sum of the values that are not None; None if there is none."""
     known = [value for value in values if value is not None]
     if len(known) == 1:
@@ -97,19 +97,19 @@ def _sum(values: Sequence[Any]) -> Any:
     return sum(known) if known else None
 
 
-def _largest(values: Sequence[Any]) -> Any:
+def _largest(values: Iterable[Any]) -> Any:
     """The largest of the values that are not None; None if there is none, or nothing but 0."""
     return max((value for value in values if value is not None), default=None) or None
 
 
-def _first(values: Sequence[Any]) -> list[Alternative] | None:
+def _first(values: Iterable[Any]) -> list[Alternative] | None:
     """The first of the lists of alternatives that is not empty; None if there is no list."""
     lists = [value for value in values if value is not None]
     return [Alternative(*stored) for stored in next(filter(None, lists), [])] if lists else None
 
 
 # How the value of a token is made from those of several pieces, or of the tokens that were merged.
-COMBINE: dict[str, Callable[[Sequence[Any]], Any]] = {"sum": _sum, "largest": _largest, "first": _first}
+COMBINE: dict[str, Callable[[Iterable[Any]], Any]] = {"sum": _sum, "largest": _largest, "first": _first}
 
 
 def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | None:

@@ -8,7 +8,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from heapq import heappop, heappush
 from math import inf
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -222,8 +221,8 @@ class RowPlan(WeightedSums):
         first_target = np.searchsorted(flat.row, np.arange(self.n_rows + 1))
         passes = divide(flat.length, first_target, limits)
         edges = [0, *(end for _, end in passes)]
-        first_run, first = (np.searchsorted(row, edges).tolist() for row in (flat.run_row, flat.row))
-        for rows, runs, targets in zip(*(map(slice, begins, begins[1:]) for begins in (edges, first_run, first))):
+        of_passes = edges, np.searchsorted(flat.run_row, edges).tolist(), first_target[edges].tolist()
+        for rows, runs, targets in zip(*(map(slice, begins, begins[1:]) for begins in of_passes)):
             yield Batch(flat, rows, runs, targets, self.mask_id, limits.pad_id, wanted)
 
     def release_inputs(self) -> None:
@@ -248,12 +247,12 @@ def divide(lengths: IntArray, first_target: IntArray, limits: PassLimits) -> lis
         full = np.minimum(full, shorter[np.searchsorted(shorter, row, side="right")])
     length, last, borders = lengths.tolist(), np.minimum(full, n).tolist(), shorter.tolist()
     cost, begin_of = [0] + [inf] * n, [0] * (n + 1)
-    reached = [0]  # a heap: what is cheapest up to a row is known once all rows before it have been looked at
-    while (begin := heappop(reached)) < n:
+    reached = [0]  # in increasing order, because a full pass that begins later does not end earlier
+    for begin in reached:
         for end in (*borders[bisect_right(borders, begin) : bisect_left(borders, last[begin])], last[begin]):
             total = cost[begin] + length[begin] * (end - begin) + limits.pass_cost
-            if cost[end] == inf:
-                heappush(reached, end)
+            if cost[end] == inf and end < n:
+                reached.append(end)
             if total < cost[end]:
                 cost[end], begin_of[end] = total, begin
     passes, end = [], n

@@ -6,6 +6,7 @@ import pytest
 from spacy.tokens import Doc, DocBin
 
 from spacy_pll.attributes.names import Names
+from spacy_pll.attributes.stored import SHARED
 
 from .conftest import VALUES, scored
 
@@ -28,6 +29,13 @@ def test_tokens_without_a_score(attr):
     assert doc[3]._.by_hand == 0.0 and doc[3:4]._.by_hand is doc[3:4]._.by_hand_pppl is None
     assert doc[3:4]._.by_hand_pieces == 0 and doc[3:5]._.by_hand == -4.0
     assert doc[0]._.by_hand is None
+
+
+def test_long_docs(attr):
+    """Longer than the first characters, whose keys docs share."""
+    doc = scored(Names(attr, []), VALUES * 200)
+    assert len(doc.text) > SHARED and doc._.by_hand == 200 * -5.75 and doc._.by_hand_pieces == 1200
+    assert doc[400:404]._.by_hand == doc[796:]._.by_hand == -5.75
 
 
 def test_one_value_is_read_as_it_was_set(attr):

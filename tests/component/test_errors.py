@@ -135,7 +135,7 @@ def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeyp
     assert handled == [("pll", [SENTENCES[1]], "no such luck")]
     # What the batch failed with is not raised, so it is logged.
     said = [record.getMessage() for record in caplog.records]
-    assert [f"A batch of {n} docs failed. Its halves are scored." for n in (5, 2)] == said
+    assert [f"A batch of {n} docs failed. It is scored again in parts." for n in (5, 2)] == said
     assert all(str(record.exc_info[1]) == "no such luck" for record in caplog.records)
     assert [doc.text for doc in docs] == [SENTENCES[0], *SENTENCES[2:]]
     assert [doc._.pll for doc in docs] == pytest.approx([expected[0], *expected[2:]], abs=1e-4)

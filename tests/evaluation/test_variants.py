@@ -176,6 +176,23 @@ def test_all_single_substitutions(protein_models):
     np.testing.assert_allclose(variants(nlp, PROTEIN, several).scores, together, atol=1e-5)
 
 
+def test_batches_do_not_depend_on_where_a_run_was_stopped(protein_models, monkeypatch):
+    """Also on a GPU, where batches of a stream grow."""
+    nlp, sizes = make_pipeline(str(protein_models["bert"][0])), []
+
+    def find_each(sequences, find, *_):
+        sizes.extend([list(map(len, find(done))) for done in (0, 8)])
+        return np.zeros(len(sequences))
+
+    model = nlp.get_pipe("pll").model
+    model.loaded = replace(model.load(), on_gpu=True)
+    monkeypatch.setattr("spacy_pll.prediction.GPU_DOCS", (4, 32))
+    monkeypatch.setattr("spacy_pll.evaluation.residues.BATCH_SIZE", 4)
+    monkeypatch.setattr("spacy_pll.evaluation.residues.find_each", find_each)
+    variants(nlp, PROTEIN, [f"M1{residue}" for residue in "ACDEFGHIKLNPQR"], method="pseudo-ppl")
+    assert sizes == [[4, 4, 4, 3], [4, 3]]
+
+
 def test_a_column_of_a_data_frame(protein_models):
     pd = pytest.importorskip("pandas")
     nlp = make_pipeline(str(protein_models["bert"][0]))

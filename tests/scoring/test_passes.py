@@ -15,28 +15,30 @@ pytestmark = pytest.mark.core
     rows=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 3)), min_size=1, max_size=30),
     max_tokens=st.integers(1, 300),
     max_targets=st.integers(1, 20),
+    pass_cost=st.integers(0, 100),
 )
-def test_passes_cost_no_more_than_passes_that_are_filled_one_after_the_other(rows, max_tokens, max_targets):
+def test_passes_cost_no_more_than_others_that_are_full_or_end_before_shorter_rows(
+    rows, max_tokens, max_targets, pass_cost
+):
     length, n_targets = (np.array(column) for column in zip(*sorted(rows, reverse=True)))
     first_target = np.append(0, np.cumsum(n_targets))
-    passes = divide(length, first_target, PassLimits(max_tokens, max_targets, 0))
-    filled, begin = [], 0
-    while begin < len(rows):
-        end = begin + 1
-        while (
-            end < len(rows)
-            and length[begin] * (end + 1 - begin) <= max_tokens
-            and first_target[end + 1] - first_target[begin] <= max_targets
-        ):
-            end += 1
-        filled.append((begin, end))
-        begin = end
+    passes = divide(length, first_target, PassLimits(max_tokens, max_targets, 0, pass_cost=pass_cost))
 
-    def cost(passes):
-        return sum(length[begin] * (end - begin) + LIMITS.pass_cost for begin, end in passes)
+    def cost(begin, end):
+        return length[begin] * (end - begin) + pass_cost
 
+    def fits(begin, end):
+        n = first_target[end] - first_target[begin]
+        return end - begin == 1 or (length[begin] * (end - begin) <= max_tokens and n <= max_targets)
+
+    cheapest = {len(rows): 0}
+    for begin in reversed(range(len(rows))):
+        ends = [end for end in range(begin + 1, len(rows) + 1) if fits(begin, end)]
+        ends = [end for end in ends if end == ends[-1] or length[end] < length[end - 1]]
+        cheapest[begin] = min(cost(begin, end) + cheapest[end] for end in ends)
     assert [0, *(end for _, end in passes)] == [*(begin for begin, _ in passes), len(rows)]
-    assert cost(passes) <= cost(filled)
+    assert all(fits(begin, end) for begin, end in passes)
+    assert sum(cost(begin, end) for begin, end in passes) == cheapest[0]
 
 
 def test_a_pass_ends_early_where_padding_would_cost_more_than_another_pass():
