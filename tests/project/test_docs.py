@@ -281,11 +281,14 @@ def test_options_in_the_text_are_there():
 
 
 def test_the_readme_and_the_page_about_speed_give_the_same_numbers():
-    speeds = re.search(
-        r"scored (\d+ to \d+) BLiMP.*?BERT-base (\d+ to \d+), and (\d+) on", text_of("README.md").replace("\n", " ")
+    readme, page, measured = (
+        text_of(name).replace("\n", " ") for name in ("README.md", "docs/speed.md", "benchmarks/README.md")
     )
-    page = text_of("docs/speed.md").replace("\n", " ")
-    assert f"scored {speeds[1]} BLiMP" in page and f"scores {speeds[2]}, and {speeds[3]} on" in page
+    cpu = re.search(r"scored (\d+ to \d+) BLiMP.*?BERT-base (\d+ to \d+)\. On a GPU \(NVIDIA (\w+)\)", readme)
+    slowest, fastest = re.search(r"it is \[([\d,]+) to ([\d,]+)\]\(docs/speed.md#precision\)", readme).groups()
+    assert f"scored {cpu[1]} BLiMP" in page and f"scores {cpu[2]}. " in page and f"one NVIDIA {cpu[3]}" in page
+    assert re.search(rf"BLiMP, exact \| {slowest} \| [\d,]+ \| {fastest} \|", page)
+    assert re.search(rf"BLiMP, exact \| {slowest} .*\| {fastest} ", measured)
 
 
 def text_of(page: str) -> str:
