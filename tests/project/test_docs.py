@@ -315,6 +315,8 @@ def test_citation_names_this_version():
     citation = srsly.read_yaml(ROOT / "CITATION.cff")
     assert citation["cff-version"] == "1.2.0"
     assert {"message", "title", "authors", "license", "references"} <= set(citation)
+    address = re.search(r"^url = (.+)$", text_of("setup.cfg"), re.MULTILINE)[1]
+    assert citation["url"] == citation["repository-code"] == address and citation["date-released"]
     assert re.search(rf"^version = {re.escape(citation['version'])}$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
     assert f"## {citation['version']}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf8")
 
