@@ -100,7 +100,8 @@ class GroupBatch(Batch):
         place = length[row, 0] + slot
         ids[row, place], true[row, place] = flat.member[self.runs], flat.true[self.runs]
         group = xp.full((self.n_rows, self.n_slots), -1)
-        group[row, slot] = flat.group[self.runs]
+        # Counted from the first of these: half a row may have fewer ids than groups before it.
+        group[row, slot] = flat.group[self.runs] - flat.group[self.runs.start]
         return ids, true, group
 
     @property

@@ -23,6 +23,13 @@ PASSES = {
     "padding ids in groups": ("roberta", {}, MARGIN, ["The <pad> traveler <pad> lost it." + PARAGRAPH[:150]], 1),
     "groups of one piece": ("deberta", {}, {**MARGIN, "mask_margin": 0}, SENTENCES, None),
     "shares of masks, one row": ("esm", {"token_dropout": True}, MARGIN, ["a [MASK] b " + PARAGRAPH], 1),
+    "shares of masks, more groups than ids in a half": (
+        "esm",
+        {"token_dropout": True},
+        {"metrics": ["word_l2r", "original", "word_any_order"], "mask_margin": 0},
+        ["souvenirsouvenirsouvenirsouvenir"],
+        1,
+    ),
     "shares of masks, several rows": ("esm", {"token_dropout": True}, {**MARGIN, "mask_margin": 2}, SENTENCES, None),
     "shares of masks, no neighbours": ("esm", {"token_dropout": True}, {**MARGIN, "mask_margin": 0}, SENTENCES, None),
 }

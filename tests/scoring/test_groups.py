@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import get_metric
@@ -117,6 +117,22 @@ def test_halves_ask_the_same(contexts, margin):
             parts = [half for part in parts for half in (part.halves() if part.can_be_halved else (part,))]
             np.testing.assert_array_equal(np.concatenate([answer(part) for part in parts]), whole)
         assert all(group_of(part).shape == (1, part.block) for part in parts)
+
+
+@given(contexts(), st.integers(0, 5))
+@example([Context(np.array([1, *[5] * 30, 2], dtype=np.int32), 1, np.arange(30) // 15, np.ones(30, dtype=bool))], 0)
+def test_groups_of_a_half_are_no_more_than_its_ids(contexts, margin):
+    """A model may count something for each group (ESM its masks), in an array as long as a row."""
+    metrics = [get_metric(name) for name in METRICS]
+    rows = masked_rows(Contexts.of(contexts), metrics, None, MASK)
+    if not len(rows.source):
+        return
+    parts = list(
+        GroupPlan(Contexts.of(contexts), rows, len(metrics), MASK, margin).batches(PassLimits(10**6, 10**6, PAD))
+    )
+    while parts:
+        assert all(group_of(part).max() < part.width for part in parts)
+        parts = [half for part in parts if part.can_be_halved for half in part.halves()]
 
 
 def test_a_row_with_fewer_blocks_than_the_longest_one_is_halved():
