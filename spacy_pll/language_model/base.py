@@ -1,6 +1,7 @@
 """A language model of transformers: settings, loading on first use, running, saving."""
 
 import logging
+import math
 import os
 import tempfile
 import threading
@@ -59,6 +60,9 @@ GPU_PASS_COST = {"float32": 2_300, "tf32": 8_500, "bfloat16": 13_000, "float16":
 LAYER = 7_100_000
 
 # Held while a model is loaded. It belongs to the module, so that a model can be pickled.
+# What a pass has too much of if it does not fit into memory.
+SEVERAL_ROWS, ONE_ROW = "ids in several rows", "targets in a row"
+
 _loading = threading.RLock()
 
 
@@ -120,7 +124,11 @@ class TransformerLanguageModel:
         self.precision: Precision = "bfloat16" if mixed_precision else precision
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
-        self._max_ids: int | None = None  # the most ids in a pass that fitted into memory after one did not
+        self._forget_limits()
+
+    def _forget_limits(self) -> None:
+        """Of the passes that are tried: the most of each, once more of it did not fit into memory."""
+        self._most = {SEVERAL_ROWS: math.inf, ONE_ROW: math.inf}
 
     def describe(self) -> Description:
         commit = self.loaded.checkpoint.commit if self.loaded else None
@@ -210,7 +218,7 @@ class TransformerLanguageModel:
             layers = 1
         parameters = n_parameters(transformer)
         cost = pass_cost(forward.device.type, self.precision, layers, parameters)
-        self._max_ids = None
+        self._forget_limits()
         self.loaded = LoadedModel(
             tokenizer=tokenizer,
             max_length=max_length,
@@ -267,12 +275,18 @@ class TransformerLanguageModel:
     def log_probabilities(self, batch: Batch) -> Tensors:
         """Natural-log probability of each target id at its position, and what else `TargetLogProbs` gives.
 
-        A pass that does not fit into memory is halved, and no later pass is larger than the half.
+        A pass that does not fit into memory is halved, and no later pass is larger than the halves. The size is that in
+        ids, and that of a single row in targets.
 
         RAISES (RuntimeError): Not even one target in one row fits.
         """
         loaded = self.load()
-        if self._max_ids is None or batch.size <= self._max_ids or not batch.can_be_halved:
+        kind = ONE_ROW if batch.n_rows == 1 else SEVERAL_ROWS
+
+        def size(batch: Batch) -> int:  # what a half has less of
+            return batch.n_targets if kind == ONE_ROW else batch.size
+
+        if size(batch) <= self._most[kind] or not batch.can_be_halved:
             try:
                 return loaded.log_probs(batch)
             except (RuntimeError, MemoryError) as error:
@@ -286,13 +300,15 @@ class TransformerLanguageModel:
                         '`spans="strided"` (in a config, spacy-pll.strided_spans.v1), or score on the CPU.'
                     ) from error
             # Outside the except clause, which keeps the tensors of the failed pass alive.
-            device = loaded.forward.device
-            self._max_ids = batch.size // 2
-            message = "A forward pass of %d ids does not fit into the memory of %s. From now on a pass has at most %d."
-            logger.warning(message, batch.size, device, self._max_ids)
+            self._most[kind] = max(size(half) for half in batch.halves())
+            message = (
+                "A forward pass of %d ids does not fit into the memory of %s. From now on a pass has at most %d %s."
+            )
+            logger.warning(message, batch.size, device, self._most[kind], kind)
             if device.type == "cuda":
                 torch.cuda.empty_cache()
         return joined([self.log_probabilities(half) for half in batch.halves()])
+                    self._most[kind] = math.inf  # nothing is known of shorter rows
 
     def to_disk(self, path: str | Path) -> None:
         """Write a plain Hugging Face folder, as `write_checkpoint` does."""

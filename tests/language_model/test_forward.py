@@ -10,9 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.forward import Forward, without_cudnn_attention
+from spacy_pll.scoring.groups import BLOCK
 
 from ..conftest import PARAGRAPH, SENTENCES, scores
 
@@ -102,23 +104,6 @@ def test_a_piece_that_a_model_could_take_for_padding_is_none(make_nlp, architect
     np.testing.assert_allclose(scores(alone), scores(beside), atol=1e-5)
 
 
-def test_a_gpu_does_not_use_cudnns_attention(make_nlp, monkeypatch):
-    nlp = make_nlp()
-    nlp.initialize()
-    forward, used = nlp.get_pipe("pll").model.loaded.forward, []
-    forward.model.register_forward_pre_hook(lambda *args: used.append(torch.backends.cuda.cudnn_sdp_enabled()))
-    ids = torch.full((1, 4), 5)
-    forward.run(ids)
-    monkeypatch.setattr(Forward, "device", torch.device("cuda", 0))
-    forward.run(ids)
-    assert used == [True, False] and torch.backends.cuda.cudnn_sdp_enabled()
-    with without_cudnn_attention():
-        with without_cudnn_attention():  # as by another thread
-            pass
-        assert not torch.backends.cuda.cudnn_sdp_enabled()
-    assert torch.backends.cuda.cudnn_sdp_enabled()
-
-
 def test_a_pass_that_does_not_fit_is_halved_and_the_size_kept(make_nlp, monkeypatch, caplog):
     plain = {doc.text: scores(doc) for doc in make_nlp().pipe(TEXTS)}
     nlp = make_nlp(max_batch_tokens=2000)
@@ -161,6 +146,54 @@ def test_a_row_of_many_targets_is_answered_in_parts(make_nlp, monkeypatch):
 
     monkeypatch.setattr(model.loaded.forward, "logits", limited)
     np.testing.assert_allclose(scores(nlp(SENTENCES[0])), expected, atol=1e-5)
+
+
+@settings(max_examples=10)
+@given(margin=st.sampled_from([None, 0]), pieces=st.integers(2, 100), fits=st.floats(0, 1))
+@example(margin=None, pieces=100, fits=0.5)
+@example(margin=0, pieces=100, fits=0.5)
+def test_how_much_of_a_row_fits_is_found_once(make_nlp, margin, pieces, fits):
+    """A row whose targets do not fit beside it is read in parts. They are as few as halving allows, from then on."""
+    how = {"mask_spacing": 1} if margin is None else {"mask_margin": margin}  # one row, all of its pieces masked
+    nlp, text = make_nlp(metrics=["original"], **how), "a " * pieces
+    expected = scores(nlp(text))
+    model = nlp.get_pipe("pll").model
+    logits, passes = model.load().forward.logits, []
+    most = max(1 if margin is None else BLOCK, int(pieces * fits))
+
+    def limited(batch, *others):
+        assert batch.n_rows == 1
+        passes.append(batch.n_targets <= most)
+        if not passes[-1]:
+            raise RuntimeError("CUDA out of memory.")
+        return logits(batch, *others)
+
+    model.loaded.forward.logits = limited
+    for n_failing in (pieces.bit_length(), 0):
+        passes.clear()
+        np.testing.assert_allclose(scores(nlp(text)), expected, atol=1e-5)
+        assert passes.count(False) <= n_failing
+        assert passes.count(True) <= 2 * -(-pieces // most)
+
+
+def test_a_row_that_does_not_fit_at_all_says_nothing_about_others(make_nlp, monkeypatch):
+    nlp = make_nlp(metrics=["original"], mask_spacing=1)
+    text, expected = SENTENCES[0], scores(nlp(SENTENCES[0]))
+    model = nlp.get_pipe("pll").model
+    logits, widths = model.load().forward.logits, []
+
+    def limited(batch, *others):
+        widths.append(batch.width)
+        if batch.width > 100:
+            raise RuntimeError("CUDA out of memory.")
+        return logits(batch, *others)
+
+    monkeypatch.setattr(model.loaded.forward, "logits", limited)
+    with pytest.raises(RuntimeError, match="not enough memory for a single row"):
+        nlp("a " * 110)
+    widths.clear()
+    np.testing.assert_allclose(scores(nlp(text)), expected, atol=1e-5)
+    assert len(widths) == 1
 
 
 def test_what_does_not_fit_at_all_is_an_error_of_its_doc(make_nlp, monkeypatch):
