@@ -40,6 +40,7 @@ from .onednn import warn_if_emulated
 from .protocol import Description, Loaded
 from .slow_tokenizers import backend_of
 from .special_tokens import with_its_own
+from .torch_settings import usual_tensors
 
 logger = logging.getLogger(__name__)
 
@@ -59,10 +60,10 @@ CPU_PASS_COST = 100
 GPU_PASS_COST = {"float32": 2_300, "tf32": 8_500, "bfloat16": 13_000, "float16": 13_000}
 LAYER = 7_100_000
 
-# Held while a model is loaded. It belongs to the module, so that a model can be pickled.
 # What a pass has too much of if it does not fit into memory.
 SEVERAL_ROWS, ONE_ROW = "ids in several rows", "targets in a row"
 
+# Held while a model is loaded. It belongs to the module, so that a model can be pickled.
 _loading = threading.RLock()
 
 
@@ -93,7 +94,7 @@ class TransformerLanguageModel:
     tokenizer_config (dict): Settings for `AutoTokenizer.from_pretrained`.
     transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
     mixed_precision (bool): What `precision="bfloat16"` is, under the name that older configs have.
-    precision (str): "float32"; "tf32", in which a GPU rounds the factors of matrix products; "bfloat16" or "float16",
+    precision (str): "float32"; "tf32", in which a GPU rounds the factors of products; "bfloat16" or "float16",
         in which a GPU keeps the weights, too, and a CPU runs the passes under autocast (bfloat16 alone).
         Log-probabilities are computed in float32 all the same.
     RAISES (ValueError): There is no such precision. When the model is loaded: the device does not have it.
@@ -158,6 +159,7 @@ class TransformerLanguageModel:
                     loaded = self.loaded = replace(loaded, groups=self._try_groups(loaded))
         return loaded
 
+    @usual_tensors()
     def _load(self, source: str, *settings: Any) -> LoadedModel:
         """Read the model, whatever is loaded. settings: Those of `read_checkpoint`."""
         one_thread_after_fork()
@@ -178,6 +180,20 @@ class TransformerLanguageModel:
         move_to (Optional[torch.device]): Keep the weights in half precision there, once the model has been tried.
         RAISES (ValueError): The model cannot be used to score text.
         """
+        forward = Forward(checkpoint.transformer, shared)
+        if shared:
+            weakref.finalize(self, forward.remove_hooks).atexit = False
+        try:
+            self.loaded = self._tried(forward, checkpoint, source, move_to)
+        except BaseException:  # who has the model goes on without this pipeline
+            forward.remove_hooks()
+            raise
+        return self.loaded
+
+    def _tried(
+        self, forward: Forward, checkpoint: Checkpoint, source: str, move_to: torch.device | None
+    ) -> LoadedModel:
+        """As `use`."""
         transformer, hf_tokenizer = checkpoint.transformer, checkpoint.tokenizer
         tokenizer = self._backend(hf_tokenizer, source)
         tokenizer.no_truncation()  # it would lose text
@@ -185,7 +201,6 @@ class TransformerLanguageModel:
         max_length = max_length_of(transformer, hf_tokenizer)
         check_room_for_text(tokenizer, max_length, source)
         pad_id = hf_tokenizer.pad_token_id if hf_tokenizer.pad_token_id is not None else 0
-        forward = Forward(transformer, shared)
         masked = self.kind == "masked"
         mask_id = hf_tokenizer.mask_token_id if masked else None  # left to right, nothing is masked
         texts = make_texts(tokenizer, max_length)
@@ -219,7 +234,7 @@ class TransformerLanguageModel:
         parameters = n_parameters(transformer)
         cost = pass_cost(forward.device.type, self.precision, layers, parameters)
         self._forget_limits()
-        self.loaded = LoadedModel(
+        return LoadedModel(
             tokenizer=tokenizer,
             max_length=max_length,
             mask_id=-1 if mask_id is None else mask_id,
@@ -232,10 +247,8 @@ class TransformerLanguageModel:
             forward=forward,
             log_probs=log_probs,
         )
-        if shared:
-            weakref.finalize(self, forward.remove_hooks).atexit = False
-        return self.loaded
 
+    @usual_tensors()
     def _try_groups(self, loaded: LoadedModel) -> PassLimits:
         """What limits passes with groups. RAISES (ValueError): The architecture cannot read them."""
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
@@ -294,6 +307,7 @@ class TransformerLanguageModel:
                     raise
                 device = loaded.forward.device
                 if not batch.can_be_halved:
+                    self._most[kind] = math.inf  # nothing is known of shorter rows
                     raise RuntimeError(
                         f"{device} has not enough memory for a single row of {batch.size} "
                         f"wordpieces under {self.describe().title}: {error}. Read shorter texts at once, with "
@@ -308,7 +322,6 @@ class TransformerLanguageModel:
             if device.type == "cuda":
                 torch.cuda.empty_cache()
         return joined([self.log_probabilities(half) for half in batch.halves()])
-                    self._most[kind] = math.inf  # nothing is known of shorter rows
 
     def to_disk(self, path: str | Path) -> None:
         """Write a plain Hugging Face folder, as `write_checkpoint` does."""

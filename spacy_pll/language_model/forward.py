@@ -4,7 +4,6 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from threading import Lock
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -19,6 +18,7 @@ from ..scoring.passes import Batch, FlatRows
 from .group_attention import GroupAttention
 from .narrowing import Narrowing
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
+from .torch_settings import in_evaluation_mode, rounded_products, without_cudnn_attention
 from .true_positions import ReplacedMethod, position_embeddings, set_hooks
 
 # How a model computes, and how its weights are kept.
@@ -36,53 +36,6 @@ def one_thread_after_fork() -> bool:
     if forked and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
     return forked
-
-
-class _Shared:
-    """What passes of several threads change together. It is as it was once the last of them is done."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._undo = Lock(), 0, ExitStack()
-
-    @contextmanager
-    def changed(self) -> Iterator[ExitStack]:
-        """A context for a pass, which leaves on the stack what undoes its changes."""
-        with self._lock:
-            self._inside += 1
-        try:
-            yield self._undo
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if not self._inside:
-                    self._undo.close()
-
-
-_cudnn_attention, _factors = _Shared(), _Shared()
-_modes: WeakKeyDictionary[torch.nn.Module, _Shared] = WeakKeyDictionary()
-
-
-@contextmanager
-def without_cudnn_attention() -> Iterator[None]:
-    """A context in which the attention is left to PyTorch's other implementations, in the whole process.
-
-    In half precision, PyTorch may take cuDNN's on recent GPUs. That makes a plan for each new shape, and nearly every
-    pass has one: on an H200, training steps with new shapes took 300 to 1,500 ms, and with old ones 50.
-    """
-    with _cudnn_attention.changed() as undo:
-        if torch.backends.cuda.cudnn_sdp_enabled():
-            torch.backends.cuda.enable_cudnn_sdp(False)
-            undo.callback(torch.backends.cuda.enable_cudnn_sdp, True)
-        yield
-
-
-@contextmanager
-def _tf32() -> Iterator[None]:
-    """Let a GPU round the factors of matrix products to TF32, and leave PyTorch's setting as it was."""
-    with _factors.changed() as undo:
-        undo.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
-        torch.set_float32_matmul_precision("high")
-        yield
 
 
 class Forward:
@@ -122,10 +75,10 @@ class Forward:
         are kept in half precision are tried on the CPU, since a GPU may not have room for them in float32.
         """
         precision, half, device = self.precision, self._half, self.device
-        self.precision, self._half = "float32", None
-        if half is not None:
-            _move_weights(self.model, torch.device("cpu"), torch.float32)
         try:
+            self.precision, self._half = "float32", None
+            if half is not None:
+                _move_weights(self.model, torch.device("cpu"), torch.float32)
             yield
         finally:
             self.precision = precision
@@ -233,25 +186,22 @@ class Forward:
             contexts.enter_context(self.evaluating())
             if self._is_rounded and self.device.type == "cpu":
                 contexts.enter_context(RoundedLinear())  # keeps the kernels few that oneDNN compiles
-            if self.device.type == "cuda":
-                contexts.enter_context(without_cudnn_attention())
             contexts.enter_context(self._arithmetic())
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """A context for passes of the model. Those who use it, too, find it as it was: each part in its mode."""
-        if not self.shared:
-            yield
-            return
-        # A milder form of the inference mode outside: what the model keeps from a pass, such as a table of positions,
-        # can then be used in training.
-        with _modes.setdefault(self.model, _Shared()).changed() as undo, torch.inference_mode(False), torch.no_grad():
-            for module in self.model.modules():
-                if module.training:
-                    module.training = False  # not by `eval`: in some packages it merges weights
-                    undo.callback(setattr, module, "training", True)
+        """A context for passes of the model, whatever the program around has set. Those who use the model, too, find it
+        as it was: each part in its mode.
+        """
+        with ExitStack() as contexts:
+            contexts.enter_context(torch.autocast(self.device.type, enabled=False))
+            contexts.enter_context(rounded_products(self.device, self.precision == "tf32"))
+            if self.device.type == "cuda":
+                contexts.enter_context(without_cudnn_attention())
+            if self.shared:
+                contexts.enter_context(in_evaluation_mode(self.model))
             yield
 
     @property
@@ -263,8 +213,6 @@ class Forward:
         """The context in which the model's matrix products are computed."""
         if self._is_rounded:
             return torch.autocast(self.device.type, half_of(self.precision, self.device))
-        if self.precision == "tf32":
-            return _tf32()
         if self._half is None and self.device.type == "cpu" and not self.shared and is_faster_here():
             # The copies that it makes of weights would grow old, if others could change them.
             if self._onednn is None:

@@ -6,7 +6,7 @@ group attends to itself and, beside it, to the unmasked text, by the model's own
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any
 
@@ -112,12 +112,10 @@ def _before_layers(forward: Forward, replace: Callable[[int, torch.Tensor], torc
         others = [new if x is states and new is not None else x for x in inputs]
         return tuple(others[: len(args)]), dict(zip(kwargs, others[len(args) :]))
 
-    hooks = [layer.register_forward_pre_hook(read, with_kwargs=True) for layer in forward.narrowing.layers()]
-    try:
+    with ExitStack() as hooks:
+        for layer in forward.narrowing.layers():
+            hooks.enter_context(layer.register_forward_pre_hook(read, with_kwargs=True))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _agree(

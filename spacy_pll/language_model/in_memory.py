@@ -13,8 +13,10 @@ from .causal import CausalLanguageModel
 from .checkpoint import Checkpoint
 from .checks import check_precision, check_vocabulary
 from .forward import Precision
+from .torch_settings import usual_tensors
 
 
+@usual_tensors()
 def use_loaded(given: object, causal: bool = False, precision: Precision = "float32") -> TransformerLanguageModel:
     """Make a language model of one that is in memory: `make_pipeline` says what is done with it.
 

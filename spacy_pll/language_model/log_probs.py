@@ -46,7 +46,7 @@ def expected_at(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tenso
     if wanted is None:
         return ()
     if not isinstance(wanted, int):
-        ids = torch.tensor(wanted).to(logits.device, non_blocking=True)
+        ids = torch.tensor(wanted, device="cpu").to(logits.device, non_blocking=True)
         return ((logits[:, ids] - log_sum[:, None]).T,)
     size = CPU_ROWS if logits.device.type == "cpu" else max(1, len(logits))
     parts = []
@@ -87,11 +87,11 @@ class PendingPredictions:
     """An `Predictions` that a device may still be computing, from those to each forward pass."""
 
     def __init__(self, parts: Sequence[Tensors]):
-        self._fields = joined(parts) or (torch.zeros(0),)
+        self._fields = joined(parts) or (torch.zeros(0, dtype=torch.float32, device="cpu"),)
         self._event = None
         if self._fields[0].device.type == "cuda":
             # Into pinned memory, which the device can write to without the host.
-            pinned = [torch.empty(field.shape, dtype=field.dtype, pin_memory=True) for field in self._fields]
+            pinned = [field.new_empty(field.shape, device="cpu", pin_memory=True) for field in self._fields]
             self._fields = tuple(into.copy_(field, non_blocking=True) for into, field in zip(pinned, self._fields))
             self._event = torch.cuda.Event()
             self._event.record()

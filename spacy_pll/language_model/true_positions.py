@@ -6,6 +6,7 @@ take position ids. In the others, hooks change what depends on positions. They d
 `group_trial` finds out for which models this works.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -50,22 +51,31 @@ class ReplacedMethod:
 
 def set_hooks(model: PreTrainedModel) -> list[RemovableHandle | ReplacedMethod]:
     """Let a model read true positions until these hooks are removed."""
-    hooks: list[RemovableHandle | ReplacedMethod] = [
-        table.register_forward_pre_hook(partial(_absolute, first)) for table, first in position_embeddings(model)
-    ]
+    hooks = list[RemovableHandle | ReplacedMethod]()
+    try:
+        hooks.extend(_hooks(model))  # one by one
+    except BaseException:
+        for hook in hooks:
+            hook.remove()
+        raise
+    return hooks
+
+
+def _hooks(model: PreTrainedModel) -> Iterator[RemovableHandle | ReplacedMethod]:
+    for table, first in position_embeddings(model):
+        yield table.register_forward_pre_hook(partial(_absolute, first))
     for name, module in model.named_modules():
         if name.endswith("embed_positions"):  # RoFormer
-            hooks.append(module.register_forward_pre_hook(_one_position))
-            hooks.append(module.register_forward_hook(_sinusoidal))
+            yield module.register_forward_pre_hook(_one_position)
+            yield module.register_forward_hook(_sinusoidal)
         elif hasattr(module, "_update_cos_sin_tables"):  # ESM before transformers 5
-            hooks.append(module.register_forward_hook(_rotary))
+            yield module.register_forward_hook(_rotary)
         if getattr(module, "token_dropout", False):  # ESM
-            hooks.append(module.word_embeddings.register_forward_hook(partial(_share_of_masks, module.mask_token_id)))
+            yield module.word_embeddings.register_forward_hook(partial(_share_of_masks, module.mask_token_id))
         if hasattr(type(module), "get_rel_pos"):  # DeBERTa
-            hooks.append(ReplacedMethod(module, "get_rel_pos", _relative))
+            yield ReplacedMethod(module, "get_rel_pos", _relative)
         if hasattr(type(module), "compute_position_bias"):  # MPNet
-            hooks.append(ReplacedMethod(module, "compute_position_bias", _position_bias))
-    return hooks
+            yield ReplacedMethod(module, "compute_position_bias", _position_bias)
 
 
 def _absolute(first: int, module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -131,7 +141,7 @@ def _share_of_masks(
     is_mask = ids == mask_id
     as_text = is_mask & layout.is_content  # a text may have such a piece
     own = is_mask & (group >= 0) & ~as_text.gather(1, layout.true)
-    by_group = torch.zeros(len(ids), ids.shape[1] + 1, device=ids.device).scatter_add_(1, group + 1, own.float())
+    by_group = own.float().new_zeros(len(ids), ids.shape[1] + 1).scatter_add_(1, group + 1, own.float())
     masks = as_text.sum(dim=1, keepdim=True) + by_group.gather(1, group + 1)
     in_row = is_mask.float().mean(dim=1, keepdim=True)
     factor = (1 - in_row) / (1 - masks / layout.lengths[:, None])

@@ -67,3 +67,10 @@ def test_a_model_whose_layers_are_not_found(bert):
     """Then there is no reference for small groups, and the model is refused."""
     bert.bert.encoder.others = torch.nn.ModuleList([torch.nn.Identity()] * 9)
     assert share_passes(bert) is None
+
+
+def test_a_layer_without_hooks_leaves_none_on_the_others(bert, monkeypatch):
+    """Where the hooks of a trial cannot all be set, as when it is stopped."""
+    monkeypatch.setattr(bert.bert.encoder.layer[1], "register_forward_pre_hook", None)
+    assert share_passes(bert) is None
+    assert not bert.bert.encoder.layer[0]._forward_pre_hooks

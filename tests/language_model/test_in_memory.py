@@ -102,6 +102,25 @@ def test_a_thread_that_is_done_leaves_the_mode_to_one_that_is_not():
     assert seen == [None, False] and model.training
 
 
+def n_hooks(model):
+    replaced = {"get_rel_pos", "compute_position_bias"}
+    return sum(
+        len(module._forward_hooks) + len(module._forward_pre_hooks) + len(replaced & vars(module).keys())
+        for module in model.modules()
+    )
+
+
+def test_a_model_that_is_refused_has_no_hooks():
+    """Also as long as the error is kept, as a notebook does."""
+    model, tokenizer = build()
+    for layer in model.bert.encoder.layer:
+        layer.attention.self.is_causal = True
+    model.config.is_decoder = True
+    with pytest.raises(ValueError, match="does not see what follows a piece") as caught:
+        make_pipeline((model, tokenizer))
+    assert n_hooks(model) == 0 and caught
+
+
 @pytest.mark.parametrize(
     "architecture",
     ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("roformer", "deberta-v2", "mpnet"))],
@@ -111,11 +130,7 @@ def test_the_hooks_go_with_the_pipeline(architecture):
 
     def count():
         gc.collect()
-        replaced = {"get_rel_pos", "compute_position_bias"}
-        return sum(
-            len(module._forward_hooks) + len(module._forward_pre_hooks) + len(replaced & vars(module).keys())
-            for module in model.modules()
-        )
+        return n_hooks(model)
 
     assert count() == 0
     nlp = make_pipeline((model, tokenizer), mask_margin=0)

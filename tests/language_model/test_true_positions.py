@@ -38,3 +38,18 @@ def test_a_checkpoint_whose_padding_id_is_that_of_another_token(architecture, ro
     for doc in nlp.pipe([SENTENCES[0], "a </s> b <s><pad> c"]):
         values, tokens = reference.score_by_states(doc, model, tokenizer, "word_l2r", "spacy", 1, 128)
         np.testing.assert_allclose(scores(doc), np.bincount(tokens, values, len(doc)), atol=1e-5)
+
+
+def test_hooks_of_which_one_cannot_be_set_are_all_taken_away():
+    tokenizer = get_tokenizer("wordpiece")
+    model = build_transformer("bert", tokenizer)
+    model.cls.token_dropout = True  # as ESM's embeddings have it, but it has no embeddings
+    nlp = make_pipeline((model, tokenizer))
+
+    def hooks():
+        return [[*module._forward_hooks, *module._forward_pre_hooks] for module in model.modules()]
+
+    before = hooks()
+    with pytest.raises(PLLError, match="cannot read all masks in one pass"):
+        nlp.get_pipe("pll").model.load(groups=True)
+    assert hooks() == before
