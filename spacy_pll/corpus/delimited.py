@@ -9,32 +9,61 @@ import csv
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from tempfile import SpooledTemporaryFile
 from typing import NamedTuple
 
 from ..errors import InputError
+from .decimals import with_decimal_comma
 from .records import FileOptions
 
 DELIMITERS = ",\t;|"
-QUOTED_BY_CUSTOM = ",;"  # tables with these come from spreadsheets and programs, which quote
+QUOTED_BY_CUSTOM = ",; "  # tables with these come from spreadsheets and programs, which quote
+DELIMITER_LINE = re.compile(r'"?sep=(.)"?[\r\n]*')  # the first line of some tables for Excel
+R_HEADER = re.compile(r'"[^"]*"(?: "[^"]*")+\s*')  # as R's write.table writes it, with spaces between
 IN_MEMORY = 2**24  # characters of a table that are kept in memory while it is read twice
 Cells = tuple[int, list[str]]  # the number of the last line of a row, and its cells
 
 
 def read_cells(lines: Iterator[str], name: str, options: FileOptions, usual: str) -> Iterator[Cells]:
-    """The rows of a table, the header among them. Blank lines are skipped.
+    """The rows of a table, the header among them. Blank lines are skipped, and so are rows of empty cells at the end,
+    which spreadsheets leave there.
 
-    lines (Iterator[str]): With their ends, "\\n" or "\\r\\n".
+    lines (Iterator[str]): With their ends, "\\n", "\\r\\n" or "\\r".
     usual (str): The delimiter of files of this format.
     RAISES (InputError): Rows cannot be told apart.
     """
     csv.field_size_limit(2**31 - 1)  # a text may be long
-    first = next(lines, "")
-    delimiter = options.delimiter or _delimiter_of(first, usual, options.header)
-    lines = chain([first], lines)
-    if options.quoting or delimiter in QUOTED_BY_CUSTOM:
-        yield from _parsed(lines, name, delimiter, options.quoting or "csv")
+    first, before, header, quoting = next(lines, ""), 0, options.header, options.quoting
+    told = DELIMITER_LINE.fullmatch(first)
+    if told:
+        first, before = next(lines, ""), 1
+    delimiter = options.delimiter or (told[1] if told else _delimiter_of(first, usual, header))
+    if header and _split(first, delimiter) == [*header[1:]]:  # R's names of columns, without one for those of rows
+        quoting = quoting or ("csv" if first.startswith('"') else None)
+        first, before = next(lines, ""), before + 1
+    empty = list[Cells]()
+    for number, cells in _all_cells(chain([first], lines), name, delimiter, quoting, header, before):
+        if len(cells) > 1 and not any(cells):
+            empty.append((number, cells))
+            continue
+        yield from empty
+        empty.clear()
+        yield number, cells if delimiter == "," else [*map(with_decimal_comma, cells)]
+
+
+def _all_cells(
+    lines: Iterator[str],
+    name: str,
+    delimiter: str,
+    quoting: str | None,
+    header: Sequence[str] | None,
+    before: int,
+) -> Iterator[Cells]:
+    """header (Optional[Sequence[str]]): None: the first row. before (int): How many lines come before these."""
+    if quoting or delimiter in QUOTED_BY_CUSTOM:
+        yield from _parsed(lines, name, delimiter, quoting or "csv", before)
         return
     # Until a cell begins with a quotation mark, both readings are the same, and rows are read as a stream.
     opening, held = re.compile(f'(?:^|{re.escape(delimiter)})"'), list[str]()
@@ -46,23 +75,47 @@ def read_cells(lines: Iterator[str], name: str, options: FileOptions, usual: str
                 return
             yield line
 
-    number, width = 0, len(options.header) if options.header else None
-    for number, cells in _parsed(before_any(), name, delimiter, "none"):
-        width = len(cells) if width is None and cells else width
+    number, known = before, header
+    for number, cells in _parsed(before_any(), name, delimiter, "none", before):
+        known = known or cells
         yield number, cells
     if held:
         with SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf8", newline="\n") as rest:
             rest.writelines(chain(held, lines))
-            quoting = _quoting_of(rest, name, delimiter, width, number)
+            quoting = _quoting_of(rest, name, delimiter, known, number)
             rest.seek(0)
             yield from _parsed(rest, name, delimiter, quoting, number)
 
 
+def check_width(cells: Sequence[str], header: Sequence[str], place: str, is_given: bool = False) -> None:
+    """RAISES (InputError): A row has more cells, or fewer, than the header. is_given (bool): `header` was given."""
+    if len(cells) == len(header):
+        return
+    advice, named = "", "`header` names" if is_given else "the header has"
+    if len(cells) == len(header) + 1 and not is_given:
+        advice = (
+            "If the first cell is the name of the row, which has no name in the header, as R writes it, give "
+            f"`header={['row', *header]!r}`. If a cell has the delimiter in it, put quotation marks around the cell."
+        )
+    raise InputError(f"{place}: the row has {len(cells)} fields, but {named} {len(header)}.", advice)
+
+
 def _delimiter_of(line: str, usual: str, header: Sequence[str] | None) -> str:
     """What stands between the columns of a table, by its first line. It is the usual one if in doubt."""
-    widths = {mark: len(next(csv.reader([line], delimiter=mark), [])) for mark in DELIMITERS}
+    if R_HEADER.fullmatch(line):
+        return " "
+    widths = {mark: len(_split(line, mark)) for mark in DELIMITERS}
     fits = [mark for mark in DELIMITERS if (widths[mark] == len(header) if header else widths[mark] > 1)]
+    if header and not fits:  # without a name for the column of R's row names
+        fits = [mark for mark in DELIMITERS if widths[mark] == len(header) - 1]
     return fits[0] if usual not in fits and len(fits) == 1 else usual
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """The cells of a line; none if they cannot be told apart."""
+    with suppress(csv.Error):
+        return next(csv.reader([line], delimiter=delimiter), [])
+    return []
 
 
 def _parsed(lines: Iterable[str], name: str, delimiter: str, quoting: str, before: int = 0) -> Iterator[Cells]:
@@ -76,6 +129,10 @@ def _parsed(lines: Iterable[str], name: str, delimiter: str, quoting: str, befor
                 yield before + rows.line_num, row
     except csv.Error as error:
         problem = f"{name}, line {before + rows.line_num}: {error}."
+        if "new-line" in str(error):
+            problem = f"{name}, line {before + rows.line_num}: a carriage return stands in the middle of a row."
+            advice = "Put quotation marks around the cell, or end all lines in the same way."
+            raise InputError(problem, advice) from None
         if "\"'" not in str(error) and "end of data" not in str(error):
             raise InputError(problem) from None
         raise InputError(
@@ -94,21 +151,25 @@ class _Fit(NamedTuple):
     joined: str  # the first lines that it makes one row of
 
 
-def _quoting_of(rest: SpooledTemporaryFile[str], name: str, delimiter: str, width: int | None, before: int) -> str:
+def _quoting_of(
+    rest: SpooledTemporaryFile[str], name: str, delimiter: str, header: Sequence[str] | None, before: int
+) -> str:
     """Which of the two readings is that of a file, by all rows from the first quoted cell on.
 
-    width (Optional[int]): The number of cells in each row. None if the first row is the header.
+    header (Optional[Sequence[str]]): The names of the columns. None if the first row has them.
     RAISES (InputError): Neither is possible, or both are, and differ in their rows.
     """
     both = {}
     for quoting in ("csv", "none"):
         rest.seek(0)
-        both[quoting] = _fit(rest, name, delimiter, quoting, width, before)
+        both[quoting] = _fit(rest, name, delimiter, quoting, header, before)
     quoted, plain = both["csv"], both["none"]
     if quoted.problem and plain.problem:
+        if quoted.problem.problem == plain.problem.problem:
+            raise quoted.problem
         raise InputError(
             f"{quoted.problem.problem} Nor can it be read with quotation marks as text: {plain.problem.problem}",
-            "Mend the row, or give another `delimiter`.",
+            quoted.problem.advice or "Mend the row, or give another `delimiter`.",
         )
     if quoted.problem:
         if quoted.is_meant:
@@ -130,8 +191,10 @@ def _quoting_of(rest: SpooledTemporaryFile[str], name: str, delimiter: str, widt
     return "csv"
 
 
-def _fit(lines: Iterable[str], name: str, delimiter: str, quoting: str, width: int | None, before: int) -> _Fit:
-    raw, first, joined = list[str](), width is None, ""  # raw: the lines of a row
+def _fit(
+    lines: Iterable[str], name: str, delimiter: str, quoting: str, header: Sequence[str] | None, before: int
+) -> _Fit:
+    raw, first, joined = list[str](), header is None, ""  # raw: the lines of a row
     has_header = is_meant = False
 
     def kept() -> Iterator[str]:
@@ -143,9 +206,8 @@ def _fit(lines: Iterable[str], name: str, delimiter: str, quoting: str, width: i
     quoted = re.compile(rf'(?:^|(?<={mark}))"([^"]*(?:""[^"]*)*)"(?={mark}|\r?\n?\Z)')
     try:
         for number, cells in _parsed(kept(), name, delimiter, quoting, before):
-            width = len(cells) if width is None else width
-            if len(cells) != width:
-                raise InputError(f"{name}, line {number}: the row has {len(cells)} cells, and not {width}.")
+            header = header or cells
+            check_width(cells, header, f"{name}, line {number}")
             # A pair of quotation marks within a quoted cell, an empty quoted cell and a quoted header are how programs
             # write them, and nothing that texts have.
             row = "".join(raw).lstrip("\r\n")  # without the blank lines before it

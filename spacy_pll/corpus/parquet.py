@@ -16,7 +16,7 @@ from ..requirements import extra
 from ..tables.rows import TextRows
 from .formats import Format
 from .inputs import InputColumns, check_fields
-from .records import ReadOptions, Record, Row, get_text
+from .records import Fields, ReadOptions, Record, Row, get_text
 from .scored_texts import ScoredText
 
 with extra("parquet", "Parquet files need pyarrow"):
@@ -52,9 +52,10 @@ def read_table(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row
             if len(set(schema.names)) < len(schema.names):
                 raise InputError(f"{name}: two columns have the same name: {schema.names}.")
             if column is not None:
-                get_text(dict.fromkeys(schema.names, ""), name, column)
-                if not _is_text(schema.field(column).type):
-                    raise InputError(f"{name}: {column!r} must hold text. It holds {schema.field(column).type}.")
+                if (type_ := _type_in(schema, column)) is None:
+                    get_text(dict.fromkeys(schema.names, ""), name, column)
+                elif not _is_text(_values(type_)):
+                    raise InputError(f"{name}: {column!r} must hold text. It holds {type_}.")
             options.found(name, dict(zip(schema.names, schema.types)))
             # One row group after another: otherwise pyarrow keeps what it has read of each until it has read all.
             for group in range(parquet.num_row_groups):
@@ -69,7 +70,7 @@ def read_table(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row
 
 def _row(scalars: dict[str, pa.Scalar], location: str, options: ReadOptions) -> dict[str, Any]:
     """RAISES (InputError): A string is not valid UTF-8."""
-    row = {}
+    row = Fields()
     for name, scalar in scalars.items():
         try:
             row[name] = scalar if options.typed and name != options.column else json_value(scalar)
@@ -78,6 +79,10 @@ def _row(scalars: dict[str, pa.Scalar], location: str, options: ReadOptions) -> 
                 f"{location}: {name!r} is not valid UTF-8 (byte {error.start + 1} is "
                 f"0x{error.object[error.start]:02x})."
             ) from None
+    column = options.column
+    if options.typed and column and column not in row:  # it is inside another one, which is not Python's
+        outer = column.partition(".")[0]
+        row[column] = Fields({outer: json_value(scalars[outer])}).get(column)
     return row
 
 
@@ -92,7 +97,7 @@ def json_value(scalar: pa.Scalar) -> Any:
     if isinstance(scalar, pa.ExtensionScalar | pa.DictionaryScalar):
         return json_value(scalar.value)
     if isinstance(scalar, pa.StructScalar):
-        return {name: json_value(value) for name, value in scalar.items()}
+        return Fields({name: json_value(value) for name, value in scalar.items()})
     if isinstance(scalar, pa.ListScalar):
         return list(map(json_value, scalar.values))
     if isinstance(scalar, pa.DurationScalar):
@@ -108,6 +113,19 @@ def json_value(scalar: pa.Scalar) -> Any:
 def arrow_type(type_: Any) -> pa.DataType:
     """The Arrow type of a Python type, such as `float` or `list[str]`."""
     return pa.list_(arrow_type(*get_args(type_))) if get_origin(type_) is list else SCALARS[type_]
+
+
+def _type_in(fields: Iterable[pa.Field], column: str) -> pa.DataType | None:
+    """The type of a column, or of a field inside one: see `Fields`."""
+    types = {one.name: one.type for one in fields}
+    outer, _, inner = column.partition(".")
+    is_inside = column not in types and outer in types and is_.is_struct(types[outer])
+    return _type_in(types[outer], inner) if is_inside else types.get(column)
+
+
+def _values(type_: pa.DataType) -> pa.DataType:
+    """The type of the values of a column, which may stand in a dictionary, as the categories of a data frame do."""
+    return type_.value_type if is_.is_dictionary(type_) else type_
 
 
 def _is_text(type_: pa.DataType) -> bool:
@@ -166,7 +184,7 @@ class TypedColumns(InputColumns):
         super().declare(table, columns)
         for name, type_ in columns.items():
             if type_ is not None:
-                self._add(name, type_, table)
+                self._add(name, _values(type_) if name == self.column else type_, table)
 
     def add(self, record: Record) -> None:
         """Note the fields of a record. Those of a Parquet file are Arrow's scalars, whose types are known.
@@ -174,7 +192,8 @@ class TypedColumns(InputColumns):
         RAISES (InputError): A column has values of two types, or a value that has none.
         """
         self.names.update(dict.fromkeys(record.fields))
-        values = {name: value for name, value in record.fields.items() if not isinstance(value, pa.Scalar)}
+        own = (item for item in record.fields.items() if item[0] != self.column)  # which a failed text may have
+        values = {name: value for name, value in own if not isinstance(value, pa.Scalar)}
         check_fields(values, record.location)
         for name, value in values.items():
             try:
@@ -213,8 +232,8 @@ class ParquetTable(Format):
 
     input_columns = TypedColumns
 
-    def __init__(self, rows: TextRows, columns: Mapping[str, pa.DataType | None], has_errors: bool = False):
-        super().__init__(rows, columns, has_errors)
+    def __init__(self, rows: TextRows, columns: Mapping[str, pa.DataType | None], *more: bool):
+        super().__init__(rows, columns, *more)
         types = {**columns, **{name: arrow_type(own) for name, own in rows.types.items()}}
         self.schema = pa.schema([(name, types.get(name) or pa.string()) for name in self.header])
 
@@ -249,7 +268,7 @@ class ParquetTable(Format):
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
     if _is_text(type_):
-        values = [to_json(value) if isinstance(value, list | tuple | dict) else value for value in values]
+        values = [value if value is None or isinstance(value, str | pa.Scalar) else to_json(value) for value in values]
     if not any(isinstance(value, pa.Scalar) for value in values):
         return pa.array(values, type_)
     scalars = [value if isinstance(value, pa.Scalar) else pa.scalar(value, type_) for value in values]

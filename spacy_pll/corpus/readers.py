@@ -1,20 +1,18 @@
 """Texts from files: .txt, .jsonl, .json, .csv, .tsv (also compressed), .spacy, .parquet, folders, standard input."""
 
 import bz2
-import codecs
 import gzip
 import io
 import json
 import lzma
 import os
-import re
 import sys
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,8 +21,23 @@ from spacy.vocab import Vocab
 
 from ..errors import InputError, no_column
 from ..requirements import extra
-from .delimited import read_cells
-from .records import NA, PARQUET, STANDARD_STREAM, Missing, ReadOptions, Record, Row, get_text, or_skip, warn_of_missing
+from .decoding import invalid_byte, numbered_lines, writable
+from .delimited import check_width, read_cells
+from .records import (
+    NA,
+    PARQUET,
+    STANDARD_STREAM,
+    Fields,
+    Missing,
+    ReadOptions,
+    Record,
+    Row,
+    Unreadable,
+    get_text,
+    or_skip,
+    warn_of_missing,
+)
+from .txt_tables import watched
 
 
 def _open_zstandard(file: IO[bytes], mode: str) -> Any:
@@ -44,13 +57,7 @@ COMPRESSED: dict[str, Callable[[IO[bytes], str], Any]] = {
 }
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what reading damaged or incomplete data raises
 TEXT_FORMATS = (".txt", ".jsonl", ".json", ".csv", ".tsv")  # these may be compressed
-UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # neither is valid UTF-8
-# What stands in Windows' encodings where others have control characters, such as quotation marks and dashes.
-CONTROL_CHARACTER = re.compile(r"[\x80-\x9f]")
-WINDOWS = {
-    "iso8859-1": "cp1252", "iso8859-15": "cp1252", "iso8859-2": "cp1250", "iso8859-5": "cp1251", "iso8859-7": "cp1253",
-    "iso8859-9": "cp1254", "iso8859-8": "cp1255", "iso8859-6": "cp1256", "iso8859-13": "cp1257",
-}  # fmt: skip
+SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 AS_DOCUMENTED = ReadOptions()
 
@@ -74,9 +81,7 @@ def read_records(
     is_folder = Path(path).is_dir()
     for file in list_files(path):
         ending = file_format or format_of(file)
-        if ending not in READERS:
-            known = ", ".join(READERS)
-            raise InputError(f"{path}: the format {ending!r} cannot be read. The known formats are: {known}.")
+        check_format(file, READERS, ending)
         with open_file(file) as stream:
             for record in READERS[ending](stream, str(file) if is_folder else path, how):
                 if is_folder:  # a field `file` that the record already has is kept
@@ -134,6 +139,17 @@ def format_of(path: Path) -> str:
     return inner if ending in COMPRESSED and inner in TEXT_FORMATS else ending
 
 
+def check_format(path: Path, known: Collection[str], ending: str | None = None) -> None:
+    """RAISES (InputError): Files that end so, as the name of the file or as given, are not read."""
+    ending = format_of(path) if ending is None else ending
+    if ending in known:
+        return
+    advice = f"The known formats are: {', '.join(known)}."
+    if ending in SHEETS:
+        advice = "It is the file of a spreadsheet program. Save the sheet there as CSV UTF-8, and give the .csv file."
+    raise InputError(f"{path}: the format {ending!r} cannot be read.", advice)
+
+
 def through_compression(file: IO[bytes], path: Path, mode: str) -> AbstractContextManager[IO[bytes]]:
     """An open file, or what compresses ("wb") or decompresses it ("rb") if the ending of its name says so."""
     opened = COMPRESSED.get(path.suffix.lower())
@@ -156,96 +172,84 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
             raise InputError(message) from None
 
 
-def _decoded(file: IO[bytes], name: str, encoding: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines, including their newlines. Other line separators, such as U+2028, are part of the text."""
-    number, guess, is_warned = 0, "cp1252", False
-    used = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
-    peek = getattr(file, "peek", None)
-    if used == "utf-8-sig" and peek and peek(2)[:2] in UTF_16_MARKS:
-        used = encoding = "utf-16"
-    # A byte that is not valid becomes a lone surrogate, so the line is known that has it.
-    lines = io.TextIOWrapper(file, used, "surrogateescape", newline="\n")
-    try:
-        for number, line in enumerate(lines, 1):
-            if number == 1 and len(line) > 8 and line.count("\0") > 0.4 * len(line):
-                guess = "utf-16le"
-                raise UnicodeError("every other byte is 0")
-            line.encode("utf8")
-            if not is_warned and (found := CONTROL_CHARACTER.search(line)):
-                is_warned = _warn_of_encoding(f"{name}, line {number}", line, found[0], encoding)
-            yield number, line
-    except UnicodeError as error:
-        where, why = "line 1" if guess == "utf-16le" or not number else f"after line {number}", str(error)
-        if isinstance(error, UnicodeEncodeError):
-            where, why = f"line {number}", f"it has the byte 0x{ord(error.object[error.start]) & 0xFF:02x}"
-        advice = "Give another `encoding`."
-        if used == "utf-8-sig":
-            advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or give "
-            advice += f"`encoding={guess!r}`."
-        raise InputError(f"{name}, {where}: not valid {encoding.upper()} ({why}).", advice) from None
-    finally:
-        with suppress(ValueError):  # the file is closed
-            lines.detach()  # it would close the file, which may be standard input
-
-
-def _warn_of_encoding(location: str, line: str, character: str, encoding: str) -> bool:
-    """Warn if a line with a control character is in the encoding of Windows that is most like the given one, or in
-    UTF-8, and say whether it is.
-    """
-    used = codecs.lookup(encoding).name
-    for other in ("utf-8", WINDOWS[used]) if used in WINDOWS else ():
-        with suppress(UnicodeError):
-            meant = line.encode(used).decode(other).strip()
-            warnings.warn(
-                f"{location}: in {encoding}, U+{ord(character):04X} is a control character, which no model reads. In "
-                f"{other}, the line is {meant!r:.100}. If that is right, give `encoding={other!r}`.",
-                stacklevel=1,
-            )
-            return True
-    return False
-
-
 def _read_txt(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:
-    for number, line in _decoded(file, name, options.encoding):
-        yield Record(f"{name}, line {number}", line.rstrip("\r\n"), {})
+    numbered = numbered_lines(file, name, options)
+    texts = watched((line.rstrip("\r\n") for _, line in numbered), name)
+    for number, text in enumerate(texts, 1):
+        location = f"{name}, line {number}"
+        problem = invalid_byte(text, options) if options.skip_errors else ""
+        yield Record(location, writable(text) if problem else text, {}, problem=problem)
 
 
 def _read_txt_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     """The lines that are not blank, each as a row with the column `text`."""
-    for record in _read_txt(file, name, options):
-        if str(record.text).strip():
-            yield record.location, {"text": record.text}
+    for number, line in numbered_lines(file, name, options):
+        if line.strip():
+            yield f"{name}, line {number}", {"text": line.rstrip("\r\n")}
+
+
+def _in_place_of_row(error: InputError, location: str, value: Any, options: ReadOptions) -> Row:
+    """What is read where a row cannot be. RAISES (InputError): Errors are not skipped."""
+    if not options.skip_errors:
+        raise or_skip(error) if options.skip_errors is False else error from None
+    assert options.column is not None
+    return location, {options.column: Unreadable(value, error.problem.removeprefix(f"{location}: "))}
 
 
 def read_json_lines(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) -> Iterator[Row]:
     """The objects of a JSON-lines file. Blank lines are skipped."""
-    yield from _objects(_decoded(file, name, options.encoding), name)
+    yield from _objects(numbered_lines(file, name, options), name, options)
 
 
-def _objects(lines: Iterable[tuple[int, str]], name: str) -> Iterator[Row]:
+def _objects(lines: Iterable[tuple[int, str]], name: str, options: ReadOptions) -> Iterator[Row]:
     for number, line in lines:
         if line.strip():
             location = f"{name}, line {number}"
-            yield location, _object(_parsed_json(line, location, "Each line must be one JSON object"), location)
+            try:
+                if problem := invalid_byte(line, options):
+                    raise InputError(f"{location}: {problem}")
+                row = location, _object(_parsed_json(line, location, "Each line must be one JSON object"), location)
+            except InputError as error:
+                row = _in_place_of_row(error, location, line.strip(), options)
+            yield row
 
 
 def read_json(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) -> Iterator[Row]:
-    """The objects of a list, which is read into memory as a whole, or of JSON lines."""
-    lines = _decoded(file, name, options.encoding)
-    number, first = next(((number, line) for number, line in lines if line.strip()), (1, ""))
+    """The objects of a list, which is read into memory as a whole, or of JSON lines. The list may be in an object, as
+    in {"data": [...]}.
+    """
+    lines = ((number, line) for number, line in numbered_lines(file, name, options) if line.strip())
+    first = [*islice(lines, 2)]
     with suppress(ValueError, RecursionError):
-        if isinstance(json.loads(first or "{}"), dict):
-            yield from _objects(chain([(number, first)], lines), name)
+        value = json.loads(first[0][1] if first else "{}")
+        if isinstance(value, dict) and (len(first) > 1 or not _list_in(value, options.column)):
+            yield from _objects(chain(first, lines), name, options)
             return
-    value = _parsed_json(first + "".join(line for _, line in lines), name, "It must be a list of JSON objects")
+    text = "".join(line for _, line in chain(first, lines))
+    value = _parsed_json(text, name, "It must be a list of JSON objects")
+    if isinstance(value, dict):
+        value = _list_in(value, options.column) or value
     if not isinstance(value, list):
-        keys = ", ".join(map(repr, value))[:100] if isinstance(value, dict) else repr(value)[:100]
+        kind, shown = type(value).__name__, repr(value)
+        if isinstance(value, dict):
+            kind, shown = "object", ", ".join(map(repr, value))
         raise InputError(
-            f"{name}: this is a JSON {type(value).__name__} ({keys}).",
+            f"{name}: this is a JSON {kind} ({shown:.100}).",
             "Make a list of objects of it, [{...}, {...}], one for each text, or one object in each line.",
         )
     for number, item in enumerate(value, 1):
-        yield f"{name}, item {number}", _object(item, f"{name}, item {number}")
+        location = f"{name}, item {number}"
+        try:
+            row = location, _object(item, location)
+        except InputError as error:
+            row = _in_place_of_row(error, location, item, options)
+        yield row
+
+
+def _list_in(value: dict[str, Any], column: str | None) -> list[Any] | None:
+    """The only list of objects in an object that is no text itself."""
+    found = [one for one in value.values() if isinstance(one, list) and one and isinstance(one[0], dict)]
+    return found[0] if len(found) == 1 and column not in value else None
 
 
 def _parsed_json(text: str, location: str, rule: str) -> Any:
@@ -266,11 +270,11 @@ def _object(value: Any, location: str) -> dict[str, Any]:
     return value
 
 
-def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> Fields:
     """RAISES (InputError): An object has a key twice. Python would keep the last value without a word."""
-    found = dict[str, Any]()
+    found = Fields()
     for key, value in pairs:
-        if key in found:
+        if key in found.keys():
             raise InputError(f"the key {key!r:.100} is there twice in one object. Rename one, or remove it.")
         found[key] = value
     return found
@@ -281,9 +285,12 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
 
     delimiter (str): What stands between columns, if nothing else is given or found.
     """
-    lines = (line for _, line in _decoded(file, name, options.encoding))
+    lines = (line for _, line in numbered_lines(file, name, options))
     rows, given = read_cells(lines, name, options, delimiter), options.header
     _, header = next(rows, (1, [])) if given is None else (1, list(given))
+    if header[-2:] == ["", ""]:  # columns that spreadsheets leave there
+        while header and not header[-1]:
+            header.pop()
     if len(set(header)) < len(header):
         raise InputError(f"{name}, line 1: two columns have the same name: {header}.")
     if given and options.column is not None and options.column not in header:
@@ -301,9 +308,15 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
         location = f"{name}, line {number}"
         if cells == header and number == 1:
             raise InputError(f"{location}: the file has a header, with the names in `header`.", "Leave it out.")
-        if len(cells) != len(header):
-            named = "the header has" if given is None else "`header` names"
-            raise InputError(f"{location}: the row has {len(cells)} fields, but {named} {len(header)}.")
+        if not any(cells[len(header) :]):
+            cells = cells[: len(header)]
+        try:
+            check_width(cells, header, location, given is not None)
+            if problem := invalid_byte("".join(cells), options):
+                raise InputError(f"{location}: {problem}")
+        except InputError as error:
+            yield _in_place_of_row(error, location, cells, options)
+            continue
         if not options.na_as_text and not NA.isdisjoint(cells):
             cells = [Missing(cell) if cell in NA else cell for cell in cells]
         yield location, dict(zip(header, cells))
@@ -345,19 +358,27 @@ def _read_texts(
     read_rows: Callable[..., Iterator[Row]], file: IO[bytes], name: str, options: ReadOptions
 ) -> Iterator[Record]:
     """The texts in a column of a table."""
-    assert options.column is not None
+    column, unlike, is_there = options.column, None, False
+    assert column is not None
     for location, row in read_rows(file, name, options):
-        text, problem, in_place = "", "", ""
+        text, problem, in_place, found = "", "", "", row.get(column)
+        is_row = column in row and not isinstance(found, Unreadable)
+        is_there |= is_row
         try:
-            text = get_text(row, location, options.column)
+            text = get_text(row, location, column)
+            row.pop(column, None)
         except InputError as error:
-            found = row.get(options.column)
-            if not isinstance(found, Missing) and (not options.skip_errors or options.column not in row):
-                raise or_skip(error) if options.skip_errors is False and options.column in row else error from None
+            if not isinstance(found, Missing) and not options.skip_errors:
+                raise or_skip(error) if options.skip_errors is False and is_there else error from None
             problem = error.problem.removeprefix(f"{location}: ")
-            in_place = str(found) if isinstance(found, Missing) else ""
-        del row[options.column]
+            if isinstance(found, Missing):
+                in_place = str(row.pop(column))
+            else:  # which is written as it is
+                row[column] = writable(found.value if isinstance(found, Unreadable) else found)
+                unlike = unlike or (None if is_row else error)
         yield Record(location, text, row, problem=problem, in_place=in_place)
+    if unlike and not is_there:  # another column, or another format
+        raise unlike
 
 
 ROW_READERS: dict[str, Callable[[IO[bytes], str, ReadOptions], Iterator[Row]]] = {

@@ -39,6 +39,38 @@ class Missing(str):
     is_missing = True
 
 
+class Fields(dict[str, Any]):
+    """The columns of a row. A field inside another, or in each object of a list, is found under both names with a point
+    between them, as in choices.text.
+    """
+
+    def __missing__(self, name: str) -> Any:
+        outer, _, inner = name.partition(".")
+        found = super().get(outer)
+        if isinstance(found, dict):
+            return found[inner]
+        if isinstance(found, list) and found and all(isinstance(one, dict) for one in found):
+            return [one[inner] for one in found]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[str(name)]
+        except KeyError:
+            return False
+        return True
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+
+class Unreadable(NamedTuple):
+    """What stands in the column of the texts where a row cannot be read, and errors are skipped."""
+
+    value: Any  # what is there: the line, or the cells
+    problem: str
+
+
 def warn_of_missing(missing: int, total: int, outcome: str) -> None:
     """outcome (str): What became of them."""
     if missing:
@@ -114,10 +146,16 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
         if setting is None:
             raise InputError(f"{location}: there is no key {column!r}. The keys are: {listed(column, row)}", "Add it.")
         advice = f"Name the column to read with {setting}."
-        if found := [mark for mark in OTHER_DELIMITERS if any(mark in name for name in row)]:
+        if outer := next((name for name, value in row.items() if isinstance(value, dict) and column in value), None):
+            advice = f"If the one inside {outer!r} is meant, give {setting[:-1]}={f'{outer}.{column}'!r}`."
+        elif outer := next((name for name, value in row.items() if _has_rows(value, column)), None):
+            advice = f"The objects in the list {outer!r} have one. Write each of them as a line."
+        elif found := [mark for mark in OTHER_DELIMITERS if any(mark in name for name in row)]:
             advice = f"If {found[0]!r} stands between columns, give it as `delimiter`, or write commas."
         raise no_column(location, column, row, advice)
     text = row[column]
+    if isinstance(text, Unreadable):
+        raise InputError(f"{location}: {text.problem}")
     if isinstance(text, Missing):
         problem = f"{location}: {column!r} is {text}, which stands for a missing value."
         raise InputError(problem, "Leave the row out. Or, if it is a text, give `na_as_text=True`.")
@@ -127,4 +165,8 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
         text.encode("utf8")
     except UnicodeEncodeError as error:
         raise InputError(f"{location}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
-    return text
+    return str(text)  # not a marked cell
+
+
+def _has_rows(value: Any, column: str) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and column in value[0]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..corpus.inputs import check_fields
-from ..corpus.readers import format_of, list_files, open_file, read_json_lines, read_rows
+from ..corpus.readers import check_format, format_of, list_files, open_file, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError
 from ..tables.rows import check_columns
@@ -43,8 +43,7 @@ def rows_of(
     if not Path(path).exists():
         raise InputError(f"There is no file or folder {path!r}. Give a file of {what}, or a folder of them.")
     files = list_files(path, endings, beside=(".txt", ".json"))
-    if format_of(files[0]) not in endings:
-        raise InputError(f"{path!r} is no file that ends in {', '.join(endings)}, and no folder that holds one.")
+    check_format(files[0], endings)
     for file in files:
         name = file.relative_to(path).as_posix()
         of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}

@@ -79,13 +79,66 @@ def test_a_line_without_a_text_is_skipped_on_request(tmp_path, model, line):
     with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):
         run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--skip-errors", *model)
     rows = [json.loads(row) for row in (tmp_path / "o.jsonl").read_text().splitlines()]
-    assert [row["text"] for row in rows] == ["Two words.", "", "More words."]
+    there = "\\ud800" if "ud800" in line else json.loads(line)["text"]
+    assert [row["text"] for row in rows] == ["Two words.", there, "More words."]
     assert [row["pll_word_l2r"] is None for row in rows] == [False, True, False]
     assert rows[0]["error"] is None and rows[1]["error"].startswith("'text' ")
     error = run("score", tmp_path / "a.jsonl", "-", *model, fails=True).unwrapped_stderr
     assert "line 2: 'text' " in error and "To leave its scores out, give --skip-errors." in error
     error = run("ppl", tmp_path / "a.jsonl", *model, fails=True).unwrapped_stderr  # which has no such option
     assert "line 2: 'text' " in error and "skip" not in error
+
+
+@pytest.mark.parametrize("output", ["o.jsonl", "o.csv", "o.tsv", "o.parquet", "o.spacy", "-"])
+@pytest.mark.parametrize("line", ['{"txt": "Two words.", "n": 1}', '{"text": "Two wo', "Two words."])
+def test_a_damaged_line_is_skipped_on_request(tmp_path, model, line, output):
+    (tmp_path / "a.jsonl").write_text('{"text": "Two words.", "n": 1}\n' + line + '\n{"text": "More words."}\n')
+    output = output if output == "-" else tmp_path / output
+    error = run("score", tmp_path / "a.jsonl", output, *model, fails=True).unwrapped_stderr
+    assert "line 2: " in error and "To leave its scores out, give --skip-errors." in error
+    with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):
+        done = run("score", tmp_path / "a.jsonl", output, "--skip-errors", *model)
+    if str(output).endswith((".jsonl", "-")):
+        lines = done.stdout if output == "-" else output.read_text()
+        rows = [json.loads(row) for row in lines.splitlines()]
+        assert [row["pll_word_l2r"] is None for row in rows] == [False, True, False]
+        assert rows[1]["text"] == (None if "txt" in line else line) and rows[1]["error"]
+    (tmp_path / "b.jsonl").write_text(line + "\n")  # nothing in it can be read
+    assert "line 1: " in run("score", tmp_path / "b.jsonl", "-", "--skip-errors", *model, fails=True).unwrapped_stderr
+
+
+def test_decimal_commas_of_a_table_are_those_of_what_is_written(tmp_path, model):
+    (tmp_path / "a.csv").write_text("word;rt\nTwo;375,0\nwords;12,5\n")
+    how = (*model, "--no-log-frequency")
+    run("words", tmp_path / "a.csv", tmp_path / "o.csv", *how)
+    run("score", tmp_path / "a.csv", tmp_path / "p.csv", "--column", "word", *model)
+    run("score", tmp_path / "p.csv", tmp_path / "q.csv", "--column", "word", "--attr", "again", *model)
+    for name in ("o.csv", "p.csv", "q.csv"):
+        with open(tmp_path / name, encoding="utf8") as file:
+            rows = list(csv.DictReader(file, delimiter=";"))
+        assert [row["rt"] for row in rows] == ["375,0", "12,5"]
+        assert all(float(row["pll_word_l2r"].replace(",", ".")) < 0 and "." not in row["pll_word_l2r"] for row in rows)
+    (tmp_path / "b.csv").write_text("word,rt\nTwo,375.0\nwords,12.5\n")
+    run("words", tmp_path / "b.csv", tmp_path / "r.csv", *how)
+    points = list(csv.DictReader((tmp_path / "r.csv").read_text().splitlines()))
+    commas = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines(), delimiter=";"))
+    assert points == [{name: cell.replace(",", ".") for name, cell in row.items()} for row in commas]
+
+
+@pytest.mark.parametrize("command", [name for name in READERS if name not in ("margins", "unigrams")])
+def test_the_file_of_a_spreadsheet_program_is_named(tmp_path, model, command):
+    (tmp_path / "a.xlsx").write_bytes(b"PK")
+    given = {
+        "score": ["o.csv"],
+        "words": [tmp_path / "o.csv"],
+        "render": [tmp_path / "o.html"],
+        "suite": ["--reader", "acceptability"],
+        "variants": ["--sequence", "MKV"],
+    }
+    scorers = ["builtin", "builtin,mask_margin=1"] if command == "agree" else []
+    options = [*given.get(command, []), *(model if command != "agree" else [])]
+    error = run(command, *scorers, tmp_path / "a.xlsx", *options, fails=True).unwrapped_stderr
+    assert "Save the sheet there as CSV UTF-8, and give the .csv file." in error
 
 
 def test_a_context_without_a_text_is_skipped_on_request(tmp_path, model):

@@ -98,6 +98,18 @@ def test_parquet_to_formats_without_its_types(corpus, tiny, tmp_path):
     assert again["pll_word_l2r"].to_pylist() == [row["pll_word_l2r"] for row in rows]
 
 
+def test_categories_and_texts_that_failed_in_a_parquet_file(tiny, tmp_path):
+    words = pa.array(["A cat.", "A dog.", "A cat."]).dictionary_encode()
+    pq.write_table(pa.table({"text": words, "kind": words}), tmp_path / "a.parquet")
+    run("score", tmp_path / "a.parquet", tmp_path / "o.parquet", "--table", "tokens", *tiny)
+    table = pq.read_table(tmp_path / "o.parquet")
+    assert table["text"].to_pylist()[:3] == ["A", "cat", "."] and table["kind"].type == words.type
+    (tmp_path / "a.jsonl").write_text('{"text": "A cat."}\n{"text": 3}\n{"text": null}\n{"text": ["a"]}\n')
+    with pytest.warns(UserWarning, match="3 of 4 texts could not be scored"):
+        run("score", tmp_path / "a.jsonl", tmp_path / "p.parquet", "--skip-errors", *tiny)
+    assert pq.read_table(tmp_path / "p.parquet")["text"].to_pylist() == ["A cat.", "3", None, '["a"]']
+
+
 def test_other_formats_to_parquet(tiny, tmp_path):
     rows = [
         {"text": "A cat.", "n": 1, "x": 1, "ok": True, "tags": ["a"], "meta": {"a": 1}},

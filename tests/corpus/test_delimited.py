@@ -92,7 +92,7 @@ def test_what_fits_both_is_said(tmp_path):
             "line 2: a cell begins with a quotation mark, and does not end with the",
         ),
         ("a.tsv", '"text"\t"n"\n"Go\\" now"\t"1"\n', "line 2: a cell begins with a quotation mark"),  # as R writes it
-        ("a.tsv", 'text\tn\n"Go", she said.\t1\nHe left.\n', "line 2: .* Nor can it .* line 3: the row has 1 cells"),
+        ("a.tsv", 'text\tn\n"Go", she said.\t1\nHe left.\n', "line 2: .* Nor can it .* line 3: the row has 1 fields"),
     ],
 )
 def test_tables_that_cannot_be_read(tmp_path, name, content, message):
@@ -156,6 +156,56 @@ def test_no_row_of_a_table_without_quoting_is_lost(tmp_path_factory, cells):
     except InputError:
         return
     assert len(found) == len(cells)
+
+
+@given(
+    st.lists(st.tuples(*[st.text(st.sampled_from("abä '."), min_size=1, max_size=6)] * 2), min_size=1, max_size=4),
+    st.sampled_from([(".csv", " "), (".csv", ","), (".tsv", "\t"), (".csv", ";")]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_tables_of_r(tmp_path_factory, cells, form, is_quoted, names_all):
+    """As write.table writes them: the header is one name short, unless the rows are not named."""
+    ending, mark = form
+    quoted = (lambda cell: f'"{cell}"') if is_quoted or mark == " " else str
+    lines = [mark.join(map(quoted, ["one", "two"]))]
+    lines += [mark.join(map(quoted, [str(n), *row])) for n, row in enumerate(cells, 1)]
+    path = tmp_path_factory.mktemp("tables") / f"a{ending}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(InputError, match="row has 3 fields, but the header has 2. .* as R") as raised:
+            rows_in(path, "\n".join(lines) + "\n")
+        header = raised.value.settings["header"]
+        assert header == ["row", "one", "two"]
+        found = rows_in(path, "\n".join(lines) + "\n", header=header)
+    assert found == [[str(n), *row] for n, row in enumerate(cells, 1)]
+
+
+@pytest.mark.parametrize("line", ["sep=;\n", '"sep=;"\r\n', "sep=;\r"])
+def test_a_first_line_that_names_the_delimiter(tmp_path, line):
+    end = line[len(line.rstrip()) :]
+    content = end.join([line.rstrip(), "text,;n", "Sie, er.;1", ""])
+    assert rows_in(tmp_path / "a.csv", content) == [["Sie, er.", "1"]]
+    ((place, _),) = read_rows(tmp_path / "a.csv")
+    assert place.endswith("line 3")
+    assert rows_in(tmp_path / "a.csv", "sep=;\nSie, er.;1\n", header=["text", "n"]) == [["Sie, er.", "1"]]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", ""]), st.sampled_from(["b", ""])), max_size=5),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.sampled_from([(".csv", ";"), (".csv", ","), (".tsv", "\t")]),
+)
+def test_empty_rows_and_columns_at_the_end_are_not_read(tmp_path_factory, rows, more_rows, more_columns, form):
+    """As spreadsheets write them. Empty rows between others stay."""
+    ending, mark = form
+    rows = [*rows, ("a", "b")]
+    lines = [mark.join(["one", "two", *[""] * more_columns])]
+    lines += [mark.join([*row, *[""] * more_columns]) for row in [*rows, *[("", "")] * more_rows]]
+    if more_columns != 1:  # a single column without a name is read: tables of row names have one
+        path = tmp_path_factory.mktemp("tables") / f"a{ending}"
+        assert rows_in(path, "\n".join(lines) + "\n") == [list(row) for row in rows]
 
 
 @pytest.mark.parametrize("mark", ";|\t")

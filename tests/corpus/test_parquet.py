@@ -66,6 +66,21 @@ def test_texts_only(tmp_path, type_):
     assert [(record.text, record.fields) for record in read_records(path)] == [("x", {}), ("y", {})]
 
 
+def test_texts_in_a_dictionary_and_in_other_columns(tmp_path):
+    """As data frames write categories, and data sets fields inside others."""
+    texts = [f"Text {n % 150}." for n in range(200)]
+    columns = {"text": pa.array(texts).dictionary_encode(), "kind": pa.array(["a", "b"] * 100).dictionary_encode()}
+    path = write(tmp_path / "a.parquet", {**columns, "m": pa.array([{"s": {"t": text}, "n": 1} for text in texts])})
+    for column in ("text", "m.s.t"):
+        for typed in (False, True):
+            records = list(read_records(path, column, typed=typed))
+            assert [record.text for record in records] == texts and "m" in records[0].fields
+    with pytest.raises(InputError, match="there is no column 'm.s.u'"):
+        list(read_records(path, "m.s.u"))
+    with pytest.raises(InputError, match="'m.s' must hold text. It holds struct"):
+        list(read_records(path, "m.s"))
+
+
 def test_no_row_and_no_row_group(tmp_path):
     schema = pa.schema({"text": pa.string()})
     assert list(read_records(write(tmp_path / "a.parquet", schema.empty_table()))) == []

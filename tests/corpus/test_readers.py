@@ -8,6 +8,8 @@ import warnings
 
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
@@ -289,6 +291,13 @@ def test_rows_with_all_columns(tmp_path):
         ("a.spacy", b"no docs", "a.spacy: this file is damaged, or was not written by DocBin.to_disk"),
         ("a.gz", b"", "the format '.gz' cannot be read"),
         ("a.docx", b"", "the format '.docx' cannot be read. The known formats are: .txt"),
+        (
+            "a.xlsx",
+            b"",
+            "the format '.xlsx' cannot be read. It is the file of a spreadsheet program. Save .* CSV UTF-8",
+        ),
+        ("a.jsonl", b'{"m": {"text": "x"}}', "no column 'text'.* If the one inside 'm' is meant, .*`column='m.text'`"),
+        ("a.jsonl", b'{"data": [{"text": "x"}]}', "no column 'text'.* The objects in the list 'data' have one."),
     ],
 )
 def test_unreadable_input_is_named_with_its_line(tmp_path, name, content, message):
@@ -326,13 +335,52 @@ def test_json_is_a_list_or_lines(tmp_path):
     assert [row for _, row in read_rows(tmp_path / "list.json.gz")] == rows
 
 
+@given(st.sampled_from(["data", "rows"]), st.integers(1, 3), st.sampled_from([None, 1]), st.booleans())
+def test_a_list_of_objects_inside_an_object(tmp_path_factory, key, n, indent, is_last):
+    rows = [{"text": f"{i}", "tags": [{"text": "no"}]} for i in range(n)]
+    value = {"version": 1, key: rows, "n": [n]} if is_last else {key: rows, "version": {"data": "1.1"}}
+    path = tmp_path_factory.mktemp("lists") / "a.json"
+    path.write_text(json.dumps(value, indent=indent))
+    assert [row for _, row in read_rows(path)] == rows
+    assert [record.text for record in read_records(str(path))] == [row["text"] for row in rows]
+    path.write_text(json.dumps(rows[0]))  # a text of its own, with a list of objects
+    assert [record.text for record in read_records(str(path))] == ["0"]
+
+
+@given(
+    st.recursive(
+        st.fixed_dictionaries({"text": st.text("ab"), "n": st.integers(0, 9)}),
+        lambda inner: st.dictionaries(st.sampled_from("xyz"), inner, min_size=1, max_size=2),
+        max_leaves=4,
+    )
+)
+def test_fields_inside_fields(tmp_path_factory, row):
+    """Each is found under the names that lead to it, with points between them, and no other is."""
+    path = tmp_path_factory.mktemp("nested") / "a.jsonl"
+    path.write_text(json.dumps(row))
+
+    def leaves(value, names=()):
+        if not isinstance(value, dict):
+            return {".".join(names): value}
+        return {k: v for name, one in value.items() for k, v in leaves(one, (*names, name)).items()}
+
+    ((_, found),) = read_rows(path)
+    assert found == row and {name: found[name] for name in leaves(row)} == leaves(row)
+    assert not any(f"{name}.x" in found or f"q.{name}" in found for name in leaves(row))
+    for name, value in leaves(row).items():
+        if name.endswith("text"):
+            (record,) = read_records(str(path), name)
+            assert record.text == value
+            assert record.fields == {k: v for k, v in row.items() if k != name}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ('[{"text": "One."}, "Two."]', "a.json, item 2: this is a JSON str"),
         ('[{"text": "One."}, {"txt": "Two."}]', "a.json, item 2: there is no column 'text'"),
         ('{"text": "One."}\n{"txt": "Two."}', "a.json, line 2: there is no column 'text'"),
-        ('{\n"data": {"text": "One."}}', r"a.json: this is a JSON dict \('data'\). Make a list of objects of it"),
+        ('{\n"data": {"text": "One."}}', r"a.json: this is a JSON object \('data'\). Make a list of objects of it"),
         ('[{"text": "One."},', "a.json: not valid JSON"),
         ('"One."', r"a.json: this is a JSON str"),
     ],
@@ -385,11 +433,42 @@ def test_a_row_without_a_text_is_a_record_where_errors_are_skipped(tmp_path):
     records = list(read_records(str(tmp_path / "a.jsonl"), skip_errors=True))
     assert [record.fields["n"] for record in records] == [1, 2, 3, 4]
     assert [record.text for record in records] == ["", "", "", "One."]
+    assert [record.fields.get("text", "-") for record in records] == [None, 3, "\\ud800", "-"]  # what stands there
     problems = [record.problem for record in records]
     assert problems[:2] == ["'text' must be text. It is None.", "'text' must be text. It is 3."] and not problems[3]
     (tmp_path / "a.jsonl").write_text('{"txt": "One."}\n')
     with pytest.raises(InputError, match="there is no column 'text'"):
         list(read_records(str(tmp_path / "a.jsonl"), skip_errors=True))
+
+
+ROWS = {
+    ".jsonl": ('{"text": "One.", "n": 1}', ['{"txt": "x"}', '{"text": ', '["x"]', '{"text": 1, "text": 2}'], ""),
+    ".csv": ("One.,1", ["x", "a, b,2", "a,b,c,d"], "text,n"),
+    ".tsv": ("One.\t1", ["x", "a\tb\t2"], "text\tn"),
+}
+
+
+@given(st.sampled_from([*ROWS]), st.lists(st.integers(0, 4), min_size=1, max_size=5))
+def test_rows_that_cannot_be_read_are_skipped_on_request(tmp_path_factory, ending, which):
+    """Each stays in its place with what it has. Where no row can be read, that is an error."""
+    good, bad, header = ROWS[ending]
+    lines = [good if n == 0 else bad[(n - 1) % len(bad)] for n in which]
+    path = tmp_path_factory.mktemp("rows") / f"a{ending}"
+    path.write_text("\n".join([header] * bool(header) + lines) + "\n")
+    if any(which):
+        with pytest.raises(InputError, match="line"):
+            list(read_records(str(path)))
+    if not any(n == 0 for n in which):
+        with pytest.raises(InputError, match=f"line {1 + bool(header)}: "):
+            list(read_records(str(path), skip_errors=True))
+        return
+    records = list(read_records(str(path), skip_errors=True))
+    assert [record.text for record in records] == ["One." if n == 0 else "" for n in which]
+    assert [bool(record.problem) for record in records] == [n != 0 for n in which]
+    for line, record in zip(lines, records):
+        there = record.fields.get("text", "One.")
+        cells = line.split("," if ending == ".csv" else "\t")
+        assert record.problem == "" or there in (None, line.strip()) or there == cells
 
 
 @pytest.mark.parametrize(

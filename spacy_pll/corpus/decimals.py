@@ -1,0 +1,41 @@
+"""Numbers with a decimal comma, as in tables of many countries. Scores beside such numbers are written so, too."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# Three digits may be thousands, unless nothing but 0 stands before them.
+COMMA, POINT = re.compile(r"[-+]?(?:0,\d+|\d+,(?:\d\d?|\d{4,}))"), re.compile(r"[-+]?\d+\.\d+")
+WHOLE = re.compile(r"[-+]?\d*")
+
+
+class DecimalComma(str):
+    """A cell with a number that has a decimal comma, of a table without commas between its columns."""
+
+
+def with_decimal_comma(cell: str) -> str:
+    """The cell, marked if it is such a number."""
+    return DecimalComma(cell) if "," in cell and COMMA.fullmatch(cell) else cell
+
+
+@dataclass
+class Decimals:
+    """Which columns have numbers with a comma, or with a point, and which have something else than numbers."""
+
+    commas: set[str] = field(default_factory=set)
+    points: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Note the cells of a row. Missing ones say nothing."""
+        for name, cell in row.items():
+            if isinstance(cell, DecimalComma):
+                self.commas.add(name)
+            elif isinstance(cell, str) and not hasattr(cell, "is_missing") and not WHOLE.fullmatch(cell):
+                (self.points if POINT.fullmatch(cell) else self.others).add(name)
+
+    @property
+    def are_commas(self) -> bool:
+        """Whether some columns are numbers with a comma, and none are numbers with a point."""
+        return bool(self.commas - self.points - self.others) and not self.points - self.commas - self.others

@@ -1,0 +1,103 @@
+"""Lines of text from the bytes of a file."""
+
+import codecs
+import io
+import json
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import IO, Any
+
+from ..errors import InputError
+from ..files import to_json
+from .records import ReadOptions, or_skip
+
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # neither is valid UTF-8
+# What stands in Windows' encodings where others have control characters, such as quotation marks and dashes.
+CONTROL_CHARACTER = re.compile(r"[\x80-\x9f]")
+WINDOWS = {
+    "iso8859-1": "cp1252", "iso8859-15": "cp1252", "iso8859-2": "cp1250", "iso8859-5": "cp1251", "iso8859-7": "cp1253",
+    "iso8859-9": "cp1254", "iso8859-8": "cp1255", "iso8859-6": "cp1256", "iso8859-13": "cp1257",
+}  # fmt: skip
+
+
+def numbered_lines(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tuple[int, str]]:
+    """Numbered lines, including their newlines. Other line separators, such as U+2028, are part of the text.
+
+    Where errors are skipped, a byte that is not valid stays in its line as a lone surrogate.
+    """
+    number, guess, is_warned, encoding = 0, "cp1252", False, options.encoding
+    used = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    peek = getattr(file, "peek", None)
+    if used == "utf-8-sig" and peek and peek(2)[:2] in UTF_16_MARKS:
+        used = encoding = "utf-16"
+    # A byte that is not valid becomes a lone surrogate, so the line is known that has it.
+    lines = io.TextIOWrapper(file, used, "surrogateescape", newline="\n")
+    try:
+        for number, line in enumerate(_with_ends(lines), 1):
+            if number == 1 and len(line) > 8 and line.count("\0") > 0.4 * len(line):
+                guess = "utf-16le"
+                raise UnicodeError("every other byte is 0")
+            if not options.skip_errors:
+                line.encode("utf8")
+            if not is_warned and (found := CONTROL_CHARACTER.search(line)):
+                is_warned = _warn_of_encoding(f"{name}, line {number}", line, found[0], encoding)
+            yield number, line
+    except UnicodeError as error:
+        where, why = "line 1" if guess == "utf-16le" or not number else f"after line {number}", str(error)
+        if isinstance(error, UnicodeEncodeError):
+            where, why = f"line {number}", f"it has the byte 0x{ord(error.object[error.start]) & 0xFF:02x}"
+        advice = "Give another `encoding`."
+        if used == "utf-8-sig":
+            advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or give "
+            advice += f"`encoding={guess!r}`."
+        problem = InputError(f"{name}, {where}: not valid {encoding.upper()} ({why}).", advice)
+        is_line = isinstance(error, UnicodeEncodeError) and options.skip_errors is False
+        raise or_skip(problem) if is_line else problem from None
+    finally:
+        with suppress(ValueError):  # the file is closed
+            lines.detach()  # it would close the file, which may be standard input
+
+
+def _with_ends(lines: Iterable[str]) -> Iterator[str]:
+    """Lines with their ends. Carriage returns alone end those of a file without any newline, as old Macs wrote it."""
+    lines = iter(lines)
+    first = next(lines, "")
+    yield from [first] if first.endswith("\n") else re.findall(r"[^\r]*\r|[^\r]+", first)
+    yield from lines
+
+
+def _warn_of_encoding(location: str, line: str, character: str, encoding: str) -> bool:
+    """Warn if a line with a control character is in the encoding of Windows that is most like the given one, or in
+    UTF-8, and say whether it is.
+    """
+    used = codecs.lookup(encoding).name
+    for other in ("utf-8", WINDOWS[used]) if used in WINDOWS else ():
+        with suppress(UnicodeError):
+            meant = line.encode(used).decode(other).strip()
+            warnings.warn(
+                f"{location}: in {encoding}, U+{ord(character):04X} is a control character, which no model reads. In "
+                f"{other}, the line is {meant!r:.100}. If that is right, give `encoding={other!r}`.",
+                stacklevel=1,
+            )
+            return True
+    return False
+
+
+def invalid_byte(text: str, options: ReadOptions) -> str:
+    """What is wrong with a line, if it has a byte that is not valid; else ""."""
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        return f"not valid {options.encoding.upper()} (it has the byte 0x{ord(text[error.start]) & 0xFF:02x})."
+    return ""
+
+
+def writable(value: Any) -> Any:
+    """A value, or what can be written in UTF-8 of one with a lone surrogate."""
+    try:
+        to_json(value).encode("utf8")
+        return value
+    except UnicodeEncodeError:
+        return (value if isinstance(value, str) else json.dumps(value)).encode("utf8", "backslashreplace").decode()
