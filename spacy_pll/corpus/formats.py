@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..failing_texts import ERROR
 from ..files import to_csv, to_json, write_text
 from ..tables.rows import TextRows
+from .decimals import Decimals
 from .inputs import InputColumns, json_bytes
 from .readers import FIELDS, format_of
 from .records import PARQUET, STANDARD_STREAM
@@ -25,11 +26,13 @@ class Format(ABC):
 
     columns (Collection[str]): Those of the input.
     has_errors (bool): Whether there is a column for the reason why a text has no scores.
+    commas (bool): Whether numbers have a decimal comma. Then ; stands between the columns of a .csv file.
     """
 
     input_columns = InputColumns
 
-    def __init__(self, rows: TextRows, columns: Collection[str], has_errors: bool = False):
+    def __init__(self, rows: TextRows, columns: Collection[str], has_errors: bool = False, commas: bool = False):
+        self.commas = commas
         self.rows, errors = rows, [ERROR] if has_errors else []
         first = [*rows.first, rows.column, *(name for name in columns if name != rows.column), *errors]
         self.header = [*first, *(name for name in rows.types if name not in first)]
@@ -61,10 +64,10 @@ class CsvTable(Format):
 
     def encode(self, batches: list[list[ScoredText]]) -> bytes:
         rows = self.rows_of(chain(*batches))
-        return self._encoded({name: _cell(value) for name, value in row.items()} for row in rows)
+        return self._encoded({name: _cell(value, self.commas) for name, value in row.items()} for row in rows)
 
     def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
-        return to_csv(rows, self.header, self.delimiter).encode("utf8")
+        return to_csv(rows, self.header, _between(self.delimiter, self.commas)).encode("utf8")
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         yield self._encoded([dict(zip(self.header, self.header))])
@@ -77,24 +80,38 @@ class TsvTable(CsvTable):
     delimiter = "\t"
 
 
-def _cell(value: Any) -> Any:
+def _between(delimiter: str, commas: bool) -> str:
+    """What stands between columns, if numbers have a decimal comma or not."""
+    return ";" if commas and delimiter == "," else delimiter
+
+
+def _cell(value: Any, commas: bool = False) -> Any:
     if isinstance(value, list) and all(isinstance(x, str) for x in value):
         return " ".join(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None  # as in JSON
+    if commas and isinstance(value, float):
+        return repr(float(value)).replace(".", ",")
     return to_json(value) if isinstance(value, list | dict | bool) else value
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows to a .csv, .tsv or .parquet file, and make its folder if needed. A row may lack columns."""
+    """Write rows to a .csv, .tsv or .parquet file, and make its folder if needed. A row may lack columns.
+
+    If the numbers of the input have a decimal comma, so have all numbers, and ; stands between the columns of .csv.
+    """
     if path.suffix == PARQUET:
         from .parquet import write_rows  # needs the extra `[parquet]`
 
         write_rows(path, rows)
     else:
         columns = list({name: None for row in rows for name in row})
-        cells = [{name: _cell(value) for name, value in row.items()} for row in rows]
-        delimiter = "\t" if path.suffix == ".tsv" else ","
+        decimals = Decimals()
+        for row in rows:
+            decimals.add(row)
+        commas = decimals.are_commas
+        cells = [{name: _cell(value, commas) for name, value in row.items()} for row in rows]
+        delimiter = _between("\t" if path.suffix == ".tsv" else ",", commas)
         write_text(path, [to_csv([dict(zip(columns, columns)), *cells], columns, delimiter)])
 
 

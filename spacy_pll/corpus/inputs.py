@@ -24,6 +24,7 @@ from ..places import SHARED_ADVICE, TEXT_SPAN, between, own_and_shared
 from ..tables.rows import TextRows, check_columns
 from ..tables.words import WordRows
 from ..user_warnings import warn_user
+from .decimals import Decimals
 from .readers import read_records
 from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text, or_skip
 
@@ -145,6 +146,7 @@ class InputColumns:
     column: str  # that of the texts
     names: dict[str, None] = field(default_factory=dict)  # of the others that the texts have, in their order
     declared: dict[str, None] = field(default_factory=dict)  # of those that tables name, which may have no text
+    decimals: Decimals = field(default_factory=Decimals)  # of their numbers
 
     def encode(self, value: Any) -> object:
         """Write a value as the format does."""
@@ -160,6 +162,7 @@ class InputColumns:
         RAISES (InputError): The row of this text could not be written, or would lose a value of the input.
         """
         check_fields(record.fields, record.location, self.encode)
+        self.decimals.add(record.fields)
         self.names.update(dict.fromkeys(record.fields))
 
     def types(self) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         rows, columns, records = _records_and_columns(run, source, nlp, output_format)
         fingerprints = read_all(records, parts.ends())
         total, skips = max(fingerprints), run.scoring.skip_errors
-        output = output_format(rows, columns.types(), skips)
+        output = output_format(rows, columns.types(), skips, columns.decimals.are_commas)
         fields = [name for name in columns.types() if name != source.column]
         first = parts.begin(make_manifest(run, nlp, total, fingerprints[total], fields), fingerprints)
         if first is None:
@@ -118,7 +118,7 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     if run.input.path != STANDARD_STREAM:  # which cannot be read twice
         total = max(read_all(records))
         *_, records = _records_and_columns(run, run.input, nlp, output_format)
-    output = output_format(rows, columns.types(), run.scoring.skip_errors)
+    output = output_format(rows, columns.types(), run.scoring.skip_errors, columns.decimals.are_commas)
     with closing(run.scoring.score(nlp, records, total)) as texts:
         for text in texts:
             yield output.encode([[text]])
