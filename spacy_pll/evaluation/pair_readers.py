@@ -3,6 +3,7 @@
 Columns that the user names come first, then those that are known. Where neither is there, an error lists the columns.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..corpus.readers import format_of
 from ..corpus.records import get_text
+from ..corpus.txt_tables import has_tab, signs_of_table
 from ..errors import InputError, no_column
 from ..user_warnings import warn_user
 from .items import Pair
@@ -27,6 +29,14 @@ KNOWN = (
     ("sen", "wrong_sen"),
     ("source_sentence", "target_sentence"),
     ("sent_more", "sent_less"),
+)
+
+
+# A line that is no sentence, such as "Ungrammatical:".
+TITLE = re.compile(
+    r"\W*(un|in|im)?(good|bad|grammatical|acceptable|correct|plausible|well-formed|ill-formed)( sentences?)?[^\w.!?]*"
+    r"|\w+:",
+    re.IGNORECASE,
 )
 
 
@@ -98,12 +108,15 @@ def read_pairs(
         if layout := layouts[file]:
             rows[file].append(_read_row(row, place, layout, of_file))
             continue
-        names = _names(row, place, good, bad, how.get("header") is None and format_of(file) in (".csv", ".tsv"))
+        is_table = how.get("header") is None and format_of(file) in (".csv", ".tsv")
+        names = _names(row, place, good, bad, is_table, bool(of_file))
         both = [_sentence(row, place, name, setting) for name, setting in zip(names, ("`good`", "`bad`"))]
         pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
     if first and not any(layout and layout.first for layout in layouts.values()):
         raise InputError("`first` is for files in which good and bad sentences take turns.", "Leave it out.")
     for file, layout in layouts.items():
+        if layout and format_of(file) == TXT and not layout.label:
+            _check_lines(file, rows[file])
         pairs += _paired(rows[file], layout) if layout else []
     if not pairs:
         raise InputError(f"There is no pair in {path!r}.")
@@ -129,7 +142,29 @@ def _known_layout(file: Path, row: dict[str, Any], first: First | None) -> Long 
     return None
 
 
-def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, table: bool) -> tuple[str, str]:
+def _check_lines(file: Path, rows: list[_Row]) -> None:
+    """RAISES (InputError): Lines of a .txt file are no sentences: rows of a table, titles of sections, or marked."""
+    problem = signs_of_table([row.sentence for row in rows])
+    for row in rows if not problem else ():
+        line = row.sentence.strip()
+        if has_tab(line):
+            problem = f"{row.place.rpartition(', ')[2]} has a tab"
+        elif TITLE.fullmatch(line) or line.startswith("*"):
+            problem = f"{row.place.rpartition(', ')[2]}, {line!r:.100}, is no sentence alone"
+        if problem:
+            break
+    if problem:
+        raise InputError(
+            f"{file}: {problem}. In a .txt file, each line is a sentence, and they take turns.",
+            "If it is a table, make it a .tsv or .csv file. There, `good` and `bad` name the columns of the two "
+            "sentences, or `sentence` and `label` the column of a sentence and the one that says if it is good, and "
+            "`header` all columns, if line 1 does not. Otherwise, keep the sentences alone.",
+        )
+
+
+def _names(
+    row: dict[str, Any], place: str, good: str | None, bad: str | None, table: bool, in_folder: bool
+) -> tuple[str, str]:
     """The columns of the two sentences. RAISES (InputError): They are not named, and not known."""
     # All that is missing is named as what is there suggests.
     known = max(KNOWN, key=lambda pair: len(row.keys() & {*pair}))
@@ -142,8 +177,8 @@ def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, t
             row,
             "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name its"
             " column with `sentence`, and that which says if it is good with `label`."
-            + " If the file has no header, name its columns with `header`."
-            * table,
+            + " If the file has no header, name its columns with `header`." * table
+            + " If other files of the folder have other columns, read this one alone." * in_folder,
         )
     return found
 

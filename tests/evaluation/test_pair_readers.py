@@ -249,6 +249,54 @@ def test_lines_that_are_no_pairs(tmp_path, content, message):
         read_pairs(str(tmp_path / "a.txt"))
 
 
+TABLES_IN_TXT = {
+    "pairs": f"good\tbad\n{GOOD}\t{BAD}\n",
+    "pairs without a header": f"{GOOD}\t{BAD}\n{GOOD}\t{BAD}\n",
+    "labels behind tabs": f"{GOOD}\t1\n{BAD}\t0\n",
+    "one tab": f"{BAD}\n{GOOD}\n{BAD}\n{GOOD[:8]}\t{GOOD[8:]}\n",
+    "semicolons": f"good;bad\n{GOOD};{BAD}\n",
+    "scores": f"{BAD} -31.5\n{GOOD} -20.25\n" * 2,
+    "sections": f"Grammatical:\n{GOOD}\nUngrammatical:\n{BAD}\n",
+    "a section in brackets": f"[ungrammatical sentences]\n{BAD}\n{BAD}\n{BAD}\n",
+    "stars": f"*{BAD}\n{GOOD}\n",
+}
+
+
+@pytest.mark.parametrize("content", TABLES_IN_TXT.values(), ids=TABLES_IN_TXT)
+@pytest.mark.parametrize("first", ["good", "bad"])
+def test_lines_that_are_rows_of_a_table(tmp_path, content, first):
+    (tmp_path / "a.txt").write_text(content)
+    with pytest.raises(InputError, match="a.txt: .*In a .txt file, each line is a sentence.* make it a .tsv") as raised:
+        read_pairs(str(tmp_path / "a.txt"), first=first)
+    assert {"good", "bad", "sentence", "label", "header"} == set(raised.value.settings)
+
+
+def test_what_the_advice_about_tables_in_txt_files_leads_to(tmp_path):
+    (tmp_path / "a.tsv").write_text(TABLES_IN_TXT["pairs without a header"])
+    assert read_pairs(str(tmp_path / "a.tsv"), header=["good", "bad"]) == [PAIR, PAIR]
+    (tmp_path / "b.tsv").write_text(TABLES_IN_TXT["labels behind tabs"])
+    assert read_pairs(str(tmp_path / "b.tsv"), header=["s", "l"], sentence="s", label="l") == [PAIR]
+
+
+@pytest.mark.parametrize("line", ["What is good?", "Good cats sleep.", "he said : yes", "Correct!", "2 and 2 are 4"])
+def test_sentences_are_no_titles(tmp_path, line):
+    (tmp_path / "a.txt").write_text(f"{line}\n{GOOD}\n")
+    assert read_pairs(str(tmp_path / "a.txt"), first="bad") == [Pair(GOOD, line)]
+
+
+def test_a_file_of_another_form_in_a_folder_is_named(tmp_path):
+    """CLiMP's folder."""
+    (tmp_path / "ba.csv").write_text(f"{GOOD}\n{BAD}\n")
+    (tmp_path / "other.csv").write_text(LONG["CLiMP"][1])
+    with pytest.raises(
+        InputError, match="ba.csv, line 2: there is no column.*folder have other .* read this one alone"
+    ):
+        read_pairs(str(tmp_path))
+    with pytest.raises(InputError) as raised:
+        read_pairs(str(tmp_path / "ba.csv"))
+    assert "folder" not in str(raised.value)
+
+
 def test_lines_beside_tables_describe_them(tmp_path):
     (tmp_path / "README.txt").write_text("About the pairs.")
     (tmp_path / "a.json").write_text(json.dumps([{"good": GOOD, "bad": BAD}]))
