@@ -2,11 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal
 
 from ..corpus.records import get_text
 from ..errors import InputError, no_column
+from ..places import separated
 from .choices import check_choice
 from .items import PARADIGM, Choice, Option
 from .labels import LabelKind, Labelled, read_labels
@@ -40,12 +42,12 @@ def read_choices(
     (Misra et al. 2023), entity tracking (Kim & Schuster 2023) and BabyLM's WUG, whose `ratio` is a preference of
     people, or else `context`, `options` and `label`.
 
-    context (Sequence[str]): Column of the context, or of a list; or the columns of several. Empty: context, if it is
-        there.
-    options (Sequence[str]): Columns of the texts to choose from, or one column of a list. A single text is an option in
-        each of several contexts. Empty: options.
+    context (Sequence[str]): Column of the context, or of a list; or the columns of several. If there are several texts
+        to choose from, the columns are read one after the other. Empty: context, if it is there.
+    options (Sequence[str]): Columns of the texts to choose from, or one column of a list, also of one inside another
+        field, such as choices.text. A single text is an option in each of several contexts. Empty: options.
     label (Optional[str]): Column that says which option is right: its text, its column, its number from 0, or its
-        letter. None: label.
+        letter; or a list with a 1 for the right option, and 0 for the others. None: label.
     labels (Optional[LabelKind]): How all labels of a file are read, if they can be read in two ways, or count from 1.
         None: as all can be read.
     separator (str): Put between a context and a text, unless one of them has white space there.
@@ -62,7 +64,7 @@ def read_choices(
         made = [] if context or options or label or after else [*_published(row, place, file.stem, reading)]
         if not made:
             contexts = context or ["context"] * ("context" in row)
-            choice, right = _own(row, place, contexts, options or ["options"], label or "label", after)
+            choice, right = _own(row, place, contexts, options or ["options"], label or "label", after, separator)
             labelled[file][len(found)] = right
             made = [choice]
         for choice in made:
@@ -79,14 +81,23 @@ def read_choices(
 
 
 def _own(
-    row: dict[str, Any], place: str, context: Sequence[str], options: Sequence[str], label: str, after: str | None
+    row: dict[str, Any],
+    place: str,
+    context: Sequence[str],
+    options: Sequence[str],
+    label: str,
+    after: str | None,
+    separator: str,
 ) -> tuple[Choice, Labelled]:
     """A choice of which it is not known yet which option is right, and what says so."""
     contexts, texts = _texts_in(row, place, context, "`context`"), _texts_in(row, place, options, "`options`")
     if len(contexts) > 1 and len(texts) > 1:
-        raise InputError(
-            f"{place}: {len(contexts)} contexts and {len(texts)} options. One of the two must be a single text."
-        )
+        if len(context) < 2:
+            raise InputError(
+                f"{place}: {len(contexts)} contexts and {len(texts)} options. One of the two must be a single text.",
+                "If the contexts are read one after the other, join them to one text.",
+            )
+        contexts = [reduce(lambda before, text: separated(before, text, separator) + text, contexts)]
     if label not in row:
         raise no_column(place, label, row, "Name the column that says which option is right with `label`.")
     if len(contexts) < 2 and len(texts) < 2:
@@ -95,7 +106,20 @@ def _own(
     rest = get_text(row, place, after, "`after`") if after else ""
     made = [Option(text, before, after=rest) for before in contexts or [""] for text in texts]
     choice = Choice(made, 0, _without(row, *context, *options, label, after))
-    return choice, Labelled(place, row[label], several, columns)
+    return choice, Labelled(place, _one_hot(row[label], len(several), place, label), several, columns)
+
+
+def _one_hot(label: Any, n: int, place: str, column: str) -> Any:
+    """The number of the right option, if a label is a list with a number for each.
+
+    RAISES (InputError): It is not 1 for one option, and 0 for the others.
+    """
+    if not isinstance(label, list):
+        return label
+    if (len(label), label.count(1), label.count(0)) != (n, 1, n - 1):
+        advice = "A list has a number for each option: 1 for the right one, and 0 for the others."
+        raise InputError(f"{place}: {column!r} is {label!r:.100} for {n} options.", advice)
+    return label.index(1)
 
 
 def _texts_in(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:

@@ -1,4 +1,10 @@
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.choice_readers import read_choices
@@ -106,12 +112,72 @@ ROW = {"context": "The", "options": ["a", "b"], "label": 0}
         ({**ROW, "label": None}, "'label' is None"),
         ({"context": "The", "options": ["a", "b"]}, "line 1: there is no column 'label'.*`label`"),
         ({"context": "The", "label": 0}, "line 1: there is no column 'options'.*`options`"),
-        ({**ROW, "context": ["A", "B"]}, "line 1: 2 contexts and 2 options. One of the two must be a single text"),
+        (
+            {**ROW, "context": ["A", "B"]},
+            "line 1: 2 contexts and 2 options. One of the two must be .* join them to one",
+        ),
+        ({**ROW, "label": [1, 1]}, r"line 1: 'label' is \[1, 1\] for 2 options. A list has a number for each option"),
+        ({**ROW, "label": [1]}, r"line 1: 'label' is \[1\] for 2 options"),
+        ({**ROW, "label": [None, "1"]}, r"line 1: 'label' is \[None, '1'\] for 2 options"),
     ],
 )
 def test_rows_that_are_no_choice(tmp_path, row, message):
     with pytest.raises(InputError, match=message):
         read_choices(write(tmp_path / "a.jsonl", row))
+
+
+SCIENCE = {"question": "The keys", "choices": {"text": ["are here.", "is here."], "label": ["A", "B"]}, "key": "B"}
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".json", ".parquet"])
+def test_options_inside_another_field(tmp_path, ending):
+    path = tmp_path / f"a{ending}"
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist([SCIENCE]), path)
+    else:
+        path.write_text(json.dumps(SCIENCE))
+    (found,) = read_choices(str(path), ["question"], ["choices.text"], "key")
+    assert [one.text for one in found.options] == SCIENCE["choices"]["text"] and found.right == 1
+    assert found.options[0].context == "The keys" and found.fields == {"choices": SCIENCE["choices"]}
+
+
+def test_options_in_objects_of_a_list(tmp_path):
+    row = {
+        "q": {"stem": "The keys", "choices": [{"text": "are", "label": "A"}, {"text": "is", "label": "B"}]},
+        "key": "A",
+    }
+    (found,) = read_choices(write(tmp_path / "a.jsonl", row), ["q.stem"], ["q.choices.text"], "key")
+    assert [tuple(one)[:2] for one in found.options] == [("are", "The keys"), ("is", "The keys")] and found.right == 0
+
+
+@pytest.mark.parametrize("right", [0, 1, 2])
+@pytest.mark.parametrize("kind", [int, float, bool])
+def test_a_label_for_each_option(tmp_path, right, kind):
+    targets = {"choices": ["a", "b", "c"], "labels": [kind(i == right) for i in range(3)]}
+    path = write(tmp_path / "a.jsonl", {"question": "Q", "mc1_targets": targets})
+    (found,) = read_choices(path, ["question"], ["mc1_targets.choices"], "mc1_targets.labels")
+    assert found.right == right
+
+
+@given(
+    st.lists(st.sampled_from(["Ann left.", "It rained. ", " So what?", ""]), min_size=2, max_size=4),
+    st.integers(2, 3),
+    st.sampled_from([" ", "", " | "]),
+)
+def test_a_context_in_several_columns(tmp_path_factory, contexts, n, separator):
+    path = tmp_path_factory.mktemp("contexts") / "a.jsonl"
+    columns, options = [f"s{i}" for i in range(len(contexts))], [f"o{i}" for i in range(n)]
+    joined = ""
+    for text in contexts:
+        needs_none = not joined or joined[-1].isspace() or text[:1].isspace()
+        joined += text if needs_none else separator + text
+    row = {**dict(zip(columns, contexts)), **dict.fromkeys(options, "x"), "label": 0, "joined": joined}
+    (found,) = read_choices(write(path, row), columns, options, separator=separator)
+    (other,) = read_choices(str(path), ["joined"], options, separator=separator)
+    assert found.options == other.options and found.options[0].context == joined
+    # One text in several contexts stays what it is.
+    (found,) = read_choices(str(path), columns, ["o0"])
+    assert [one.context for one in found.options] == contexts
 
 
 def test_files_that_are_not_there_or_empty(tmp_path):
