@@ -1,19 +1,22 @@
 """`pll words INPUT OUTPUT`: a table with one word in each row, scored."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..corpus.formats import write_table
-from ..corpus.readers import ROW_READERS, format_of, read_rows
+from ..corpus.readers import ROW_READERS, check_format, read_rows
+from ..corpus.resumable import MANIFEST
 from ..errors import InputError
-from ..pipelines import PipelineSettings, make_pipeline
+from ..files import file_digest, write_json
+from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
-from ..tables.word_rows import score_words
+from ..tables.word_rows import score_words, texts_of_rows
 from . import options
 from .options import described_options, fields_of, file_options, options_in_place, pipeline_options
-from .terminal import check_table, save
+from .terminal import check_table, report
 
 OF_WORDS = described_options(score_words, ["word", "by", "space_after", "base", "lags", "log_frequency"])
 
@@ -35,13 +38,28 @@ def words_cli(
 
     The words of a text are joined, and each is scored in its whole text. The output has the same rows in the same
     order, with scores, numbers of wordpieces, surprisal, length and frequency. Rows without a word are kept.
+
+    OUTPUT.manifest.json records the model, the settings, and the checksum of the input.
     """
     check_table(output, force, path)
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a table with one word in each row.")
-    if format_of(Path(path)) not in ROW_READERS:
-        raise InputError(f"{path!r} is no file that ends in {', '.join(ROW_READERS)}.")
+    check_format(Path(path), ROW_READERS)
     rows = [row for _, row in read_rows(Path(path), **how)]
-    of_words |= {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
-    found = score_words(rows, make_pipeline(settings), **of_words)
-    save(output, write_table, found)
+    lengths = [*map(len, texts_of_rows(rows, of_words["word"], of_words.get("by", ())))]
+    used = {**of_words, "batch_size": batch_size}
+    nlp = make_pipeline(settings)
+    found = score_words(rows, nlp, **used, n_process=n_process, show_progress=True)
+    manifest = output.with_name(f"{output.name}.{MANIFEST}")
+    manifest.unlink(missing_ok=True)  # it says what the table is that stands beside it
+    write_table(output, found)
+    source = {"rows": len(rows), "texts": len(lengths), "digest": file_digest(Path(path))}
+    write_json(manifest, {"input": source, "run": {**used, **how}, **describe_scorer(nlp, settings)})
+    report(f"Wrote {output}: {_summary(lengths)}.")
+
+
+def _summary(lengths: Sequence[int]) -> str:
+    """How many texts there are, and of how many words, from which one sees whether the rows were joined rightly."""
+    shortest, longest = min(lengths, default=0), max(lengths, default=0)
+    words = f"{shortest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"
+    return f"{len(lengths):,} text{'s' * (len(lengths) != 1)} of {words} word{'s' * (longest != 1)}"

@@ -4,6 +4,7 @@ The words of a text are its tokens, whatever spaCy's tokenizer would make of it,
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -59,7 +60,9 @@ def score_words(
         given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
         surprisal. They are None, or NaN in a data frame, where there is no word: None, NaN, "", white space. Such rows
         are counted in a warning.
-    RAISES (ValueError): There is no such column, or the table has one that would be added, or a text cannot be scored.
+        There is a warning if the rows of a text seem to be those of several.
+    RAISES (ValueError): There is no such column, or no value in a column of `by`, or the table has a column that would
+        be added, or a text cannot be scored.
     """
     is_frame = hasattr(table, "to_dict") and hasattr(table, "columns")
     rows = table.to_dict("records") if is_frame else [dict(row) for row in table]
@@ -68,8 +71,10 @@ def score_words(
     words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(lang)
     table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang)
     columns = word_columns(table_of.types, base)
-    texts = texts_of_rows(rows, word, [by] if isinstance(by, str) else by)
+    by = [by] if isinstance(by, str) else by
+    texts = texts_of_rows(rows, word, by)
     check_columns({name for row in rows for name in row}, columns, "The table")
+    warn_of_joined_rows(rows, texts, word, by)
     docs = [
         Doc(
             nlp.vocab,
@@ -108,21 +113,64 @@ def _in_base(value: Any, column: str, base: float | None) -> Any:
 def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str]) -> list[list[tuple[int, str]]]:
     """For each text, its rows that have a word: their numbers, from 0, and the words.
 
-    RAISES (InputError): A row lacks a column, or a word is neither text nor a number.
+    RAISES (InputError): A row lacks a column, or a value in one of `by`, or a word is neither text nor a number.
     """
-    texts = dict[str, list[tuple[int, str]]]()
+    texts = dict[tuple[str, ...], list[tuple[int, str]]]()
     for i, row in enumerate(rows):
         if missing := [name for name in (word, *by) if name not in row]:
             setting = "word" if missing[0] == word else "by"
             raise no_column(f"Row {i + 1}", missing[0], row, f"Name another with `{setting}`.")
         if text := _text_of(row[word], i):
-            texts.setdefault(repr([row[name] for name in by]), []).append((i, text))
+            if empty := [name for name in by if _is_missing(row[name])]:
+                raise InputError(
+                    f"Row {i + 1}: there is a word, and no value in the column {empty[0]!r} of `by`, which says which "
+                    "text it belongs to.",
+                    "Write the value in each row: merged cells of a sheet have it in the first one alone. Or leave the "
+                    "column out of `by`.",
+                )
+            texts.setdefault(tuple(str(row[name]).strip() for name in by), []).append((i, text))
     return list(texts.values())
+
+
+def warn_of_joined_rows(
+    rows: Sequence[Mapping[str, Any]], texts: Sequence[Sequence[tuple[int, str]]], word: str, by: Sequence[str]
+) -> None:
+    """Warn if the rows of a text are not neighbours, or are the same words several times, as of several readers."""
+    place = {i: n for n, i in enumerate(sorted(i for members in texts for i, _ in members))}
+    apart = [(a, b) for members in texts for (a, _), (b, _) in zip(members, members[1:]) if place[b] != place[a] + 1]
+    if apart:
+        a, b = min(apart)
+        warn_user(
+            f"Rows {a + 1} and {b + 1} are read as neighbours in one text, since they have the same values in `by`. "
+            "Rows of other texts stand between them. Is a column missing in `by`, such as the reader? Or is the table "
+            "sorted in another way?"
+        )
+        return
+    for members in texts:
+        for name in rows[members[0][0]]:
+            parts = dict[str, list[str]]()
+            for i, text in members if name != word and name not in by else ():
+                parts.setdefault(str(rows[i].get(name)), []).append(text)
+            same = Counter(map(tuple, parts.values())).most_common(1)
+            if same and len(same[0][0]) > 2 and same[0][1] > max(1, len(parts) / 2):
+                first = members[0][0]
+                i = next(i for i, _ in members if str(rows[i].get(name)) != str(rows[first].get(name)))
+                warn_user(
+                    f"Rows {first + 1} and {i + 1} are read as one text, which has the same words several "
+                    f"times: once for each value in the column {name!r}. Is this column missing in `by`?"
+                )
+                return
+
+
+def _is_missing(value: Any) -> bool:
+    is_blank = isinstance(value, str) and not value.strip()
+    # Those of JSON, of tables, and of data frames; then NaN.
+    return value is None or is_blank or hasattr(value, "is_missing") or repr(value) == "<NA>" or value != value
 
 
 def _text_of(value: Any, i: int) -> str:
     """A word without white space at its ends; "" if there is none."""
-    if value is None or getattr(value, "is_missing", False) or value != value:  # NaN
+    if _is_missing(value):
         return ""
     if isinstance(value, bool | list | dict | tuple | bytes):
         raise InputError(f"Row {i + 1}: a word must be text. It is {value!r:.100}.")

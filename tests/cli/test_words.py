@@ -1,6 +1,9 @@
 import csv
+import json
 
 import pytest
+
+from spacy_pll.files import file_digest
 
 from .conftest import run
 
@@ -36,6 +39,33 @@ def test_a_table_of_words(tmp_path, model_folder):
     run("words", tmp_path / "a.csv", tmp_path / "p.csv", *how, "--na-as-text")
     with open(tmp_path / "p.csv", encoding="utf8") as file:
         assert all(row["surprisal"] for row in csv.DictReader(file))
+
+
+def test_what_a_table_depends_on_is_beside_it(tmp_path, model_folder):
+    (tmp_path / "a.csv").write_text("item,word\n1,The\n1,cats\n2,She\n2,left\n2,.\n")
+    how = ("--model", model_folder("bert"), "--no-log-frequency", "--by", "item", "--metrics", "left_context")
+    said = run("words", tmp_path / "a.csv", tmp_path / "o.csv", *how, "--lags", "1").stderr
+    assert "o.csv: 2 texts of 2 to 3 words." in " ".join(said.split())
+    found = json.loads((tmp_path / "o.csv.manifest.json").read_text())
+    assert found["input"] == {"rows": 5, "texts": 2, "digest": file_digest(tmp_path / "a.csv")}
+    assert (found["model"], found["metrics"]) == (str(model_folder("bert")), ["left_context"])
+    assert found["run"]["by"] == ["item"] and found["run"]["lags"] == 1 and found["run"]["delimiter"] is None
+    run("score", tmp_path / "a.csv", tmp_path / "s.csv", "--column", "word", *how[:2])
+    corpus = json.loads((tmp_path / "s.csv.manifest.json").read_text())
+    assert {name for name in corpus if name not in found} <= {"score_columns", "unigrams"}
+    assert found["weights"] == corpus["weights"] and found["versions"] == corpus["versions"]
+
+
+def test_a_table_of_readers_in_turn_is_noticed(tmp_path, model_folder):
+    words = "".join(f"{subj},1,{word}\n" for word in ("She", "left", ".") for subj in ("s1", "s2"))
+    (tmp_path / "a.csv").write_text(f"subj,item,word\n{words}")
+    how = ("--model", model_folder("bert"), "--no-log-frequency")
+    with pytest.warns(UserWarning, match="Rows 1 and 2 are read as one text.*column 'subj'.* missing in `by`"):
+        said = run("words", tmp_path / "a.csv", tmp_path / "o.csv", "--by", "item", *how).stderr
+    assert "1 text of 6 words." in " ".join(said.split())
+    (tmp_path / "a.csv").write_text("subj,item,word\ns1,1,She\n,,left\n")
+    error = run("words", tmp_path / "a.csv", tmp_path / "p.csv", "--by", "item", *how, fails=True).unwrapped_stderr
+    assert "Row 2: there is a word, and no value in the column 'item' of --by" in error
 
 
 def test_errors_are_messages(tmp_path):

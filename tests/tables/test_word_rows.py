@@ -1,4 +1,5 @@
 import math
+import warnings
 
 import pandas as pd
 import pytest
@@ -6,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_pll import make_pipeline, score_words
+from spacy_pll.corpus.records import Missing
+from spacy_pll.tables.word_rows import texts_of_rows, warn_of_joined_rows
 
 PLAIN = {"log_frequency": False}
 
@@ -49,7 +52,8 @@ def test_a_word_is_what_the_row_says(nlp):
 def test_texts_by_columns_in_their_order(nlp):
     one, two = "The cats sleep .".split(), "She saw herself .".split()
     rows = [{"item": n, "part": 1.0, "word": word} for both in zip(one, two) for n, word in enumerate(both)]
-    found = score_words(rows, nlp, by=["item", "part"], **PLAIN)
+    with pytest.warns(UserWarning, match="Rows 1 and 3 are read as neighbours in one text"):
+        found = score_words(rows, nlp, by=["item", "part"], **PLAIN)
     assert [(row["item"], row["word"]) for row in found] == [(row["item"], row["word"]) for row in rows]
     for n, text in enumerate(("The cats sleep .", "She saw herself .")):
         total = sum(row["pll_word_l2r"] for row in found if row["item"] == n)
@@ -60,7 +64,7 @@ def test_texts_by_columns_in_their_order(nlp):
     )
 
 
-@pytest.mark.parametrize("empty", [None, "", "  ", float("nan"), "\u00a0"])
+@pytest.mark.parametrize("empty", [None, "", "  ", float("nan"), "\u00a0", pd.NA, Missing("NA")])
 def test_rows_without_a_word_are_kept(nlp, empty):
     words = ["The", empty, "cats", "sleep", "sleep", empty]
     with pytest.warns(UserWarning, match="2 of 6 rows have no word in the column 'word', and no scores"):
@@ -97,6 +101,70 @@ def test_data_frames(nlp):
     assert list(found.index) == [7, 8, 9, 3] and list(found["rt"]) == [1.5, 2, 3, 4]
     assert found["surprisal"].isna().tolist() == [False, True, False, False] and "log_frequency" in found
     assert list(table.columns) == ["word", "rt"]
+
+
+@pytest.mark.parametrize("empty", [None, "", "  ", float("nan"), pd.NA, Missing("NA")])
+@pytest.mark.filterwarnings("ignore:.*have no word")
+def test_a_text_that_is_not_named_is_an_error_with_its_row(nlp, empty):
+    """Merged cells of a sheet have their value in the first row alone."""
+    rows = [{"item": item, "word": word} for item, word in zip([1, empty, 2, empty], ["The", "cats", "She", "left"])]
+    with pytest.raises(ValueError, match="Row 2: there is a word, and no value in the column 'item' of `by`"):
+        texts_of_rows(rows, "word", ["item"])
+    rows = [{**row, "word": row["word"] if isinstance(row["item"], int) else empty} for row in rows]
+    assert texts_of_rows(rows, "word", ["item"]) == [[(0, "The")], [(2, "She")]]  # without a word, it does not matter
+
+
+def test_columns_of_a_frame_that_are_not_filled(nlp):
+    rows = [{"item": 1, "x": pd.NA if i % 2 else i, "word": word} for i, word in enumerate("a b c a b c".split())]
+    assert not warned(rows, ["item"])
+
+
+def test_white_space_around_a_value_names_no_other_text():
+    rows = [{"item": item, "word": "a"} for item in ("1", "1 ", 1, " 1", "2")]
+    assert [len(text) for text in texts_of_rows(rows, "word", ["item"])] == [4, 1]
+
+
+def warned(rows, by):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_joined_rows(rows, texts_of_rows(rows, "word", by), "word", by)
+    return [str(one.message) for one in caught]
+
+
+@given(
+    st.lists(st.sampled_from(["s1", "s2", "s3"]), min_size=2, max_size=3, unique=True),
+    st.lists(st.lists(st.sampled_from(["She", "saw", "it"]), min_size=3, max_size=5), min_size=2, max_size=3),
+    st.sampled_from([("subj", "item", "n"), ("item", "subj", "n"), ("item", "n", "subj"), ("n", "subj", "item")]),
+)
+def test_rows_of_several_texts_in_one(readers, sentences, order):
+    """Each reader reads each sentence. However the rows are sorted, a forgotten column, or words of other texts between
+    those of a text, are noticed, and a table that is right stays silent.
+    """
+    rows = [
+        {"subj": subj, "item": item, "n": n, "word": word}
+        for subj in readers
+        for item, words in enumerate(sentences)
+        for n, word in enumerate(words)
+    ]
+    rows.sort(key=lambda row: [row[name] for name in order])
+    said = warned(rows, ["subj", "item"])
+    keys = [(row["subj"], row["item"]) for row in rows]
+    runs = [key for i, key in enumerate(keys) if i == 0 or keys[i - 1] != key]
+    assert bool(said) == (len(runs) > len(set(runs)))
+    if said:  # the first two rows: by brute force over all of them
+        pairs = ((i, j) for i in range(len(rows)) for j in range(i + 2, len(rows)) if keys[j] == keys[i])
+        i, j = next((i, j) for i, j in pairs if not any(key == keys[i] for key in keys[i + 1 : j]))
+        assert len(said) == 1 and said[0].startswith(f"Rows {i + 1} and {j + 1} are read as neighbours in one text")
+    forgotten = warned(rows, ["item"])
+    assert len(forgotten) == 1 and "missing in `by`" in forgotten[0]
+    assert "neighbours" in forgotten[0] or "each value in the column 'subj'" in forgotten[0]
+
+
+def test_a_line_that_comes_again_is_no_reader():
+    """Lines of a poem, of which one is there twice."""
+    lines = ["Round and round", "the wheel goes", "Round and round", "all day long"]
+    rows = [{"poem": "a", "line": n, "word": word} for n, line in enumerate(lines) for word in line.split()]
+    assert not warned(rows, ["poem"]) and not warned(rows, [])
 
 
 @pytest.mark.parametrize(
