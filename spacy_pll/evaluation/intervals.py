@@ -23,6 +23,8 @@ from ..arrays import FloatArray, IntArray
 Z = NormalDist().inv_cdf(0.975)
 # Samples of a bootstrap that are in memory at once.
 CHUNK = 50
+# Binary digits of a binomial coefficient that are kept at most.
+DIGITS = 256
 
 
 class Estimate(NamedTuple):
@@ -92,11 +94,13 @@ def paired_difference(differences: FloatArray) -> Estimate:
 def mcnemar(better: int, worse: int) -> float:
     """McNemar's exact p, two-sided: how likely so uneven numbers are if a pair is as often better as worse."""
     n, k = better + worse, min(better, worse)
-    term = total = 1
+    halvings, term, total = n, 1, 1
     for i in range(k):
         term = term * (n - i) // (i + 1)
         total += term
-    return min(1.0, 2 * total / 2**n)
+        if term >> DIGITS:  # else they have as many as there are pairs
+            halvings, term, total = halvings - DIGITS // 2, term >> DIGITS // 2, total >> DIGITS // 2
+    return min(1.0, math.ldexp(2 * total, -halvings))
 
 
 def bootstrap_sums(

@@ -1,10 +1,15 @@
 """The intervals cover what they should, as exact sums of probabilities say; McNemar's p is that of statsmodels."""
 
+import math
+import tracemalloc
+from fractions import Fraction
 from itertools import product
 from math import comb
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_pll.evaluation.intervals import (
     bootstrap_sums,
@@ -154,6 +159,25 @@ def test_mcnemar_as_statsmodels_has_it():
         assert mcnemar(*numbers) == mcnemar(*numbers[::-1]) == pytest.approx(p, rel=1e-12)
     assert mcnemar(3, 3) == mcnemar(0, 0) == 1.0
     assert 0 < mcnemar(1000, 3000) < 1e-200
+
+
+@given(st.integers(0, 3000), st.integers(0, 3000))
+def test_mcnemar_is_the_sum_of_probabilities(better, worse):
+    n = better + worse
+    exact = Fraction(2 * sum(comb(n, i) for i in range(min(better, worse) + 1)), 2**n)
+    assert mcnemar(better, worse) == pytest.approx(float(min(Fraction(1), exact)), rel=1e-12, abs=0)
+
+
+def test_mcnemar_of_many_pairs_has_no_number_as_long_as_they_are_many():
+    tracemalloc.start()
+    try:
+        p = mcnemar(20_000, 20_400)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Of the normal distribution with the same variance, and a continuity correction.
+    assert p == pytest.approx(math.erfc((400 - 1) / math.sqrt(2 * 40_400)), rel=1e-3)
+    assert peak < 2_000  # bytes: 40,400 binary digits have 5,000
 
 
 def test_a_bootstrap_draws_whole_clusters():
