@@ -12,6 +12,7 @@ from wasabi import table
 from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.readers import read_records, read_texts
+from ..corpus.records import warn_of_missing
 from ..errors import InputError, no_column
 from ..evaluation.perplexity import Perplexity, perplexity, window_perplexities
 from ..files import check_output, write_json
@@ -76,15 +77,17 @@ def ppl_cli(
     nlp = make_pipeline(settings)
     work: dict[str, Any] = {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
     if windows is not None:
-        records = [one for one in read_records(path, column, nlp.vocab, **how) if not one.in_place]
-        for record in records:
+        every = list(enumerate(read_records(path, column, nlp.vocab, **how)))
+        records = [(number, one) for number, one in every if not one.problem]
+        warn_of_missing(len(every) - len(records), len(every), "They are left out")
+        for _, record in records:
             check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
             if by is not None and by not in record.fields:
                 raise no_column(record.location, by, record.fields)
-        found = window_perplexities(nlp, [str(one.text) for one in records], windows, **work)
+        found = window_perplexities(nlp, [str(one.text) for _, one in records], windows, **work)
         rows = [
             {"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value}
-            for number, (record, of_text) in enumerate(zip(records, found))
+            for (number, record), of_text in zip(records, found)
             for i, (text, value) in enumerate(of_text)
         ]
         if not rows:

@@ -127,7 +127,7 @@ class Side:
     def run(self) -> ScorerRun:
         """What it took."""
         settings, counts = self.scorer.settings, self.scorer.predictor.counts
-        work = self.seconds, counts.ids, counts.rows, counts.targets
+        work = self.seconds, counts.ids, counts.passes, counts.targets
         return ScorerRun(self.label, settings.metrics[0], settings.record, *work)
 
 

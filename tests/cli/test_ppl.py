@@ -186,3 +186,19 @@ def test_a_bound_and_its_error(tmp_path, model):
     assert " ± " in run("ppl", path, *model, *how).stdout and "per byte" in run("ppl", path, *model).stdout
     refused = run("ppl", path, *model, "--n-passes", "16", fails=True).unwrapped_stderr
     assert "--n-passes and --seed are for a bound" in refused
+
+
+def test_docs_of_windows_have_the_numbers_of_a_table_of_words(tmp_path, model):
+    """What is missing is counted, and left out with a warning, as without windows."""
+    (tmp_path / "t.csv").write_text("who,text\nann,It sat.\nann,NA\nbob,She paid for it.\nbob,NaN\nbob,It.\n")
+    for command in (("ppl", tmp_path / "t.csv", "--windows", 2, "-o", tmp_path / "o.csv"),
+                    ("score", tmp_path / "t.csv", tmp_path / "words.csv", "--table", "words"),
+                    ("ppl", tmp_path / "t.csv")):  # fmt: skip
+        with pytest.warns(UserWarning, match="2 of 5 texts are missing: there is NA"):
+            run(*command, *model)
+    numbers = []
+    for name in ("o.csv", "words.csv"):
+        with open(tmp_path / name, newline="") as file:
+            read = [row for row in csv.DictReader(file) if row.get("pppl", row.get("pll_word_l2r"))]
+            numbers.append([*dict.fromkeys(row["doc"] for row in read)])
+    assert numbers == [["0", "2", "4"], ["0", "2", "4"]]

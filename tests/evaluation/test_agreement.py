@@ -32,6 +32,22 @@ def test_any_pipelines_are_compared_and_stay_as_they_are(make_nlp):
     assert not get_scorer(nlp).settings.keep_pieces and nlp("A text.")._.pll_data is None
 
 
+def test_forward_passes_are_those_of_the_model(make_nlp):
+    """And not the rows in them."""
+    first, second = make_nlp("bert"), make_nlp("bert", max_batch_tokens=128)
+    passes = [0, 0]
+    for i, nlp in enumerate((first, second)):
+        get_scorer(nlp).initialize()
+
+        def count(*_, i=i):
+            passes[i] += 1
+
+        get_scorer(nlp).model.loaded.forward.model.base_model.register_forward_pre_hook(count)
+    result = agree(first, second, TEXTS)
+    assert [run.forward_passes for run in result.scorers] == passes
+    assert 0 < passes[0] < passes[1] < result.scorers[1].scored_pieces
+
+
 @pytest.mark.core
 @given(st.integers(2, 40), st.integers(1, 6), st.integers(0, 1000))
 def test_values_of_a_level_are_those_of_numpy(n, texts, seed):
