@@ -17,11 +17,16 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 import catalogue
+import numpy as np
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.util import registry
 
+from ..arrays import FloatArray, IntArray
+from ..attributes.piece_record import read_record
 from ..component import get_scorer
 from ..errors import InputError, PLLError
+from ..pipelines import make_pipeline
 from ..places import score_placed, separated
 from ..settings import BATCH_SIZE
 
@@ -35,7 +40,9 @@ class SuiteText(NamedTuple):
 
     text: str
     context: str = ""  # read before the text, and not scored; a space is put between the two
-    parts: Sequence[tuple[int, int]] | None = None  # where each begins and ends in the text; None: the whole text
+    # Where each begins and ends in the text, in characters; None: the whole text. A wordpiece belongs to the part in
+    # which its first visible character lies.
+    parts: Sequence[tuple[int, int]] | None = None
 
 
 class PartScore(NamedTuple):
@@ -61,6 +68,9 @@ class Suite(ABC):
     """Texts, and what is computed from the scores of their parts."""
 
     texts: Sequence[SuiteText]
+
+    def check(self, per_piece: bool) -> None:  # noqa: B027  # most can be measured in any way
+        """RAISES (ValueError): The suite cannot be measured so. This is asked before anything is scored."""
 
     @abstractmethod
     def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
@@ -138,23 +148,37 @@ def score_suite(
     per_piece (bool): Compare means per wordpiece instead of sums.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
-    RAISES (ValueError): A text cannot be scored.
+    RAISES (ValueError): A text cannot be scored, or a part does not lie in its text, or the suite cannot be measured
+        so.
     """
-    names = get_scorer(nlp, component).names
+    suite.check(per_piece)
+    for text, _, parts in suite.texts:
+        if wrong := [part for part in parts or () if not 0 <= part[0] <= part[1] <= len(text)]:
+            raise InputError(f"The part {wrong[0]} does not lie in the text {text!r:.100}, which ends at {len(text)}.")
+    nlp = make_pipeline(nlp, component=component, keep_pieces=True)
+    names = get_scorer(nlp).names
     places = [(one.text, separated(one.context, one.text), "") for one in suite.texts]
     distinct = list(dict.fromkeys(places))
-    docs = dict(
-        zip(distinct, score_placed(nlp, distinct, batch_size, show_progress, n_process, component), strict=True)
-    )
+    docs = score_placed(nlp, distinct, batch_size, show_progress, n_process, component)
+    pieces = {one: _pieces_of(doc, names.score) for one, doc in zip(distinct, docs, strict=True)}
     found: dict[str, list[list[PartScore]]] = {metric: [] for metric in names.metrics}
-    for one, place in zip(suite.texts, places):
-        doc, before = docs[place], len(place[1])
-        parts = [(before + start, before + end) for start, end in one.parts or [(0, len(one.text))]]
-        spans = [doc.char_span(*part, alignment_mode="expand") for part in parts]
-        for metric, name in names.metrics.items():
-            scores = [(span and span._.get(name) or 0.0, span and span._.get(names.pieces) or 0) for span in spans]
-            found[metric].append([PartScore(*score) for score in scores])
+    for (text, _, parts), place in zip(suite.texts, places):
+        (where, scores), before = pieces[place], len(place[1])
+        inside = [(before + start <= where) & (where < before + end) for start, end in parts or [(0, len(text))]]
+        for metric, of_text in scores.items():
+            found[metric].append([PartScore(float(of_text[one].sum()), int(one.sum())) for one in inside])
     return SuiteScores(suite, found, per_piece)
+
+
+def _pieces_of(doc: Doc, attr: str) -> tuple[IntArray, dict[str, FloatArray]]:
+    """The character in which each of a doc's pieces begins, and their scores by metric. One without a visible character
+    is where its token ends.
+    """
+    record = read_record(doc, attr)
+    assert record  # which the component keeps
+    last = [doc[token].idx + len(doc[token]) - 1 for token in record.token]
+    scores = {metric: np.array(values) for metric, values in record.scores.items()}
+    return np.minimum(np.array(record.start, dtype=np.int64), last), scores
 
 
 def compared(part: PartScore, per_piece: bool) -> float:

@@ -1,8 +1,8 @@
 """Suites of SyntaxGym (Gauthier et al. 2020; Hu et al. 2020): formulas over the surprisals of regions of sentences.
 
 A formula such as `(2;%match%) < (2;%mismatch%)` says that region 2 has a lower surprisal in one condition than in
-another. `(*;%match%)` is the sum over all regions of a condition. Brackets may be ( ) or [ ]. There are + and -, then
-<, > and =, then & and |, each from left to right.
+another. `(*;%match%)` is the sum over all regions of a condition. Numbers may have a sign. Brackets may be ( ) or [ ].
+There are + and -, then <, > and =, then & and |, each from left to right.
 """
 
 import math
@@ -22,7 +22,9 @@ from .suites import Measure, PartScore, Suite, SuiteText, pll_readers
 
 Surprisals = Mapping[tuple[str, int], float]  # by condition and region
 Formula = Callable[[Surprisals], Any]
-TOKEN = re.compile(r"\s*(?:\(\s*(\d+|\*)\s*;\s*%([\w-]+)%\s*\)|(\d+(?:\.\d*)?)|([-+<>=&|()]))")
+TOKEN = re.compile(
+    r"\s*(?:\(\s*(\d+|\*)\s*;\s*%([\w-]+)%\s*\)|(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)|([-+<>=&|()]))"
+)
 ASKED = re.compile(r"(\d+|\*)\s*;\s*%([\w-]+)%")  # a region and a condition, in a formula
 # In the order in which they bind, the tightest last.
 OPERATORS: Sequence[Mapping[str, Callable[[Any, Any], Any]]] = (
@@ -58,9 +60,11 @@ class SyntaxGym(Suite):
                 else:
                     yield (condition, region), text[slice(*parts[part])], scores[place][part]
 
-    def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
+    def check(self, per_piece: bool) -> None:
         if per_piece:
             raise InputError("SyntaxGym's formulas are about sums of surprisals.", "Leave out `per_piece`.")
+
+    def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
         held = defaultdict[tuple[str, str], list[bool]](list)
         for item in self.items:
             surprisals = {place: -part.score for place, _, part in self._regions(item, scores)}
@@ -116,8 +120,10 @@ def _operand(tokens: list[re.Match[str]], text: str) -> tuple[Formula, list[re.M
         if region == "*":
             return lambda values: sum(v for (name, _), v in values.items() if name == condition), tokens[1:]
         return lambda values: values[condition, int(region)], tokens[1:]
-    if number:
-        return lambda values: float(number), tokens[1:]
+    signed = len(tokens) > 1 and mark in ("+", "-") and tokens[1][3]
+    if number or signed:
+        value = float(number or f"{mark}{signed}")
+        return lambda values: value, tokens[1 if number else 2 :]
     if mark == "(":
         inner, tokens = _operation(tokens[1:], 0, text)
         if tokens and tokens[0][4] == ")":

@@ -1,7 +1,10 @@
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.util import registry
 
+from spacy_pll.component import get_scorer
 from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.suites import (
     Measure,
@@ -64,3 +67,59 @@ def test_an_error_in_a_reader_is_shown_as_it_is(monkeypatch):
     monkeypatch.setattr(pll_readers, "get_all", lambda: {"broken": broken})
     with pytest.raises(TypeError, match=r"object of type 'NoneType' has no len\(\)"):
         read_suite("x", "broken")
+
+
+class Parts(Suite):
+    """Texts with parts."""
+
+    def __init__(self, *texts):
+        self.texts = texts
+
+    def measures(self, scores, per_piece):
+        return []
+
+    def rows(self, scores):
+        yield from ()
+
+
+CONTEXTS = ["", "She's here.", "One. "]
+TEXTS = ["I can't see.", "They don't  know Mr. O'Neill's souvenir. ", " unbelievably\u200b \u00a0", "don't", " "]
+
+
+@pytest.fixture(scope="module")
+def several(model_folder):
+    def make(architecture):
+        nlp = spacy.blank("en")
+        model = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(model_folder(architecture))}
+        nlp.add_pipe("pll", config={"model": model, "metrics": ["word_l2r", "original"], "keep_pieces": True})
+        return nlp
+
+    return [make("bert"), make("roberta"), make("xlm-roberta")]
+
+
+@given(st.integers(0, 2), st.sampled_from(CONTEXTS), st.sampled_from(TEXTS), st.data())
+def test_each_wordpiece_is_in_one_part(several, which, context, text, data):
+    """Wherever the text is cut, the parts have the sum of the whole, and the pieces that begin there."""
+    ends = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    parts = list(zip([0, *ends], [*ends, len(text)]))
+    nlp = several[which]
+    found = score_suite(nlp, Parts(SuiteText(text, context, parts), SuiteText(text, context)))
+    for scores in found.scores.values():
+        of_parts, [whole] = scores
+        assert sum(one.pieces for one in of_parts) == whole.pieces
+        assert sum(one.score for one in of_parts) == pytest.approx(whole.score, abs=1e-6)
+    if not context and text.strip() == text:
+        doc = nlp(text)
+        for part, (start, end) in zip(found.scores["word_l2r"][0], parts):
+            record = doc._.pll_data
+            own = [s for s, at in zip(record["scores"]["word_l2r"], record["start"]) if start <= at < end]
+            assert (part.pieces, part.score) == (len(own), pytest.approx(sum(own), abs=1e-4))
+
+
+@pytest.mark.parametrize("part", [(-1, 3), (0, 13), (4, 2)])
+def test_a_part_outside_of_its_text(several, part):
+    nlp = several[0]
+    before = get_scorer(nlp).predictor.counts.passes
+    with pytest.raises(InputError, match="does not lie in the text .* which ends at 12"):
+        score_suite(nlp, Parts(SuiteText("The souvenir."), SuiteText("I can't see.", parts=[(0, 2), part])))
+    assert get_scorer(nlp).predictor.counts.passes == before

@@ -4,6 +4,7 @@ import math
 import pytest
 import spacy
 
+from spacy_pll.component import get_scorer
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.suites import PartScore, read_suite, score_suite
 from spacy_pll.evaluation.syntaxgym import parse_formula
@@ -26,6 +27,10 @@ VALUES = {("a", 1): 1.0, ("a", 2): 5.0, ("b", 1): 2.0, ("b", 2): 4.0}
         ("(1;%a%) < (1;%b%) | [(1;%a%) < (1;%b%) & (1;%b%) < (1;%a%)]", True),
         ("(1;%a%) = 1.0005", True),  # as SyntaxGym compares
         ("(1;%a%) = 1.01", False),
+        ("((1;%a%) - (2;%a%)) > -4.5", True),
+        ("(1;%a%) - (2;%a%) < -4e0", False),
+        ("(1;%a%)-+1.5=-5e-1", True),
+        ("(1;%a%) - -1 = +2", True),
     ],
 )
 def test_formulas(formula, right):
@@ -33,7 +38,7 @@ def test_formulas(formula, right):
 
 
 @pytest.mark.parametrize(
-    "formula", ["", "(1;%a%) <", "(1;%a%) < (1;%b%)) ", "((1;%a%) < 2", "(1;a) < 2", "1 ! 2", "1 2"]
+    "formula", ["", "(1;%a%) <", "(1;%a%) < (1;%b%)) ", "((1;%a%) < 2", "(1;a) < 2", "1 ! 2", "1 2", "--1 < 2", "(1;%a%) < -", "-(1;%a%) < 2"]
 )
 def test_what_is_no_formula(formula):
     with pytest.raises(InputError, match="The formula"):
@@ -114,8 +119,14 @@ def test_a_folder_of_suites_and_outcomes(tmp_path):
         ("other", 1, 0.0),
     ]
     assert all(0 <= m.low <= m.value <= m.high <= 1 and not math.isnan(m.low) for m in found)
+
+
+def test_means_are_refused_before_anything_is_scored(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll")
     with pytest.raises(InputError, match="Leave out `per_piece`"):
-        suite.measures([one] * 6, True)
+        score_suite(nlp, read_suite(write(tmp_path / "a.json", SUITE), "syntaxgym"), per_piece=True)
+    assert not get_scorer(nlp).predictor.counts.passes
 
 
 def test_a_formula_that_is_there_twice_counts_once(tmp_path):
