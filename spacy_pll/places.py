@@ -75,11 +75,8 @@ def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: boo
     RAISES (PLLError): The component would not read what stands beside a text.
     """
     for text, before, after in places:
-        if (before or after) and scorer.predictor.get_spans is get_sent_spans:
-            raise PLLError(
-                "The component reads each sentence alone, so it would not read what stands before or after a text.",
-                "Set `spans` to 'doc', or leave it out.",
-            )
+        if before or after:
+            check_reads_context(scorer)
         has_own, shared = own_and_shared(scorer, text, before, after)
         what = f"The text {str(text)!r:.100}" + f" after {before[-80:]!r}" * bool(before)
         what += f" before {after[:80]!r}" * bool(after)
@@ -89,6 +86,15 @@ def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: boo
             raise InputError(
                 f"{what} has no wordpiece of its own under this model's tokenizer, so it has no score. Leave it out."
             )
+
+
+def check_reads_context(scorer: PLLScorer) -> None:
+    """RAISES (PLLError): The component would not read what stands beside a text."""
+    if scorer.predictor.get_spans is get_sent_spans:
+        raise PLLError(
+            "The component reads each sentence alone, so it would not read what stands before or after a text.",
+            "Set `spans` to 'doc', or leave it out.",
+        )
 
 
 def own_and_shared(scorer: PLLScorer, text: str | Doc, before: str = "", after: str = "") -> tuple[bool, str | None]:

@@ -13,6 +13,7 @@ from ..evaluation.rescoring import (
     ADDED,
     best_weights,
     errors_at,
+    keeps_order,
     rescored_rows,
     score_hypotheses,
     with_pll,
@@ -46,13 +47,14 @@ def parse_grid(value: str) -> list[float]:
 
 
 @pipeline_options(without=("metrics", *OF_TOKENS))
-@argument_options("nemo", read_nbest, "beam_size", "references", beam_size={"min": 1})
+@argument_options("reading", read_nbest, "beam_size", "references", "costs", beam_size={"min": 1})
 def rescore_cli(
     path: Annotated[
         str,
         typer.Argument(
             metavar="NBEST",
-            help=f"A .jsonl file. Each line is a list: {FORMAT} Or a .tsv file with a text, a tab and a score a line.",
+            help=f'A .jsonl file. Each line is a list: {FORMAT} It may have a "context": what was said before. Or a .tsv '
+            "file with a text, a tab and a score a line.",
         ),
     ],
     settings: PipelineSettings,
@@ -79,7 +81,7 @@ def rescore_cli(
         str, typer.Option(help="The weights of the number of words to try with --dev, as START:STOP:STEP.")
     ] = "0:0:1",
     *,
-    nemo: dict[str, Any],
+    reading: dict[str, Any],
     dev_references: Annotated[str | None, typer.Option(help="The same for --dev.")] = None,
     per_piece: PerPiece = False,
     encoding: Annotated[str, options.FILES["encoding"]] = "utf-8",
@@ -111,8 +113,8 @@ def rescore_cli(
     if len(grids[0]) * len(grids[1]) > MAX_WEIGHTS:
         raise typer.BadParameter(f"--grid and --word-grid have more than {MAX_WEIGHTS:,} combinations.")
     check_output(output, (".jsonl",), force, path, dev)
-    lists = read_nbest(path, ADDED if output else (), encoding, **nemo)
-    dev_lists = read_nbest(dev, (), encoding, nemo["beam_size"], dev_references) if dev else []
+    lists = read_nbest(path, ADDED if output else (), encoding, **reading)
+    dev_lists = read_nbest(dev, (), encoding, **{**reading, "references": dev_references}) if dev else []
     if dev and not with_reference(dev_lists):
         raise InputError(f"No list in {dev!r} has one reference, so no weight can be tuned on it.")
     of_dev = {repr(nbest.row) for nbest in dev_lists}
@@ -144,6 +146,8 @@ def rescore_cli(
     assert weight is not None  # without --dev it was given
     n_lists = "1 list" if len(lists) == 1 else f"{len(lists)} lists"
     say(f"{n_lists}, {sum(len(nbest.texts) for nbest in lists)} hypotheses, {shown(weight, word_weight)}.")
+    if kept := sum(keeps_order(nbest, weight) for nbest in lists):
+        say(f"{kept} in the order of the first pass, whose best hypothesis has no wordpiece, and so no PLL.")
     evaluated = with_reference(lists) if has_references else []
     say(error_table(evaluated, weight, word_weight) if evaluated else missing)
     save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight, word_weight)))

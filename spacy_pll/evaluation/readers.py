@@ -12,12 +12,19 @@ from ..corpus.inputs import check_fields
 from ..corpus.readers import check_format, format_of, list_files, open_file, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError
+from ..places import Placed, separated
 from ..tables.rows import check_columns
 from .items import FILE
 from .variants import Variant
 
 TABLE_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
+# What other tools write, by what is somewhere in it.
+OTHER_FORMS = {
+    " ||| ": "lists of Moses: number ||| text ||| features ||| score",
+    '"hyp_1"': 'an object of utterances, each with "hyp_1", "hyp_2" and so on, and perhaps "ref"',
+    '"rec_text"': "results of ESPnet: an object of utterances, each with a list of outputs",
+}
 
 
 class NBest(NamedTuple):
@@ -28,6 +35,12 @@ class NBest(NamedTuple):
     references: Sequence[str]  # one, as for the word error rate, or none; translations may have several
     row: dict[str, Any]  # of the file
     pll: np.ndarray = np.zeros(0)  # the same shape, before it is weighted; NaN without a wordpiece
+    context: str = ""  # what was said before: read before each text, and not scored
+
+    @property
+    def places(self) -> list[Placed]:
+        """The texts, each with what stands before it. Nothing stands before a text that is not there."""
+        return [(text, separated(self.context, text) if text.strip() else "", "") for text in self.texts]
 
 
 def rows_of(
@@ -124,12 +137,15 @@ def read_nbest(
     encoding: str = "utf-8",
     beam_size: int | None = None,
     references: str | None = None,
+    costs: bool | None = None,
 ) -> list[NBest]:
     """Read n-best lists from a file of JSON lines, or from a .tsv file as NeMo writes it, which may be compressed.
 
     added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
     beam_size (Optional[int]): For .tsv files, as NeMo writes them: the number of lines for each list.
     references (Optional[str]): For a .tsv file: a file with the `text` of each reference, as NeMo's manifest.
+    costs (Optional[bool]): The scores are costs, the lowest of which is the best: their sign is turned. None: no, and a
+        score above 0 is an error.
     RAISES (InputError): A list cannot be read; the message gives the line.
     """
     if not Path(path).is_file():
@@ -142,15 +158,32 @@ def read_nbest(
             f"{path!r} has a list in each line.", "Leave `beam_size` and `references` out, or give a .tsv."
         )
     lists = []
-    for place, row in _nbest_rows(path, encoding, beam_size, references):
-        lists.append(parse_nbest(row, place))
-        if added:
-            check_fields(row, place)
-        for number, hypothesis in enumerate(row["hypotheses"], 1):
-            check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
+    try:
+        for place, row in _nbest_rows(path, encoding, beam_size, references):
+            lists.append(parse_nbest(row, place, costs))
+            if added:
+                check_fields(row, place)
+            for number, hypothesis in enumerate(row["hypotheses"], 1):
+                check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
+    except InputError:
+        if beam_size is None and not lists:
+            _check_form(path, encoding)
+        raise
     if not lists:
         raise InputError(f"There is no n-best list in {path!r}. Each line is one: {FORMAT}")
     return lists
+
+
+def _check_form(path: str, encoding: str) -> None:
+    """RAISES (InputError): These are n-best lists in another form."""
+    with open_file(Path(path)) as file:
+        head = file.read(100_000).decode(encoding, errors="replace").strip()
+    found = next((form for mark, form in OTHER_FORMS.items() if mark in head), None)
+    if found is None and not head.startswith(("{", "[")):
+        line = head.partition("\n")[0]
+        found = f"lines such as {line!r:.60}. Kaldi and ESPnet write texts and scores to several such files"
+    if found:
+        raise InputError(f"{path!r} has {found}.", f"Convert them: each line must be a list as {FORMAT}")
 
 
 def _nbest_rows(
@@ -183,7 +216,7 @@ def _number(cell: str, where: str) -> float:
     return _score(score, where)
 
 
-def parse_nbest(row: dict[str, Any], place: str) -> NBest:
+def parse_nbest(row: dict[str, Any], place: str, costs: bool | None = None) -> NBest:
     """A list from a row. RAISES (InputError): It is none; the message begins with the place."""
     hypotheses = row.get("hypotheses")
     if not isinstance(hypotheses, list) or not hypotheses:
@@ -195,7 +228,15 @@ def parse_nbest(row: dict[str, Any], place: str) -> NBest:
             raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
         texts.append(get_text(hypothesis, where, "text", setting=None))
         scores.append(_score(hypothesis.get("score"), where))
-    return NBest(texts, np.array(scores), _references(row, place), row)
+        if costs is None and scores[-1] > 0:
+            raise InputError(
+                f"{where}: 'score' is {scores[-1]:g}, and a log-probability is never above 0.",
+                "If the lowest score is the best, these are costs: give `costs=True`. If the highest is, give "
+                "`costs=False`.",
+            )
+    first_pass = -np.array(scores) if costs else np.array(scores)
+    context = get_text(row, place, "context", setting=None) if row.get("context") is not None else ""
+    return NBest(texts, first_pass, _references(row, place), row, context=context if context.strip() else "")
 
 
 def _score(score: Any, where: str) -> float:

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from spacy.language import Language
 
+from ..component import get_scorer
+from ..places import Placed, check_reads_context
 from ..requirements import install_command
 from ..settings import BATCH_SIZE
 from .distinct_texts import TextSums, score_places
@@ -24,16 +26,28 @@ from .readers import NBest, parse_nbest
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 
 
-def score_hypotheses(nlp: Language, lists: Iterable[NBest], *how: Any) -> dict[str, TextSums]:
-    """The scores of all hypotheses, each by itself, by text. how (Any): As for `score_places`."""
-    texts = ((text, "", "") for nbest in lists for text in nbest.texts)
-    return {str(text): sums for (text, *_), sums in score_places(nlp, texts, *how).items()}
+def score_hypotheses(
+    nlp: Language,
+    lists: Iterable[NBest],
+    batch_size: int = BATCH_SIZE,
+    show_progress: bool = False,
+    n_process: int = 1,
+    component: str | None = None,
+) -> dict[Placed, TextSums]:
+    """The scores of all hypotheses, each in its place.
+
+    RAISES (ValueError): A text cannot be scored, or the component would not read the context of a list.
+    """
+    places = [place for nbest in lists for place in nbest.places]
+    if any(before for _, before, _ in places):
+        check_reads_context(get_scorer(nlp, component))
+    return score_places(nlp, places, batch_size, show_progress, n_process, component)
 
 
-def with_pll(lists: Sequence[NBest], scores: dict[str, TextSums], per_piece: bool) -> list[NBest]:
+def with_pll(lists: Sequence[NBest], scores: dict[Placed, TextSums], per_piece: bool) -> list[NBest]:
     """The lists with the PLL of their hypotheses. per_piece (bool): The mean per wordpiece instead of the sum."""
-    used = {text: (score.per_piece() if per_piece else score).scores[0] for text, score in scores.items()}
-    return [nbest._replace(pll=np.array([used[text] for text in nbest.texts])) for nbest in lists]
+    used = {place: (score.per_piece() if per_piece else score).scores[0] for place, score in scores.items()}
+    return [nbest._replace(pll=np.array([used[place] for place in nbest.places])) for nbest in lists]
 
 
 def interpolate(nbest: NBest, weight: float, word_weight: float = 0.0) -> np.ndarray:
@@ -45,9 +59,15 @@ def interpolate(nbest: NBest, weight: float, word_weight: float = 0.0) -> np.nda
 def ranking(nbest: NBest, *weights: float) -> np.ndarray:
     """The indices of the hypotheses, best first. int, shape (hypotheses,).
 
-    Ties are ordered by the first-pass score, then by their order in the list. NaN comes last.
+    Ties are ordered by the first-pass score, then by their order in the list. NaN comes last, unless `keeps_order`.
     """
-    return np.lexsort((-nbest.first_pass, -interpolate(nbest, *weights)))
+    total = nbest.first_pass if keeps_order(nbest, weights[0]) else interpolate(nbest, *weights)
+    return np.lexsort((-nbest.first_pass, -total))
+
+
+def keeps_order(nbest: NBest, weight: float) -> bool:
+    """Whether the first pass prefers a hypothesis without a wordpiece, such as silence, which has no PLL to compare."""
+    return bool(weight and np.isnan(nbest.pll[nbest.first_pass.argmax()]))
 
 
 def errors_at(lists: Sequence[NBest], *weights: float) -> dict[str, float]:
@@ -88,13 +108,13 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> dic
     return {"WER": 100 * sum(kinds.values()) / max(1, words), **kinds, "words": words}
 
 
-def rescored_rows(lists: Sequence[NBest], scores: dict[str, TextSums], *weights: float) -> Iterator[dict[str, Any]]:
+def rescored_rows(lists: Sequence[NBest], scores: dict[Placed, TextSums], *weights: float) -> Iterator[dict[str, Any]]:
     """The rows with their hypotheses reranked. Each hypothesis also gets its `pll`, `pieces` and total, `rescored`."""
     for nbest in lists:
         total = interpolate(nbest, *weights)
         hypotheses = []
         for i in ranking(nbest, *weights):
-            score = scores[nbest.texts[i]]
+            score = scores[nbest.places[i]]
             added = dict(zip(ADDED, (score.scores[0], score.pieces, float(total[i])), strict=True))
             hypotheses.append({**nbest.row["hypotheses"][i], **added})
         yield {**nbest.row, "hypotheses": hypotheses}
@@ -107,6 +127,7 @@ def rescore(
     *,
     word_weight: float = 0.0,
     per_piece: bool = False,
+    costs: bool | None = None,
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
@@ -116,14 +137,18 @@ def rescore(
 
     nlp (Language): A pipeline with a `pll` component.
     lists (Iterable[Mapping[str, Any]]): Each has "hypotheses", a list of dicts with "text" and "score", the
-        log-probability of the first pass. Whatever else is in the lists and the dicts is kept.
+        log-probability of the first pass. It may have a "context", what was said before: it is read before each
+        hypothesis, with a space between, and not scored. Whatever else is in the lists and the dicts is kept.
     weight (float): That of the PLL.
     word_weight (float): That of the number of words, which white space separates.
     per_piece (bool): Use the mean per wordpiece instead of the sum.
+    costs (Optional[bool]): The scores are costs, the lowest of which is the best: their sign is turned. None: no, and a
+        score above 0 is an error.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RETURNS (list[dict[str, Any]]): The lists with the best hypothesis first. Each hypothesis also has "pll", "pieces"
-        and "rescored", by which they are sorted; NaN and last without a wordpiece.
+        and "rescored", by which they are sorted; NaN and last without a wordpiece. If the first pass prefers such a
+        hypothesis, the list keeps the order of the first pass.
     RAISES (ValueError): A weight is not finite, a list is not of this form, or a text cannot be scored.
 
     ```python
@@ -138,6 +163,6 @@ def rescore(
     for name, value in (("weight", weight), ("word_weight", word_weight)):
         if not math.isfinite(value):
             raise ValueError(f"`{name}` must be a finite number, such as 0.5. It is {value}.")
-    nbests = [parse_nbest(dict(row), f"list {number}") for number, row in enumerate(lists, 1)]
+    nbests = [parse_nbest(dict(row), f"list {number}", costs) for number, row in enumerate(lists, 1)]
     scores = score_hypotheses(nlp, nbests, batch_size, show_progress, n_process, component)
     return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight, word_weight))

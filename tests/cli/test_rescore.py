@@ -102,28 +102,89 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
     path = write_jsonl(tmp_path / "n.jsonl", row(), row("u2"))
     with pytest.warns(UserWarning, match="2 of 2 lists of .* are also in .*Give other lists as `dev`"):
         run("rescore", path, "--dev", path, *model)
-    assert list(seen) == [RIGHT, WRONG, OTHER]
+    assert list(seen) == [(text, "", "") for text in (RIGHT, WRONG, OTHER)]
 
 
 def test_an_empty_hypothesis(tmp_path, model):
-    """Silence: nothing to score, and no word right. It comes last, whatever its first-pass score and the weight."""
-    silence = {"text": "", "score": -1}
+    """Silence: nothing to score. It comes last, whatever the weight, or, if it is first without the PLL, stays so."""
+    silence, other = {"text": "", "score": -1}, {"text": " \u200b", "score": -2.5}
     path = write_jsonl(
-        tmp_path / "n.jsonl", {"hypotheses": [silence], "reference": RIGHT}, row(scores=(-2.0, -3.0, -9.0))
+        tmp_path / "n.jsonl", {"hypotheses": [silence], "reference": RIGHT}, *[row(scores=(-2.0, -3.0, -9.0))] * 2
     )
     lists = read(path)
-    lists[1]["hypotheses"].insert(1, {"text": " \u200b", "score": 5.0})
+    lists[1]["hypotheses"].insert(1, other)
+    lists[2]["hypotheses"].insert(2, {**silence, "score": -1.5})
     write_jsonl(path, *lists)
+    unscored = {"pll": None, "pieces": 0, "rescored": None}
     for weight in ("1", "-1"):
-        run("rescore", path, f"--weight={weight}", "-o", tmp_path / "o.jsonl", "--force", *model)
-        alone, others = (entry["hypotheses"] for entry in read(tmp_path / "o.jsonl"))
-        assert alone == [{**silence, "pll": None, "pieces": 0, "rescored": None}]
-        assert others[-1] == {"text": " \u200b", "score": 5.0, "pll": None, "pieces": 0, "rescored": None}
-        assert all(hypothesis["pll"] < 0 for hypothesis in others[:-1])
+        result = run("rescore", path, f"--weight={weight}", "-o", tmp_path / "o.jsonl", "--force", *model)
+        alone, last, first = (entry["hypotheses"] for entry in read(tmp_path / "o.jsonl"))
+        assert alone == [{**silence, **unscored}] and last[-1] == {**other, **unscored}
+        assert all(hypothesis["pll"] < 0 for hypothesis in last[:-1])
+        assert first[0] == {**silence, "score": -1.5, **unscored}
+        assert [one["score"] for one in first] == [-1.5, -2.0, -3.0, -9.0]
+        assert "2 in the order of the first pass, whose best hypothesis has no wordpiece" in result.stdout
     run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", "--force", *model)
-    assert [entry["hypotheses"][0]["rescored"] for entry in read(tmp_path / "o.jsonl")] == [-1, 5.0]
-    shown = run("rescore", write_jsonl(path, lists[0]), "--weight", "1", *model).stdout
-    assert "100.00" in shown and "1 list, " in shown and "1 list has a reference" in shown
+    assert [entry["hypotheses"][0]["rescored"] for entry in read(tmp_path / "o.jsonl")] == [-1, -2.0, -1.5]
+    result = run("rescore", write_jsonl(path, lists[0]), "--weight", "1", *model)
+    assert "100.00" in result.stdout and "1 list, " in result.stdout and "1 list has a reference" in result.stdout
+
+
+def test_costs_are_no_log_probabilities(tmp_path, model):
+    """In both forms, and in the development set. The lowest cost is the best; what is written stays as it was."""
+    path = write_jsonl(tmp_path / "n.jsonl", row(scores=(12.0, 0.0, 14.5)))
+    (tmp_path / "n.tsv").write_text(f"{RIGHT}\t12.0\n{WRONG}\t0.0\n{OTHER}\t14.5\n")
+    good = write_jsonl(tmp_path / "good.jsonl", row("u2"))
+    tsv = (tmp_path / "n.tsv", "--beam-size", "3")
+    for files in ((path, "--weight", "0"), (*tsv, "--weight", "0"), (good, "--dev", path)):
+        error = run("rescore", *files, *model, fails=True).unwrapped_stderr
+        assert "hypothesis 1: 'score' is 12, and a log-probability is never above 0" in error
+        assert "these are costs: give --costs. If the highest is, give --no-costs." in error
+    for option, order in (("--costs", [WRONG, RIGHT, OTHER]), ("--no-costs", [OTHER, RIGHT, WRONG])):
+        for files in ((path,), tsv):
+            run("rescore", *files, "--weight", "0", option, "-o", tmp_path / "o.jsonl", "--force", *model)
+            [out] = read(tmp_path / "o.jsonl")
+            assert [one["text"] for one in out["hypotheses"]] == order
+            assert {one["text"]: one["score"] for one in out["hypotheses"]} == {RIGHT: 12.0, WRONG: 0.0, OTHER: 14.5}
+            sign = -1 if option == "--costs" else 1
+            assert all(one["rescored"] == sign * one["score"] for one in out["hypotheses"])
+
+
+def test_what_was_said_before_is_read(tmp_path, model, make_nlp):
+    """As a context of `pll choices`; white space, or null, is none."""
+    contexts = ["She saw a souvenir.", "", " ", None]
+    path = write_jsonl(tmp_path / "n.jsonl", *(row(f"u{i}", context=one) for i, one in enumerate(contexts)), row())
+    run("rescore", path, "--weight", "1", "-o", tmp_path / "o.jsonl", *model)
+    nlp, plls = make_nlp("bert"), []
+    for entry in read(tmp_path / "o.jsonl"):
+        plls.append({one["text"]: (one["pll"], one["pieces"]) for one in entry["hypotheses"]})
+    assert plls[1] == plls[2] == plls[3] == plls[4] != plls[0]
+    for text, (pll, pieces) in plls[0].items():
+        doc = nlp(f"{contexts[0]} {text}")
+        said = doc[len(nlp.make_doc(contexts[0])) :]
+        assert (pll, pieces) == (pytest.approx(said._.pll, abs=1e-4), said._.pll_pieces)
+    path.write_text(json.dumps(row(context=["She saw it."])))
+    assert "line 1: 'context' must be text" in run("rescore", path, "--weight", "1", *model, fails=True).unwrapped_stderr
+    path.write_text(json.dumps(row(context="She saw it.")))
+    error = run("rescore", path, "--weight", "1", *model, "--spans", "sents", fails=True).unwrapped_stderr
+    assert "reads each sentence alone" in error
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        ("0 ||| the cat sat ||| LM0= -13.4 TM0= -2 ||| -4.1\n0 ||| the cat ||| LM0= -9 ||| -5\n", "lists of Moses: number"),
+        ('{"u1": {"hyp_1": {"score": -2.9, "text": "a"}, "ref": "a"}}', 'an object of utterances, each with "hyp_1"'),
+        ('{\n  "u1": {\n    "hyp_1": {"score": -2.9, "text": "a"}}}', 'an object of utterances, each with "hyp_1"'),
+        ('{"utts": {"u1": {"output": [{"name": "target1[1]", "rec_text": "a", "score": -1.0}]}}}', "results of ESPnet"),
+        ("u1-1 the cat sat\nu1-2 the cats at\n", "lines such as 'u1-1 the cat sat'. Kaldi and ESPnet write"),
+    ],
+)
+def test_lists_of_other_tools(tmp_path, content, form):
+    path = tmp_path / "n.json"
+    path.write_text(content)
+    error = run("rescore", path, "--weight", "1", fails=True).unwrapped_stderr
+    assert f"has {form}" in error and 'each line must be a list as {"id": ..., "hypotheses": [{"text"' in error
 
 
 def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path, model, monkeypatch):
@@ -153,9 +214,9 @@ GOOD_ROW = json.dumps(row())
         ('{"hypotheses": [{"text": "a", "score": true}]}', "It is True"),
         ('{"hypotheses": [{"text": "a", "score": NaN}]}', "It is nan"),
         ('{"hypotheses": [{"text": "a", "score": ' + "9" * 400 + "}]}", "must be a finite number"),
-        ('{"hypotheses": [{"text": "a", "score": 1}], "reference": 1}', "line 2: 'reference' must be text. It is 1"),
-        ('{"hypotheses": [{"text": "a", "score": 1}], "references": "a"}', "line 2: 'references' must be a list"),
-        ('{"hypotheses": [{"text": "a", "score": 1}], "references": ["a"], "reference": "a"}', "Keep one of the two"),
+        ('{"hypotheses": [{"text": "a", "score": -1}], "reference": 1}', "line 2: 'reference' must be text. It is 1"),
+        ('{"hypotheses": [{"text": "a", "score": -1}], "references": "a"}', "line 2: 'references' must be a list"),
+        ('{"hypotheses": [{"text": "a", "score": -1}], "references": ["a"], "reference": "a"}', "Keep one of the two"),
         ("{", "line 2: not valid JSON"),
         ("[]", "line 2: this is a JSON list. Each line must be one JSON object"),
     ],

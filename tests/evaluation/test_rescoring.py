@@ -38,6 +38,17 @@ def test_a_ranking_holds_every_hypothesis_once_the_best_first(scores, weight):
     assert (np.diff(total) <= 0).all()
 
 
+@given(nbest_scores, st.sets(st.integers(0, 7)), st.floats(-3, 3), st.floats(-2, 2))
+def test_a_list_that_begins_with_silence_keeps_its_order(scores, silent, weight, word_weight):
+    """By a loop: what has no PLL is last, unless the first pass has it first."""
+    first_pass, pll = scores[0], [np.nan if i in silent else one for i, one in enumerate(scores[1])]
+    found = ranking(nbest([first_pass, pll]), weight, word_weight).tolist()
+    order = sorted(range(len(pll)), key=lambda i: -first_pass[i])
+    if weight and order[0] not in silent:
+        order.sort(key=lambda i: (i in silent, -(first_pass[i] + weight * scores[1][i])))
+    assert found == order
+
+
 def test_a_large_weight_leaves_the_choice_to_the_pll():
     one = nbest([(-1.0, -2.0, -3.0), (-9.0, -5.0, -7.0)])
     assert ranking(one, 1e6).tolist() == [1, 2, 0]
