@@ -10,7 +10,7 @@ from ..corpus.records import get_text
 from ..errors import InputError, no_column
 from ..places import separated
 from .choices import check_choice
-from .items import PARADIGM, Choice, Option
+from .items import PARADIGM, Choice, Fields, Option
 from .labels import LabelKind, Labelled, read_labels
 from .readers import check_distinct, rows_of
 
@@ -70,7 +70,7 @@ def read_choices(
         for choice in made:
             check_choice(choice, place)
             separate = [option._replace(separator=separator) for option in choice.options]
-            found.append(choice._replace(options=separate, fields={**of_file, **choice.fields}))
+            found.append(choice._replace(options=separate, fields=Fields(place, {**of_file, **choice.fields})))
     if not found:
         raise InputError(f"There is no choice in {path!r}.")
     for of_one in labelled.values():

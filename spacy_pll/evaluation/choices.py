@@ -18,6 +18,7 @@ from ..metrics import pll_metrics
 from ..places import check_places
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
+from ..user_warnings import warn_user
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
 from .distinct_texts import score_places
 from .intervals import Estimate
@@ -108,6 +109,28 @@ def check_choice(choice: Any, place: str) -> None:
             )
         if not option.text.strip():
             raise InputError(f"{place}: an option is empty. Each needs a text.")
+
+
+def check_different(items: Sequence[Choice], unit: str) -> None:
+    """Warn if the right option of more than one choice in a hundred is there twice: no score can tell the two apart.
+    (Of the 67,000 pairs of BLiMP, 7 are so.)
+
+    unit (str): What the choices are called.
+    RAISES (InputError): It is so in all of them.
+    """
+    read = [[tuple(map(str.strip, map(str, one.parts))) for one in choice.options] for choice in items]
+    equal = [i for i, options in enumerate(read) if options.count(options[items[i].right]) > 1]
+    if len(equal) <= len(items) / 100:
+        return
+    choice, what = items[equal[0]], "both sentences are" if unit == "pairs" else "two options are"
+    place = getattr(choice.fields, "place", f"{unit.removesuffix('s').capitalize()} {equal[0] + 1}")
+    problem = f"{place}: {what} equal, {choice.options[choice.right].text!r:.100}"
+    if len(equal) == len(items):
+        raise InputError(f"{problem}, as in all {unit}.", "Is one column given twice? Name the columns of both.")
+    warn_user(
+        f"{problem}, as in {len(equal):,} of {len(items):,} {unit}. These are ties whatever the model says. Correct "
+        "them, or leave them out."
+    )
 
 
 @dataclass(frozen=True)
@@ -306,12 +329,14 @@ def score_options(
 
     kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
     how (Any): `per_piece` and `ties` of the results.
-    RAISES (InputError): An option cannot be scored: see `check_places`. Nothing is scored before that is known.
+    RAISES (InputError): An option cannot be scored (see `check_places`), or see `check_different`. Nothing is scored
+        before that is known.
     """
     scores, pieces, columns, kept = dict[str, Any](), dict[str, Any](), dict[str, str](), kept or KeptScores()
     distinct = list(dict.fromkeys(option.parts for choice in items for option in choice.options))
     # One alone has no name: then its metrics are the scorers.
     pipelines = nlp if isinstance(nlp, Mapping) else {"": nlp}
+    check_different(items, results.unit)
     for one in pipelines.values():
         check_places(get_scorer(one, component), distinct, shared_pieces)
     kept.begin([(name, place) for name in pipelines for place in distinct])

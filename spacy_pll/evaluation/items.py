@@ -25,6 +25,14 @@ class Item(Protocol):
 AnyItem = TypeVar("AnyItem", bound=Item)
 
 
+class Fields(dict[str, Any]):
+    """Columns of an item, and where it was read: what messages about it begin with."""
+
+    def __init__(self, place: str, columns: Mapping[str, Any]):
+        super().__init__(columns)
+        self.place = place
+
+
 class Pair(NamedTuple):
     """Two sentences that differ little."""
 

@@ -14,9 +14,9 @@ from ..corpus.records import get_text
 from ..corpus.txt_tables import has_tab, signs_of_table
 from ..errors import InputError, no_column
 from ..user_warnings import warn_user
-from .items import Pair
+from .items import Fields, Pair
 from .labels import is_good
-from .readers import TABLE_ENDINGS, check_distinct, rows_of
+from .readers import TABLE_ENDINGS, check_distinct, reading_alone, rows_of
 
 First = Literal["good", "bad"]
 TXT, TEXT = ".txt", "text"  # the column of the lines of .txt files
@@ -109,9 +109,10 @@ def read_pairs(
             rows[file].append(_read_row(row, place, layout, of_file))
             continue
         is_table = how.get("header") is None and format_of(file) in (".csv", ".tsv")
-        names = _names(row, place, good, bad, is_table, bool(of_file))
+        names = _names(row, place, good, bad, is_table, reading_alone(of_file, file))
         both = [_sentence(row, place, name, setting) for name, setting in zip(names, ("`good`", "`bad`"))]
-        pairs.append(Pair(both[0], both[1], {**of_file, **{k: v for k, v in row.items() if k not in names}}))
+        others = {k: v for k, v in row.items() if k not in names}
+        pairs.append(Pair(both[0], both[1], Fields(place, {**of_file, **others})))
     if first and not any(layout and layout.first for layout in layouts.values()):
         raise InputError("`first` is for files in which good and bad sentences take turns.", "Leave it out.")
     for file, layout in layouts.items():
@@ -163,7 +164,7 @@ def _check_lines(file: Path, rows: list[_Row]) -> None:
 
 
 def _names(
-    row: dict[str, Any], place: str, good: str | None, bad: str | None, table: bool, in_folder: bool
+    row: dict[str, Any], place: str, good: str | None, bad: str | None, table: bool, alone: str
 ) -> tuple[str, str]:
     """The columns of the two sentences. RAISES (InputError): They are not named, and not known."""
     # All that is missing is named as what is there suggests.
@@ -178,7 +179,7 @@ def _names(
             "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name its"
             " column with `sentence`, and that which says if it is good with `label`."
             + " If the file has no header, name its columns with `header`." * table
-            + " If other files of the folder have other columns, read this one alone." * in_folder,
+            + alone,
         )
     return found
 
@@ -222,7 +223,8 @@ def _paired(rows: list[_Row], layout: Long) -> Iterator[Pair]:
         _check_group(group, layout, order)
         order = None if layout.item else group[0].good
         good, bad = sorted(group, key=lambda row: not row.good)
-        yield Pair(good.sentence, bad.sentence, _joined_fields(good.fields, bad.fields))
+        fields = Fields(group[0].place, _joined_fields(good.fields, bad.fields))
+        yield Pair(good.sentence, bad.sentence, fields)
 
 
 def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:

@@ -64,6 +64,11 @@ def rows_of(
             yield file, place, row, of_file
 
 
+def reading_alone(of_file: Mapping[str, Any], file: Path) -> str:
+    """The end of advice about a file of a folder, whose files are all read with the same options; else nothing."""
+    return f" All files of a folder are read with the same options: read {file} alone, without the others." * bool(of_file)
+
+
 def check_distinct(**columns: Sequence[str | None]) -> None:
     """RAISES (InputError): Settings name one column twice. columns (Sequence[Optional[str]]): By setting."""
     seen = dict[str, str]()

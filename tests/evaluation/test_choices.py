@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from spacy_pll import minimal_pairs
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.accuracies import outcomes_of
-from spacy_pll.evaluation.choices import ChoiceScores, choices
+from spacy_pll.evaluation.choices import ChoiceScores, check_different, choices
 from spacy_pll.evaluation.items import Choice, Option
 
 from .. import reference
@@ -83,9 +83,27 @@ def test_ties_and_means():
 
 
 def test_equal_options_are_a_tie(make_nlp):
-    same = Choice([Option("sleeps.", "A cat"), Option("sleeps.", "A cat")])
+    same = Choice([Option("sleeps  now.", "A cat"), Option("sleeps now.", "A cat")])  # in the same wordpieces
     found = choices(make_nlp("bert"), [same])
     assert found.outcomes["word_l2r"].tolist() == [0.5] and found.accuracies()[0].ties == 1
+
+
+@given(st.integers(1, 3), st.integers(0, 3), st.integers(0, 2), st.booleans())
+def test_options_that_are_equal(equal, others, right, of_people):
+    """As many as are made so, and no others; all of them are an error."""
+    options = [Option("a", "x"), Option("b", "x"), Option("c", "x")]
+    same = [*options[:right], options[right], *options[right + 1 :], Option(" " + options[right].text, "x")]
+    wrong_ones = [*options, options[right - 1]]  # which can be told from the right one
+    items = [Choice(wrong_ones, right)] * others + [Choice(same, right)] * equal
+    if of_people:
+        items = [Choice([Option("a"), Option("a" if len(set(one.options)) == 4 else "b")], 0, {}, 0.1) for one in items]
+    if not others:
+        with pytest.raises(InputError, match="Choice 1: two options are equal, .*, as in all choices. Is one column"):
+            check_different(items, "choices")
+        return
+    with pytest.warns(UserWarning, match=f"Choice {others + 1}: two options .* {equal} of {len(items)} choices"):
+        check_different(items, "choices")
+    check_different(items[:others] * 100 + items[-1:] * others, "choices")  # one in a hundred, as in BLiMP
 
 
 def test_a_row_for_each_option():

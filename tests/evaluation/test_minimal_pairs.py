@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import spacy
 
+from spacy_pll.component import get_scorer
+from spacy_pll.errors import InputError
 from spacy_pll.evaluation.intervals import paired_difference
 from spacy_pll.evaluation.items import Pair
 from spacy_pll.evaluation.minimal_pairs import PairScores, choice_of, minimal_pairs
+from spacy_pll.evaluation.pair_readers import read_pairs
 
 PIECES = [[1, 1], [2, 2], [4, 2]]
 SCORES = {
@@ -113,6 +116,22 @@ def test_pairs_of_texts_are_scored(make_nlp):
 def test_what_is_no_pair(pairs, message):
     with pytest.raises(ValueError, match=message):
         minimal_pairs(spacy.blank("en"), pairs)
+
+
+def test_pairs_of_equal_sentences(make_nlp, tmp_path):
+    nlp = make_nlp("bert")
+    pairs = [("The traveler.", "The souvenir."), ("It.", "It. "), ("It.", "It.")]
+    with pytest.warns(UserWarning, match="Pair 2: both sentences are equal, 'It.', as in 2 of 3 pairs"):
+        assert minimal_pairs(nlp, pairs).accuracies()[0].ties == 2
+    before = get_scorer(nlp).predictor.counts.passes
+    with pytest.raises(InputError, match="Pair 1: both sentences are equal, 'It.', as in all pairs. Is one column giv"):
+        minimal_pairs(nlp, pairs[1:])
+    assert get_scorer(nlp).predictor.counts.passes == before
+    (tmp_path / "a.csv").write_text("good,bad\nThe traveler.,The souvenir.\nIt.,It.\n")
+    (tmp_path / "b.csv").write_text("s,l,i\nThe traveler.,1,1\nIt.,0,2\nThe souvenir.,0,1\nIt.,1,2\n")
+    for name, line, how in (("a.csv", 3, {}), ("b.csv", 3, {"sentence": "s", "label": "l", "item": ["i"]})):
+        with pytest.warns(UserWarning, match=f"{name}, line {line}: both sentences are equal, .* 1 of 2 pairs"):
+            minimal_pairs(nlp, read_pairs(str(tmp_path / name), **how))
 
 
 def test_columns_are_a_list():
