@@ -6,11 +6,16 @@ import hashlib
 import json
 import math
 import os
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
+
+# What is beside an output until it is complete, or stays there.
+BESIDE = ("", ".unfinished", ".parts", ".manifest.json", ".manifest.json.unfinished")
+Place = tuple[int, int, str]
 
 
 class OutputError(OSError):
@@ -47,56 +52,92 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
             os.close(folder)
 
 
-def check_output(output: Path | None, endings: tuple[str, ...], force: bool, *inputs: str | None) -> None:
+def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> None:
     """Check the file for results, if there is to be one, before the work begins.
 
     force (bool): Whether an existing file may be replaced.
-    inputs (Optional[str]): What is read: see `check_target`.
-    RAISES (ValueError): The name has another ending, or is that of an input.
+    RAISES (ValueError): The name has another ending.
     RAISES (OSError): There is already a file or folder of that name, or no file can be written there.
     """
     if output is None:
         return
     if output.suffix not in endings:
         raise ValueError(f"The output must end in {' or '.join(endings)}. It is {str(output)!r}.")
-    check_target(output, *inputs)
+    check_target(output)
     if output.exists() and not force:
         raise FileExistsError(f"{output} exists already. Add `force=True` to replace it, or give another name.")
 
 
-def check_target(path: Path, *inputs: str | None, folder: bool = False) -> None:
-    """Check, before anything is opened, that an output can be written and that no input is lost by it.
-
-    inputs (Optional[str]): The files and folders that are read. None and "-", standard input, are left out.
-    RAISES (ValueError): The output is an input, or one lies in the other.
-    RAISES (OSError): The output is a folder, a link or a device, or cannot be made.
-    """
-    if path.is_dir() and not folder:
+def check_target(path: Path) -> None:
+    """RAISES (OSError): The output is a folder, a link or a device, or no file can be written there."""
+    if path.is_dir():
         raise IsADirectoryError(f"The output {str(path)!r} is a folder. Name a file.")
-    if path.is_symlink() or (path.exists() and not path.is_file() and not folder):
+    if path.is_symlink() or (path.exists() and not path.is_file()):
         raise OSError(f"The output {str(path)!r} is a link, a device or a pipe, and would be replaced. Name a file.")
     parent = next(parent for parent in path.absolute().parents if parent.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise OSError(
             f"The output {str(path)!r} cannot be written: {str(parent)!r} is no folder that you may write to."
         )
-    for name in inputs:
-        if name is None or name == "-":
-            continue
-        if _is_within(path, Path(name)):
+
+
+def check_apart(outputs: Iterable[Path], inputs: Iterable[str]) -> None:
+    """Check, before anything is opened, that no input is lost, and that each output has a file of its own.
+
+    outputs (Iterable[Path]): Files, or folders that files are written to. What is beside a file until it is complete
+        counts, too.
+    inputs (Iterable[str]): The files and folders that are read.
+    RAISES (ValueError): An output is an input or another output, or one of the two lies in the other.
+    """
+    outputs, written = list(outputs), dict[Place, tuple[Path, Path]]()  # what is written, and for which output
+    for output in outputs:
+        for path in (Path(f"{output}{ending}") for ending in BESIDE):
+            _, other = written.setdefault(_place(path), (path, output))
+            if other is not output:
+                raise ValueError(
+                    f"The outputs {str(other)!r} and {str(output)!r} would both write {str(path)!r}. Give another name."
+                )
+    folders = {_place(folder): output for output in outputs for folder in _real(output).parents}
+    for place in folders.keys() & written.keys():
+        path, output = written[place][0], folders[place]
+        raise ValueError(f"The output {str(output)!r} lies in the output {str(path)!r}. Give another name.")
+    replaced = {place for place, (path, _) in written.items() if path.is_file()}
+    for name in filter(os.path.exists, inputs):
+        real, place = _real(name), _place(name)
+        files = real.rglob("*") if replaced and real.is_dir() else ()  # may be links to what will be replaced
+        same = place if place in written else next((one for one in map(_place, files) if one in replaced), None)
+        if same or place in folders:
+            path = written[same][0] if same else folders[place]
             raise ValueError(
                 f"The output {str(path)!r} is the input {name!r}, or lies in it. Give a name outside of it."
             )
-        if _is_within(Path(name), path):
-            raise ValueError(
-                f"The input {name!r} lies in the output {str(path)!r}, and would be lost. Give another name."
-            )
+        for path, output in (written[one] for one in map(_place, real.parents) if one in written):
+            if path != output:  # where files are written to, there may be others
+                raise ValueError(
+                    f"The input {name!r} lies in the output {str(path)!r}, and would be lost. Give another name."
+                )
 
 
-def _is_within(path: Path, other: Path) -> bool:
-    """Whether a path is another one, however it is spelled or linked, or lies in it."""
-    real = path.resolve()
-    return other.exists() and any(one.exists() and one.samefile(other) for one in (real, *real.parents))
+def _real(path: str | Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _place(path: str | Path) -> Place:
+    """What all spellings of a path have in common: the number of the file or folder that is there, and the names of
+    what is not there yet.
+    """
+    real = _real(path)
+    there = next(one for one in (real, *real.parents) if one.exists())
+    status, rest = there.stat(), real.relative_to(there).as_posix()
+    if rest != "." and _ignores_case(there):
+        rest = unicodedata.normalize("NFC", rest).casefold()
+    return status.st_dev, status.st_ino, rest
+
+
+def _ignores_case(folder: Path) -> bool:
+    """Whether a file has the same name in capital and small letters, as mostly on macOS and Windows."""
+    name = next((one for one in (folder, *folder.parents) if one.name.swapcase() != one.name), None)
+    return name is not None and os.path.exists(twin := name.with_name(name.name.swapcase())) and name.samefile(twin)
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:

@@ -2,11 +2,15 @@ import hashlib
 import json
 import math
 import resource
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
 from spacy_pll.files import (
     OutputError,
+    _ignores_case,
+    check_apart,
     check_output,
     check_target,
     file_digest,
@@ -35,32 +39,84 @@ def test_existing_output_is_kept_unless_forced(tmp_path):
         check_output(tmp_path / "folder.csv", (".csv",), True)
 
 
-@pytest.mark.parametrize(
-    ("output", "message"),
-    [
-        ("in.csv", "is the input '.*in.csv', or lies in it"),
-        ("folder/../in.csv", "is the input '.*in.csv', or lies in it"),
-        ("twin.csv", "is the input '.*in.csv', or lies in it"),
-        ("linked/in.csv", "is the input '.*in.csv', or lies in it"),
-        ("link.csv", "is a link, a device or a pipe"),
-        ("/dev/null", "is a link, a device or a pipe"),
-        ("corpus/new/out.csv", "is the input '.*corpus', or lies in it"),
-        ("folder", "The input '.*b.csv' lies in the output '.*folder'"),
-        ("in.csv/out.csv", "no folder that you may write to"),
-    ],
-)
-def test_an_output_that_would_destroy_something_is_refused(tmp_path, output, message):
-    for name in ("corpus/a.csv", "folder/b.csv", "in.csv"):
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Where one works: a corpus and other files, and links to them."""
+    for name in ("corpus/a.csv", "folder/b.csv", "in.csv", "old.csv", "x.csv.parts/c.csv", "x.csv.manifest.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text\nprecious\n")
     (tmp_path / "link.csv").symlink_to("other.csv")
     (tmp_path / "twin.csv").hardlink_to(tmp_path / "in.csv")
     (tmp_path / "linked").symlink_to(tmp_path)
-    inputs = [str(tmp_path / name) for name in ("corpus", "folder/b.csv", "in.csv")]
-    with pytest.raises((OSError, ValueError), match=message):
-        check_target(tmp_path / output, None, "-", *inputs, folder=output == "folder")
-    for name in ("out.csv", "new/out.csv", "in.jsonl"):
-        check_target(tmp_path / name, *inputs)
+    (tmp_path / "corpus" / "old.csv").symlink_to(tmp_path / "old.csv")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("link.csv", "is a link, a device or a pipe"),
+        ("/dev/null", "is a link, a device or a pipe"),
+        ("folder", "is a folder. Name a file"),
+        ("in.csv/out.csv", "no folder that you may write to"),
+    ],
+)
+def test_what_is_no_place_for_a_file_is_refused(place, output, message):
+    with pytest.raises(OSError, match=message):
+        check_target(Path(output))
+    check_target(Path("new/out.csv"))
+
+
+@pytest.mark.parametrize(
+    ("output", "read", "message"),
+    [
+        ("in.csv", "in.csv", "'in.csv' is the input 'in.csv', or lies in it"),
+        ("folder/../in.csv", "in.csv", "is the input"),
+        ("in.csv", "./in.csv", "is the input './in.csv'"),
+        ("twin.csv", "in.csv", "is the input"),
+        ("linked/in.csv", "in.csv", "is the input"),
+        ("corpus/new/out.csv", "linked/corpus", "'corpus/new/out.csv' is the input 'linked/corpus', or lies in it"),
+        ("corpus", "corpus", "is the input"),
+        ("old.csv", "corpus", "'old.csv' is the input 'corpus', or lies in it"),
+        ("x.csv", "x.csv.manifest.json", "'x.csv.manifest.json' is the input"),
+        ("x.csv", "x.csv.parts", "'x.csv.parts' is the input"),
+        ("x.csv", "x.csv.parts/c.csv", "input 'x.csv.parts/c.csv' lies in the output 'x.csv.parts', and would be lost"),
+    ],
+)
+def test_an_output_that_is_an_input_is_refused(place, output, read, message):
+    with pytest.raises(ValueError, match=message):
+        check_apart([Path("new.json"), Path(output)], ["none.csv", "link.csv", read])
+
+
+def test_what_is_no_input_may_be_written(place):
+    inputs = ["corpus", "folder/b.csv", "in.csv", "none.csv", "new.csv"]
+    check_apart([Path(name) for name in ("out.csv", "new/out.csv", "in.jsonl", "folder", "x.csv", "new.csv")], inputs)
+    check_apart([], [str(place)])
+
+
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        (["new.csv", "./new.csv"], "The outputs 'new.csv' and 'new.csv' would both write 'new.csv'"),
+        (["new.csv", "linked/new.csv"], "The outputs 'new.csv' and 'linked/new.csv' would both write"),
+        (["in.csv", "twin.csv"], "would both write"),
+        (["new.json.manifest.json", "a.csv", "new.json"], "'new.json' would both write 'new.json.manifest.json'"),
+        (["new", "new/a.csv"], "The output 'new/a.csv' lies in the output 'new'"),
+        (["linked/new.csv.parts/a.csv", "new.csv"], "'linked/new.csv.parts/a.csv' lies in the output 'new.csv.parts'"),
+    ],
+)
+def test_two_outputs_are_two_files(place, outputs, message):
+    with pytest.raises(ValueError, match=message):
+        check_apart(map(Path, outputs), [])
+
+
+def test_names_are_compared_as_the_folder_compares_them(place):
+    """On most Macs, a file is found under its name in other letters; elsewhere it is another file."""
+    outputs, ignores_case = [Path("new/a.csv"), Path("new/A.csv")], Path("IN.csv").exists()
+    with pytest.raises(ValueError, match="would both write") if ignores_case else nullcontext():
+        check_apart(outputs, [])
+    assert _ignores_case(place) == ignores_case
 
 
 def test_a_folder_in_which_one_may_not_write(tmp_path, monkeypatch):

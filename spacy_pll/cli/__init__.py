@@ -5,6 +5,7 @@ spaCy imports this module whenever its command line starts, so a command's modul
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -67,8 +68,16 @@ class LazyCommands(Mapping[str, Any]):
             raise KeyError(name)
         module = name.replace("-", "_")
         function = getattr(import_module(f".{module}", __name__), f"{module}_cli")
+
+        @wraps(function)
+        def checked(**given: Any) -> None:
+            from .terminal import check_files
+
+            check_files(given, [one.name for one in found.params if one.param_type_name == "argument"])
+            function(**given)
+
         command = typer.Typer(add_completion=False, rich_markup_mode=None)
-        command.command(name, cls=PLLCommand)(function)
+        command.command(name, cls=PLLCommand)(checked)
         found = typer.main.get_command(command)
         found.no_args_is_help = any(parameter.required for parameter in found.params)
         if name == "lm-eval":  # all that follows is read by another program

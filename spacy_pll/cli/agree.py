@@ -60,7 +60,7 @@ def agree_cli(
             f"Give two scorers before the corpus. They are: {', '.join(scorers)}. `pll margins` compares one scorer "
             "with its own exact scores."
         )
-    check_output(output, (".json",), force, corpus)
+    check_output(output, (".json",), force)
     (first, second), texts = load_scorers_and_texts(scorers, corpus, column, how, limit, settings)
     with Stoppable(texts) as used:
         labels = scorers[0], scorers[1]

@@ -46,8 +46,8 @@ def choices_cli(
 
     In WUG no option is right. There the result is Spearman's correlation with the preferences of people.
     """
-    evaluation.check_outputs(path)
-    check_output(predictions, (".json",), evaluation.force, path)
+    evaluation.check_outputs()
+    check_output(predictions, (".json",), evaluation.force)
     read = read_choices(path, separator=separator, **columns, **how)
     check_choices(read)
     if evaluation.plot and read[0].preference is not None:

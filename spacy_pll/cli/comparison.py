@@ -50,11 +50,11 @@ class Evaluation:
     batch_size: int = BATCH_SIZE
     n_process: int = 1
 
-    def check_outputs(self, path: str) -> None:
-        """path (str): Of the input. RAISES (ValueError): A file cannot be written."""
-        check_output(self.output, (".json", ".csv"), self.force, path)
-        check_table(self.items, self.force, path)
-        check_picture(self.plot, self.force, path)
+    def check_outputs(self) -> None:
+        """RAISES (ValueError): A file cannot be written."""
+        check_output(self.output, (".json", ".csv"), self.force)
+        check_table(self.items, self.force)
+        check_picture(self.plot, self.force)
         check_resume(self.resume, self.force, self.output or self.items, "--output or --items")
 
     def sampled(self, items: list[AnyItem]) -> list[AnyItem]:

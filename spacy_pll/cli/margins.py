@@ -52,7 +52,7 @@ def margins_cli(
     tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
     if not any(tried):
         tried = [*MARGINS], []
-    check_output(output, (".json",), force, corpus)
+    check_output(output, (".json",), force)
     (nlp,), texts = load_scorers_and_texts([scorer], corpus, column, how, limit, settings)
     with Stoppable(texts) as used:
         result = compare_margins(nlp, used, *tried, at_least=at_least, batch_size=batch_size, show_progress=True)

@@ -36,6 +36,6 @@ def pairs_cli(
     BLiMP-NL, CLiMP, CLAMS, Zorro), or a folder of such files. With several metrics or scorers, each is compared with
     the first one on the same pairs.
     """
-    evaluation.check_outputs(path)
+    evaluation.check_outputs()
     pairs = evaluation.sampled(read_pairs(path, **columns, **how))
     evaluation.measure([choice_of(pair) for pair in pairs], settings, {"path": path}, PairScores)

@@ -71,9 +71,9 @@ def ppl_cli(
     if by is not None and windows is None:
         raise InputError("--by divides the windows of --windows. Give both.")
     if windows is None:
-        check_output(output, (".json",), force, path)
+        check_output(output, (".json",), force)
     else:
-        check_table(output, force, path)
+        check_table(output, force)
     nlp = make_pipeline(settings)
     work: dict[str, Any] = {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
     if windows is not None:

@@ -43,7 +43,7 @@ def render_cli(
     """
     if output.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")
-    check_output(output, (output.suffix,), force, input)
+    check_output(output, (output.suffix,), force)
     check_vmin(vmin)
     if input != STANDARD_STREAM:
         for _ in read_records(input, column, **how):  # unreadable input is found before the model is loaded

@@ -112,7 +112,7 @@ def rescore_cli(
     grids = [parse_grid(grid_), parse_grid(word_grid)]
     if len(grids[0]) * len(grids[1]) > MAX_WEIGHTS:
         raise typer.BadParameter(f"--grid and --word-grid have more than {MAX_WEIGHTS:,} combinations.")
-    check_output(output, (".jsonl",), force, path, dev)
+    check_output(output, (".jsonl",), force)
     lists = read_nbest(path, ADDED if output else (), encoding, **reading)
     dev_lists = read_nbest(dev, (), encoding, **{**reading, "references": dev_references}) if dev else []
     if dev and not with_reference(dev_lists):

@@ -59,7 +59,7 @@ OF_WORDS = described_options(WordTable, note=FOR_WORDS)
 def score_cli(
     input_path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP} or as --format says.")],
     output_path: Annotated[
-        str,
+        Path,
         typer.Argument(
             metavar="OUTPUT",
             help=f"A file ({', '.join(ENDINGS)}), or - for JSON lines. The first three may be compressed, such as "
@@ -106,15 +106,16 @@ def score_cli(
         words_table,
         **of_output,
     )
-    _check_options(run, output_path, resume, force)
-    if output_path == STANDARD_STREAM:
+    output = str(output_path)
+    _check_options(run, output, resume, force)
+    if output == STANDARD_STREAM:
         with until_closed():
             for block in score_to_stream(run):
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
     else:
         start = time.monotonic()
-        written = score_to_file(run, output_path, resume, force)
+        written = score_to_file(run, output, resume, force)
         if written is None:
             report(f"{output_path} was complete. Nothing was scored.")
         else:

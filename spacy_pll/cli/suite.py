@@ -51,8 +51,8 @@ def suite_cli(
     which a formula about surprisals of regions holds. Acceptability judgments have AUC and Matthews' correlation.
     Another package can add readers (entry point spacy_pll_readers).
     """
-    check_output(output, (".json",), force, path)
-    check_table(items, force, path)
+    check_output(output, (".json",), force)
+    check_table(items, force)
     # A reader need not take what is not given.
     how = {name: value for name, value in how.items() if value != getattr(FileOptions(), name)}
     how |= {name: value for name, value in acceptability.items() if value is not None}

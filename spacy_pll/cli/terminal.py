@@ -4,18 +4,19 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..corpus.records import PARQUET
+from ..corpus.records import PARQUET, STANDARD_STREAM
 from ..errors import InputError
-from ..files import check_output
+from ..files import atomic_write, check_apart, check_output
 from ..visualize.plots import new_figure
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".tsv", PARQUET)
+READ_FOLDERS = ("model", "scorers", "assays")  # options that may name one
 T = TypeVar("T")
 # Those of ASCII and Latin-1, except tabs and newlines. A terminal obeys them: they may change its title, or hide text.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -66,16 +67,34 @@ def save(file: Path | None, write: Callable[..., object], *contents: Any) -> Non
         report(f"Wrote {file}.")
 
 
-def check_picture(file: Path | None, force: bool, *inputs: str | None) -> None:
+def check_files(given: Mapping[str, Any], arguments: Collection[str]) -> None:
+    """Check that no input of a command is lost: see `check_apart`.
+
+    given (Mapping[str, Any]): The values of its options and arguments. A path is an output. A text that names a file is
+        an input, also within the settings of a scorer, and so is one that names a folder where folders are read.
+    arguments (Collection[str]): Which of them are no options.
+    """
+    inputs, outputs = list[str](), list[Path]()
+    for name, value in given.items():
+        is_there = os.path.exists if name in arguments or name in READ_FOLDERS else os.path.isfile
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, Path):
+                outputs.append(one)
+            elif isinstance(one, str) and one != STANDARD_STREAM:
+                inputs += filter(is_there, [one, *re.split("[=,]", one)])
+    check_apart([one for one in outputs if str(one) != STANDARD_STREAM], inputs)
+
+
+def check_picture(file: Path | None, force: bool) -> None:
     """RAISES (ImportError, OSError, ValueError): It cannot be drawn, which would else be found when all is scored."""
-    check_output(file, PICTURES, force, *inputs)
+    check_output(file, PICTURES, force)
     if file:
         new_figure(1, 1)
 
 
-def check_table(file: Path | None, force: bool, *inputs: str | None) -> None:
+def check_table(file: Path | None, force: bool) -> None:
     """RAISES (ImportError, OSError, ValueError): It cannot be written."""
-    check_output(file, TABLES, force, *inputs)
+    check_output(file, TABLES, force)
     if file and file.suffix == PARQUET:
         from ..corpus import parquet as _  # noqa: F401  # needs the extra `[parquet]`
 
@@ -91,7 +110,8 @@ def check_resume(resume: bool, force: bool, output: object, beside: str = "--out
 def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:
     """Write a picture, and make its folder if needed."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    plot(*results).savefig(file)
+    with atomic_write(file) as picture:
+        plot(*results).savefig(picture, format=file.suffix[1:])
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def unigrams_cli(
     SLOR and NormLP compare the score of a text with the frequencies of its wordpieces (`pll score --normalise`). The
     table is for the vocabulary of the model. Nothing is scored. The built-in model has a table.
     """
-    check_output(output, (".json",), force, corpus)
+    check_output(output, (".json",), force)
     nlp = make_pipeline(settings)
     texts = read_texts(corpus, column, nlp.vocab, **how)
     unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts, show_progress=True)

@@ -1,6 +1,5 @@
 """`pll variants [FILE]`: the variants of a protein."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,11 +8,20 @@ import typer
 
 from ..corpus.formats import write_table
 from ..errors import PLLError
-from ..evaluation.assays import LEVELS, Assay, divide_by_protein, mean_correlation, read_assays, score_assays
+from ..evaluation.assays import (
+    LEVELS,
+    Assay,
+    divide_by_protein,
+    files_of,
+    mean_correlation,
+    read_assays,
+    score_assays,
+)
 from ..evaluation.intervals import Estimate
 from ..evaluation.kept_scores import KeptScores
 from ..evaluation.readers import read_fasta, read_sequences, read_variants
 from ..evaluation.variants import NO_PICTURE, VariantScores, measured_effects, variants
+from ..files import check_apart
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
@@ -99,13 +107,16 @@ def variants_cli(
             raise ValueError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
         if protein:
             sequences = sequence_column or read_sequences(str(fasta))
-            many: Iterable[Assay] = divide_by_protein(read_variants(path, **reading, **how), protein, sequences)
+            many = divide_by_protein(read_variants(path, **reading, **how), protein, sequences)
         else:
-            many, measured = read_assays(path, str(assays), **reading, **how), measured or "DMS_score"
+            many, measured = list(read_assays(path, str(assays), **reading, **how)), measured or "DMS_score"
+        read = [str(Path(assays, one.fields["DMS_filename"])) for one in many if assays]
+        inputs = [path, fasta or "", settings.model, settings.code or "", *read]
+        check_apart([file for one in many for file in files_of(output, one)], inputs)
         score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
-    check_table(output, force, path, fasta)
-    check_picture(plot, force, path, fasta)
+    check_table(output, force)
+    check_picture(plot, force)
     items = None if path is None else read_variants(path, **reading, **how)
     # What can be wrong is said before anything is scored.
     effects = None if measured is None else measured_effects(items or (), measured)
@@ -132,9 +143,7 @@ def show_correlation(rho: Estimate | None) -> str:
     return f"{rho.value:.3f} (95 % interval {rho.low:.3f} to {rho.high:.3f})"
 
 
-def score_many(
-    settings: PipelineSettings, many: Iterable[Assay], output: Path, measured: str | None, **how: Any
-) -> None:
+def score_many(settings: PipelineSettings, many: list[Assay], output: Path, measured: str | None, **how: Any) -> None:
     """Score many proteins, each into a table, and print a line of each as it is done, and the means."""
     nlp, scores = make_pipeline(settings), []
     scorer = describe_scorer(nlp, settings)

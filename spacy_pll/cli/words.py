@@ -41,7 +41,7 @@ def words_cli(
 
     OUTPUT.manifest.json records the model, the settings, and the checksum of the input.
     """
-    check_table(output, force, path)
+    check_table(output, force)
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a table with one word in each row.")
     check_format(Path(path), ROW_READERS)

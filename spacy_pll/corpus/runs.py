@@ -13,7 +13,7 @@ from spacy.language import Language
 from ..analysis.normalised import unigrams_for
 from ..component import get_scorer
 from ..errors import InputError
-from ..files import check_target, file_digest
+from ..files import check_apart, check_target, file_digest
 from ..pipelines import describe_scorer, make_pipeline
 from ..places import TEXT_SPAN
 from ..tables.rows import Level, TextRows, TokenRows
@@ -73,13 +73,13 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         and in how many seconds. None if it was complete before.
     RAISES (InputError): The input cannot be read, or has changed while it was scored, or the output cannot hold these
         rows.
-    RAISES (OSError, ValueError): Writing would destroy something: see `check_target`.
+    RAISES (OSError, ValueError): Writing would destroy something: see `check_target` and `check_apart`.
     RAISES (ResumeError): Results would be lost, or the run to resume differs from this one.
     """
     output_format = find_format(output_path, ROWS_OF[run.table])
-    check_target(Path(output_path), run.input.path)
+    check_target(Path(output_path))
+    check_apart([Path(output_path)], [run.input.path])
     parts = ResumableOutput(Path(output_path), resume, force)
-    check_target(parts.folder, run.input.path, folder=True)
     nlp = run.make_pipeline()
     run = run.with_columns(nlp)
     with run.input.as_file() as source:

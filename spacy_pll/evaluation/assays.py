@@ -17,11 +17,20 @@ from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.records import get_text
 from ..errors import InputError
-from ..files import write_json
+from ..files import check_target, write_json
 from .intervals import Estimate
 from .kept_scores import KeptScores
 from .readers import read_variants, rows_of
-from .variants import Method, Variant, column_of, measured_effects, rank_correlation, variants, with_places
+from .variants import (
+    Method,
+    Variant,
+    check_free,
+    column_of,
+    measured_effects,
+    rank_correlation,
+    variants,
+    with_places,
+)
 
 SHEET = ("DMS_id", "target_seq", "DMS_filename")
 # Columns of the sheet, by which means are taken of means.
@@ -98,6 +107,11 @@ def _check_names(names: Iterable[tuple[str, str]]) -> None:
         seen.add(name)
 
 
+def files_of(output: Path, assay: Assay) -> tuple[Path, Path]:
+    """The table of the scores of an assay, and what they depend on."""
+    return output / f"{assay.name}.csv", output / f"{assay.name}.json"
+
+
 def score_assays(
     nlp: Language,
     assays: Iterable[Assay],
@@ -115,34 +129,42 @@ def score_assays(
     output (Path): The folder of the tables. Beside each is `NAME.json`, which says what its scores depend on.
     measured (Optional[str]): A column of measured effects, to compare with.
     method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]), how (Any): As for `variants`.
-    force (bool): Score all again.
+    force (bool): Score all again. A table stays until the new one is complete.
     about (Optional[Mapping[str, Any]]): What distinguishes the model from others. None: its name.
     RAISES (FileExistsError): A table is of another model, of other settings, or of other variants.
-    RAISES (ValueError): See `variants`.
+    RAISES (OSError): A table cannot be written.
+    RAISES (ValueError): An assay lacks a column, or see `variants`.
     """
     scorer = get_scorer(nlp, how.get("component"))
     settings = {**(about or {"model": scorer.model.describe().title}), "method": method, **how}
     settings |= {"mask_margin": scorer.settings.mask_margin}
     settings.pop("show_progress", None)
-    for assay in assays:
-        table, manifest = (output / f"{assay.name}{ending}" for ending in (".csv", ".json"))
+    to_do = list[tuple[Assay, bool, dict[str, Any]]]()
+    for assay in assays:  # what is wrong with one of them is said before any is scored
         digest = sha256("\n".join(one.mutant for one in assay.variants).encode()).hexdigest()
         now = {**settings, "sequence": assay.sequence, "variants": digest}
+        check_free(assay.variants, method)
         if measured is not None:
             measured_effects(assay.variants, measured)
-        if force or not table.exists():
-            table.unlink(missing_ok=True)
+        table, manifest = files_of(output, assay)
+        check_target(table)
+        # Beside a table that was being replaced when a run was stopped are the parts of the new one.
+        is_done = table.exists() and not force and not table.with_name(f"{table.name}.parts").exists()
+        to_do.append((assay, is_done, now))
+        if is_done and (before := json.loads(manifest.read_text("utf8")) if manifest.exists() else {}) != now:
+            changed = ", ".join(f"`{name}`" for name in now if before.get(name) != now[name])
+            raise FileExistsError(
+                f"{table} is there, with other {changed}. Name another folder, or add `force=True` to replace it."
+            )
+    for assay, is_done, now in to_do:
+        table, manifest = files_of(output, assay)
+        if not is_done:
             kept = KeptScores(table, resume=not force, force=force)
             kept.about = now
             with kept.until_done():
                 found = variants(nlp, assay.sequence, assay.variants, method=method, kept=kept, **how)
                 write_json(manifest, now)
                 write_table(table, list(found.rows()))
-        elif (before := json.loads(manifest.read_text("utf8")) if manifest.exists() else {}) != now:
-            changed = ", ".join(f"`{name}`" for name in now if before.get(name) != now[name])
-            raise FileExistsError(
-                f"{table} is there, with other {changed}. Name another folder, or add `force=True` to replace it."
-            )
         rho = None
         if measured is not None:
             scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", {})]

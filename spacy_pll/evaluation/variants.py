@@ -148,8 +148,7 @@ def variants(
     items = [Variant(one) if isinstance(one, str) else one for one in given]
     if not items:
         raise InputError("There is no variant.")
-    if any(column_of(method) in one.fields for one in items):
-        raise InputError(f"The variants have a column {column_of(method)!r}, as their scores do. Rename it.")
+    check_free(items, method)
     read = str.maketrans("Uu", "Tt") if u_as_t else {}
     given_sequence, sequence = sequence, sequence.translate(read)
     named = [(place, one.mutant.translate(read)) for place, one in with_places(items)]
@@ -240,6 +239,12 @@ def column_of(method: Method) -> str:
 def with_places(variants: Iterable[Variant]) -> Iterator[tuple[str, Variant]]:
     """Variants, each with where it is, for messages."""
     return ((one.place or f"Variant {number}", one) for number, one in enumerate(variants, 1))
+
+
+def check_free(variants: Iterable[Variant], method: Method) -> None:
+    """RAISES (InputError): A column of the variants has the name of the scores."""
+    if any(column_of(method) in one.fields for one in variants):
+        raise InputError(f"The variants have a column {column_of(method)!r}, as their scores do. Rename it.")
 
 
 def measured_effects(variants: Iterable[Variant], column: str) -> FloatArray:

@@ -1,24 +1,33 @@
 """The commands are run as spaCy's own are: through `spacy.cli.app`."""
 
 import functools
+import inspect
 import re
+from importlib import import_module
+from typing import Any, NamedTuple, get_args
 
 import typer.testing
 from spacy.cli._util import app
 from typer.testing import CliRunner
 
-import spacy_pll.cli  # noqa: F401  (what the entry point `spacy_cli` imports)
+import spacy_pll.cli  # what the entry point `spacy_cli` imports
 
 # The runner asks for the command each time, and it is made anew, with the options of all of spaCy's commands.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 
-def run(*arguments, fails=False, code=None, **more):
-    """`python -m spacy pll ARGUMENTS`, which must end well, or with exit code 1 (`fails`), or with `code`."""
+def invoke(*arguments, **more):
+    """`python -m spacy pll ARGUMENTS`, which must end well, or with a message."""
     result = CliRunner().invoke(app, ["pll", *map(str, arguments)], **more)
-    expected = code if code is not None else int(fails)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
+    return result
+
+
+def run(*arguments, fails=False, code=None, **more):
+    """`python -m spacy pll ARGUMENTS`, which must end well, or with exit code 1 (`fails`), or with `code`."""
+    result = invoke(*arguments, **more)
+    expected = code if code is not None else int(fails)
     assert result.exit_code == expected, result.output
     # wasabi and rich break lines to the terminal's width, and some versions of typer draw a frame around them
     result.unwrapped_stderr = " ".join(re.sub("[╭─╮│╰╯]", " ", result.stderr).split())
@@ -30,3 +39,26 @@ def run_spacy(*arguments):
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert result.exit_code == 0, (result.output, result.exception)
     return result.output
+
+
+class Parameter(NamedTuple):
+    """An option or argument of a command, as the command declares it."""
+
+    name: str
+    type: Any  # `str` for `str`, `str | None` and `list[str]`
+    flag: str | None  # how the option is written; None for an argument
+    about: Any  # what Typer made of it: its help, its metavar, whether it is required
+
+
+@functools.cache
+def parameters_of(command):
+    """All options and arguments of a command: what is tested with each of them holds for new ones, too."""
+    module = command.replace("-", "_")
+    function = getattr(import_module(f"spacy_pll.cli.{module}"), f"{module}_cli")
+    found = []
+    for one in spacy_pll.cli.LazyCommands()[command].params:
+        type_ = inspect.signature(function).parameters[one.name].annotation
+        while inner := get_args(type_):
+            type_ = inner[0]
+        found.append(Parameter(one.name, type_, None if one.param_type_name == "argument" else one.opts[0], one))
+    return found

@@ -150,6 +150,64 @@ def test_assays_that_are_scored_are_not_scored_again(folder, tmp_path, monkeypat
     assert len(scored) == 4 and [row["mutant"] for row in read_table(first)] == ["M1C", "M1D"]
 
 
+def test_no_table_that_is_read_is_an_output(folder, tmp_path):
+    command = [*proteingym(tmp_path), "--model", folder, "--force"]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "assays" / "A_2021.csv").rename(tmp_path / "out" / "A_2020.csv")
+    sheet = (tmp_path / "sheet.csv").read_text().replace(",A_2021.csv", ",../out/A_2020.csv")
+    (tmp_path / "sheet.csv").write_text(sheet)
+    (tmp_path / "out" / "B_2022.csv").write_text(sheet)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.csv")}
+    command[5] = tmp_path / "assays"
+    assert "is the input" in run(*command, fails=True).unwrapped_stderr
+    command[5] = tmp_path / "out"
+    error = run(*command, fails=True).unwrapped_stderr
+    assert "out/A_2020.csv' is the input" in error and "assays/../out/A_2020.csv'" in error
+    command[1], command[3] = tmp_path / "out" / "B_2022.csv", tmp_path / "out" / ".." / "assays"
+    error = run(*command, fails=True).unwrapped_stderr
+    assert "out/B_2022.csv' is the input" in error
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.csv")} == before
+
+
+def test_a_table_stays_until_the_new_one_is_complete(folder, tmp_path, monkeypatch):
+    command = (*proteingym(tmp_path), "--model", folder)
+    run(*command)
+    second = tmp_path / "out" / "A_2021.csv"
+    whole, add, calls = second.read_bytes(), KeptScores.add, []
+    second.write_text("old")
+
+    def stop(self, results):
+        calls.append(add(self, results))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeptScores, "add", stop)
+        assert "are kept in" in run(*command, "--force", code=130).unwrapped_stderr
+    assert second.read_text() == "old" and second.with_name("A_2021.csv.parts").exists()
+    run(*command)  # goes on with the new one
+    assert second.read_bytes() == whole and not list(tmp_path.rglob("*.parts"))
+
+
+def test_what_is_wrong_with_an_assay_is_said_before_another_is_scored(folder, tmp_path, monkeypatch):
+    command = (*proteingym(tmp_path), "--model", folder)
+    last = tmp_path / "assays" / "B_2022.csv"
+    table = last.read_text()
+    monkeypatch.setattr(assays, "variants", None)
+    for wrong, message in [
+        (table.replace("DMS_score", "score"), "no column 'DMS_score'"),
+        (table.replace("mutant", "variant"), "no column 'mutant'"),
+        ("masked_marginals,mutant,DMS_score\n1,M1A,1\n", "have a column 'masked_marginals'"),
+    ]:
+        last.write_text(wrong)
+        assert message in run(*command, fails=True).unwrapped_stderr
+    last.write_text(table)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "B_2022.csv").write_text("mutant")
+    assert "B_2022.csv is there, with other" in run(*command, fails=True).unwrapped_stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["B_2022.csv"]
+
+
 @pytest.mark.parametrize("method", ["masked-marginals", "pseudo-ppl"])
 @pytest.mark.parametrize("many", [False, True])
 def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, many):
@@ -244,3 +302,11 @@ def test_the_mean_is_that_of_types_of_means_of_proteins():
     ]
     assert assays.mean_correlation(some, assays.LEVELS) == pytest.approx(((0.3 + 0.7) / 2 + 0.9) / 2)
     assert assays.mean_correlation(some) == pytest.approx(0.55)
+
+
+def test_a_row_that_does_not_fit_costs_no_other_assay(folder, tmp_path):
+    command = (*proteingym(tmp_path), "--model", folder)
+    last = tmp_path / "assays" / "B_2022.csv"
+    last.write_text(last.read_text().replace("K2R", "K3R"))
+    assert "B_2022.csv, line 3: 'K3R' does not fit the sequence" in run(*command, fails=True).unwrapped_stderr
+    assert {path.name for path in (tmp_path / "out").glob("*.csv")} == {"A_2020.csv", "A_2021.csv"}
