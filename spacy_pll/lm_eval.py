@@ -4,8 +4,10 @@ A request is a context and a continuation. Both are read as one text, and the lo
 sum of the scores of its wordpieces under the metric: see docs/lm-eval.md for what that means for their tasks.
 """
 
+import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,8 +18,8 @@ from .component import get_scorer
 from .errors import PLLError, similar
 from .evaluation.distinct_texts import text_sums
 from .files import files_digest
-from .pipelines import SETTINGS, PipelineSettings, describe_scorer, make_pipeline, parse_value
-from .places import check_places, score_placed
+from .pipelines import SETTINGS, Model, PipelineSettings, describe_scorer, make_pipeline, parse_value
+from .places import Placed, check_places, score_placed
 from .requirements import install_command
 from .settings import BATCH_SIZE
 
@@ -40,12 +42,14 @@ OTHER_SETTINGS = [name for name in SETTINGS if name not in ("model", "metrics", 
 class PLL(LM):
     """A language model of lm-evaluation-harness that scores with a `pll` component.
 
-    pretrained (Optional[str]): Hub name or folder of a language model, or of a spaCy pipeline with a `pll` component.
-        None, or "builtin": the built-in model.
+    pretrained (Optional[Union[str, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
+        a language model, or of a spaCy pipeline with a `pll` component. Or, in Python, such a pipeline, or a model of
+        transformers and its tokenizer, `(model, tokenizer)`. None, or "builtin": the built-in model.
     metrics (Optional[str]): The metric. None: word_l2r, or causal for a left-to-right model. `metric` is the same.
     batch_size (Union[int, str]): The most texts that are read together. "auto", or 1, which is their default: 1,024.
     max_batch_size (Optional[int]): No more than this with "auto".
-    device (Optional[str]): cpu, cuda or cuda:N. Without a GPU it is always the CPU, as with their models.
+    device (Optional[str]): cpu, cuda or cuda:N. Without a GPU it is always the CPU, as with their models. What is in
+        memory stays where it is.
     show_progress (bool): Show a progress bar.
     shared_pieces (Union[bool, str]): Take requests whose context and continuation share a wordpiece. It belongs to the
         context, where it begins. Otherwise they are an error.
@@ -55,7 +59,7 @@ class PLL(LM):
 
     def __init__(
         self,
-        pretrained: str | None = None,
+        pretrained: Model = None,
         metrics: str | None = None,
         batch_size: int | str = "auto",
         max_batch_size: int | None = None,
@@ -83,7 +87,9 @@ class PLL(LM):
                 )
             settings[name] = _argument(name, value, SETTINGS[name])
         self.shared_pieces: bool = _argument("shared_pieces", shared_pieces, bool)
-        self.settings = PipelineSettings(pretrained, chosen, gpu_id=_gpu_id(device), **settings)
+        is_named = isinstance(pretrained, str | PathLike | Mapping | None)
+        gpu_id = _gpu_id(device) if device or is_named else -1
+        self.settings = PipelineSettings(pretrained, chosen, gpu_id=gpu_id, **settings)
         self.nlp = make_pipeline(self.settings)
         self.how: Any = {"batch_size": _batch_size(batch_size, max_batch_size), "show_progress": show_progress}
 
@@ -100,11 +106,18 @@ class PLL(LM):
         return self._respond("loglikelihood_rolling", requests, lambda score: score)
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
-        """RAISES (NotImplementedError): Always."""
+        """RAISES (ValueError): Always."""
         tasks = ", ".join(sorted({str(request.task_name) for request in requests}))
-        raise NotImplementedError(
-            f"These tasks need text that the model writes: {tasks}. spacy-pll scores text, and writes none. Choose "
-            "tasks whose output_type is loglikelihood, loglikelihood_rolling or multiple_choice."
+        raise PLLError(
+            f"These tasks need text that the model writes: {tasks}. spacy-pll scores text, and writes none.",
+            "Choose tasks whose output_type is loglikelihood, loglikelihood_rolling or multiple_choice.",
+        )
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What the harness asks for if there is to be a chat template. RAISES (ValueError): Always."""
+        raise PLLError(
+            "spacy-pll has no chat template: it scores a text as it is.", "Leave out `apply_chat_template`."
         )
 
     def get_model_info(self) -> dict[str, Any]:
@@ -112,13 +125,21 @@ class PLL(LM):
         return {"spacy_pll": {"component": get_scorer(self.nlp).name, **describe_scorer(self.nlp, self.settings)}}
 
     def set_cache_hook(self, cache_hook: CacheHook) -> None:
-        """Their cache of responses knows the texts alone. RAISES (ValueError): It has those of other settings."""
+        """Their cache of responses knows the texts alone.
+
+        RAISES (ValueError): It has responses of other settings, or of another class of model.
+        """
         super().set_cache_hook(cache_hook)
         if cache_hook.dbdict is not None:
             with TemporaryDirectory() as folder:  # a pipeline may take its weights from elsewhere
                 get_scorer(self.nlp).model.to_disk(folder)
                 weights = files_digest(sorted(path for path in Path(folder).rglob("*") if path.is_file()))
             now = {**self.get_model_info(), "contents": weights}
+            if "spacy-pll" not in cache_hook.dbdict and len(cache_hook.dbdict):
+                raise ValueError(
+                    "The cache has responses of another model: spacy-pll has written no settings into it. Give "
+                    "--use_cache another name."
+                )
             if (before := cache_hook.dbdict.setdefault("spacy-pll", now)) != now:
                 raise ValueError(
                     f"The cache has the scores of other settings: {before}. Now they are: {now}. Give --use_cache "
@@ -126,14 +147,19 @@ class PLL(LM):
                 )
 
     def _respond(self, kind: str, requests: list[Instance], response: Callable[[float], Any]) -> list[Any]:
-        """The responses to requests. Each goes to the cache as soon as it is known."""
-        by_place = defaultdict[tuple[str, str, str], list[Instance]](list)
+        """The responses to requests. Each goes to the cache as soon as it is known.
+
+        RAISES (ValueError): One of these requests cannot be scored, or one of those that the harness has for later.
+        """
+        by_place = defaultdict[Placed, list[Instance]](list)
         for request in requests:
-            context, text = request.args if len(request.args) == 2 else ("", *request.args)
-            # Without a context, a continuation begins a sentence.
-            by_place[(text, context, "") if context.strip() else (text.lstrip(), "", "")].append(request)
+            by_place[_place_of(request)].append(request)
         scorer, found = get_scorer(self.nlp), dict[int, Any]()
-        check_places(scorer, by_place, self.shared_pieces)
+        later = _later_requests(kind)
+        if later.get("generate_until"):
+            self.generate_until(later.pop("generate_until"))
+        places = dict.fromkeys(_place_of(request) for kind in later for request in later[kind])
+        check_places(scorer, [*by_place, *places], self.shared_pieces)
         docs = score_placed(self.nlp, list(by_place), **self.how)
         try:
             for equal, doc in zip(by_place.values(), docs, strict=True):
@@ -145,6 +171,26 @@ class PLL(LM):
             if self.cache_hook.dbdict is not None:
                 self.cache_hook.dbdict.commit()  # also where this was stopped
         return [found[id(request)] for request in requests]
+
+
+def _place_of(request: Instance) -> Placed:
+    """A continuation after its context. Without one, it begins a sentence."""
+    context, text = request.args if len(request.args) == 2 else ("", *request.args)
+    return (text, context, "") if context.strip() else (text.lstrip(), "", "")
+
+
+def _later_requests(kind: str) -> dict[str, list[Instance]]:
+    """The requests that the evaluation, if one is running, has for later, by their kinds.
+
+    The harness makes all requests, hands them over kind by kind, and keeps no response if a later kind fails. It does
+    not say what is to come, so this looks at the variable in which it has them.
+    """
+    frame = sys._getframe().f_back
+    while frame and (frame.f_globals.get("__name__"), frame.f_code.co_name) != ("lm_eval.evaluator", "evaluate"):
+        frame = frame.f_back
+    requests = dict(frame.f_locals.get("requests", {})) if frame else {}
+    kinds = list(requests)
+    return {other: requests[other] for other in kinds[kinds.index(kind) + 1 :]} if kind in kinds else {}
 
 
 def _argument(name: str, value: Any, type_: Any) -> Any:

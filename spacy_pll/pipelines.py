@@ -388,9 +388,12 @@ def describe_scorer(nlp: Language, settings: PipelineSettings) -> dict[str, Any]
     settings that a pipeline was made from, and the versions of what computes.
     """
     scorer = get_scorer(nlp)
+    title, commit, _ = scorer.model.describe()
+    name = settings.model.get("name") if isinstance(settings.model, Mapping) else settings.model
+    is_named = isinstance(name, str | None)
     return {
-        "model": settings.model or BUILTIN_NAME,
-        "weights": describe_model(settings.model, scorer.model.describe().commit),
+        "model": (name or BUILTIN_NAME) if is_named else title,
+        "weights": describe_model(name, commit) if is_named else {"in_memory": title},
         "metrics": list(scorer.settings.metrics),
         **{name: getattr(settings, name) for name in ("revision", "spans", "precision")},
         **scorer.settings.record,

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import spacy
+import torch
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 pytest.importorskip("lm_eval")
 
@@ -113,9 +115,9 @@ def write_choices(folder, items):
     )
 
 
-def evaluate(lm, folder, name):
+def evaluate(lm, folder, name, **more):
     tasks = TaskManager(include_path=str(folder), include_defaults=False)
-    return simple_evaluate(lm, tasks=[name], task_manager=tasks, bootstrap_iters=0)
+    return simple_evaluate(lm, tasks=[name], task_manager=tasks, bootstrap_iters=0, **more)
 
 
 def test_a_task_with_choices_has_the_accuracy_of_a_brute_force(make_lm, model_folder, tmp_path):
@@ -256,8 +258,58 @@ def test_a_continuation_without_a_piece_is_an_error(make_lm, context, text, mess
 
 
 def test_tasks_that_need_text_are_refused(make_lm):
-    with pytest.raises(NotImplementedError, match="These tasks need text that the model writes: task"):
+    with pytest.raises(PLLError, match="These tasks need text that the model writes: task"):
         make_lm().generate_until([request("The", {}, kind="generate_until")])
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        ({"output_type": "generate_until"}, "These tasks need text that the model writes: last"),
+        ({"output_type": "loglikelihood_rolling"}, "The text '' has no wordpiece of its own"),
+    ],
+)
+def test_of_several_tasks_one_that_cannot_be_scored_is_refused_before_the_others_are(
+    make_lm, tmp_path, cached, last, message
+):
+    write_choices(tmp_path, ITEMS)
+    write_task(tmp_path, "last", [{"text": " "}], doc_to_text="", doc_to_target="{{text}}", **last)
+    (tmp_path / "both.yaml").write_text(json.dumps({"group": "both", "task": ["choices", "last"]}))
+    lm = make_lm()
+    with pytest.raises(PLLError, match=message):
+        evaluate(lm, tmp_path, "both", use_cache=str(tmp_path / "cache") if cached else None)
+    assert lm.nlp.get_pipe("pll").predictor.counts.rows == 0
+
+
+def test_a_chat_template_is_refused(make_lm, tmp_path):
+    write_choices(tmp_path, ITEMS)
+    with pytest.raises(PLLError, match="has no chat template: it scores a text as it is. Leave out"):
+        evaluate(make_lm(), tmp_path, "choices", apply_chat_template=True)
+
+
+@pytest.mark.parametrize("given", ["pipeline", "pair", "block"])
+def test_a_model_in_memory(make_lm, model_folder, tmp_path, given):
+    """Scored as it is at the time, as in a loop that trains it, with a record for the file of results."""
+    write_choices(tmp_path, ITEMS)
+    folder = str(model_folder())
+    pair = AutoModelForMaskedLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    model = {"pipeline": make_pipeline(folder, ["original", "word_l2r"]), "pair": pair, "block": {"name": folder}}[given]
+    lm = PLL(model, metrics="original", show_progress=False)
+    found, named = (evaluate(one, tmp_path, "choices") for one in (lm, make_lm(metrics="original")))
+    scores = [[item["filtered_resps"] for item in one["samples"]["choices"]] for one in (found, named)]
+    assert scores[0] == scores[1]
+    about = json.loads(json.dumps(found["config"]["spacy_pll"]))
+    assert about["metrics"] == ["original"] and about["model"].endswith(Path(folder).name if given == "block" else "'")
+    if given == "pair":
+        with torch.no_grad():
+            pair[0].get_input_embeddings().weight += torch.randn(pair[0].get_input_embeddings().weight.shape)
+        now = evaluate(lm, tmp_path, "choices")["samples"]["choices"]
+        pair[0].save_pretrained(tmp_path / "trained")
+        pair[1].save_pretrained(tmp_path / "trained")
+        text = f"{ITEMS[0]['context']} {ITEMS[0]['choices'][0]}"
+        expected = by_brute_force(tmp_path / "trained", "original", ITEMS[0]["context"], text[len(ITEMS[0]["context"]) :])
+        assert next(one for one in now if one["doc_id"] == 0)["filtered_resps"][0][0] == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_model_as_make_pipeline_calls_it(model_folder):
@@ -389,6 +441,15 @@ def test_a_cache_of_other_settings_is_refused(make_lm, tmp_path):
     assert CachingLM(make_lm(), cache).loglikelihood(requests) == first
     with pytest.raises(ValueError, match="The cache has the scores of other settings.*word_l2r.*original"):
         CachingLM(make_lm(metric="original"), cache)
+
+
+def test_a_cache_of_another_class_of_model_is_refused(make_lm, tmp_path):
+    """Its responses to the same requests would be taken for ours."""
+    cache, requests = str(tmp_path / "cache.db"), [request("", SENTENCES[0])]
+    theirs = CachingLM(get_model("dummy")(), cache).loglikelihood(requests)
+    with pytest.raises(ValueError, match="The cache has responses of another model"):
+        CachingLM(make_lm(), cache)
+    assert theirs != make_lm().loglikelihood(requests)
 
 
 def test_the_command_hands_on_all_that_follows(model_folder, tmp_path, monkeypatch):
