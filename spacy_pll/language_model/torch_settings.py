@@ -91,29 +91,29 @@ def rounded_products(device: torch.device, to_tf32: bool) -> Iterator[None]:
             _change_old(undo, torch.get_float32_matmul_precision(), old_value)
             yield
             return
+        products = backends.cuda.matmul, backends.mkldnn.matmul
         on_gpu = backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn
         on_cpu = backends.mkldnn.matmul, backends.mkldnn.conv, backends.mkldnn.rnn
         used = on_gpu if device.type == "cuda" else on_cpu
         if any(level.fp32_precision not in fine for level in used):  # on a CPU, only if the program has changed them
-            old = _old_value() if any(level.fp32_precision not in fine for level in (on_gpu[0], on_cpu[0])) else None
+            before = [level.fp32_precision for level in products]
+            old = old_value if fine.issuperset(before) else _read_old(old_value)
             for level in (backends, backends.cudnn):
                 _change(undo, level, "fp32_precision", value)
-            if old not in (None, old_value):  # compiled models look at the old one
-                for level in (on_gpu[0], on_cpu[0]):
-                    own = level.fp32_precision
-                    undo.callback(setattr, level, "fp32_precision", "none" if own == value else own)
+            if old != old_value:  # compiled models look at the old one, which sets the new ones, too
+                for level, own in zip(products, before):
+                    undo.callback(setattr, level, "fp32_precision", own if level.fp32_precision == own else "none")
                 _change_old(undo, old, old_value)
             for level in used:
                 _change(undo, level, "fp32_precision", value)
         yield
 
 
-def _old_value() -> str | None:
-    """None: the program has used the new names."""
+def _read_old(default: str) -> str:
     try:
         return torch.get_float32_matmul_precision()
-    except RuntimeError:
-        return None
+    except RuntimeError:  # the program has used the new names
+        return default
 
 
 def _change_old(undo: ExitStack, before: str, value: str) -> None:

@@ -102,6 +102,7 @@ def changes(names):
 @pytest.mark.core
 @given(made=changes(OLD) | (changes(NEW) if NEW else changes(OLD)), then=changes(NEW), to_tf32=st.booleans())
 @example(made=[("matmul precision", "medium")], then=[], to_tf32=False)
+@example(made=[("matmul precision", "medium")], then=[], to_tf32=True)
 @example(made=[("cudnn.allow_tf32", True)], then=[], to_tf32=False)
 @example(made=[("cudnn.allow_tf32", False)], then=[], to_tf32=True)
 @pytest.mark.parametrize("device", [ON_GPU, ON_CPU])
