@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import warnings
@@ -10,7 +11,9 @@ import pytest
 
 from spacy_pll.cli import LazyCommands, errors
 from spacy_pll.cli.errors import options_of, printed_errors
-from spacy_pll.cli.terminal import duration, hint_if_busy, visible
+from spacy_pll.cli.terminal import draw, duration, hint_if_busy, visible
+from spacy_pll.files import OutputError
+from spacy_pll.visualize.plots import new_figure
 
 from ..conftest import SENTENCES
 from .conftest import run
@@ -105,3 +108,16 @@ def test_warnings_are_messages(capsys):
         shown = warnings.formatwarning("Set `words` to \x1b.", UserWarning, "file.py", 3)
     assert "Set --words to " in shown and r"\x1b." in shown and "file.py" not in shown
     assert "file.py" in warnings.formatwarning("", UserWarning, "file.py", 3)
+
+
+def test_a_picture_stays_until_the_new_one_is_complete(tmp_path):
+    file = tmp_path / "new" / "a.png"
+    draw(file, lambda: new_figure(1, 1))
+    before, (soft, hard) = file.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, hard))  # as a full disk
+    try:
+        with pytest.raises(OutputError, match="a.png cannot be written"):
+            draw(file, lambda: new_figure(1, 1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert file.read_bytes() == before and [path.name for path in file.parent.iterdir()] == ["a.png"]

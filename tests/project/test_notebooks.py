@@ -26,7 +26,7 @@ def read(path: Path):
 
 
 def run(path: Path):
-    """The notebook with new outputs. RAISES (nbclient.exceptions.CellExecutionError): A cell fails."""
+    """The notebook with new outputs. RAISES (nbclient.exceptions.CellExecutionError, AssertionError): A cell fails, or warns."""
     client = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install . --group test-all")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install . --group test-all")
     notebook = read(path)
@@ -41,6 +41,8 @@ def run(path: Path):
     notebook.metadata = metadata
     for cell in notebook.cells:
         if cell.cell_type == "code":
+            errors = [output.text for output in cell.outputs if output.get("name") == LEFT_OUT]
+            assert not any("UserWarning" in text for text in errors), (cell.source, errors)
             cell.outputs = [output for output in cell.outputs if output.get("name") != LEFT_OUT]
     return notebook
 
