@@ -21,6 +21,7 @@ from .attributes.names import Names
 from .attributes.registration import assigned, install
 from .attributes.stored import key, store
 from .attributes.values import exp_or_inf
+from .errors import PLLError
 from .language_model import BUILTIN_NAMES
 from .language_model.protocol import LanguageModel
 from .metrics import registered_metrics
@@ -208,12 +209,27 @@ class PLLScorer(Pipe):
 
     def _submit(self, stream: Iterable[Doc], batch_size: int) -> Iterator[tuple[list[Doc], PendingBatch | None]]:
         """Batches of docs, with their forward passes under way; None if that failed."""
-        for docs in self.predictor.batches(stream, batch_size):
+        for docs in self.predictor.batches(self._counted(stream), batch_size):
             yield docs, self._attempt(docs, partial(self.predictor.submit, docs))
+
+    def _counted(self, stream: Iterable[Doc]) -> Iterator[Doc]:
+        """RAISES (PLLError): spaCy cannot make a doc of a text. Its own message does not say of which."""
+        number = 0
+        try:
+            for number, doc in enumerate(stream, 1):  # noqa: B007
+                yield doc
+        except UnicodeEncodeError as error:
+            raise PLLError(
+                f"Text {number + 1:,} of those that reach the component {self.name!r} has a lone surrogate, half of a "
+                f"character: {error.object[max(0, error.start - 40) : error.end + 40]!r}.",
+                'Clean it: text.encode("utf8", "replace").decode("utf8").',
+            ) from error
 
     def _attempt(self, docs: list[Doc], function: Callable[[], T]) -> T | None:
         try:
             return function()
+        except Warning:  # a filter makes it an error, and no doc is at fault
+            raise
         except Exception:  # scoring the halves will show which of the docs it was
             logger.debug("A batch of %d docs failed. It is scored again in parts.", len(docs), exc_info=True)
             return None
@@ -238,6 +254,8 @@ class PLLScorer(Pipe):
             for doc in docs:
                 try:
                     self(doc)
+                except Warning:
+                    raise
                 except Exception as error:
                     self.get_error_handler()(self.name, self, [doc], error)
                 else:

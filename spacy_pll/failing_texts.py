@@ -40,6 +40,8 @@ def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
                 else:  # spaCy keeps the number with the doc, so one that comes again is copied
                     doc = text.copy() if id(text) in seen else text
                     seen.add(id(text))
+            except Warning:  # a filter makes it an error, and no text is at fault
+                raise
             except Exception:
                 continue  # it is scored alone, as one that a component drops
             yield doc, number
@@ -64,6 +66,8 @@ def unscored(text: Text) -> Doc:
 def _until_it_fails(docs: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from docs
+    except Warning:
+        raise
     except Exception:
         return
 
@@ -73,6 +77,8 @@ def _score_alone(nlp: Language, text: Text) -> Outcome:
     with _error_handler(nlp, raise_error):
         try:
             return nlp(text)
+        except Warning:
+            raise
         except Exception as error:
             outcome = TextError(f"{type(error).__name__}: {error}")
         nlp(CANARY_TEXT)

@@ -200,8 +200,11 @@ class Predictor:
         self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
         self.warnings.of_language(docs, self.model)
         self.warnings.of_unknown(tokenized, self.model, loaded)
+        self.warnings.of_special(tokenized, loaded)
         if not any(units):
-            self.warnings.of_long_words(pieces, dict(zip(self.settings.metrics, self.metrics)))
+            metrics = dict(zip(self.settings.metrics, self.metrics))
+            self.warnings.of_unspaced(tokenized, self.settings.words, metrics)
+            self.warnings.of_long_words(pieces, metrics)
         return tokenized
 
     def submit(self, docs: list[Doc]) -> PendingBatch:

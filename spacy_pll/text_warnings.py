@@ -1,5 +1,6 @@
 """What is read for some docs, and what about it is worth a warning, each once."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +17,23 @@ from .user_warnings import warn_user
 
 # Pieces of the longest word that is taken for one.
 LONGEST_WORD = 30
-# How many unknown pieces with a character are many, and how many such characters are warned of at most.
+# How many unknown pieces with a character are many, and how many such characters a warning names.
 MANY, MOST_CHARACTERS = 10, 10
+# How many pieces a word of a script without spaces must have until it is taken for more than a word.
+UNSPACED_PIECES = 8
+# Such scripts (Han comes last, since Japanese has it, too), and the language of spaCy whose tokenizer divides them, and
+# how.
+UNSPACED = {
+    "Japanese": ("\u3041-\u30ff", "ja", 'after pip install "spacy[ja]"'),
+    "Thai": ("\u0e01-\u0e7f", "th", 'after pip install "spacy[th]"'),
+    "Lao": ("\u0e81-\u0eff", "", ""),
+    "Tibetan": ("\u0f00-\u0fff", "", ""),
+    "Burmese": ("\u1000-\u109f\ua9e0-\ua9fe\uaa60-\uaa7f", "", ""),
+    "Khmer": ("\u1780-\u17ff", "", ""),
+    "Chinese": ("\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff", "zh", "by character"),
+}
+DIVIDED = {lang for _, lang, _ in UNSPACED.values()} - {""}
+UNSPACED_CHARACTER = re.compile(f"[{''.join(letters for letters, _, _ in UNSPACED.values())}]")
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,7 @@ class TextWarnings:
 
     warned: set[str] = field(default_factory=set)  # what has been warned of
     unknown: Counter[str] = field(default_factory=Counter)  # how many unknown pieces have had a character
+    known: set[str] = field(default_factory=set)  # characters of such pieces that are known themselves
 
     def of_left_out(self, batch: TokenizedDocs, left_out: BoolArray) -> None:
         """Warn where tokens that should be scored lie in no span. Those of white space have no score to lose."""
@@ -69,8 +86,8 @@ class TextWarnings:
             )
 
     def of_unknown(self, batch: TokenizedDocs, model: LanguageModel, loaded: Loaded) -> None:
-        """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer, and of each character
-        that is so again and again, in however many docs.
+        """Warn where more than a tenth of the pieces of some docs are unknown to the tokenizer, and of characters that
+        are so, once one of them is again and again, in however many docs.
         """
         pieces, title = batch.wordpieces, model.describe().title
         unknown = np.flatnonzero(pieces.ids == loaded.unknown_id)
@@ -84,19 +101,69 @@ class TextWarnings:
                 f"{texts[0][:50]!r}. Their scores say nothing about the text. Give a `model` that was trained on text "
                 "like this.",
             )
-        for character in (character for text in texts for character in sorted({*text})):
-            self.unknown[character] += 1
-            named = sum(len(kind) == 1 for kind in self.warned)
-            if self.unknown[character] != MANY or "unknown" in self.warned or named == MOST_CHARACTERS:
+        self.unknown.update(character for text in texts for character in {*text} - self.known)
+        if self.warned & {"unknown", "characters"} or max(self.unknown.values(), default=0) < MANY:
+            return
+        for character in list(self.unknown):  # of a word that is unknown, some letters may be known
+            if loaded.unknown_id not in loaded.tokenizer.encode(character, add_special_tokens=False).ids:
+                self.known.add(character)
+                del self.unknown[character]
+        characters = self.unknown.most_common()
+        if characters and characters[0][1] >= MANY:
+            named = [f"{character!r} (U+{ord(character):04X})" for character, _ in characters[:MOST_CHARACTERS]]
+            others = len(characters) - len(named)
+            self._once(
+                "characters",
+                f"Characters are unknown to the tokenizer of {title}: {', '.join(named)}"
+                f"{f' and {others} others' if others else ''}; the first of them in {characters[0][1]} wordpieces so "
+                "far. The scores of such pieces, and of those beside them, say little about the text. Write other "
+                "characters in their place, leave such texts out, or give a `model` that knows them.",
+            )
+
+    def of_special(self, batch: TokenizedDocs, loaded: Loaded) -> None:
+        """Warn where a text that is scored has the mask in it, or a special token that stands around each text."""
+        pieces = batch.wordpieces
+        if "special" in self.warned or not len(pieces):
+            return
+        special = [loaded.mask_id, *pieces.prefix.tolist(), *pieces.suffix.tolist()]
+        found = np.flatnonzero(np.isin(pieces.ids, special))
+        for place in found[batch.scored[pieces.token[found]]][:1].tolist():
+            text = batch.read.texts[np.searchsorted(batch.first_pieces, place, side="right") - 1]
+            token = text[pieces.start[place] : pieces.end[place]]
+            what = "a mask" if pieces.ids[place] == loaded.mask_id else "the special token"
+            self._once(
+                "special",
+                f"The model reads {token!r} in the text {text[:100]!r} as {what}, and it is scored as a part of the "
+                "text. If it is not the text's own, leave it out. To score what could stand in the place of a mask, "
+                "write it there (docs/analysis.md#candidates-in-context).",
+            )
+
+    def of_unspaced(self, batch: TokenizedDocs, words: str, metrics: Mapping[str, Metric]) -> None:
+        """Warn where a word of a script that is written without spaces has so many pieces that it is a clause."""
+        pieces = batch.wordpieces
+        counts = np.bincount(pieces.word) if "unspaced" not in self.warned else ()
+        for word in np.flatnonzero(np.greater_equal(counts, UNSPACED_PIECES)).tolist():
+            first, last = np.searchsorted(pieces.word, (word, word + 1)).tolist()
+            d = int(np.searchsorted(batch.first_pieces, first, side="right")) - 1
+            text, starts = batch.read.texts[d], pieces.start[first:last].tolist()
+            found = text[starts[0] : pieces.end[last - 1]]
+            if not UNSPACED_CHARACTER.search(found) or words == "spacy" and batch.read.docs[d].lang_ in DIVIDED:
                 continue
-            if loaded.unknown_id in loaded.tokenizer.encode(character, add_special_tokens=False).ids:
-                self._once(
-                    character,
-                    f"The character {character!r} (U+{ord(character):04X}) is unknown to the tokenizer of {title}, and "
-                    f"{MANY} wordpieces have had it so far. The scores of such pieces, and of those beside them, say "
-                    "little about the text. Write another character in its place, leave such texts out, or give a "
-                    "`model` that knows it.",
-                )
+            of_words = [name for name, rows in metrics.items() if looks_at_words(rows)]
+            if (
+                sum(UNSPACED_CHARACTER.match(text, start) is not None for start in starts) < UNSPACED_PIECES
+                or not of_words
+            ):
+                continue
+            script = next(name for name, (letters, *_) in UNSPACED.items() if re.search(f"[{letters}]", text))
+            _, lang, needs = UNSPACED[script]
+            as_lang = f"`lang={lang!r}` (spacy.blank({lang!r}), {needs}), or " * bool(lang and words == "spacy")
+            self._once(
+                "unspaced",
+                f"{found[:40]!r} is read as one word of {len(starts)} wordpieces, since {script} has no spaces between "
+                f"words. Under {of_words[0]}, the rest of it is masked while one of them is scored. Set {as_lang}"
+                f"`words='piece'`: each wordpiece is a word, and {of_words[0]} the same as original.",
+            )
 
     def of_long_words(self, pieces: Wordpieces, metrics: Mapping[str, Metric]) -> None:
         """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it."""
@@ -112,5 +179,5 @@ class TextWarnings:
 
     def _once(self, kind: str, message: str) -> None:
         if kind not in self.warned:
+            warn_user(message)  # first: a filter may make it an error, which says it where it is caught
             self.warned.add(kind)
-            warn_user(message)

@@ -1,16 +1,23 @@
 """Warnings where a model was not trained on such text."""
 
+import re
 import warnings
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_pll import compare
+import spacy_pll
+from spacy_pll import compare, make_pipeline, score_continuations
 from spacy_pll.language_model.protocol import Description
+from spacy_pll.workers import score_docs
 
+from . import reference
 from .conftest import SENTENCES
 
 ARABIC = "مرحبا بالعالم الواسع"
@@ -72,7 +79,7 @@ def test_a_tokenizer_that_knows_every_byte(make_nlp):
     nlp = make_nlp("roberta")
     nlp.initialize()
     assert nlp.get_pipe("pll").model.load().unknown_id is not None
-    assert warned(nlp, [ARABIC, *SENTENCES]) == []
+    assert warned(nlp, [ARABIC, *SENTENCES[:4]]) == []
 
 
 def test_a_model_with_neither_languages_nor_an_unknown_piece(make_nlp, monkeypatch):
@@ -86,24 +93,149 @@ def test_a_model_with_neither_languages_nor_an_unknown_piece(make_nlp, monkeypat
     assert warned(nlp, [ARABIC]) == []
 
 
-def test_a_character_that_is_unknown_again_and_again_however_many_pieces_there_are():
+def test_characters_that_are_unknown_again_and_again_however_many_pieces_there_are():
     nlp = spacy.blank("en")
     nlp.add_pipe("pll")
-    text = "We saw it on the way home, and nobody knew why it was there 🙂."
-    assert warned(nlp, [text] * 9, batch_size=4) == []
-    [message] = warned(nlp, [text])
-    assert "'🙂' (U+1F642) is unknown to the tokenizer of the built-in model" in message and "10 wordpieces" in message
-    assert warned(nlp, [text] * 20) == []  # once
+    smile, wink = (f"We saw it on the way home, and nobody knew why it was there {one}." for one in "🙂😉")
     # Of a word, it is the letter. Its other letters are known.
-    [message] = warned(nlp, ["The people of Łódź have known it for more than a hundred years, and say so."] * 10)
-    assert "'ź' (U+017A)" in message
+    city = "The people of Łódź have known it for more than a hundred years, and say so."
+    assert warned(nlp, [smile] * 9 + [wink, wink, city] * 3, batch_size=4) == []
+    [message] = warned(nlp, [smile])
+    assert message.startswith(
+        "Characters are unknown to the tokenizer of the built-in model: '🙂' (U+1F642), '😉' (U+1F609), 'ź' (U+017A); "
+        "the first of them in 10 wordpieces so far."
+    )
+    assert warned(nlp, [smile, wink, city] * 20) == []  # once
 
 
-def test_not_all_characters_are_warned_of():
+def test_one_warning_names_some_of_many_characters():
     nlp = spacy.blank("en")
     nlp.add_pipe("pll")
     texts = [f"We saw it on the way home, and nobody knew why it was there {chr(0x1F600 + i)}." for i in range(30)]
-    assert len(warned(nlp, texts * 11)) == 10
+    [message] = warned(nlp, texts * 11)
+    assert message.count("U+") == 10 and " and 20 others; the first of them in 11 " in message and len(message) < 600
+
+
+# A clause in each script, and the setting that divides it.
+CLAUSES = {
+    "Chinese": ("他把那本很有意思的书看了两遍", "`lang='zh'` (spacy.blank('zh'), by character), or "),
+    "Japanese": ("私はその本を二回読みました", "`lang='ja'` (spacy.blank('ja'), after pip install \"spacy[ja]\"), or "),
+    "Thai": ("ฉันอ่านหนังสือเล่มนั้นสองครั้ง", "`lang='th'` (spacy.blank('th'), after pip install \"spacy[th]\"), or "),
+    "Lao": ("ຂ້ອຍອ່ານປຶ້ມສອງເທື່ອ", ""),
+    "Khmer": ("ខ្ញុំអានសៀវភៅពីរដង", ""),
+    "Burmese": ("ငါစာအုပ်ကိုဖတ်တယ်", ""),
+    "Tibetan": ("ངས་དཔེ་ཆ་ཀློག", ""),
+}
+
+
+@pytest.mark.parametrize("script", CLAUSES)
+def test_a_clause_of_a_language_without_spaces_is_no_word(make_nlp, model_folder, script):
+    clause, advice = CLAUSES[script]
+    nlp = make_nlp("roberta")
+    text = f"He said {clause} and left."
+    [message] = warned(nlp, [SENTENCES[0], text])
+    assert re.match(f"'{re.escape(clause[:10])}.*' is read as one word of .* since {script} has no spaces", message)
+    assert f"Set {advice}`words='piece'`: each wordpiece is a word, and word_l2r the same as original." in message
+    assert warned(nlp, [text]) == []
+    # What is advised is silent, and does what is said of it.
+    by_piece, original = make_nlp("roberta", words="piece"), make_nlp("roberta", metrics=["original"])
+    assert warned(by_piece, [text]) == warned(original, [text]) == []
+    transformer, tokenizer = reference.load_model(str(model_folder("roberta")))
+    ids, kept, word, _ = reference.read(nlp.make_doc(text), tokenizer, "piece")
+    right = sum(reference.log_probabilities(transformer, tokenizer, ids, {target})[target] for target in kept)
+    assert by_piece(text)._.pll == pytest.approx(right, abs=1e-4) != nlp(text)._.pll
+    if script == "Chinese":
+        chinese = make_nlp("roberta", nlp=spacy.blank("zh"))
+        assert warned(chinese, [clause]) == [] and len(chinese(clause)) == len(clause)
+
+
+@given(st.lists(st.sampled_from(["字", "の", "ก", "a", "é", " ", "word", "."]), max_size=30).map("".join))
+def test_a_word_is_a_clause_from_eight_pieces_of_its_script_on(byte_level_nlp, text):
+    """By Python's own loops, over the record of the pieces."""
+    nlp = byte_level_nlp
+    nlp.get_pipe("pll").predictor.warnings.warned.clear()
+    text = f"word {text}"
+    is_warned = any("is read as one word" in message for message in warned(nlp, [text]))
+    data = nlp(text)._.pll_data
+    counts = Counter(
+        word for word, start in zip(data["word"], data["start"]) if text[start : start + 1] in ["字", "の", "ก"]
+    )
+    assert is_warned == any(n >= 8 for n in counts.values())
+
+
+@pytest.fixture(scope="module")
+def byte_level_nlp(model_folder):
+    return make_pipeline(str(model_folder("roberta")), keep_pieces=True)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "token", "kind"),
+    [("bert", "[MASK]", "a mask"), ("bert", "[SEP]", "the special token"), ("bert", "[CLS]", "the special token"),
+     ("roberta", "<mask>", "a mask"), ("roberta", "</s>", "the special token")],
+)  # fmt: skip
+def test_a_special_token_that_stands_in_a_text(make_nlp, architecture, token, kind):
+    nlp = make_nlp(architecture)
+    assert warned(nlp, SENTENCES[:4]) == []
+    [message] = warned(nlp, [SENTENCES[0], f"The {token} lost it."])
+    assert message.startswith(
+        f"The model reads '{token}' in the text 'The {token} lost it.' as {kind}, and it is scored"
+    )
+    assert warned(nlp, [f"The {token} lost it."]) == []
+    # In what is context alone, it takes the score of nothing, and may be meant.
+    nlp = make_nlp(architecture)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        score_continuations(nlp, f"The {token} lost", ["it", "the souvenir"])
+    assert not caught
+
+
+def left_out(docs):
+    return [[doc[:1]] for doc in docs]
+
+
+# A text for each kind of warning, and the settings under which it is given.
+WARNED = {
+    "language": ("die Katze", {"nlp": "de"}),
+    "unknown": ("字 字", {}),
+    "characters": ("the cat sleeps on the souvenir and the traveler left it 字 " * 10, {}),
+    "left out": ("the cat sleeps", {"get_spans": left_out}),
+    "unspaced": (CLAUSES["Thai"][0], {"architecture": "roberta"}),
+    "words": ("ven" * 31, {}),
+    "special": ("The [MASK] lost it.", {}),
+    "targets": ("the cat sleeps", {"targets": "x"}),
+}
+
+
+@pytest.mark.parametrize("way", ["pipe", "batches", "call", "score", "workers"])
+@pytest.mark.parametrize("kind", WARNED)
+def test_where_warnings_are_errors_none_is_lost(make_nlp, kind, way):
+    """Whatever scores, and again and again. Without that, it is given once."""
+    text, settings = WARNED[kind]
+    settings, get_spans = {**settings}, settings.get("get_spans")
+    settings.pop("get_spans", None)
+    if kind == "language":
+        nlp = spacy.blank(settings["nlp"])
+        nlp.add_pipe("pll")
+    else:
+        nlp = make_nlp(**settings)
+    if get_spans:
+        nlp.get_pipe("pll").predictor.get_spans = get_spans
+    ways = {
+        "pipe": lambda: list(nlp.pipe([text])),
+        "batches": lambda: list(nlp.pipe(["the cat sleeps", text, "the cat"] * 2, batch_size=3)),
+        "call": lambda: nlp(text),
+        "score": lambda: spacy_pll.score([text], nlp),
+        "workers": lambda: list(score_docs(nlp, [text], 8)),
+    }
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            with pytest.raises(UserWarning):
+                ways[way]()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        ways[way]()
+    assert caught
 
 
 @pytest.mark.parametrize("has_units", [False, True])

@@ -42,6 +42,14 @@ def test_no_doc_holds_a_lone_surrogate():
             make("a \ud800 b")
 
 
+@pytest.mark.parametrize("batch_size", [1, 2, 8])
+def test_a_lone_surrogate_in_a_stream_is_named_by_its_number(make_nlp, batch_size):
+    nlp = make_nlp()
+    with pytest.raises(ValueError, match=r"Text 3 of .* 'pll' has a lone surrogate, .*: '\\ud800'\. Clean it: text.en"):
+        list(nlp.pipe([*SENTENCES[:2], "a \ud800 b", SENTENCES[3]], batch_size=batch_size))
+    assert [doc._.pll_pieces > 0 for doc in nlp.pipe(SENTENCES[:2])] == [True] * 2
+
+
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
 def test_every_piece_once_and_sums_hold_for_odd_text(make_nlp, architecture):
     nlp = make_nlp(architecture, metrics=METRICS, keep_pieces=True)
