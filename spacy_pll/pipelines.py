@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 import catalogue
 import spacy
+import spacy.lang
 import torch
 from spacy.language import Language
 from spacy.util import get_package_version, import_file, is_package, load_config, registry
@@ -187,7 +189,7 @@ def _component_config(settings: PipelineSettings) -> dict[str, Any]:
 
 def _make_new(settings: PipelineSettings) -> Language:
     """A pipeline with nothing but the component, and what it needs."""
-    nlp = spacy.blank(settings.lang)
+    nlp = _blank(settings.lang)
     if settings.spans == "sents":
         nlp.add_pipe("sentencizer")
     loaded, name, causal = None, settings.model, False
@@ -224,6 +226,23 @@ def _make_new(settings: PipelineSettings) -> Language:
     if loaded is not None:
         scorer.model = loaded  # type: ignore[attr-defined]
     return nlp
+
+
+def _blank(lang: str) -> Language:
+    """A pipeline without components. RAISES (PLLError): spaCy has no such language, or lacks a package for it."""
+    try:
+        return spacy.blank(lang)
+    except ImportError as error:
+        languages = [module.name for module in iter_modules(spacy.lang.__path__) if module.ispkg]
+        if lang in languages:
+            raise PLLError(
+                f"spaCy's tokenizer for `lang={lang!r}` needs a package that is missing: {str(error).rstrip('.')}.",
+                "Install it. Or set `lang='xx'`, which divides at spaces and punctuation.",
+            ) from error
+        raise PLLError(
+            f"`lang` is {lang!r}, and spaCy has no such language.{similar(lang, languages)}",
+            "Set it to a code, such as 'de' for German, or 'xx' where spaCy has none: https://spacy.io/usage/models.",
+        ) from None
 
 
 def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:

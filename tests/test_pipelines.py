@@ -1,11 +1,13 @@
 """`spacy_pll.pipelines`: from settings to a pipeline."""
 
 import shutil
+import sys
 
 import pytest
 import spacy
 
 from spacy_pll.component import get_scorer
+from spacy_pll.errors import PLLError
 from spacy_pll.files import files_digest
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import (
@@ -47,6 +49,19 @@ def test_the_settings_reach_the_component(model_folder):
 def test_settings_with_other_values_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         PipelineSettings(**setting)
+
+
+def test_a_language_that_spacy_does_not_have():
+    with pytest.raises(PLLError, match="`lang` is 'german', and spaCy has no such language. Set it to a code, such as"):
+        make_pipeline(lang="german")
+    with pytest.raises(PLLError, match="'enn', and spaCy has no such language. Similar: nn, en."):
+        make_pipeline(lang="enn")
+
+
+def test_a_language_whose_tokenizer_needs_a_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pythainlp.tokenize", None)  # whether it is installed or not
+    with pytest.raises(PLLError, match="for `lang='th'` needs a package that is missing: .*PyThaiNLP.* `lang='xx'`"):
+        make_pipeline(lang="th")
 
 
 def test_a_model_by_its_name_alone(model_folder, tmp_path):

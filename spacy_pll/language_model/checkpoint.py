@@ -29,7 +29,7 @@ from transformers.utils import logging as transformers_logging
 
 from . import DOCUMENTS
 from .checks import check_own_code, check_pieces, check_trained, check_vocabulary
-from .hub import cached_commit, connection_error
+from .hub import cached_commit, connection_error, is_hub_name
 from .slow_tokenizers import backend_of
 from .true_positions import position_embeddings
 
@@ -68,6 +68,8 @@ def read_checkpoint(
             f"{source!r} is a spaCy pipeline, not a language model. Load it with spacy.load({source!r}), or give it to "
             "a function or a command as its model."
         )
+    if Path(source).is_file():
+        raise OSError(f"{source!r} is a file, and a model is a folder. Give the folder that has its config.json.")
     hub_settings: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
     no_connection = connection_error(source, revision)
     if no_connection is not None:  # the model may be in the cache
@@ -166,6 +168,12 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
     try:
         yield
     except OSError:
+        if not is_hub_name(source):
+            raise OSError(
+                f"The model {source!r} was not found: no folder of that name holds config.json and tokenizer files. "
+                "Give such a folder, or the name of a model on the Hugging Face hub, such as bert-base-cased. The "
+                "built-in English model has the name builtin."
+            ) from None
         hub = "the Hugging Face hub has no such model or cannot be reached"
         if constants.HF_HUB_OFFLINE:
             hub = "HF_HUB_OFFLINE is set"
@@ -191,6 +199,8 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
                 "version that does. Or, if you have its classes, give a Python file that registers them as `code` "
                 f"(docs/models.md). Types that were registered so far: {own}."
             )
+        if isinstance(error, ImportError):  # after a first line that may be blank
+            advice = f"It needs a package that is not installed: {str(error).strip()[:300]}"
         if "trust_remote_code" in str(error):
             advice = (
                 "It needs code that comes with it, which is not run here unasked. If you trust that code, give a "

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
-from huggingface_hub.utils import HFValidationError, get_session
+from huggingface_hub.utils import HFValidationError, get_session, validate_repo_id
 
 # In seconds. A connection that is merely slow is left to transformers, which tries again.
 TIMEOUT = 10
@@ -11,17 +11,23 @@ TIMEOUT = 10
 NO_CONNECTION = {"ConnectionError", "ConnectError", "ProxyError"}
 
 
+def is_hub_name(source: str) -> bool:
+    """Whether a model on the hub may have this name."""
+    try:
+        validate_repo_id(source)
+    except HFValidationError:
+        return False
+    return True
+
+
 def connection_error(source: str, revision: str | None) -> BaseException | None:
     """Why the hub cannot be reached; None if it can be, or if there is no need to. It is tried once.
 
     transformers tries again and again for each file, and waits in between, some 23 seconds in all.
     """
-    if constants.HF_HUB_OFFLINE or Path(source).is_dir():
+    if constants.HF_HUB_OFFLINE or Path(source).is_dir() or not is_hub_name(source):
         return None
-    try:
-        url = hf_hub_url(source, constants.CONFIG_NAME, revision=revision)
-    except HFValidationError:  # no hub name; transformers says so
-        return None
+    url = hf_hub_url(source, constants.CONFIG_NAME, revision=revision)
     try:
         # The connection stays open for what transformers asks next.
         get_session().head(url, timeout=TIMEOUT)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,31 @@ def test_model_not_found_while_offline():
     with pytest.raises(OSError, match="'no-such/model' was not found.*hf download no-such/model.*built-in") as error:
         load("no-such/model")
     assert error.value.__suppress_context__  # `spacy assemble` shows the whole traceback
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/no/such/folder", "a/b/c", "C:\\models\\bert", "two words"])
+def test_what_can_be_no_name_on_the_hub_is_not_downloaded(name):
+    with pytest.raises(OSError, match="was not found: no folder of that name .* Give such a folder, or the ") as error:
+        load(name)
+    assert "hf download" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.txt"])
+def test_a_file_in_the_place_of_a_folder(model_folder, name):
+    path = str(model_folder("bert") / name)
+    with pytest.raises(
+        OSError, match="vocab.txt|is a file, and a model is a folder. Give the folder that has its conf"
+    ):
+        load(path)
+
+
+def test_a_tokenizer_that_needs_a_package(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rjieba", None)  # whether it is installed or not
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    for name in ("config.json", "tokenizer_config.json"):
+        (tmp_path / name).write_text('{"model_type": "roformer", "tokenizer_class": "RoFormerTokenizer"}')
+    with pytest.raises(ValueError, match="cannot be read. It needs a package that is not installed: .*rjieba"):
+        load(tmp_path)
 
 
 def test_truncated_weights(tmp_path):
