@@ -116,9 +116,7 @@ class PLL(LM):
     @property
     def tokenizer_name(self) -> str:
         """What the harness asks for if there is to be a chat template. RAISES (ValueError): Always."""
-        raise PLLError(
-            "spacy-pll has no chat template: it scores a text as it is.", "Leave out `apply_chat_template`."
-        )
+        raise PLLError("spacy-pll has no chat template: it scores a text as it is.", "Leave out `apply_chat_template`.")
 
     def get_model_info(self) -> dict[str, Any]:
         """What the scores depend on, for the file of results."""

@@ -294,7 +294,9 @@ def test_a_model_in_memory(make_lm, model_folder, tmp_path, given):
     write_choices(tmp_path, ITEMS)
     folder = str(model_folder())
     pair = AutoModelForMaskedLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    model = {"pipeline": make_pipeline(folder, ["original", "word_l2r"]), "pair": pair, "block": {"name": folder}}[given]
+    model = {"pipeline": make_pipeline(folder, ["original", "word_l2r"]), "pair": pair, "block": {"name": folder}}[
+        given
+    ]
     lm = PLL(model, metrics="original", show_progress=False)
     found, named = (evaluate(one, tmp_path, "choices") for one in (lm, make_lm(metrics="original")))
     scores = [[item["filtered_resps"] for item in one["samples"]["choices"]] for one in (found, named)]
@@ -308,8 +310,12 @@ def test_a_model_in_memory(make_lm, model_folder, tmp_path, given):
         pair[0].save_pretrained(tmp_path / "trained")
         pair[1].save_pretrained(tmp_path / "trained")
         text = f"{ITEMS[0]['context']} {ITEMS[0]['choices'][0]}"
-        expected = by_brute_force(tmp_path / "trained", "original", ITEMS[0]["context"], text[len(ITEMS[0]["context"]) :])
-        assert next(one for one in now if one["doc_id"] == 0)["filtered_resps"][0][0] == pytest.approx(expected, abs=1e-4)
+        expected = by_brute_force(
+            tmp_path / "trained", "original", ITEMS[0]["context"], text[len(ITEMS[0]["context"]) :]
+        )
+        assert next(one for one in now if one["doc_id"] == 0)["filtered_resps"][0][0] == pytest.approx(
+            expected, abs=1e-4
+        )
 
 
 def test_the_model_as_make_pipeline_calls_it(model_folder):

@@ -15,6 +15,7 @@ from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..texts import Text
 from ..visualize.html import VMIN, View, check_vmin, page_parts
+from ..visualize.text import approximation
 from ..workers import score_docs
 from . import options
 from .options import INPUT_HELP, file_options, pipeline_options
@@ -50,7 +51,8 @@ def render_cli(
             pass
     nlp = make_pipeline(settings, keep_pieces=True)
     scorer = get_scorer(nlp)
-    view = View(scorer.names, scorer.names.metrics, vmin, scorer.settings.n_alternatives is not None)
+    expected, approximate = scorer.settings.n_alternatives is not None, approximation([scorer.settings])
+    view = View(scorer.names, scorer.names.metrics, vmin, expected, approximate)
     title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
     about = f"Pseudo-log-likelihood ({', '.join(scorer.settings.metrics)}) under {scorer.model.describe().title}"
     texts: Iterable[Text] = read_texts(input, column, nlp.vocab, **how)

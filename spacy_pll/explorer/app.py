@@ -21,9 +21,9 @@ from spacy.language import Language
 from spacy_pll.analysis.comparison import compare
 from spacy_pll.analysis.continuations import score_continuations
 from spacy_pll.component import get_scorer
-from spacy_pll.errors import shown_errors
+from spacy_pll.errors import shown_errors, spell
 from spacy_pll.metrics import pll_metrics
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.pipelines import SETTINGS, PipelineSettings, make_pipeline
 from spacy_pll.scoring.wordpieces import WORDS
 from spacy_pll.settings import ScoringSettings, describe_settings
 from spacy_pll.tables.dataframe import to_dataframe
@@ -38,10 +38,15 @@ TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souveni
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
 SLOT_PATTERN = re.compile(r"_{2,}")  # two or more underscores
-FIELD_KEYS = {"texts", "a", "b", "compared", "slot", "candidates"}  # the keys of all fields of the tabs
+FIELD_KEYS = {"texts", "a", "b", "compared", "slot", "candidates", "shared"}  # the keys of all fields of the tabs
+SHARED = "Shared wordpieces"
+# The fields of the settings that messages name.
+FIELDS = {"model": "Model", "lang": "Language", "metrics": "Metrics", "words": "Words", "shared_pieces": SHARED}
 # How columns of numbers are written; the texts of a table are not.
 COLUMN_CONFIG: dict[str, Any] = {
-    "probability": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
+    "probability": st.column_config.ProgressColumn(
+        "probability among these", help="Together, they have 100 %.", format="percent", min_value=0.0, max_value=1.0
+    ),
     "text": st.column_config.Column(width="large"),
 }
 
@@ -168,12 +173,16 @@ def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     with st.form("rank", border=False):
         sentence = st.text_input("Sentence, with ___ for the slot", SLOT, key="slot")
         typed = st.text_area("Candidates, one per line", CANDIDATES, key="candidates", height=140)
+        help_ = (
+            "Take candidates that share a wordpiece with the text beside them: it belongs to the side where it begins."
+        )
+        shared = st.checkbox(SHARED, key="shared", help=help_)
         st.form_submit_button("Rank", type="primary", key="rank")
     candidates = split_lines(typed)
     if not candidates:
         st.info("Type some candidates.")
         return
-    ranked = scored(pipeline, settings, "candidates", *split_at_slot(sentence), *candidates)
+    ranked = scored(pipeline, settings, "candidates", shared, *split_at_slot(sentence), *candidates)
     rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in ranked]
     table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
     show_table(table.sort_values("probability", ascending=False, kind="stable"))
@@ -183,14 +192,14 @@ def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
 SCORERS: dict[str, Callable[..., Any]] = {
     "texts": lambda nlp, *texts: list(nlp.pipe(texts)),
     "versions": compare,
-    "candidates": lambda nlp, prefix, suffix, *candidates: score_continuations(
-        nlp, prefix, candidates, suffix, separator=""
+    "candidates": lambda nlp, shared, prefix, suffix, *candidates: score_continuations(
+        nlp, prefix, candidates, suffix, separator="", shared_pieces=shared
     ),
 }
 
 
 @st.cache_resource(max_entries=150, show_spinner="Scoring …")
-def scored(_pipeline: SharedPipeline, settings: PipelineSettings, what: str, *texts: str | None) -> Any:
+def scored(_pipeline: SharedPipeline, settings: PipelineSettings, what: str, *texts: str | bool | None) -> Any:
     """What a scorer makes of texts. It is kept, with the warnings that a user should see, because the page runs again
     whenever one of its fields changes.
     """
@@ -198,7 +207,7 @@ def scored(_pipeline: SharedPipeline, settings: PipelineSettings, what: str, *te
         warnings.simplefilter("always")
         result = SCORERS[what](nlp, *texts)
     for message in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
-        st.warning(as_markdown(message))
+        st.warning(as_markdown(on_page(message)))
     return result
 
 
@@ -226,7 +235,19 @@ def show_table(table: pd.DataFrame, title: str | None = None) -> None:
 
 
 def show_error(error: Exception) -> None:
-    st.error(as_markdown(str(error)))
+    st.error(as_markdown(on_page(str(error))))
+
+
+def on_page(message: str) -> str:
+    """A message with the names of the fields in place of the settings that have one. The others were set before."""
+
+    def written(name: str, value: object) -> str | None:
+        if name not in {*SETTINGS, *FIELDS}:
+            return None
+        shown = f"“{FIELDS[name]}”" if name in FIELDS else f"{name} (set when the page is started)"
+        return shown if value is ... or value is True else f"{shown}: {value}"
+
+    return spell(message, written)
 
 
 def as_markdown(text: str) -> str:

@@ -19,6 +19,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
 
 from ..attributes.names import Names, select_metrics
+from ..attributes.piece_record import read_record
 from ..attributes.registration import find_names
 from ..attributes.values import exp_or_inf
 from . import text
@@ -39,6 +40,7 @@ class View(NamedTuple):
     columns: dict[str, str]  # the rows: a heading for each, and the attribute that holds its scores
     vmin: float  # scores at or below this get the darkest colour
     expected: bool = False  # whether tokens show what the model expected
+    approximate: str = ""  # the setting with which scores are approximate
 
     def shows_expected(self, attribute: str) -> bool:
         """Whether the tokens of a row do so: only those of the primary metric, whose expectations they are."""
@@ -73,7 +75,7 @@ def render(
     """
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = find_names(docs, attr)
-    view = View(names, select_metrics(names, metrics), vmin, any(text.has_expected(doc, names) for doc in docs))
+    view = _view(docs, names, select_metrics(names, metrics), vmin)
     articles = (_macros().doc(doc, view, number if page else None) for number, doc in enumerate(docs, 1))
     return _show(_TITLE, articles, view, page, jupyter, search=True, metrics=list(view.columns))
 
@@ -93,9 +95,9 @@ def render_continuations(
     vmin, page, jupyter, RETURNS: See `render`. The page has no search box.
     """
     ranked = sorted(continuations, key=lambda continuation: -continuation.probability)
-    names = find_names([continuation.span.doc for continuation in ranked], attr)
-    expected = any(text.has_expected(continuation.span, names) for continuation in ranked)
-    view = View(names, select_metrics(names), vmin, expected)
+    spans = [continuation.span for continuation in ranked]
+    names = find_names([span.doc for span in spans], attr)
+    view = _view(spans, names, select_metrics(names), vmin)
     articles = (_macros().continuation(continuation, view, number) for number, continuation in enumerate(ranked, 1))
     return _show("Candidates in context", articles, view, page, jupyter)
 
@@ -111,9 +113,15 @@ def render_comparison(
     vmin, page, jupyter, RETURNS: See `render`. The page has no search box.
     """
     names = find_names([comparison.a, comparison.b], comparison.attr)
-    expected = any(text.has_expected(doc, names) for doc in (comparison.a, comparison.b))
-    view = View(names, {comparison.attribute: comparison.attribute}, vmin, expected)
+    view = _view([comparison.a, comparison.b], names, {comparison.attribute: comparison.attribute}, vmin)
     return _show("Two versions compared", [_macros().comparison(comparison, view)], view, page, jupyter)
+
+
+def _view(docs: Sequence[Doc | Span], names: Names, columns: dict[str, str], vmin: float) -> View:
+    """What is shown of docs, by what they have."""
+    expected = any(text.has_expected(doc, names) for doc in docs)
+    records = [record for doc in docs if (record := read_record(doc.doc, names.score))]
+    return View(names, columns, vmin, expected, text.approximation(records))
 
 
 def page_parts(docs: Iterable[Doc | Span], view: View, title: str = _TITLE, about: str = "") -> Iterator[str]:

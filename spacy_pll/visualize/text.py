@@ -2,6 +2,7 @@
 
 import math
 import unicodedata
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -66,6 +67,13 @@ def text_direction(text: str) -> str | None:
         if kind in ("L", "R", "AL"):
             return "ltr" if kind == "L" else "rtl"
     return None
+
+
+def approximation(settings: Iterable[Any]) -> str:
+    """ "mask_margin 1": why scores are approximate, from settings or records of pieces; empty if they are not."""
+    names = ("mask_margin", "mask_spacing")
+    found = {f"{name} {value}" for one in settings for name in names if (value := getattr(one, name)) is not None}
+    return ", ".join(sorted(found))
 
 
 # What the model expected

@@ -35,6 +35,15 @@ def test_every_text_is_on_the_page_in_order(corpus, model_folder):
     assert html.count('<div class="row">') == 2 * len(TEXTS)
 
 
+@pytest.mark.parametrize(("option", "note"), [("--mask-margin", "mask_margin 3"), ("--mask-spacing", "mask_spacing 3")])
+def test_the_page_says_that_scores_are_approximate(corpus, model_folder, option, note):
+    page, exact = corpus.with_name("page.html"), corpus.with_name("exact.html")
+    run("render", corpus, page, "--model", model_folder("bert"), option, "3")
+    run("render", corpus, exact, "--model", model_folder("bert"))
+    assert f"; approximate ({note})" in page.read_text(encoding="utf8")
+    assert "approximate" not in exact.read_text(encoding="utf8")
+
+
 def test_other_inputs(tmp_path, model_folder):
     model = ("--model", model_folder("bert"), "--force")
     page = tmp_path / "page.html"

@@ -135,6 +135,39 @@ def test_candidates_are_ranked(open_page):
     assert tab(check(page.run()), "Rank").info[0].value == "Type some candidates."
 
 
+def test_candidates_that_share_a_wordpiece(open_page):
+    """The message names the box that it advises, as it is called on the page."""
+    page = open_page()
+    page.text_input(key="slot").set_value("The ___ler lost it.")
+    page.text_area(key="candidates").set_value("trave")
+    shown = tab(check(page.button(key="rank").click().run()), "Rank")
+    assert "where it begins, with “Shared wordpieces”." in errors(shown) and "shared_pieces" not in errors(shown)
+    assert page.checkbox(key="shared").label == "Shared wordpieces"
+    page.checkbox(key="shared").set_value(True)
+    shown = tab(check(page.button(key="rank").click().run()), "Rank")
+    assert not shown.error and html(shown).count("<article") == 1 and "100.0 % among these" in html(shown)
+    assert "probability among these" in shown.dataframe[0].proto.columns
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("Set `words` to 'piece', or `lang='zh'`.", "Set “Words” to 'piece', or “Language”: zh."),
+        ("Leave out `causal`.", "Leave out causal (set when the page is started)."),
+        ("Give `precision='float32'`.", "Give precision (set when the page is started): float32."),
+        ("The `pll` component.", "The `pll` component."),
+    ],
+)
+def test_messages_name_the_fields_of_the_page(message, shown):
+    assert app.on_page(message) == shown
+
+
+def test_an_approximate_page_says_so(open_page):
+    page = open_page(mask_margin=0)
+    assert all("; approximate (mask_margin 0)" in html(tab(page, name)) for name in ("Score", "Compare", "Rank"))
+    assert "approximate" not in html(open_page())
+
+
 def test_what_was_typed_is_kept_while_there_is_no_model(open_page):
     page = open_page()
     page.text_area(key="texts").set_value("A cat.")
@@ -154,7 +187,7 @@ def test_what_was_typed_is_kept_while_there_is_no_model(open_page):
 
 def test_all_fields_of_the_tabs_are_kept(open_page):
     page = open_page(scoring={"metrics": ["word_l2r", "original"]})
-    fields = [*page.text_area, *page.text_input, *page.selectbox]
+    fields = [*page.text_area, *page.text_input, *page.selectbox, *page.checkbox]
     at_side = {"model", "lang"} | {field.key for field in fields if str(field.key).startswith("words of")}
     assert {field.key for field in fields} - at_side == app.FIELD_KEYS
 

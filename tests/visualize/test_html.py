@@ -298,6 +298,21 @@ def tiny(make_nlp):
     return make_nlp(metrics=["word_l2r", "original"], keep_pieces=True, attr="two")
 
 
+@pytest.mark.parametrize(("name", "value"), [("mask_margin", 0), ("mask_margin", 2), ("mask_spacing", 8), (None, 0)])
+def test_pages_say_that_scores_are_approximate(make_nlp, name, value):
+    nlp = make_nlp(keep_pieces=True, **({name: value} if name else {}))
+    note, texts = f"; approximate ({name} {value})", ["The traveler lost it.", "The traveler lost them."]
+    docs = list(nlp.pipe(texts))
+    ranked = score_continuations(nlp, "The traveler lost", ["it", "them"])
+    shown = [
+        *(render(docs, page=page, jupyter=False) for page in (False, True)),
+        render(docs[0][1:], jupyter=False),
+        render_continuations(ranked, jupyter=False),
+        render_comparison(compare(nlp, *texts), jupyter=False),
+    ]
+    assert all((note in html) is (name is not None) and html.count("approximate") == bool(name) for html in shown)
+
+
 @pytest.mark.parametrize("page", [False, True])
 def test_continuations_are_shown_best_first_with_their_scores(tiny, page):
     candidates = ["the souvenir", "it", "<b>&", "carnivore"]
@@ -306,7 +321,7 @@ def test_continuations_are_shown_best_first_with_their_scores(tiny, page):
     markup = Markup(html)
     ranked = sorted(found, key=lambda one: -one.score)
     assert len(markup.all("doc")) == 4 and len(markup.all("row")) == 8
-    assert [e.text for e in markup.all("percent")] == [f"{100 * one.probability:.1f} %" for one in ranked]
+    assert [e.text for e in markup.all("percent")] == [f"{100 * one.probability:.1f} % among these" for one in ranked]
     assert [row.text.split("−")[0] for row in markup.all("row")[::2]] == [f"{n} word_l2r" for n in (1, 2, 3, 4)]
     for one, row in zip(ranked, markup.all("row")[::2]):
         assert shown(one.score) in row.text and shown(one.mean) in row.text
