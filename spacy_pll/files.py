@@ -13,8 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 
+MANIFEST = "manifest.json"  # behind the name of a table: what it depends on
 # What is beside an output until it is complete, or stays there.
-BESIDE = ("", ".unfinished", ".parts", ".manifest.json", ".manifest.json.unfinished")
+BESIDE = ("", ".unfinished", ".parts", f".{MANIFEST}", f".{MANIFEST}.unfinished")
 Place = tuple[int, int, str]
 
 

@@ -8,9 +8,8 @@ import typer
 
 from ..corpus.formats import write_table
 from ..corpus.readers import ROW_READERS, check_format, read_rows
-from ..corpus.resumable import MANIFEST
 from ..errors import InputError
-from ..files import file_digest, write_json
+from ..files import MANIFEST, file_digest, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
 from ..tables.word_rows import score_words, texts_of_rows

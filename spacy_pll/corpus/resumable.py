@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import ResumeError
-from ..files import atomic_write, write_json
+from ..files import MANIFEST, atomic_write, write_json
 from .readers import format_of, through_compression
 
 try:
@@ -30,7 +30,6 @@ except ImportError:  # not a POSIX system: two runs that write the same output a
 else:
     CAN_LOCK = True
 
-MANIFEST = "manifest.json"
 LOCK = "lock"
 # What a folder of parts contains. The name of a part says which texts it has, from the first number to before the
 # second, the fingerprint of all that was read until then (`inputs.Input.records`), and how many seconds it took.

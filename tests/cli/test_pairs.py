@@ -264,7 +264,7 @@ def test_paths_that_hold_no_pairs(tmp_path):
     assert "There is no file or folder" in run("pairs", tmp_path / "nowhere", fails=True).unwrapped_stderr
     (tmp_path / "a.docx").write_text("text\n")
     for path in (tmp_path, tmp_path / "a.docx"):
-        assert "no file that ends in .txt, .jsonl" in run("pairs", path, fails=True).unwrapped_stderr
+        assert ".txt, .jsonl, .json, .csv, .tsv, .parquet." in run("pairs", path, fails=True).unwrapped_stderr
 
 
 def test_an_output_that_is_there_is_kept(blimp, tmp_path, model_folder):
