@@ -40,13 +40,17 @@ class InputError(PLLError):
     """The input cannot be read. The message says where, what is wrong, and what to do."""
 
 
+class NoColumnError(InputError):
+    """A row, or another thing that has columns, lacks one."""
+
+
 class ResumeError(PLLError):
     """A run cannot start or resume. The message says why, and what to do."""
 
 
-def no_column(place: str, column: str, columns: Iterable[str], advice: str = "") -> InputError:
-    """An error about a row, or another thing that has columns, which lacks one."""
-    return InputError(f"{place}: there is no column {column!r}. The columns are: {listed(column, columns)}", advice)
+def no_column(place: str, column: str, columns: Iterable[str], advice: str = "") -> NoColumnError:
+    """The error, with the columns that are there."""
+    return NoColumnError(f"{place}: there is no column {column!r}. The columns are: {listed(column, columns)}", advice)
 
 
 def settings_in(text: str) -> dict[str, Any]:

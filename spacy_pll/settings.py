@@ -113,7 +113,8 @@ def check_values(settings: Any) -> None:
         if choices and value not in choices:
             raise ValueError(f"`{name}` must be {' or '.join(choices)}. It is {value!r}.")
         if least is not None and (type(value) is not int or value < least):
-            raise ValueError(f"`{name}` must be {least} or more. It is {value!r}.")
+            kind = "" if type(value) is int else "a whole number, "
+            raise ValueError(f"`{name}` must be {kind}{least} or more. It is {value!r}.")
 
 
 def describe_settings(settings: Any) -> dict[str, str]:

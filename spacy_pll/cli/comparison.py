@@ -21,10 +21,10 @@ from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from .agree import COMMON
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
 from .terminal import check_picture, check_resume, check_table, draw, save, say
 
+OF_ONE_MODEL = ("model", "revision", "component", "causal")  # settings that several scorers do not share
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
 
 PerPiece = Annotated[
@@ -109,7 +109,8 @@ class Evaluation:
         else:
             settings = {**records[0], "compared": records[1:], "by": list(self.by), **about}
             save(self.output, write_json, {"settings": settings, "results": rows})
-        save(self.items, write_table, list(found.rows()))
+        if self.items:
+            save(self.items, write_table, list(found.rows()))
         save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
 
 
@@ -126,9 +127,9 @@ def check_items_table(
 OPTIONS: dict[str, Any] = {
     "scorers": typer.Option(
         "--scorer",
-        help="In place of --model and its settings, and once for each of several scorers to compare: a model, with "
-        "settings after commas, as for `pll agree`. NAME= before it names the scorer in the results: "
-        "margin0=builtin,mask_margin=0.",
+        help="In place of --model, and once for each of several scorers to compare: a model, with settings of its own "
+        "after commas, as for `pll agree`. Other options, such as --metrics, are for all. NAME= before it names the "
+        "scorer in the results: margin0=builtin,mask_margin=0.",
     ),
     "revisions": several(
         "In place of --revision: those of several checkpoints of the model, to compare them in this order. --plot then "
@@ -192,15 +193,16 @@ class LoadedScorers(Mapping[str, Language]):
 
 def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: PipelineSettings) -> LoadedScorers:
     """The pipelines to compare, or the one that the other options describe. A scorer has the name that stands before
-    `=`, as in small=builtin, or else its whole text.
+    `=`, as in small=builtin, or else its whole text. What it does not say is as the other options have it.
 
     RAISES (ValueError): Several of these are given, or two have one name.
     """
-    common: dict[str, Any] = {name: getattr(settings, name) for name in COMMON}
+    common = {name: value for name, value in vars(settings).items() if name not in (*OF_ONE_MODEL, "scoring")}
+    common |= settings.scoring
     if scorers and (revisions or settings != PipelineSettings(**common)):
         raise ValueError(
-            "--scorer takes the place of --model and its settings. Write them after commas: "
-            "--scorer MODEL,words=tokenizer."
+            "--scorer takes the place of --model, --revision, --component and --causal. Write them after commas: "
+            "--scorer MODEL,revision=v2."
         )
     if revisions and settings.revision:
         raise ValueError("Give either --revision or --revisions.")

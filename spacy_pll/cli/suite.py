@@ -8,7 +8,7 @@ import typer
 from ..corpus.formats import write_table
 from ..corpus.records import FileOptions
 from ..evaluation.acceptability import read_acceptability
-from ..evaluation.suites import Measure, read_suite, score_suite
+from ..evaluation.suites import Measure, check_rows, read_suite, score_suite
 from ..files import check_output, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
@@ -57,13 +57,16 @@ def suite_cli(
     how = {name: value for name, value in how.items() if value != getattr(FileOptions(), name)}
     how |= {name: value for name, value in acceptability.items() if value is not None}
     suite = read_suite(path, reader, **how)
+    if items:
+        check_rows(suite)
     nlp = make_pipeline(settings)
     found = score_suite(nlp, suite, per_piece=per_piece, batch_size=batch_size, n_process=n_process, show_progress=True)
     measures = found.measures()
     say(measure_table(measures))
     about = {"path": path, "reader": reader, "per_piece": per_piece, **describe_scorer(nlp, settings)}
     save(output, write_json, {"settings": about, "results": [one._asdict() for one in measures]})
-    save(items, write_table, list(found.rows()))
+    if items:
+        save(items, write_table, list(found.rows()))
 
 
 def measure_table(measures: list[Measure]) -> str:

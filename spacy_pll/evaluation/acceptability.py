@@ -8,7 +8,7 @@ the threshold as it is.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,21 +16,34 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..corpus.records import get_text
 from ..errors import InputError, no_column
+from ..tables.rows import check_columns
 from .accuracies import OVERALL
 from .intervals import Estimate, Z, percentiles, ranks
+from .items import Fields
 from .labels import is_good
-from .readers import check_distinct, rows_of
+from .readers import check_distinct, of_folders, rows_of
 from .suites import Measure, PartScore, Suite, SuiteText, compared, pll_readers
 
 SENTENCES, LABELS = ("sentence", "Sentence", "text"), ("label", "acceptable", "acceptability", "Grammaticality")
 SAMPLES, SEED = 1000, 0
+COLUMNS = ("metric", "sentence", "acceptable", *PartScore._fields)  # what rows have besides those of the file
 
 
 class Acceptability(Suite):
-    """Sentences with labels: which are acceptable. threshold (Optional[float]): For MCC, beside the best one."""
+    """Sentences with labels: which are acceptable.
 
-    def __init__(self, sentences: Sequence[str], labels: Sequence[bool], threshold: float | None = None):
-        self.texts = [SuiteText(sentence) for sentence in sentences]
+    threshold (Optional[float]): For MCC, beside the best one.
+    fields (Sequence[Mapping[str, Any]]): The other columns of each sentence. Empty: there are none.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[str],
+        labels: Sequence[bool],
+        threshold: float | None = None,
+        fields: Sequence[Mapping[str, Any]] = (),
+    ):
+        self.texts, self.fields = [SuiteText(sentence) for sentence in sentences], fields or [{}] * len(sentences)
         self.labels, self.threshold = np.array(labels, dtype=bool), threshold
 
     def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
@@ -43,8 +56,9 @@ class Acceptability(Suite):
         return [Measure(name, OVERALL, n, *one) for name, one in {"AUC": auc(values, self.labels), **found}.items()]
 
     def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
-        for text, label, (part,) in zip(self.texts, self.labels.tolist(), scores):
-            yield {"sentence": text.text, "acceptable": label, **part._asdict()}
+        for text, label, fields, (part,) in zip(self.texts, self.labels.tolist(), self.fields, scores):
+            check_columns(fields, COLUMNS, getattr(fields, "place", "The table"))
+            yield {"sentence": text.text, "acceptable": label, **fields, **part._asdict()}
 
 
 def auc(values: FloatArray, labels: BoolArray) -> Estimate:
@@ -94,6 +108,7 @@ def best_threshold(values: FloatArray, labels: BoolArray) -> float:
 
 
 @pll_readers.register("acceptability")
+@of_folders
 def read_acceptability(
     path: str, sentence: str | None = None, label: str | None = None, threshold: float | None = None, **how: Any
 ) -> Acceptability:
@@ -108,8 +123,8 @@ def read_acceptability(
     RAISES (InputError): A row cannot be read, or all sentences have the same label.
     """
     column, _, good = (label or "").partition("=")
-    sentences, labels = [], []
-    for _, place, row, _ in rows_of(path, "sentences with labels", how):
+    sentences, labels, fields = [], [], []
+    for _, place, row, of_file in rows_of(path, "sentences with labels", how):
         of_text = sentence or next((name for name in SENTENCES if name in row), SENTENCES[0])
         of_label = column or next((name for name in LABELS if name in row), LABELS[0])
         check_distinct(sentence=[of_text], label=[of_label])
@@ -119,6 +134,7 @@ def read_acceptability(
         if not sentences[-1].strip():
             raise InputError(f"{place}: {of_text!r} is empty.", "Leave the row out.")
         labels.append(is_good(row[of_label], place, of_label, good or None))
+        fields.append(Fields(place, {**of_file, **{k: v for k, v in row.items() if k not in (of_text, of_label)}}))
     if len(set(labels)) < 2:
         raise InputError(f"All {len(labels)} sentences in {path!r} have the same label.", "Both kinds are needed.")
-    return Acceptability(sentences, labels, threshold)
+    return Acceptability(sentences, labels, threshold, fields)

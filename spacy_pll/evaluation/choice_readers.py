@@ -12,7 +12,7 @@ from ..places import separated
 from .choices import check_choice
 from .items import PARADIGM, Choice, Fields, Option
 from .labels import LabelKind, Labelled, read_labels
-from .readers import check_distinct, rows_of
+from .readers import check_distinct, of_folders, rows_of
 
 EwokReading = Literal["texts", "contexts"]
 # The columns of files that are published.
@@ -24,6 +24,7 @@ WUG = ("sentences", "ratio")
 PUBLISHED = (BLIMP, EWOK, COMPS, ENTITIES, WUG)
 
 
+@of_folders
 def read_choices(
     path: str,
     context: Sequence[str] = (),

@@ -16,7 +16,7 @@ from ..errors import InputError, no_column
 from ..user_warnings import warn_user
 from .items import Fields, Pair
 from .labels import is_good
-from .readers import TABLE_ENDINGS, check_distinct, reading_alone, rows_of
+from .readers import TABLE_ENDINGS, check_distinct, of_folders, rows_of
 
 First = Literal["good", "bad"]
 TXT, TEXT = ".txt", "text"  # the column of the lines of .txt files
@@ -58,6 +58,7 @@ class _Row(NamedTuple):
     fields: dict[str, Any]  # the other columns
 
 
+@of_folders
 def read_pairs(
     path: str,
     good: str | None = None,
@@ -108,8 +109,7 @@ def read_pairs(
         if layout := layouts[file]:
             rows[file].append(_read_row(row, place, layout, of_file))
             continue
-        is_table = how.get("header") is None and format_of(file) in (".csv", ".tsv")
-        names = _names(row, place, good, bad, is_table, reading_alone(of_file, file))
+        names = _names(row, place, good, bad, how.get("header") is None and format_of(file) in (".csv", ".tsv"))
         both = [_sentence(row, place, name, setting) for name, setting in zip(names, ("`good`", "`bad`"))]
         others = {k: v for k, v in row.items() if k not in names}
         pairs.append(Pair(both[0], both[1], Fields(place, {**of_file, **others})))
@@ -163,9 +163,7 @@ def _check_lines(file: Path, rows: list[_Row]) -> None:
         )
 
 
-def _names(
-    row: dict[str, Any], place: str, good: str | None, bad: str | None, table: bool, alone: str
-) -> tuple[str, str]:
+def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, table: bool) -> tuple[str, str]:
     """The columns of the two sentences. RAISES (InputError): They are not named, and not known."""
     # All that is missing is named as what is there suggests.
     known = max(KNOWN, key=lambda pair: len(row.keys() & {*pair}))
@@ -178,8 +176,8 @@ def _names(
             row,
             "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name its"
             " column with `sentence`, and that which says if it is good with `label`."
-            + " If the file has no header, name its columns with `header`." * table
-            + alone,
+            + " If the file has no header, name its columns with `header`."
+            * table,
         )
     return found
 

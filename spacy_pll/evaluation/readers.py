@@ -1,22 +1,24 @@
 """The files of evaluations: rows of tables, n-best lists, and variants of a protein."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
 from ..corpus.inputs import check_fields
 from ..corpus.readers import check_format, format_of, list_files, open_file, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
-from ..errors import InputError
+from ..errors import InputError, NoColumnError
 from ..places import Placed, separated
 from ..tables.rows import check_columns
 from .items import FILE
 from .variants import Variant
 
+P, Read = ParamSpec("P"), TypeVar("Read")
 TABLE_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 # What other tools write, by what is somewhere in it.
@@ -64,9 +66,20 @@ def rows_of(
             yield file, place, row, of_file
 
 
-def reading_alone(of_file: Mapping[str, Any], file: Path) -> str:
-    """The end of advice about a file of a folder, whose files are all read with the same options; else nothing."""
-    return f" All files of a folder are read with the same options: read {file} alone, without the others." * bool(of_file)
+def of_folders(read: Callable[P, Read]) -> Callable[P, Read]:
+    """A reader, which in a folder adds to an error about a column what to do: a file may need options of its own."""
+
+    @wraps(read)
+    def reading(*args: P.args, **how: P.kwargs) -> Read:
+        try:
+            return read(*args, **how)
+        except NoColumnError as error:
+            if not Path(str(args[0] if args else how["path"])).is_dir():
+                raise
+            alone = "All files of a folder are read with the same options: read one that needs others alone."
+            raise InputError(error.problem, f"{error.advice} {alone}") from None
+
+    return reading
 
 
 def check_distinct(**columns: Sequence[str | None]) -> None:
@@ -80,6 +93,7 @@ def check_distinct(**columns: Sequence[str | None]) -> None:
             seen[name] = setting
 
 
+@of_folders
 def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:
     """Read variants of a protein from a table.
 

@@ -131,6 +131,12 @@ def read_suite(path: str, reader: str, **how: Any) -> Suite:
     return suite
 
 
+def check_rows(suite: Suite) -> None:
+    """RAISES (ValueError): The rows of the suite cannot be made, whatever the scores are."""
+    for _ in suite.rows([[PartScore(0.0, 1)] * len(one.parts or [one]) for one in suite.texts]):
+        pass
+
+
 def score_suite(
     nlp: Language,
     suite: Suite,

@@ -108,8 +108,34 @@ def test_two_scorers_on_the_same_pairs(blimp, tmp_path, model_folder):
         str(folder),
         0,
     )
-    message = run("pairs", blimp, "--scorer", folder, "--metrics", "original", fails=True).unwrapped_stderr
-    assert "--scorer takes the place of --model and its settings" in message
+    for option in (("--model", folder), ("--revision", "v2"), ("--causal",), ("--component", "pll")):
+        message = run("pairs", blimp, "--scorer", folder, *option, fails=True).unwrapped_stderr
+        assert "--scorer takes the place of --model, --revision, --component and --causal" in message
+
+
+def test_options_are_for_all_scorers_that_do_not_say_otherwise(blimp, tmp_path, model_folder):
+    folder = model_folder("bert")
+    scorers = (f"a={folder}", f"b={folder},metrics=whole_word,mask_margin=1", f"c={folder},words=whitespace")
+    given = ("--metrics", "original,word_l2r", "--mask-margin", "0", "--lang", "xx", "--max-batch-tokens", "999")
+    run("pairs", blimp, *(x for one in scorers for x in ("--scorer", one)), *given, "-o", tmp_path / "o.json")
+    first = json.loads((tmp_path / "o.json").read_text())["settings"]
+    found = [[one[name] for name in ("metrics", "mask_margin", "words", "lang")] for one in (first, *first["compared"])]
+    assert found == [
+        [["original", "word_l2r"], 0, "spacy", "xx"],
+        [["whole_word"], 1, "spacy", "xx"],
+        [["original", "word_l2r"], 0, "whitespace", "xx"],
+    ]
+    names = {scorer for scorer, _, _ in results(tmp_path / "o.json")}
+    assert names == {"a original", "a word_l2r", "b", "c original", "c word_l2r"}
+
+
+def test_a_column_that_is_called_as_one_of_scores(tmp_path, model_folder):
+    """It is refused before anything is scored, if the table is written; and else it is none of our business."""
+    (tmp_path / "a.csv").write_text(f"good,bad,pll_word_l2r_good\n{GOOD},{BAD},1\n")
+    command = ("pairs", tmp_path / "a.csv", "--model", model_folder("bert"))
+    assert "overall" in run(*command).stdout
+    error = run(*command, "--items", tmp_path / "o.csv", fails=True).unwrapped_stderr
+    assert "The pairs have a column 'pll_word_l2r_good', as their scores do" in error and "texts [" not in error
 
 
 def test_scorers_with_names(blimp, tmp_path, model_folder):
@@ -322,7 +348,7 @@ def test_checkpoints_of_a_model(blimp, tmp_path, model_folder, hub_cache):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ("--revisions a,b --scorer builtin", "--scorer takes the place of --model and its settings"),
+        ("--revisions a,b --scorer builtin", "--scorer takes the place of --model, --revision"),
         ("--revisions a,b --revision main", "Give either --revision or --revisions."),
         ("--revisions a,b,a", "--revisions has one of these twice: a,b,a."),
         ("--revisions a,b", "is no model on the Hugging Face hub. Leave out --revision"),

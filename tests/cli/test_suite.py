@@ -34,3 +34,37 @@ def test_errors_are_messages(tmp_path):
     assert "does not take what is given" in error and "label" in error
     error = run("suite", tmp_path / "a.csv", "--reader", "acceptability", "--label", "x", fails=True).unwrapped_stderr
     assert "line 2: there is no column 'x'" in error and "--label" in error
+
+
+def test_the_other_columns_of_a_table_are_written(tmp_path, model_folder):
+    """As those of pairs and choices; one that has the name of ours is refused before anything is scored."""
+    folder, how = tmp_path / "in", ("--reader", "acceptability", "--model", model_folder("bert"))
+    folder.mkdir()
+    (folder / "a.csv").write_text("id,judgment,text,source\n7,1,The cats sleep.,own\n8,0,The cats sleeps.,\n")
+    (folder / "b.csv").write_text("judgment,text,extra\n1,She saw herself.,x\n")
+    run("suite", folder, *how, "--label", "judgment", "--items", tmp_path / "o.csv")
+    with open(tmp_path / "o.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["sentence"] for row in rows] == ["The cats sleep.", "The cats sleeps.", "She saw herself."]
+    assert [[row[name] for name in ("file", "id", "source", "extra")] for row in rows] == [
+        ["a", "7", "own", ""],
+        ["a", "8", "", ""],
+        ["b", "", "", "x"],
+    ]
+    (folder / "b.csv").write_text("judgment,text,score\n1,She saw herself.,x\n")
+    assert "AUC" in run("suite", folder, *how, "--label", "judgment").stdout
+    error = run(
+        "suite", folder, *how, "--label", "judgment", "--items", tmp_path / "p.csv", fails=True
+    ).unwrapped_stderr
+    assert "b.csv, line 2 already has a column 'score'" in error and "texts [" not in error
+
+
+def test_means_of_surprisals_are_refused_first(tmp_path, model_folder):
+    suite = {"meta": {"name": "n"}, "predictions": [{"formula": "(1;%a%) > -0.5"}]}
+    region = {"region_number": 1, "content": "The cats"}
+    suite["items"] = [{"item_number": 1, "conditions": [{"condition_name": "a", "regions": [region]}]}]
+    (tmp_path / "a.json").write_text(json.dumps(suite))
+    command = ("suite", tmp_path / "a.json", "--reader", "syntaxgym", "--model", model_folder("bert"))
+    assert "1.000" in run(*command).stdout
+    error = run(*command, "--per-piece", fails=True).unwrapped_stderr
+    assert "Leave out --per-piece" in error and "texts [" not in error

@@ -3,8 +3,11 @@ import json
 import pytest
 
 from spacy_pll.errors import InputError
+from spacy_pll.evaluation.acceptability import read_acceptability
+from spacy_pll.evaluation.choice_readers import read_choices
 from spacy_pll.evaluation.items import Pair, default_columns, levels
 from spacy_pll.evaluation.pair_readers import KNOWN, read_pairs
+from spacy_pll.evaluation.readers import read_variants
 
 
 def test_columns_that_may_be_missing(tmp_path):
@@ -302,3 +305,26 @@ def test_lines_beside_tables_describe_them(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps([{"good": GOOD, "bad": BAD}]))
     with pytest.warns(UserWarning, match="will not be read: 'README.txt'"):
         assert read_pairs(str(tmp_path)) == [Pair(GOOD, BAD, {"file": "a"})]
+
+
+@pytest.mark.parametrize(
+    ("read", "how", "sound", "other"),
+    [
+        (read_pairs, {}, ",0,1,2,3\n0,a,b,It is.,1\n1,a,b,It are.,0\n", "It is.\nIt are.\n"),  # as CLiMP
+        (read_pairs, {"sentence": "s", "label": "l"}, "s,l\nIt is.,1\nIt are.,0\n", "s,k\nIt is.,1\nIt are.,0\n"),
+        (read_choices, {"options": ["a", "b"]}, "a,b,label\nx,y,0\n", "a,c,label\nx,y,0\n"),
+        (read_choices, {}, "sentence_good,sentence_bad\nx,y\n", "good,bad\nx,y\n"),
+        (read_acceptability, {}, "sentence,label\nIt is.,1\nIt are.,0\n", "sentence,k\nIt is.,1\n"),
+        (read_variants, {}, "mutant\nA1G\n", "variant\nA1G\n"),
+    ],
+)
+def test_a_file_of_a_folder_that_needs_options_of_its_own(tmp_path, read, how, sound, other):
+    (tmp_path / "a.csv").write_text(sound)
+    read(str(tmp_path), **how)
+    (tmp_path / "b.csv").write_text(other)
+    alone = "read one that needs others alone"
+    with pytest.raises(InputError, match=rf"b\.csv, line 2: there is no column .*{alone}"):
+        read(str(tmp_path), **how)
+    with pytest.raises(InputError, match=r"b\.csv, line 2: there is no column") as error:
+        read(str(tmp_path / "b.csv"), **how)
+    assert alone not in str(error.value)
