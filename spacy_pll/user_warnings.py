@@ -3,8 +3,8 @@
 import sys
 import warnings
 
-# The packages between the user's line and a warning.
-PASSED_OVER = {"spacy_pll", "spacy", "tqdm"}
+# The packages between the user's line and a warning, and the module of contexts, in which functions of this one run.
+PASSED_OVER = {"spacy_pll", "spacy", "tqdm", "contextlib"}
 
 
 def warn_user(message: str) -> None:

@@ -71,7 +71,7 @@ def test_there_are_messages():
 
 def test_each_name_is_one_of_an_argument_or_a_setting():
     # In files that others write; the factory; fields of theirs.
-    others = {"attribute_map", "quantization_config", "trust_remote_code", "pll"}
+    others = {"attribute_map", "quantization_config", "trust_remote_code", "pll", "apply_chat_template"}
     known = {*SETTINGS, *DEFAULT_CONFIG, *parameters(), *others}
     wrong = {found[1]: one for one in messages() for found in SETTING.finditer(one.text) if found[1] not in known}
     assert not wrong
@@ -89,6 +89,8 @@ def test_what_only_a_config_has_is_advised_as_of_a_config():
 NOT_THERE = {
     "beam_size": "of n-best lists, which rescore alone reads",
     "references": "the same",
+    "costs": "the same",
+    "lang": "said where texts are scored",
     "pll": "the name of a component",
     "nlp": "a pipeline",
     "texts": "a list in Python",

@@ -113,7 +113,7 @@ def test_a_table_has_no_nan_either(tmp_path, model_folder):
 
 def test_reranked_lists_are_strict_json(tmp_path, model_folder):
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    path.write_text('{"hypotheses": [{"text": "A word.", "score": 1, "x": NaN}], "y": Infinity}\n')
+    path.write_text('{"hypotheses": [{"text": "A word.", "score": -1, "x": NaN}], "y": Infinity}\n')
     run("rescore", path, "--weight", "1", "-o", out, "--model", model_folder("bert"))
     row = strict(out.read_text())
     assert row["y"] is row["hypotheses"][0]["x"] is None
@@ -155,7 +155,7 @@ def test_standard_input_is_checked_as_it_is_read(model_folder):
 @pytest.mark.parametrize("key", ["pll", "pieces", "rescored"])
 def test_nothing_in_a_hypothesis_is_overwritten(key, tmp_path, model_folder):
     path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps({"hypotheses": [{"text": "A word.", "score": 1, key: 5}]}) + "\n")
+    path.write_text(json.dumps({"hypotheses": [{"text": "A word.", "score": -1, key: 5}]}) + "\n")
     arguments = ("rescore", path, "--weight", "1", "--model", model_folder("bert"))
     result = run(*arguments, "-o", tmp_path / "out.jsonl", fails=True)
     assert f"line 1, hypothesis 1 already has a column {key!r}" in result.unwrapped_stderr
