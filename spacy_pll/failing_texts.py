@@ -40,8 +40,6 @@ def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
                 else:  # spaCy keeps the number with the doc, so one that comes again is copied
                     doc = text.copy() if id(text) in seen else text
                     seen.add(id(text))
-            except Warning:  # a filter makes it an error, and no text is at fault
-                raise
             except Exception:
                 continue  # it is scored alone, as one that a component drops
             yield doc, number
@@ -66,7 +64,7 @@ def unscored(text: Text) -> Doc:
 def _until_it_fails(docs: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from docs
-    except Warning:
+    except Warning:  # a filter makes it an error, and no text is at fault
         raise
     except Exception:
         return

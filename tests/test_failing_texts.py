@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -31,6 +33,33 @@ def test_of_each_text_its_doc_or_why_there_is_none(nlp):
 def test_the_first_text_that_fails_is_raised(nlp):
     with pytest.raises(TextError, match="RuntimeError: a bad text"):
         list(score_docs(nlp, ["A text.", "bad", "A text."], 2))
+
+
+@Language.component("warns_of_texts")
+def warns_of_texts(doc):
+    warnings.warn("what this component warns of", stacklevel=1)
+    return doc
+
+
+def warns_of_batches(docs):
+    if len(docs) > 1:
+        warnings.warn("what is said of a batch", stacklevel=1)
+    return [[doc[:]] for doc in docs]
+
+
+@pytest.mark.parametrize("where", ["text", "batch"])
+def test_a_warning_that_is_an_error_is_no_texts_fault(make_nlp, where):
+    nlp = make_nlp("bert")
+    if where == "text":
+        nlp.add_pipe("warns_of_texts")
+    else:
+        nlp.get_pipe("pll").predictor.get_spans = warns_of_batches
+    with pytest.warns(UserWarning, match="this component|of a batch"):
+        assert all(isinstance(one, Doc) for one in score_each(nlp, ["A text.", "A text, too."]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="this component|of a batch"):
+            list(score_each(nlp, ["A text.", "A text, too."]))
 
 
 def test_the_error_handler_is_put_back(nlp):

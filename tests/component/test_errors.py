@@ -1,5 +1,7 @@
 """Settings, models and docs with which nothing can be scored: an error that says so, and the other docs are scored."""
 
+import warnings
+
 import numpy as np
 import pytest
 import spacy
@@ -142,6 +144,27 @@ def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeyp
     nlp.set_error_handler(spacy.util.raise_error)
     with pytest.raises(RuntimeError, match="no such luck"):
         list(nlp.pipe(SENTENCES))
+
+
+@pytest.mark.parametrize("of", ["a batch", "a doc"])
+def test_a_warning_that_is_an_error_is_no_docs_fault(make_nlp, of):
+    """Neither of a batch alone, nor of a doc that is scored again because another one of its batch failed."""
+    nlp, handled = make_nlp(), []
+
+    def get_spans(docs):
+        if any(doc.text == "bad" for doc in docs):
+            raise RuntimeError("no such luck")
+        if (len(docs) > 1) == (of == "a batch"):
+            warnings.warn(f"what is said of {of}", stacklevel=1)
+        return [[doc[:]] for doc in docs]
+
+    nlp.get_pipe("pll").predictor.get_spans = get_spans
+    nlp.set_error_handler(lambda name, proc, docs, error: handled.extend(doc.text for doc in docs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=f"what is said of {of}"):
+            list(nlp.pipe(["a", "b"] if of == "a batch" else ["bad", "b"]))
+    assert handled == ([] if of == "a batch" else ["bad"])
 
 
 def test_a_doc_that_fails_in_a_large_batch_costs_few_more(make_nlp, monkeypatch):
