@@ -26,7 +26,7 @@ def read(path: Path):
 
 
 def run(path: Path):
-    """The notebook with new outputs. RAISES (nbclient.exceptions.CellExecutionError, AssertionError): A cell fails, or warns."""
+    """The notebook with new outputs. RAISES (CellExecutionError, AssertionError): A cell fails, or warns."""
     client = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install . --group test-all")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install . --group test-all")
     notebook = read(path)
