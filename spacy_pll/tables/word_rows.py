@@ -126,7 +126,8 @@ def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str
                     f"Row {i + 1}: there is a word, and no value in the column {empty[0]!r} of `by`, which says which "
                     "text it belongs to.",
                     "Write the value in each row: merged cells of a sheet have it in the first one alone. Or leave the "
-                    "column out of `by`.",
+                    "column out of `by`."
+                    + " Or, if NA is a value, give `na_as_text=True`." * hasattr(row[empty[0]], "is_missing"),
                 )
             texts.setdefault(tuple(str(row[name]).strip() for name in by), []).append((i, text))
     return list(texts.values())
