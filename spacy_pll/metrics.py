@@ -23,7 +23,7 @@ contexts per piece, as `word_any_order` does.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from importlib.metadata import EntryPoints, entry_points
 from typing import Any, NamedTuple
 
@@ -61,6 +61,27 @@ class MaskRows(NamedTuple):
 
 
 Metric = Callable[[IntArray], MaskRows]
+
+
+def cached(maxsize: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As `lru_cache`, for functions of metrics. A metric may be an object that is compared by value, and has no hash:
+    what is found of it is not kept.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        kept = lru_cache(maxsize)(function)
+
+        @wraps(function)
+        def call(*args: Any) -> Any:
+            try:
+                hash(args)
+            except TypeError:
+                return function(*args)
+            return kept(*args)
+
+        return call
+
+    return decorate
 
 
 def register_metric(name: str, *, within_words: bool, model_kind: str = "masked") -> Callable[[Metric], Metric]:
@@ -283,7 +304,7 @@ def check_within_words(metric_name: str, setting: str) -> None:
 _TRIED = np.arange(60) // 3  # the words on which a metric is tried
 
 
-@lru_cache(maxsize=64)
+@cached(maxsize=64)
 def check_claim(metric: Metric) -> None:
     """Check a metric that says that it masks within words: what it masks in a word must depend on the number of the
     word's pieces alone, and hold the piece that is scored. The metric is tried on words of several lengths.
@@ -325,7 +346,7 @@ def looks_at_words(metric: Metric) -> bool:
     return one.masked.shape != several.masked.shape or bool((one.masked != several.masked).any())
 
 
-@lru_cache(maxsize=64)
+@cached(maxsize=64)
 def shows_what_follows(metric: Metric) -> bool:
     """Whether the model sees any of the pieces that follow a piece while it is scored. The metric is tried on words."""
     if model_kind(metric) == "causal":

@@ -2,8 +2,10 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, EntryPoints
 from itertools import permutations
+from typing import ClassVar
 
 import catalogue
 import numpy as np
@@ -22,6 +24,8 @@ from spacy_pll.metrics import (
     get_metric,
     looks_at_words,
     one_row_per_piece,
+    original,
+    pll_metrics,
     shows_what_follows,
 )
 
@@ -180,3 +184,21 @@ def test_a_metric_of_another_package_is_found_by_its_entry_point(tmp_path):
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
     assert result.stdout == "whole_word\n", result.stderr
+
+
+@dataclass  # compared by value, so it has no hash
+class ByValue:
+    shift: int
+    within_words: ClassVar[bool] = True
+
+    def __call__(self, word):
+        return original(word)
+
+
+@pytest.mark.parametrize("how", [{}, {"mask_spacing": 3}, {"mask_margin": 1}])
+def test_a_metric_that_has_no_hash(make_nlp, monkeypatch, how):
+    for name in ("by_value", "by_value_too"):
+        monkeypatch.setitem(catalogue.REGISTRY, ("spacy", "pll_metrics", name), ByValue(0))
+    text = "The traveler lost the souvenir, unbelievably. " * 20  # in windows
+    doc = make_nlp("bert", metrics=["by_value", "original", "by_value_too"], **how)(text)
+    assert doc._.pll_by_value == doc._.pll_by_value_too == pytest.approx(doc._.pll_original, abs=1e-3)

@@ -120,7 +120,7 @@ def variants_cli(
     items = None if path is None else read_variants(path, **reading, **how)
     # What can be wrong is said before anything is scored.
     effects = None if measured is None else measured_effects(items or (), measured)
-    if plot and items and all(":" in item.mutant for item in items):
+    if plot and items and all(":" in item.mutant or item.mutant.isalpha() for item in items):
         raise ValueError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
     kept = KeptScores(output, resume, force)

@@ -88,6 +88,11 @@ class Residues:
             self.ids[residue] = int(pieces.ids[0]) if len(pieces) == 1 else -1
         return self.ids[residue]
 
+    def knows(self, residue: str) -> bool:
+        """Whether the model has a piece for it."""
+        ids = self._read(residue).ids
+        return len(ids) == 1 and ids[0] != self.loaded.unknown_id
+
     def check(self, residue: str, place: str) -> None:
         """RAISES (InputError): The model does not know it."""
         if self.id_of(residue) in (-1, self.loaded.unknown_id):

@@ -5,7 +5,7 @@ mutations on protein function"), which ProteinGym takes over.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -28,16 +28,23 @@ METHODS: tuple[str, ...] = get_args(Method)
 OTHERS: tuple[str, ...] = get_args(Others)
 # From hydrophobic to polar and charged, so that similar ones are neighbours in a picture.
 AMINO_ACIDS = "GAVLIMCFYWPSTNQHKRDE"
-# Letters that are no amino acid. A model may have a piece for each of them.
+# Letters that stand for several amino acids, or nucleotides. A model may have a piece for each of them.
 AMBIGUOUS = {
     "B": "aspartic acid or asparagine",
     "J": "leucine or isoleucine",
     "X": "any amino acid",
     "Z": "glutamic acid or glutamine",
 }
+AMBIGUOUS_NUCLEOTIDES = {
+    "N": "any nucleotide", "R": "A or G", "Y": "C or T", "S": "C or G", "W": "A or T", "K": "G or T", "M": "A or C",
+    "B": "C, G or T", "D": "A, G or T", "H": "A, C or T", "V": "A, C or G",
+}  # fmt: skip
 _SUBSTITUTION = re.compile(r"([^\W\d_])(-?\d+)([^\W\d_])")
 MISSING = ("", "NA", "N/A", "None", "null")  # in a column of numbers
-NO_PICTURE = "The picture shows single substitutions by one of the 20 amino acids, such as 'A24G', and there is none."
+NO_PICTURE = (
+    "The picture shows single substitutions by one of the 20 amino acids, or nucleotides, such as 'A24G', and there is "
+    "none."
+)
 
 
 class Variant(NamedTuple):
@@ -58,6 +65,7 @@ class VariantScores:
     scores: FloatArray  # natural log; 0 is the sequence itself, and what is below it is less probable
     method: Method
     offset: int = 1
+    letters: str = AMINO_ACIDS  # those of the picture
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row per variant: its columns, and its score under the name of the method. What was read from a table has
@@ -68,11 +76,11 @@ class VariantScores:
             yield {**name, **variant.fields, column_of(self.method): score}
 
     def matrix(self) -> FloatArray:
-        """The scores of single substitutions, NaN where there is none. Shape (amino acids, sites), as `AMINO_ACIDS`."""
-        found = np.full((len(AMINO_ACIDS), len(self.sequence)), np.nan)
+        """The scores of single substitutions, NaN where there is none. Shape (letters, sites), as `letters`."""
+        found = np.full((len(self.letters), len(self.sequence)), np.nan)
         for several, score in zip(self.substitutions, self.scores):
-            if len(several) == 1 and several[0].residue in AMINO_ACIDS:
-                found[AMINO_ACIDS.index(several[0].residue), several[0].site] = score
+            if len(several) == 1 and several[0].residue in self.letters:
+                found[self.letters.index(several[0].residue), several[0].site] = score
         return found
 
     def correlation(self, column: str) -> Estimate | None:
@@ -91,7 +99,9 @@ class VariantScores:
         scores = self.matrix()
         if np.isnan(scores).all():
             raise ValueError(NO_PICTURE)
-        return plot_variants(self.sequence, AMINO_ACIDS, scores, self.offset, self.method)
+        if "U" in self.sequence:  # which may be read as T
+            return plot_variants(self.sequence, self.letters.replace("T", "U"), scores, self.offset, self.method)
+        return plot_variants(self.sequence, self.letters, scores, self.offset, self.method)
 
 
 def variants(
@@ -123,7 +133,7 @@ def variants(
     sequence (str): One-letter codes, without white space.
     mutants (Optional[Iterable[Union[str, Variant]]]): Substitutions, such as "A24G", several with colons: "A24G:K30R".
         With "pseudo-ppl" also whole sequences, which may have insertions and deletions. None: all single substitutions
-        by one of the 20 amino acids.
+        by one of the 20 amino acids, or of the four nucleotides if these are what the model knows.
     method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]): How variants are scored: see above.
     others (Literal["mask", "wt", "mut", "match"]): With masked-marginals, what is seen at the other sites of a variant
         of several substitutions: masks, the residues of the sequence, those of the variant, or (match) those of the
@@ -144,35 +154,39 @@ def variants(
         raise InputError(f"The sequence must be letters alone. {f'It has {wrong!r}.' if wrong else 'It is empty.'}")
     if isinstance(mutants, str):
         raise InputError(f"`mutants` must be a list of variants, such as {[mutants]}. It is {mutants!r:.100}.")
-    given = all_single(sequence, offset) if mutants is None else mutants
-    items = [Variant(one) if isinstance(one, str) else one for one in given]
+    read, spelled = (str.maketrans(*pair) if u_as_t else {} for pair in (("Uu", "Tt"), ("Tt", "Uu")))
+    given_sequence, sequence = sequence, sequence.translate(read)
+    residues = Residues(nlp, sequence, component)
+    letters = letters_of(residues)
+    ambiguous = AMBIGUOUS if letters == AMINO_ACIDS else AMBIGUOUS_NUCLEOTIDES
+    if mutants is None:
+        mutants = all_single(sequence.translate(spelled), offset, letters.translate(spelled), ambiguous)
+    items = [Variant(one) if isinstance(one, str) else one for one in mutants]
     if not items:
         raise InputError("There is no variant.")
     check_free(items, method)
-    read = str.maketrans("Uu", "Tt") if u_as_t else {}
-    given_sequence, sequence = sequence, sequence.translate(read)
     named = [(place, one.mutant.translate(read)) for place, one in with_places(items)]
     parsed = [  # a whole sequence, or substitutions
         mutant if method == "pseudo-ppl" and mutant.isalpha() else parse_variant(mutant, sequence, offset, place)
         for place, mutant in named
     ]
-    residues = Residues(nlp, sequence, component)
     kept = kept or KeptScores()
     kept.about = {**kept.about, "sequence": sequence}
-    if unclear := [f"{letter}{site + offset}" for site, letter in enumerate(sequence) if letter in AMBIGUOUS]:
+    if unclear := [f"{letter}{site + offset}" for site, letter in enumerate(sequence) if letter in ambiguous]:
+        kind = "amino acids" if letters == AMINO_ACIDS else "nucleotides"
         warn_user(
-            f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several amino acids, such as "
+            f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several {kind}, such as "
             f"{unclear[0]}. The model reads them as they are. There are no variants at these sites."
         )
     for (place, mutant), one in zip(named, parsed):
         is_whole = isinstance(one, str)
         for letter in dict.fromkeys(mutant if is_whole else filter(str.isalpha, mutant)):
             residues.check(letter, f"{place}, {mutant!r:.100}")
-            if letter in AMBIGUOUS and not (is_whole and letter in sequence):
+            if letter in ambiguous and not (is_whole and letter in sequence):
                 raise InputError(
-                    f"{place}, {mutant!r:.100}: {letter!r} stands for {AMBIGUOUS[letter]}, so what a model says "
+                    f"{place}, {mutant!r:.100}: {letter!r} stands for {ambiguous[letter]}, so what a model says "
                     "of it is no probability of a residue.",
-                    "Name one amino acid, or leave this variant out.",
+                    "Name one residue, or leave this variant out.",
                 )
     substitutions = [() if isinstance(one, str) else one for one in parsed]
     if method == "pseudo-ppl":
@@ -181,7 +195,7 @@ def variants(
     else:
         seen = None if method == "wt-marginals" else others
         scores = marginals(residues, substitutions, seen, kept, show_progress)
-    return VariantScores(given_sequence, items, substitutions, scores, method, offset)
+    return VariantScores(given_sequence, items, substitutions, scores, method, offset, letters)
 
 
 def with_substitutions(sequence: str, several: Iterable[Substitution]) -> str:
@@ -190,10 +204,21 @@ def with_substitutions(sequence: str, several: Iterable[Substitution]) -> str:
     return "".join(changed.get(site, residue) for site, residue in enumerate(sequence))
 
 
-def all_single(sequence: str, offset: int = 1) -> Iterator[Variant]:
-    """All substitutions of one residue by another of the 20 amino acids."""
+def letters_of(residues: Residues) -> str:
+    """What may stand in place of a residue: the 20 amino acids, or the nucleotides if the model knows these alone."""
+    if not all(map(residues.knows, AMINO_ACIDS)):
+        for nucleotides in ("ACGU", "ACGT") if "U" in residues.sequence else ("ACGT", "ACGU"):
+            if all(map(residues.knows, nucleotides)):
+                return nucleotides
+    return AMINO_ACIDS
+
+
+def all_single(
+    sequence: str, offset: int = 1, letters: str = AMINO_ACIDS, ambiguous: Collection[str] = AMBIGUOUS
+) -> Iterator[Variant]:
+    """All substitutions of one residue by another. ambiguous (Collection[str]): Letters at whose sites there are none."""
     for position, wild_type in enumerate(sequence, offset):
-        for residue in AMINO_ACIDS.replace(wild_type, "") if wild_type not in AMBIGUOUS else "":
+        for residue in letters.replace(wild_type, "") if wild_type not in ambiguous else "":
             fields = {"position": position, "wild_type": wild_type, "residue": residue}
             yield Variant(f"{wild_type}{position}{residue}", fields)
 

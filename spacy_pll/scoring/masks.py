@@ -9,7 +9,6 @@ alone, so a score depends neither on the batch nor on the other metrics.
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..errors import PLLError
 from ..metrics import (
     MaskRows,
     Metric,
+    cached,
     check_claim,
     check_mask_rows,
     masks_within_words,
@@ -162,7 +162,7 @@ class _Pattern:
     entries: Entries  # with the piece of the word as the position and as the piece
 
 
-@lru_cache(maxsize=256)
+@cached(maxsize=256)
 def _pattern(n: int, metrics: tuple[tuple[int, Metric], ...]) -> _Pattern:
     """That of words of n pieces. A metric that masks within words depends on nothing else."""
     found = []

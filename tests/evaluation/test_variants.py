@@ -124,6 +124,44 @@ def test_rna_under_a_model_of_dna(method, tmp_path):
     assert one.path.read_text().startswith("mutant,")
 
 
+@pytest.mark.parametrize(
+    ("alphabet", "sequence", "u_as_t", "expected"),
+    [
+        ("ACGTN", "ACGTTGCA", False, "ACGT"),
+        ("ACGTN", "ACGUUGCA", True, "ACGU"),
+        ("ACGUNRY", "ACGUUGCA", False, "ACGU"),
+        ("ACGTU", "ACGUUGCA", False, "ACGU"),
+        (AMINO_ACIDS, "ACGTTGCA", False, AMINO_ACIDS),
+    ],
+)
+def test_all_single_substitutions_by_the_letters_of_the_model(alphabet, sequence, u_as_t, expected):
+    """Under a model of nucleotides the three others, and none by a letter that stands for several."""
+    tokenizer = letters(alphabet)
+    model = build_transformer("bert", tokenizer)
+    found = variants(make_pipeline((model, tokenizer)), sequence, u_as_t=u_as_t)
+    names = [f"{own}{i}{other}" for i, own in enumerate(sequence, 1) for other in expected if other != own]
+    assert [row["mutant"] for row in found.rows()] == names
+    ids = tokenizer(sequence.replace("U", "T") if u_as_t else sequence)["input_ids"]
+    for name, score in zip(names, found.scores):
+        own, i, other = name[0], int(name[1:-1]), name[-1]
+        masked = [tokenizer.mask_token_id if j == i else one for j, one in enumerate(ids)]
+        row, piece = predict(model, tuple(masked))[i], "T" if u_as_t and other == "U" else other
+        assert score == pytest.approx(float(row[tokenizer.convert_tokens_to_ids(piece)] - row[ids[i]]), abs=1e-4)
+    assert found.matrix().shape == (len(expected), 8) and np.isnan(found.matrix()).sum() == 8
+    [axes, _] = found.plot().axes
+    assert "".join(one.get_text() for one in axes.get_yticklabels()) == expected
+    assert len(axes.get_lines()[0].get_xdata()) == 8  # dots
+
+
+def test_letters_that_stand_for_several_nucleotides():
+    tokenizer = letters("ACGTNR")
+    nlp = make_pipeline((build_transformer("bert", tokenizer), tokenizer))
+    with pytest.warns(UserWarning, match="2 of 5 letters of the sequence stand for several nucleotides, such as N2"):
+        assert len(variants(nlp, "ANGRT").scores) == 3 * 3
+    with pytest.raises(InputError, match="'A1R': 'R' stands for A or G"):
+        variants(nlp, "ACGT", ["A1R"])
+
+
 def test_what_is_seen_at_other_sites_matters_for_several_substitutions_alone(protein_models):
     nlp = make_pipeline(str(protein_models["esm"][0]))
     found = np.array([variants(nlp, PROTEIN, MUTANTS, others=one).scores for one in OTHERS])
@@ -290,7 +328,7 @@ def test_the_correlation_with_what_was_measured(protein_models):
         ("M1J", "Variant 2, 'M1J': the model does not know 'J' as a residue. Leave it out"),
         ("M1a", "the model does not know 'a' as a residue. Write 'A'"),
         ("m1a", "'m1a' does not fit the sequence, which has 'M' as residue 1. The case of letters counts: write M1A"),
-        ("M1X", "Variant 2, 'M1X': 'X' stands for any amino acid, .*Name one amino acid, or leave this variant out"),
+        ("M1X", "Variant 2, 'M1X': 'X' stands for any amino acid, .*Name one residue, or leave this variant out"),
         ("K2B", "'B' stands for aspartic acid or asparagine"),
     ],
 )
