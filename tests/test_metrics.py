@@ -25,7 +25,6 @@ from spacy_pll.metrics import (
     looks_at_words,
     one_row_per_piece,
     original,
-    pll_metrics,
     shows_what_follows,
 )
 

@@ -53,8 +53,8 @@ def rescore_cli(
         str,
         typer.Argument(
             metavar="NBEST",
-            help=f'A .jsonl file. Each line is a list: {FORMAT} It may have a "context": what was said before. Or a .tsv '
-            "file with a text, a tab and a score a line.",
+            help=f'A .jsonl file. Each line is a list: {FORMAT} It may have a "context": what was said before. Or a '
+            ".tsv file with a text, a tab and a score a line.",
         ),
     ],
     settings: PipelineSettings,

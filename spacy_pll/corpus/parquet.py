@@ -16,7 +16,7 @@ from ..requirements import extra
 from ..tables.rows import TextRows
 from .formats import Format
 from .inputs import InputColumns, check_fields
-from .records import Fields, ReadOptions, Record, Row, get_text
+from .records import Nested, ReadOptions, Record, Row, get_text
 from .scored_texts import ScoredText
 
 with extra("parquet", "Parquet files need pyarrow"):
@@ -70,7 +70,7 @@ def read_table(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row
 
 def _row(scalars: dict[str, pa.Scalar], location: str, options: ReadOptions) -> dict[str, Any]:
     """RAISES (InputError): A string is not valid UTF-8."""
-    row = Fields()
+    row = Nested()
     for name, scalar in scalars.items():
         try:
             row[name] = scalar if options.typed and name != options.column else json_value(scalar)
@@ -82,7 +82,7 @@ def _row(scalars: dict[str, pa.Scalar], location: str, options: ReadOptions) -> 
     column = options.column
     if options.typed and column and column not in row:  # it is inside another one, which is not Python's
         outer = column.partition(".")[0]
-        row[column] = Fields({outer: json_value(scalars[outer])}).get(column)
+        row[column] = Nested({outer: json_value(scalars[outer])}).get(column)
     return row
 
 
@@ -97,7 +97,7 @@ def json_value(scalar: pa.Scalar) -> Any:
     if isinstance(scalar, pa.ExtensionScalar | pa.DictionaryScalar):
         return json_value(scalar.value)
     if isinstance(scalar, pa.StructScalar):
-        return Fields({name: json_value(value) for name, value in scalar.items()})
+        return Nested({name: json_value(value) for name, value in scalar.items()})
     if isinstance(scalar, pa.ListScalar):
         return list(map(json_value, scalar.values))
     if isinstance(scalar, pa.DurationScalar):
@@ -116,7 +116,7 @@ def arrow_type(type_: Any) -> pa.DataType:
 
 
 def _type_in(fields: Iterable[pa.Field], column: str) -> pa.DataType | None:
-    """The type of a column, or of a field inside one: see `Fields`."""
+    """The type of a column, or of a field inside one: see `Nested`."""
     types = {one.name: one.type for one in fields}
     outer, _, inner = column.partition(".")
     is_inside = column not in types and outer in types and is_.is_struct(types[outer])

@@ -27,8 +27,8 @@ from .records import (
     NA,
     PARQUET,
     STANDARD_STREAM,
-    Fields,
     Missing,
+    Nested,
     ReadOptions,
     Record,
     Row,
@@ -270,9 +270,9 @@ def _object(value: Any, location: str) -> dict[str, Any]:
     return value
 
 
-def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> Fields:
+def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> Nested:
     """RAISES (InputError): An object has a key twice. Python would keep the last value without a word."""
-    found = Fields()
+    found = Nested()
     for key, value in pairs:
         if key in found.keys():
             raise InputError(f"the key {key!r:.100} is there twice in one object. Rename one, or remove it.")

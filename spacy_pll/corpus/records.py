@@ -39,7 +39,7 @@ class Missing(str):
     is_missing = True
 
 
-class Fields(dict[str, Any]):
+class Nested(dict[str, Any]):
     """The columns of a row. A field inside another, or in each object of a list, is found under both names with a point
     between them, as in choices.text.
     """

@@ -18,7 +18,8 @@ from ..tables.rows import check_columns
 from .items import FILE
 from .variants import Variant
 
-P, Read = ParamSpec("P"), TypeVar("Read")
+P = ParamSpec("P")
+Read = TypeVar("Read")
 TABLE_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 # What other tools write, by what is somewhere in it.

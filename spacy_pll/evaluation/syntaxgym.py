@@ -22,9 +22,7 @@ from .suites import Measure, PartScore, Suite, SuiteText, pll_readers
 
 Surprisals = Mapping[tuple[str, int], float]  # by condition and region
 Formula = Callable[[Surprisals], Any]
-TOKEN = re.compile(
-    r"\s*(?:\(\s*(\d+|\*)\s*;\s*%([\w-]+)%\s*\)|(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)|([-+<>=&|()]))"
-)
+TOKEN = re.compile(r"\s*(?:\(\s*(\d+|\*)\s*;\s*%([\w-]+)%\s*\)|(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)|([-+<>=&|()]))")
 ASKED = re.compile(r"(\d+|\*)\s*;\s*%([\w-]+)%")  # a region and a condition, in a formula
 # In the order in which they bind, the tightest last.
 OPERATORS: Sequence[Mapping[str, Callable[[Any, Any], Any]]] = (

@@ -216,7 +216,10 @@ def letters_of(residues: Residues) -> str:
 def all_single(
     sequence: str, offset: int = 1, letters: str = AMINO_ACIDS, ambiguous: Collection[str] = AMBIGUOUS
 ) -> Iterator[Variant]:
-    """All substitutions of one residue by another. ambiguous (Collection[str]): Letters at whose sites there are none."""
+    """All substitutions of one residue by another.
+
+    ambiguous (Collection[str]): Letters at whose sites there are none.
+    """
     for position, wild_type in enumerate(sequence, offset):
         for residue in letters.replace(wild_type, "") if wild_type not in ambiguous else "":
             fields = {"position": position, "wild_type": wild_type, "residue": residue}

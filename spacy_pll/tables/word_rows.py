@@ -127,7 +127,8 @@ def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str
                     "text it belongs to.",
                     "Write the value in each row: merged cells of a sheet have it in the first one alone. Or leave the "
                     "column out of `by`."
-                    + " Or, if NA is a value, give `na_as_text=True`." * hasattr(row[empty[0]], "is_missing"),
+                    + " Or, if NA is a value, give `na_as_text=True`."
+                    * hasattr(row[empty[0]], "is_missing"),
                 )
             texts.setdefault(tuple(str(row[name]).strip() for name in by), []).append((i, text))
     return list(texts.values())

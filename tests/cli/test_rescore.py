@@ -164,7 +164,9 @@ def test_what_was_said_before_is_read(tmp_path, model, make_nlp):
         said = doc[len(nlp.make_doc(contexts[0])) :]
         assert (pll, pieces) == (pytest.approx(said._.pll, abs=1e-4), said._.pll_pieces)
     path.write_text(json.dumps(row(context=["She saw it."])))
-    assert "line 1: 'context' must be text" in run("rescore", path, "--weight", "1", *model, fails=True).unwrapped_stderr
+    assert (
+        "line 1: 'context' must be text" in run("rescore", path, "--weight", "1", *model, fails=True).unwrapped_stderr
+    )
     path.write_text(json.dumps(row(context="She saw it.")))
     error = run("rescore", path, "--weight", "1", *model, "--spans", "sents", fails=True).unwrapped_stderr
     assert "reads each sentence alone" in error
@@ -173,7 +175,10 @@ def test_what_was_said_before_is_read(tmp_path, model, make_nlp):
 @pytest.mark.parametrize(
     ("content", "form"),
     [
-        ("0 ||| the cat sat ||| LM0= -13.4 TM0= -2 ||| -4.1\n0 ||| the cat ||| LM0= -9 ||| -5\n", "lists of Moses: number"),
+        (
+            "0 ||| the cat sat ||| LM0= -13.4 TM0= -2 ||| -4.1\n0 ||| the cat ||| LM0= -9 ||| -5\n",
+            "lists of Moses: number",
+        ),
         ('{"u1": {"hyp_1": {"score": -2.9, "text": "a"}, "ref": "a"}}', 'an object of utterances, each with "hyp_1"'),
         ('{\n  "u1": {\n    "hyp_1": {"score": -2.9, "text": "a"}}}', 'an object of utterances, each with "hyp_1"'),
         ('{"utts": {"u1": {"output": [{"name": "target1[1]", "rec_text": "a", "score": -1.0}]}}}', "results of ESPnet"),

@@ -38,7 +38,19 @@ def test_formulas(formula, right):
 
 
 @pytest.mark.parametrize(
-    "formula", ["", "(1;%a%) <", "(1;%a%) < (1;%b%)) ", "((1;%a%) < 2", "(1;a) < 2", "1 ! 2", "1 2", "--1 < 2", "(1;%a%) < -", "-(1;%a%) < 2"]
+    "formula",
+    [
+        "",
+        "(1;%a%) <",
+        "(1;%a%) < (1;%b%)) ",
+        "((1;%a%) < 2",
+        "(1;a) < 2",
+        "1 ! 2",
+        "1 2",
+        "--1 < 2",
+        "(1;%a%) < -",
+        "-(1;%a%) < 2",
+    ],
 )
 def test_what_is_no_formula(formula):
     with pytest.raises(InputError, match="The formula"):

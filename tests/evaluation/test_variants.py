@@ -143,7 +143,7 @@ def test_all_single_substitutions_by_the_letters_of_the_model(alphabet, sequence
     assert [row["mutant"] for row in found.rows()] == names
     ids = tokenizer(sequence.replace("U", "T") if u_as_t else sequence)["input_ids"]
     for name, score in zip(names, found.scores):
-        own, i, other = name[0], int(name[1:-1]), name[-1]
+        i, other = int(name[1:-1]), name[-1]
         masked = [tokenizer.mask_token_id if j == i else one for j, one in enumerate(ids)]
         row, piece = predict(model, tuple(masked))[i], "T" if u_as_t and other == "U" else other
         assert score == pytest.approx(float(row[tokenizer.convert_tokens_to_ids(piece)] - row[ids[i]]), abs=1e-4)
