@@ -4,7 +4,7 @@ import json
 import pickle
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,10 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from ..errors import PLLError, similar
 from . import DOCUMENTS
 from .checks import check_own_code, check_pieces, check_trained, check_vocabulary
+from .folders import check_folder, check_weights
 from .hub import cached_commit, connection_error, is_hub_name
 from .slow_tokenizers import backend_of
 from .true_positions import position_embeddings
@@ -63,13 +65,7 @@ def read_checkpoint(
     RAISES (OSError): There is no such model, or its files are damaged.
     RAISES (ValueError): The model cannot be used to score text.
     """
-    if Path(source, "config.cfg").is_file() and not Path(source, constants.CONFIG_NAME).is_file():
-        raise ValueError(
-            f"{source!r} is a spaCy pipeline, not a language model. Load it with spacy.load({source!r}), or give it to "
-            "a function or a command as its model."
-        )
-    if Path(source).is_file():
-        raise OSError(f"{source!r} is a file, and a model is a folder. Give the folder that has its config.json.")
+    check_folder(source)
     hub_settings: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
     no_connection = connection_error(source, revision)
     if no_connection is not None:  # the model may be in the cache
@@ -80,26 +76,59 @@ def read_checkpoint(
         check_own_code(settings, f"config.json of {source!r}")
         check_own_code(transformer_config, "transformer_config")
         with _explained(source, no_connection, settings.get("model_type")):
-            config = AutoConfig.from_pretrained(source, **{**hub_settings, **transformer_config})
+            config, unused = AutoConfig.from_pretrained(
+                source, return_unused_kwargs=True, **{**hub_settings, **transformer_config}
+            )
+        for name in unused.keys() & transformer_config.keys():
+            raise ValueError(
+                f"transformer_config has {name!r}, and config.json of {source!r} has no such entry."
+                f"{similar(name, config.to_dict())} Correct or remove it."
+            )
+        with _explained(source, no_connection):
             tokenizer = AutoTokenizer.from_pretrained(source, **{**hub_settings, **tokenizer_config})
         backend_of(tokenizer, source)  # an error comes before the weights are read
         check_pieces(tokenizer, source)
         check(config, tokenizer, source)
+        check_weights(source)
         dtype = _dtype_of(config)
         # transformers 5 reads weights in that dtype unless it is told otherwise. Version 4 has no such argument.
         in_float32 = {"dtype": torch.float32} if hasattr(type(config), "torch_dtype") else {}
         try:
             model, report = auto_class.from_pretrained(
-                source, config=config, output_loading_info=True, **hub_settings, **in_float32
+                source,
+                config=config,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+                **hub_settings,
+                **in_float32,
             )
         except (OSError, RuntimeError, SafetensorError, pickle.UnpicklingError) as error:
             file = _damaged_file(source) or source
             raise OSError(f"The weights of {file!r} cannot be read: {error}. Get the model again.") from error
-    check_trained(report, type(model).__name__, source)
+        except (LookupError, TypeError, ValueError, AssertionError, AttributeError, ArithmeticError) as error:
+            entry = _entry_with(config, re.findall(r"[\w.-]+", str(error)))
+            raise ValueError(
+                f"No model can be made as config.json of {source!r} says: {type(error).__name__}: {error}. Correct "
+                f"{entry}, or get the model again."
+            ) from error
+    for name, on_file, by_config in sorted(report["mismatched_keys"]):
+        sizes = [wrong for right, wrong in zip(on_file, by_config) if right != wrong]
+        raise OSError(
+            f"The weights of {source!r} cannot be read as config.json says: {name} has the size {tuple(on_file)}, and "
+            f"by config.json {tuple(by_config)}. Correct {_entry_with(config, sizes)}, or get the model again."
+        )
+    check_trained(report, model, source)
     check_vocabulary(tokenizer, model, source)
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
     commit = cached_commit(source, revision, transformer_config.get("cache_dir"))
     return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit)
+
+
+def _entry_with(config: PretrainedConfig, values: Iterable[object]) -> str:
+    """Which entry of config.json may be wrong: one that has one of some values."""
+    looked_for = {str(value) for value in values} - {"0", "1"}  # many have these
+    found = [f"{key} ({value!r})" for key, value in config.to_dict().items() if str(value) in looked_for]
+    return f"the entry {' or '.join(found)}" if found else "its entries"
 
 
 def is_left_to_right(source: str, revision: str | None = None) -> bool:
@@ -112,6 +141,29 @@ def is_left_to_right(source: str, revision: str | None = None) -> bool:
     return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
 
 
+def read_unrounded(rounded: Checkpoint, source: str, read: Callable[[], Checkpoint]) -> Checkpoint:
+    """The checkpoint whose weights were rounded, as it is on file.
+
+    RAISES (ValueError): It is not there any more, or is another one.
+    """
+    kept, problem = rounded.transformer.state_dict(), "have changed since they were read"
+    try:
+        own = read()
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read again ({error})"
+    else:
+        weights = own.transformer.state_dict()
+        if weights.keys() == kept.keys() and all(
+            torch.equal(weights[name].to(weight.dtype), weight.cpu()) for name, weight in kept.items()
+        ):
+            return own
+    raise PLLError(
+        f"The weights of this model were rounded to {rounded.transformer.dtype}, and are saved as they were before. "
+        f"The files of {source!r}, from which they were read, {problem}.",
+        "Load the model with `precision='float32'`, and save that pipeline. Whoever loads it can set `precision` anew.",
+    )
+
+
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write a plain Hugging Face folder: config.json, model.safetensors, tokenizer files, model card and licence.
 
@@ -120,7 +172,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """
     weights = checkpoint.transformer.state_dict()
     in_half = checkpoint.dtype == torch.float32 and all(
-        torch.equal(one.half().float(), one) for one in weights.values() if one.is_floating_point()
+        fits(one, torch.float16) for one in weights.values() if one.is_floating_point()
     )
     weights = _in_dtype(weights, torch.float16 if in_half else checkpoint.dtype)
     with _quiet_transformers():
@@ -145,6 +197,11 @@ def _dtype_of(config: Any) -> torch.dtype:
     return {"float16": torch.float16, "bfloat16": torch.bfloat16}.get(name, torch.float32)
 
 
+def fits(weight: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether a dtype holds a weight, which is in float32, exactly."""
+    return torch.equal(weight.to(dtype).float(), weight)
+
+
 def _in_dtype(weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
     """Tensors in a dtype, those excepted that it cannot represent exactly. Tensors that are tied stay so."""
     cast: dict[tuple[Any, ...], torch.Tensor] = {}
@@ -152,9 +209,7 @@ def _in_dtype(weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[s
     for name, tensor in weights.items():
         place = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
         if place not in cast:
-            short = tensor.to(dtype)
-            is_exact = tensor.dtype == torch.float32 and torch.equal(short.float(), tensor)
-            cast[place] = short if is_exact else tensor
+            cast[place] = tensor.to(dtype) if tensor.dtype == torch.float32 and fits(tensor, dtype) else tensor
         out[name] = cast[place]
     return out
 
@@ -192,7 +247,10 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
             "Its architecture must be one that this version of transformers knows, and it must have a tokenizer.json. "
             f"With a SentencePiece file instead, it needs: pip install sentencepiece protobuf. ({reason})"
         )
-        if kind and kind not in CONFIG_MAPPING:
+        if kind in CONFIG_MAPPING:
+            reason = " ".join(str(error).split())[:300]
+            advice = f"An entry of config.json, or of transformer_config, is wrong: {reason}. Correct it."
+        elif kind:
             own = ", ".join(getattr(CONFIG_MAPPING, "_extra_content", ())) or "none"
             advice = (
                 f"It is of the type {kind!r}, which transformers {transformers.__version__} does not know. Install a "

@@ -5,6 +5,7 @@ never used: its weights would be random, and so would the scores.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -112,11 +113,27 @@ def check_kind(
         )
 
 
-def check_trained(report: Mapping[str, Iterable[str]], class_name: str, source: str) -> None:
-    """RAISES (ValueError): The checkpoint lacks weights, which transformers has filled at random."""
-    missing = sorted(report["missing_keys"])
+def check_trained(report: Mapping[str, Iterable[str]], model: PreTrainedModel, source: str) -> None:
+    """RAISES (ValueError): The checkpoint lacks weights, which transformers has filled at random. Or it has some of the
+    model's body that are not used.
+    """
+    missing, kind = sorted(report["missing_keys"]), type(model).__name__
     if missing:
-        advice = f"Choose a checkpoint that was saved as {class_name}, with its language-modelling head."
+        advice = f"Choose a checkpoint that was saved as {kind}, with its language-modelling head."
+        if any(name.startswith(f"{model.base_model_prefix}.") for name in missing):
+            advice = (
+                "Not only the head lacks them, so config.json and the weights do not belong together. Get both again, "
+                f"or correct config.json: its model_type ({model.config.model_type!r}), or the number of layers."
+            )
+        elif Path(source, "modules.json").is_file():
+            advice = (
+                "It is a model of sentence-transformers, for vectors of texts, without a language-modelling head. "
+                "Choose the language model from which it was made: its model card says which that is."
+            )
+        elif not getattr(model.config, "tie_word_embeddings", True):
+            advice += (
+                " Or, if the head has the weights of the embeddings, set tie_word_embeddings in config.json to true."
+            )
         if any(name.startswith("lm_predictions.") for name in report["unexpected_keys"]):  # DeBERTa, by its authors
             advice = (
                 "Its head has other names: under transformers 5, it needs a setting: "
@@ -126,6 +143,27 @@ def check_trained(report: Mapping[str, Iterable[str]], class_name: str, source: 
             f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
             f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. {advice}"
         )
+    if unused := sorted(name for name in report["unexpected_keys"] if _is_of_body(name, model)):
+        raise ValueError(
+            f"The checkpoint {source!r} has weights that its config.json leaves out: {', '.join(unused[:8])}"
+            f"{' ...' if len(unused) > 8 else ''}. The scores would be those of another model. Correct config.json, "
+            "such as its number of layers, or get it again. To score the model without them, load it with "
+            "transformers, and give it with its tokenizer: (model, tokenizer)."
+        )
+
+
+def _is_of_body(name: str, model: torch.nn.Module) -> bool:
+    """Whether a weight belongs to one layer more than a model has, or is one that a layer could have, such as a bias.
+    Other weights that a model does not have are those of heads and poolers.
+    """
+    path, _, weight = name.rpartition(".")
+    module: Any = model
+    for part in path.split("."):
+        if isinstance(module, torch.nn.ModuleList) and part.isdecimal() and int(part) >= len(module):
+            return True
+        if not isinstance(module := getattr(module, part, None), torch.nn.Module):
+            return False
+    return bool(module._parameters.get(weight, ...) is None)
 
 
 def count_embeddings(model: PreTrainedModel) -> int:

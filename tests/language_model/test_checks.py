@@ -9,7 +9,7 @@ import transformers as hf
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.causal import CausalLanguageModel
 
-from ..conftest import SMALL, build_transformer, get_tokenizer
+from ..conftest import ARCHITECTURES, SMALL, build_transformer, get_tokenizer
 from .test_checkpoint import load
 
 
@@ -19,6 +19,47 @@ def test_checkpoint_without_head(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="no trained weights for cls.predictions.*BertForMaskedLM, with its"):
         load(tmp_path)
+
+
+def save_with_config(folder, transformer, tokenizer, **entries):
+    """Save a model, and change entries of its config.json."""
+    for saved in (transformer, tokenizer):
+        saved.save_pretrained(folder)
+    settings = json.loads((folder / "config.json").read_text())
+    assert settings.keys() >= entries.keys()
+    (folder / "config.json").write_text(json.dumps({**settings, **entries}))
+    return folder
+
+
+@pytest.mark.parametrize("left", [1, 0])
+@pytest.mark.parametrize(
+    ("architecture", "entry"),
+    [
+        *((name, "num_hidden_layers") for name in ("bert", "roberta", "deberta-v2", "fnet")),
+        *((name, "n_layers") for name in ("distilbert", "xlm")),
+    ],
+)
+def test_layers_that_config_leaves_out(tmp_path, architecture, entry, left):
+    tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
+    save_with_config(tmp_path, build_transformer(architecture, tokenizer), tokenizer, **{entry: left})
+    with pytest.raises(ValueError, match=r"has weights that its config.json leaves out: \S+\.1\.|: \S+\.0\."):
+        load(tmp_path)
+
+
+def test_the_bias_of_a_layer_that_config_leaves_out(tmp_path):
+    tokenizer = get_tokenizer("byte-level")
+    transformer = build_transformer("modernbert", tokenizer, attention_bias=True)
+    save_with_config(tmp_path, transformer, tokenizer, attention_bias=False)
+    with pytest.raises(ValueError, match=r"leaves out: model.layers.0.attn.\S+bias, "):
+        load(tmp_path)
+
+
+def test_heads_and_poolers_may_be_left_over(tmp_path):
+    tokenizer = get_tokenizer("wordpiece")
+    transformer = hf.BertForPreTraining(build_transformer("bert", tokenizer).config)
+    transformer.classifier = torch.nn.ModuleList([torch.nn.Linear(32, 2)])
+    save_with_config(tmp_path, transformer, tokenizer)
+    load(tmp_path)
 
 
 def test_tokenizer_without_mask_token(tmp_path):
