@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 import srsly
 import torch
@@ -23,7 +23,7 @@ from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.passes import Batch, PassLimits
 from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAMES
 from .capabilities import find_capabilities, find_direction, find_shift, make_texts
-from .checkpoint import Checkpoint, max_length_of, read_checkpoint, to_device, write_checkpoint
+from .checkpoint import Checkpoint, fits, max_length_of, read_checkpoint, read_unrounded, to_device, write_checkpoint
 from .checks import (
     check_direction,
     check_kind,
@@ -84,6 +84,17 @@ class LoadedModel(Loaded):
     checkpoint: Checkpoint  # its transformer is on its device, in evaluation mode
     forward: Forward
     log_probs: TargetLogProbs  # or a subclass
+    is_rounded: bool  # whether keeping its weights in half precision has changed them
+
+
+class Owned(Protocol):
+    """A model in memory that others use, too, with its tokenizer (`in_memory`)."""
+
+    def follow(self, language_model: "TransformerLanguageModel") -> None:
+        """Use them, unless they are used already as they are now."""
+
+    def copy_weights(self, transformer: Any) -> None:
+        """Give a copy of the model the weights that the model has now."""
 
 
 class TransformerLanguageModel:
@@ -125,6 +136,7 @@ class TransformerLanguageModel:
         self.precision: Precision = "bfloat16" if mixed_precision else precision
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
+        self.owned: Owned | None = None  # where it is from, if others may change it
         self._forget_limits()
 
     def _forget_limits(self) -> None:
@@ -149,6 +161,9 @@ class TransformerLanguageModel:
         return None if any(shows_what_follows(get_metric(name)) for name in metrics) else self.lookahead
 
     def load(self, groups: bool = False) -> LoadedModel:
+        if self.owned is not None:
+            with _loading:
+                self.owned.follow(self)
         loaded = self.loaded
         if loaded is None or (groups and loaded.groups is None):
             with _loading:
@@ -165,23 +180,28 @@ class TransformerLanguageModel:
         one_thread_after_fork()
         device = get_torch_default_device()
         check_precision(self.precision, device)
-        checkpoint = read_checkpoint(source, self.auto_class, self._check, *settings)
-        if self.precision in HALF and device.type == "cuda":
-            return self.use(checkpoint, source, move_to=device)
-        to_device(checkpoint.transformer, device)
-        return self.use(checkpoint, source)
+        checkpoint = self._read(source, *settings)
+        keeps_half = self.precision in HALF and device.type == "cuda"
+        if not keeps_half:
+            to_device(checkpoint.transformer, device)
+        loaded = self.use(checkpoint, source, move_to=device if keeps_half else None)
+        self._source, self.owned = (source, *settings), None
+        return loaded
+
+    def _read(self, source: str, *settings: Any) -> Checkpoint:
+        return read_checkpoint(source, self.auto_class, self._check, *settings)
 
     def use(
         self, checkpoint: Checkpoint, source: str, shared: bool = False, move_to: torch.device | None = None
     ) -> LoadedModel:
         """Score with a checkpoint, after finding out what the model allows.
 
-        shared (bool): Its transformer is also used, and perhaps trained, by others. They get it back without hooks.
+        shared (bool): The weights of its transformer may change, and others may use it, too.
         move_to (Optional[torch.device]): Keep the weights in half precision there, once the model has been tried.
         RAISES (ValueError): The model cannot be used to score text.
         """
         forward = Forward(checkpoint.transformer, shared)
-        if shared:
+        if shared:  # whoever has it gets it back without hooks
             weakref.finalize(self, forward.remove_hooks).atexit = False
         try:
             self.loaded = self._tried(forward, checkpoint, source, move_to)
@@ -221,8 +241,11 @@ class TransformerLanguageModel:
         if self.precision in HALF:
             warn_if_emulated(transformer.device)
         forward.precision = self.precision
+        is_rounded = False
         if move_to is not None:
-            forward.keep_weights_in(half_of(self.precision, move_to), move_to)
+            half = half_of(self.precision, move_to)
+            is_rounded = not all(fits(weight, half) for weight in transformer.parameters())
+            forward.keep_weights_in(half, move_to)
         max_tokens, max_positions = limit(MAX_IDS, forward.device), limit(MAX_LOGITS, forward.device) // n_embeddings
         if forward.narrowing.name is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = max(1, min(max_tokens, max_positions))
@@ -246,6 +269,7 @@ class TransformerLanguageModel:
             checkpoint=checkpoint,
             forward=forward,
             log_probs=log_probs,
+            is_rounded=is_rounded,
         )
 
     @usual_tensors()
@@ -281,6 +305,8 @@ class TransformerLanguageModel:
         return TargetLogProbs(forward, shift)
 
     def submit(self, batches: Iterable[Batch]) -> PendingPredictions:
+        if self.owned is not None:
+            self.owned.copy_weights(self.load().forward.model)
         # The next batch is made while the device works on those before.
         with torch.inference_mode():
             return PendingPredictions([self.log_probabilities(batch) for batch in batches])
@@ -324,8 +350,17 @@ class TransformerLanguageModel:
         return joined([self.log_probabilities(half) for half in batch.halves()])
 
     def to_disk(self, path: str | Path) -> None:
-        """Write a plain Hugging Face folder, as `write_checkpoint` does."""
-        write_checkpoint(self.load().checkpoint, Path(path))
+        """Write a plain Hugging Face folder, as `write_checkpoint` does, with the weights that the checkpoint has.
+
+        RAISES (ValueError): They are kept rounded, and cannot be read again.
+        """
+        loaded = self.load()
+        if self.owned is not None:
+            self.owned.copy_weights(loaded.forward.model)
+        checkpoint = loaded.checkpoint
+        if loaded.is_rounded:
+            checkpoint = read_unrounded(checkpoint, self._source[0], lambda: self._read(*self._source))
+        write_checkpoint(checkpoint, Path(path))
 
     def from_disk(self, path: str | Path) -> "TransformerLanguageModel":
         """Load from such a folder, whatever the settings name. If there is none, the model of the settings is kept.

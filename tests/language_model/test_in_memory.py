@@ -7,6 +7,8 @@ import pytest
 import spacy
 import torch
 import transformers
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from spacy_pll import make_pipeline, score
 from spacy_pll.component import get_scorer
@@ -153,6 +155,94 @@ def test_two_pipelines_with_one_model():
     expected = first(TEXT)._.pll
     second(TEXT)
     assert first(TEXT)._.pll == expected
+
+
+def fused_step(model, tokenizer):
+    """The Trainer's default. It changes weights without a new `Tensor._version`."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused=True)
+    inputs = tokenizer([TEXT], return_tensors="pt")
+    model(input_ids=inputs["input_ids"], labels=inputs["input_ids"]).loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+@torch.no_grad()
+def copied_into_data(model, tokenizer):
+    for weight in model.parameters():
+        weight.data.copy_(weight + 0.05 * torch.randn_like(weight))
+
+
+def other_data(model, tokenizer):
+    for weight in model.parameters():
+        weight.data = weight.data + 0.05 * torch.randn_like(weight)
+
+
+def more_pieces(model, tokenizer):
+    """Those of the text, so that it is divided in another way."""
+    assert tokenizer.add_tokens(["traveler lost", "souvenir", f"the{len(tokenizer)}"])
+    model.resize_token_embeddings(len(tokenizer))
+
+
+CHANGES = [
+    *(fused_step, copied_into_data, other_data, more_pieces),
+    *(lambda model, tokenizer, dtype=dtype: model.to(dtype) for dtype in (torch.bfloat16, torch.float16)),
+    lambda model, tokenizer: model.float(),
+    lambda model, tokenizer: model.train(not model.training),
+]
+
+
+@settings(max_examples=settings.default.max_examples // 10)
+@given(st.sampled_from([torch.float32, torch.bfloat16]), st.lists(st.sampled_from(CHANGES), min_size=1, max_size=3))
+@example(torch.bfloat16, [fused_step])
+@example(torch.bfloat16, [copied_into_data])
+@example(torch.bfloat16, [more_pieces, fused_step])
+@example(torch.float32, [more_pieces])
+@example(torch.float32, [CHANGES[4], fused_step])
+def test_whatever_is_done_to_a_model_is_followed(dtype, changes):
+    model, tokenizer = build()
+    model.to(dtype)
+    nlp = make_pipeline((model, tokenizer))
+    before = nlp(TEXT)._.pll
+    for change in changes:
+        change(model, tokenizer)
+        expected = make_pipeline(deepcopy((model, tokenizer)))(TEXT)
+        assert scores(*nlp.pipe([TEXT])).tolist() == scores(expected).tolist()
+    change(model, tokenizer)
+    expected = make_pipeline(deepcopy((model, tokenizer)))(TEXT)
+    saved = spacy.blank("en")
+    saved.add_pipe("pll").from_bytes(nlp.get_pipe("pll").to_bytes())  # before anything is scored
+    assert scores(saved(TEXT)).tolist() == scores(nlp(TEXT)).tolist() == scores(expected).tolist()
+    assert score([TEXT], nlp)[0].score == expected._.pll
+    assert expected._.pll != before or not {*changes} & {*CHANGES[:4]}
+
+
+def test_pieces_without_embeddings_are_an_error_until_there_are_some():
+    model, tokenizer = build()
+    nlp = make_pipeline((model, tokenizer))
+    tokenizer.add_tokens(["souvenir"])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="entries and the model"):
+            nlp(TEXT)
+    model.resize_token_embeddings(len(tokenizer))
+    assert nlp(TEXT)._.pll == make_pipeline((model, tokenizer))(TEXT)._.pll
+
+
+def test_a_copy_of_a_model_that_has_other_layers_now():
+    model, tokenizer = build()
+    nlp = make_pipeline((model.bfloat16(), tokenizer))
+    del model.bert.encoder.layer[1]
+    with pytest.raises(ValueError, match="layers of its model were added, removed or changed. Make a pipeline anew"):
+        nlp(TEXT)
+
+
+def test_weights_of_several_types_are_read_in_float32():
+    model, tokenizer = build()
+    expected = None
+    for part in (model.bert.embeddings, model.bert.encoder, model):  # the first weights are embeddings
+        part.bfloat16()
+        nlp = make_pipeline((model, tokenizer))
+        expected = make_pipeline((deepcopy(model).float(), tokenizer))
+        assert scores(nlp(TEXT)).tolist() == scores(expected(TEXT)).tolist()
 
 
 def test_a_model_in_half_precision_is_copied():

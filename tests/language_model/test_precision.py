@@ -1,5 +1,7 @@
 """How a model computes: weights in half precision, and back; what a device does not have."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -60,6 +62,43 @@ def test_a_model_that_is_moved_once_it_was_tried_keeps_its_weights_in_half_preci
     loaded = model.use(checkpoint, "bert", move_to=CPU)
     assert {weight.dtype for weight in loaded.checkpoint.transformer.parameters()} == {torch.bfloat16}
     assert loaded.forward.precision == "bfloat16"
+
+
+@pytest.mark.filterwarnings("ignore:bfloat16")
+def test_rounded_weights_are_saved_as_they_are_on_file(model_folder, tmp_path):
+    """As a GPU is given them; here they stay on the CPU."""
+    folder = shutil.copytree(model_folder("bert"), tmp_path / "model")
+
+    def weights_of(model):
+        return {name: weight.clone() for name, weight in model.load().checkpoint.transformer.state_dict().items()}
+
+    def load_rounded():
+        model = MaskedLanguageModel(str(folder), precision="bfloat16")
+        own = weights_of(model)
+        model.use(model.loaded.checkpoint, str(folder), move_to=CPU)
+        return model, own
+
+    model, own = load_rounded()
+    assert not all(torch.equal(weight, own[name]) for name, weight in weights_of(model).items())
+    model.to_disk(tmp_path / "saved")
+    for saved in (
+        MaskedLanguageModel(str(tmp_path / "saved")),
+        MaskedLanguageModel(str(folder)).from_bytes(model.to_bytes()),
+    ):
+        assert all(torch.equal(weight, own[name]) for name, weight in weights_of(saved).items())
+    build_transformer("bert", get_tokenizer("wordpiece"), hidden_size=64).save_pretrained(folder)
+    with pytest.raises(ValueError, match="have changed since they were read.*`precision='float32'`, and save that"):
+        model.to_disk(tmp_path / "saved")
+    # What half precision holds is not rounded, and needs no file.
+    build_transformer("bert", get_tokenizer("wordpiece")).bfloat16().save_pretrained(folder)
+    exact, own = load_rounded()
+    shutil.rmtree(folder)
+    assert all(torch.equal(weight, own[name]) for name, weight in weights_of(exact).items())
+    exact.to_disk(tmp_path / "exact")
+    saved = MaskedLanguageModel(str(tmp_path / "exact"))
+    assert all(torch.equal(weight, own[name]) for name, weight in weights_of(saved).items())
+    with pytest.raises(ValueError, match="cannot be read again.*`precision='float32'`"):
+        model.to_bytes()
 
 
 def test_a_trial_of_groups_leaves_weights_in_half_precision(model_folder):
