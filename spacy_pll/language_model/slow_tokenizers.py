@@ -118,6 +118,8 @@ class SlowTokenizer:
         is_sentencepiece = bool(getattr(tokenizer, "spm_file", None))
         if hasattr(tokenizer, "subword_tokenizer") and not is_sentencepiece:
             self.tokenizer.subword_tokenizer = TellsTexts(tokenizer.subword_tokenizer)
+        if is_sentencepiece:
+            vars(tokenizer.subword_tokenizer.sp_model).update(_enable_sampling=False)  # the same as BPE's dropout
         if hasattr(tokenizer, "merges_file"):
             # BERTweet's and PhoBERT's: to save them, transformers copies files, which may be gone by then, or writes
             # others that it reads as something else (5.23).

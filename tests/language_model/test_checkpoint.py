@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 import transformers as hf
 from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
+from spacy_pll import make_pipeline
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.scoring.passes import Batch
@@ -185,6 +187,27 @@ def test_the_head_of_debertas_authors(architecture, tmp_path):
     np.testing.assert_allclose(doc._.pll_data["scores"]["word_l2r"], expected, atol=1e-5)
     pipeline.to_disk(tmp_path / "saved")
     assert spacy.load(tmp_path / "saved")(SENTENCES[0])._.pll == doc._.pll
+
+
+def test_a_tokenizer_that_divides_a_text_anew_each_time(tmp_path):
+    """BPE's dropout, which is for training."""
+    tokenizer = deepcopy(get_tokenizer("byte-level"))
+    transformer = build_transformer("roberta", tokenizer)
+    expected = make_pipeline(deepcopy((transformer, tokenizer)))(SENTENCES[1])._.pll
+    tokenizer.backend_tokenizer.model.dropout = 0.5
+    for saved in (transformer, tokenizer):
+        saved.save_pretrained(tmp_path)
+    for model in (str(tmp_path), (transformer, tokenizer)):
+        nlp = make_pipeline(model)
+        assert [nlp(SENTENCES[1])._.pll for _ in range(4)] == pytest.approx([expected] * 4, abs=1e-5)
+    assert tokenizer.backend_tokenizer.model.dropout == 0.5
+
+
+def test_settings_of_transformers_that_a_config_does_not_have(model_folder):
+    with pytest.raises(ValueError, match="transformer_config has 'num_hidden_layer',.* Similar: num_hidden_layers"):
+        load(model_folder("bert"), transformer_config={"num_hidden_layer": 2})
+    with pytest.raises(ValueError, match="`precision` is 'tf32', and `mixed_precision` asks for bfloat16"):
+        load(model_folder("bert"), precision="tf32", mixed_precision=True)
 
 
 def test_a_folder_without_a_model_does_not_list_all_architectures(tmp_path):

@@ -151,9 +151,11 @@ def test_japanese_with_sentencepiece(tmp_path):
         pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, user_defined_symbols=["[CLS]", "[SEP]", "[MASK]"], pad_piece="[PAD]",
         unk_piece="[UNK]"
     )  # fmt: skip
+    draws = {"enable_sampling": True, "nbest_size": -1, "alpha": 0.1}  # each time another division
     tokenizer = hf.BertJapaneseTokenizer(
-        None, str(tmp_path / "spiece.model"), word_tokenizer_type="basic", subword_tokenizer_type="sentencepiece"
-    )
+        *(None, str(tmp_path / "spiece.model")), word_tokenizer_type="basic", subword_tokenizer_type="sentencepiece",
+        sp_model_kwargs=draws
+    )  # fmt: skip
     backend = backend_of(tokenizer, "japanese")
     for text in odd_texts(random.Random(0), 200):
         encoding = backend.encode(text)
