@@ -35,6 +35,8 @@ SPAN_GETTERS: dict[str, dict[str, Any]] = {
     "sents": {"@span_getters": "spacy-pll.sent_spans.v1"},
     "strided": {"@span_getters": "spacy-pll.strided_spans.v1", "window": 128, "stride": 96},
 }
+# By whether the model is a left-to-right one.
+ARCHITECTURES = {False: "spacy-pll.MaskedLM.v1", True: "spacy-pll.CausalLM.v1"}
 # The packages whose versions files of results have.
 PACKAGES = ["spacy-pll", "spacy", "spacy-transformers", "transformers", "tokenizers", "torch"]
 # What scores: a name or a folder, a pipeline, or a language model of transformers with its tokenizer.
@@ -58,7 +60,7 @@ class PipelineSettings:
         its type, too.
     spans (Optional[str]): What the model reads as one context: whole texts, sentences, or windows of 128 tokens that
         begin 96 tokens apart. None: doc.
-    lang (str): Language of spaCy's tokenizer. Not used if the model is a spaCy pipeline.
+    lang (str): Language of spaCy's tokenizer. A spaCy pipeline has its own.
     precision (Optional[str]): How the model computes: float32; or tf32, float16 (both on GPUs alone) or bfloat16, which
         are faster on many devices and less exact (docs/speed.md). None: float32.
     gpu_id (int): GPU ID, or -1 for the CPU (in Python, for the device that is set).
@@ -132,7 +134,8 @@ def make_pipeline(
     A model that you have in memory is not copied, and stays on its device, so scores are those of its weights at the
     time. As long as the pipeline is there, the model has hooks, which do nothing in other forward passes. It is in
     evaluation mode while texts are scored; then each of its parts has the mode that it had. If its weights are not in
-    float32, a copy in float32 is used, which keeps the weights of this moment. Whether its head was trained is unknown.
+    float32, a copy in float32 is used, which gets the weights anew before passes. Pieces that you add to the tokenizer,
+    with embeddings, are used from then on. Whether its head was trained is unknown.
 
     model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
         a language model, or of a spaCy pipeline with a `pll` component. Or such a pipeline itself: it stays as it is,
@@ -192,35 +195,23 @@ def _make_new(settings: PipelineSettings) -> Language:
     nlp = _blank(settings.lang)
     if settings.spans == "sents":
         nlp.add_pipe("sentencizer")
-    loaded, name, causal = None, settings.model, False
-    if settings.revision and (not isinstance(name, str) or Path(name).is_dir()):
-        raise PLLError(
-            f"`revision` is {settings.revision!r}, and {name or BUILTIN_NAME!r:.100} is no model on the Hugging Face "
-            "hub.",
-            "Leave out `revision`.",
-        )
-    if isinstance(name, Mapping):
-        causal = "CausalLM" in str(name.get("@architectures"))
-    elif isinstance(name, str | None):
-        if name is None and settings.causal:
-            raise PLLError(
-                "`causal` asks for a left-to-right model, and the built-in one is a masked one.",
-                "Leave out `causal`, or give a `model`, such as gpt2.",
-            )
-        from .language_model.checkpoint import is_left_to_right  # imports torch
-
-        causal = settings.causal or (name is not None and is_left_to_right(name, settings.revision))
+    loaded, causal = None, settings.causal
+    if isinstance(settings.model, str | Mapping | None):
+        model = _block(settings)
+        causal = "CausalLM" in model["@architectures"]
     else:
         from .language_model.in_memory import use_loaded  # imports torch
 
-        loaded = use_loaded(name, settings.causal, settings.precision or "float32")
-        name, causal = loaded.name, loaded.kind == "causal"
-    model = {
-        "@architectures": "spacy-pll.CausalLM.v1" if causal else "spacy-pll.MaskedLM.v1",
-        **({"revision": settings.revision} if settings.revision else {}),
-        "precision": settings.precision or "float32",
-        **(name if isinstance(name, Mapping) else {"name": name}),
-    }
+        loaded = use_loaded(settings.model, settings.causal, settings.precision or "float32")
+        device, causal = str(loaded.load().forward.device), loaded.kind == "causal"
+        other_device = settings.gpu_id >= 0 and device != f"cuda:{settings.gpu_id}"
+        for name, is_ignored in (("revision", settings.revision), ("gpu_id", other_device)):
+            if is_ignored:
+                raise PLLError(
+                    f"`{name}` is {getattr(settings, name)!r}, and the model is in memory already, on {device!r}.",
+                    f"Leave out `{name}`.",
+                )
+        model = {"@architectures": ARCHITECTURES[causal], "name": loaded.name, "precision": loaded.precision}
     config = _component_config(settings)
     scorer = nlp.add_pipe("pll", config={**({"metrics": ["causal"]} if causal else {}), **config, "model": model})
     if loaded is not None:
@@ -243,6 +234,35 @@ def _blank(lang: str) -> Language:
             f"`lang` is {lang!r}, and spaCy has no such language.{similar(lang, languages)}",
             "Set it to a code, such as 'de' for German, or 'xx' where spaCy has none: https://spacy.io/usage/models.",
         ) from None
+
+
+def _block(settings: PipelineSettings) -> dict[str, Any]:
+    """The block `model` of a config: the one that is given, or that of a name, with what is given beside it.
+
+    RAISES (ValueError): The block has something else.
+    """
+    block = dict(settings.model) if isinstance(settings.model, Mapping) else {"name": settings.model}
+    name = block["name"] = None if block.get("name") in BUILTIN_NAMES else block.get("name")
+    has = {**block, "precision": "bfloat16"} if block.get("mixed_precision") else block
+    for key in ("revision", "precision"):
+        if (given := getattr(settings, key)) and has.get(key, given) != given:
+            raise PLLError(f"`{key}` is {given!r}, and the block of the model has {has[key]!r}.", f"Leave out `{key}`.")
+        block |= {key: given} if given else {}
+    architecture = block.get("@architectures")
+    if settings.causal and (name is None or "CausalLM" not in (architecture or ARCHITECTURES[True])):
+        raise PLLError(
+            "`causal` asks for a left-to-right model, and "
+            + (
+                "the built-in one is a masked one." if name is None else f"the block of the model has {architecture!r}."
+            ),
+            "Leave out `causal`, or give a `model`, such as gpt2.",
+        )
+    if architecture is None:
+        from .language_model.checkpoint import is_left_to_right  # imports torch
+
+        causal = settings.causal or (name is not None and is_left_to_right(name, block.get("revision")))
+        block["@architectures"] = ARCHITECTURES[causal]
+    return block
 
 
 def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
@@ -335,6 +355,10 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     """A saved pipeline with one `pll` component, some settings of which are replaced."""
     pipeline, component = settings.model, settings.component
     saved = load_config(path)
+    if settings.lang not in ("en", lang := saved["nlp"]["lang"]):
+        raise PLLError(
+            f"`lang` is {settings.lang!r}, and the pipeline {pipeline!r} is in {lang!r}.", "Leave out `lang`."
+        )
     components = saved["components"]
     names = [name for name, block in components.items() if block.get("factory") == "pll"]
     if not names:

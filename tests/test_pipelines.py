@@ -1,11 +1,20 @@
 """`spacy_pll.pipelines`: from settings to a pipeline."""
 
+import json
+import re
 import shutil
 import sys
+from functools import cache
+from pathlib import Path
 
+import hypothesis
 import pytest
 import spacy
+from hypothesis import strategies as st
+from spacy.tokens import Doc
+from thinc.api import Config
 
+from spacy_pll import score
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import PLLError
 from spacy_pll.files import files_digest
@@ -20,7 +29,8 @@ from spacy_pll.pipelines import (
 )
 from spacy_pll.settings import ScoringSettings
 
-from .conftest import SENTENCES
+from .cli.conftest import run
+from .conftest import SENTENCES, build_transformer, get_tokenizer
 
 
 def test_the_settings_reach_the_component(model_folder):
@@ -101,6 +111,214 @@ def test_the_block_of_a_config_is_a_model(model_folder):
     causal = {"@architectures": "spacy-pll.CausalLM.v1", "name": folder}
     with pytest.raises(ValueError, match="sees what follows a piece"):
         make_pipeline(causal)
+
+
+@pytest.fixture(scope="module")
+def causal_folder(tmp_path_factory):
+    import transformers
+
+    folder, tokenizer = tmp_path_factory.mktemp("gpt2"), get_tokenizer("byte-level")
+    config = transformers.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=64)
+    for saved in (transformers.GPT2LMHeadModel(config), tokenizer):
+        saved.save_pretrained(folder)
+    return str(folder)
+
+
+def test_the_block_of_a_left_to_right_model(causal_folder, model_folder):
+    expected = make_pipeline(causal_folder)(SENTENCES[0])._.pll
+    block = {"name": causal_folder, "tokenizer_config": {"model_max_length": 32}}  # as in the docstring
+    for settings in ({}, {"causal": True}, {"metrics": ["causal"]}):
+        nlp = make_pipeline(block, **settings)
+        assert nlp(SENTENCES[0])._.pll == expected and get_scorer(nlp).model.load().max_length == 32
+    masked = {"name": str(model_folder("bert"))}
+    with pytest.raises(ValueError, match="sees what follows a piece"):  # it is tried as one
+        make_pipeline(masked, causal=True)
+    block = {**masked, "@architectures": "spacy-pll.MaskedLM.v1"}
+    with pytest.raises(
+        ValueError, match="`causal` asks .*the block of the model has 'spacy-pll.MaskedLM.v1'. Leave out"
+    ):
+        make_pipeline(block, causal=True)
+    for builtin in (None, {"name": "builtin"}):
+        with pytest.raises(ValueError, match="`causal` asks .*the built-in one is a masked one. Leave out `causal`"):
+            make_pipeline(builtin, causal=True)
+
+
+def test_a_block_and_settings_that_contradict_it(model_folder):
+    folder = str(model_folder("bert"))
+    for name in ("builtin", folder):
+        for block in ({"precision": "float32"}, {"precision": "tf32", "revision": "main"}):
+            with pytest.raises(
+                ValueError, match="`precision` is 'bfloat16', and the block .* has '(float|tf)32'. Leave"
+            ):
+                make_pipeline({"name": name, **block}, precision="bfloat16")
+        with pytest.raises(ValueError, match="`precision` is 'float32', and the block .* has 'bfloat16'"):
+            make_pipeline({"name": name, "mixed_precision": True}, precision="float32")
+        for settings in ({"revision": "v2"}, {"model": {"name": name, "revision": "v2"}}):
+            message = f"`revision` is 'v2', and '{name}' is no model on the Hugging Face hub. Leave out `revision`"
+            with pytest.raises(ValueError, match=message):
+                make_pipeline(**{"model": {"name": name}, **settings})
+    assert get_scorer(make_pipeline({"name": folder, "precision": "float32"}, precision="float32")).model.loaded
+
+
+def test_what_a_model_in_memory_or_a_pipeline_does_not_take(model_folder, make_nlp, tmp_path, monkeypatch):
+    tokenizer = get_tokenizer("wordpiece")
+    pair = build_transformer("bert", tokenizer), tokenizer
+    monkeypatch.setattr(spacy, "require_gpu", lambda gpu_id: None)
+    for settings in ({"revision": "v2"}, {"gpu_id": 0}):
+        with pytest.raises(ValueError, match=f"`{[*settings][0]}` is .*in memory already, on .*. Leave out"):
+            make_pipeline(pair, **settings)
+    make_nlp("bert").to_disk(tmp_path)
+    with pytest.raises(ValueError, match="`lang` is 'de', and the pipeline .* is in 'en'. Leave out `lang`"):
+        make_pipeline(tmp_path, lang="de")
+
+
+GIVEN = {
+    "metrics": [["original", "word_l2r"], ["sentence_l2r"]],
+    "words": ["whitespace", "piece"],
+    "targets": ["t"],
+    "units": ["u"],
+    "keep_pieces": [True],
+    "max_batch_tokens": [99],
+    "mask_spacing": [3],
+    "mask_margin": [0, 1],
+    "alternatives": [2],
+    "distribution": [True],
+    "attr": ["mine"],
+    "spans": ["sents", "strided"],
+    "lang": ["de"],
+    "precision": ["float32", "bfloat16", "tf32"],
+    "revision": ["v2"],
+    "causal": [True],
+}
+OF_BLOCK = ("precision", "revision")
+
+
+def parts_of(given):
+    """Those of the block `model`, and the others."""
+    return ({k: v for k, v in given.items() if (k in OF_BLOCK) == is_block} for is_block in (True, False))
+
+
+def by_block(folder, given):
+    block, others = parts_of(given)
+    return make_pipeline({"name": folder, **block}, **others)
+
+
+def config_of(folder, given):
+    block, others = parts_of(given)
+    config = {key: value for key, value in others.items() if key not in ("lang", "spans", "causal")}
+    if "spans" in others:
+        config["get_spans"] = SPAN_GETTERS[others["spans"]]
+    kind = "CausalLM" if given.get("causal") else "MaskedLM"
+    return {**config, "model": {"@architectures": f"spacy-pll.{kind}.v1", "name": folder, **block}}
+
+
+def by_component(folder, given):
+    nlp = spacy.blank(given.get("lang", "en"))
+    nlp.add_pipe("pll", config=config_of(folder, given))
+    nlp.initialize()
+    return nlp
+
+
+def by_file(folder, given):
+    nlp = spacy.blank(given.get("lang", "en"))
+    block = {"factory": "pll", **config_of(folder, given)}
+    text = Config({"nlp": {"lang": nlp.lang, "pipeline": ["pll"]}, "components": {"pll": block}}).to_str()
+    nlp = spacy.util.load_model_from_config(Config().from_str(text), auto_fill=True)
+    nlp.initialize()
+    return nlp
+
+
+def in_memory(folder, given):
+    tokenizer = get_tokenizer("wordpiece")
+    return make_pipeline((build_transformer("bert", tokenizer), tokenizer), **given)
+
+
+@cache
+def saved(folder):
+    path = Path(f"{folder}-saved")
+    make_pipeline(folder).to_disk(path)
+    return path
+
+
+WAYS = {
+    "keywords": lambda folder, given: make_pipeline(folder, **given),
+    "settings": lambda folder, given: make_pipeline(PipelineSettings(folder, **given)),
+    "settings, then keywords": lambda folder, given: make_pipeline(PipelineSettings(folder), **given),
+    "block": by_block,
+    "block and keywords": lambda folder, given: make_pipeline({"name": folder}, **given),
+    "component": by_component,
+    "file": by_file,
+    "in memory": in_memory,
+    "saved pipeline": lambda folder, given: make_pipeline(saved(folder), **given),
+    "pipeline": lambda folder, given: make_pipeline(make_pipeline(folder), **given),
+}
+
+
+def used_by(nlp):
+    """What a pipeline uses, by the names of settings."""
+    scorer = get_scorer(nlp)
+    doc = Doc(nlp.vocab, ["a"] * 200, sent_starts=[i % 10 == 0 for i in range(200)])
+    kinds = {1: "doc", 20: "sents", 2: "strided"}
+    return {
+        **vars(scorer.settings),
+        "attr": scorer.attr,
+        "spans": kinds[len(scorer.predictor.get_spans([doc])[0])],
+        "lang": nlp.lang,
+        "precision": scorer.model.load().forward.precision,
+        "revision": scorer.model.revision,
+        "causal": scorer.model.kind == "causal",
+    }
+
+
+@pytest.mark.filterwarnings("ignore:bfloat16")
+@pytest.mark.parametrize("way", WAYS)
+@hypothesis.settings(max_examples=hypothesis.settings.default.max_examples // 4)
+@hypothesis.example([("causal", True)])
+@hypothesis.given(
+    st.lists(st.sampled_from([(name, value) for name, of in GIVEN.items() for value in of]), min_size=1, max_size=3)
+)
+def test_what_a_pipeline_was_given_is_what_it_uses_or_it_is_refused(model_folder, way, chosen):
+    given = dict(chosen)
+    try:
+        nlp = WAYS[way](str(model_folder("bert")), given)
+    except (ValueError, TypeError) as error:
+        assert any(re.search(rf"\b{name}\b", str(error)) for name in given)
+    else:
+        used = used_by(nlp)
+        assert {name: used[name] for name in given} == given
+
+
+@pytest.mark.filterwarnings("ignore:bfloat16")
+@pytest.mark.parametrize("way", WAYS)
+def test_settings_are_used_wherever_they_can_be(model_folder, way):
+    """So that nothing passes because all is refused."""
+    others = {"saved pipeline": ["lang"], "pipeline": ["lang", "precision"]}.get(way, [])
+    given = {name: of[-1] for name, of in GIVEN.items() if name not in ("mask_spacing", "revision", "causal", *others)}
+    given.update({"precision": "bfloat16"} if "precision" in given else {}, metrics=["original", "word_l2r"])
+    used = used_by(WAYS[way](str(model_folder("bert")), given))
+    assert {name: used[name] for name in given} == given
+
+
+@pytest.mark.filterwarnings("ignore:bfloat16")
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"metrics": ["original"]}, {"words": "piece"}, {"mask_spacing": 2}, {"mask_margin": 0}),
+        *({"spans": "sents"}, {"lang": "de"}, {"precision": "bfloat16"}),
+    ],
+)
+def test_functions_and_commands_use_what_they_are_given(model_folder, tmp_path, given):
+    """Scores are those of a pipeline with the settings, and other ones than without."""
+    folder, text = str(model_folder("bert")), f"{SENTENCES[2]} {SENTENCES[1]} Am 3. Mai."
+    expected = [token._.pll for token in make_pipeline(folder, **given)(text)]
+    assert expected != [token._.pll for token in make_pipeline(folder)(text)]
+    assert [token.score for token in score([text], folder, **given)[0].tokens] == expected
+    (tmp_path / "texts.txt").write_text(text)
+    values = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in given.items()}
+    options = [part for name, value in values.items() for part in (f"--{name.replace('_', '-')}", value)]
+    run("score", tmp_path / "texts.txt", tmp_path / "o.jsonl", "--model", folder, "--table", "tokens", *options)
+    rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert [row[f"pll_{given.get('metrics', ['word_l2r'])[0]}"] for row in rows] == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_pipeline_is_no_language_model(make_nlp, tmp_path):

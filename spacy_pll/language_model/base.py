@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerBase
 from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.passes import Batch, PassLimits
-from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAMES
+from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAME, BUILTIN_NAMES
 from .capabilities import find_capabilities, find_direction, find_shift, make_texts
 from .checkpoint import Checkpoint, fits, max_length_of, read_checkpoint, read_unrounded, to_device, write_checkpoint
 from .checks import (
@@ -129,6 +129,8 @@ class TransformerLanguageModel:
     ):
         if precision not in get_args(Precision):
             raise ValueError(f"`precision` must be {' or '.join(get_args(Precision))}. It is {precision!r}.")
+        if mixed_precision and precision not in ("float32", "bfloat16"):
+            raise ValueError(f"`precision` is {precision!r}, and `mixed_precision` asks for bfloat16. Leave it out.")
         self.name = None if name in BUILTIN_NAMES else name
         self.revision = revision
         self.tokenizer_config = dict(tokenizer_config)
@@ -176,7 +178,17 @@ class TransformerLanguageModel:
 
     @usual_tensors()
     def _load(self, source: str, *settings: Any) -> LoadedModel:
-        """Read the model, whatever is loaded. settings: Those of `read_checkpoint`."""
+        """Read the model, whatever is loaded. settings: Those of `read_checkpoint`.
+
+        RAISES (ValueError): A folder is given with a revision.
+        """
+        revision = settings[0]
+        if revision not in (None, "main") and Path(source).is_dir():
+            raise PLLError(
+                f"`revision` is {revision!r}, and {self.name or BUILTIN_NAME!r:.100} is no model on the Hugging Face "
+                "hub.",
+                "Leave out `revision`.",
+            )
         one_thread_after_fork()
         device = get_torch_default_device()
         check_precision(self.precision, device)
