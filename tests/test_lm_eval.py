@@ -262,20 +262,21 @@ def test_tasks_that_need_text_are_refused(make_lm):
         make_lm().generate_until([request("The", {}, kind="generate_until")])
 
 
-@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize(("name", "cached"), [("a", False), ("z", False), ("a", True), ("z", True)])
 @pytest.mark.parametrize(
-    ("last", "message"),
+    ("task", "message"),
     [
-        ({"output_type": "generate_until"}, "These tasks need text that the model writes: last"),
+        ({"output_type": "generate_until"}, "These tasks need text that the model writes: "),
         ({"output_type": "loglikelihood_rolling"}, "The text '' has no wordpiece of its own"),
     ],
 )
 def test_of_several_tasks_one_that_cannot_be_scored_is_refused_before_the_others_are(
-    make_lm, tmp_path, cached, last, message
+    make_lm, tmp_path, name, cached, task, message
 ):
+    """Whichever the harness takes first."""
     write_choices(tmp_path, ITEMS)
-    write_task(tmp_path, "last", [{"text": " "}], doc_to_text="", doc_to_target="{{text}}", **last)
-    (tmp_path / "both.yaml").write_text(json.dumps({"group": "both", "task": ["choices", "last"]}))
+    write_task(tmp_path, name, [{"text": " "}], doc_to_text="", doc_to_target="{{text}}", **task)
+    (tmp_path / "both.yaml").write_text(json.dumps({"group": "both", "task": ["choices", name]}))
     lm = make_lm()
     with pytest.raises(PLLError, match=message):
         evaluate(lm, tmp_path, "both", use_cache=str(tmp_path / "cache") if cached else None)

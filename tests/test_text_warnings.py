@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import spacy
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -147,9 +147,11 @@ def test_a_clause_of_a_language_without_spaces_is_no_word(make_nlp, model_folder
     if script == "Chinese":
         chinese = make_nlp("roberta", nlp=spacy.blank("zh"))
         assert warned(chinese, [clause]) == [] and len(chinese(clause)) == len(clause)
+        assert warned(chinese, [Doc(chinese.vocab, words=[clause])]) == []  # whoever divided it knows words
 
 
-@given(st.lists(st.sampled_from(["字", "の", "ก", "a", "é", " ", "word", "."]), max_size=30).map("".join))
+@example("𠀀𠀀")  # four bytes, each a piece
+@given(st.lists(st.sampled_from(["字", "𠀀", "の", "ก", "a", "é", " ", "word", "."]), max_size=30).map("".join))
 def test_a_word_is_a_clause_from_eight_pieces_of_its_script_on(byte_level_nlp, text):
     """By Python's own loops, over the record of the pieces."""
     nlp = byte_level_nlp
@@ -157,9 +159,8 @@ def test_a_word_is_a_clause_from_eight_pieces_of_its_script_on(byte_level_nlp, t
     text = f"word {text}"
     is_warned = any("is read as one word" in message for message in warned(nlp, [text]))
     data = nlp(text)._.pll_data
-    counts = Counter(
-        word for word, start in zip(data["word"], data["start"]) if text[start : start + 1] in ["字", "の", "ก"]
-    )
+    first = [text[start : start + 1] for start in data["start"]]
+    counts = Counter(word for word, character in zip(data["word"], first) if character in [*"字𠀀のก"])
     assert is_warned == any(n >= 8 for n in counts.values())
 
 
