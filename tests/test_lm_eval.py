@@ -30,6 +30,7 @@ from spacy_pll import make_pipeline, minimal_pairs, read_pairs  # noqa: E402
 from spacy_pll.cli import app  # noqa: E402
 from spacy_pll.errors import PLLError  # noqa: E402
 from spacy_pll.evaluation.distinct_texts import text_sums  # noqa: E402
+from spacy_pll.language_model.base import TransformerLanguageModel  # noqa: E402
 from spacy_pll.lm_eval import PLL  # noqa: E402
 from spacy_pll.places import place, score_placed  # noqa: E402
 from spacy_pll.settings import BATCH_SIZE  # noqa: E402
@@ -58,6 +59,16 @@ def make_lm(model_folder):
         return PLL(str(model_folder(architecture)), show_progress=False, **settings)
 
     return make
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The models that were asked for predictions."""
+    found, submit = [], TransformerLanguageModel.submit
+    monkeypatch.setattr(
+        TransformerLanguageModel, "submit", lambda self, batches: found.append(self) or submit(self, batches)
+    )
+    return found
 
 
 def by_brute_force(folder, metric, context, text):
@@ -271,7 +282,7 @@ def test_tasks_that_need_text_are_refused(make_lm):
     ],
 )
 def test_of_several_tasks_one_that_cannot_be_scored_is_refused_before_the_others_are(
-    make_lm, tmp_path, name, cached, task, message
+    make_lm, tmp_path, asked, name, cached, task, message
 ):
     """Whichever the harness takes first."""
     write_choices(tmp_path, ITEMS)
@@ -280,7 +291,9 @@ def test_of_several_tasks_one_that_cannot_be_scored_is_refused_before_the_others
     lm = make_lm()
     with pytest.raises(PLLError, match=message):
         evaluate(lm, tmp_path, "both", use_cache=str(tmp_path / "cache") if cached else None)
-    assert lm.nlp.get_pipe("pll").predictor.counts.rows == 0
+    assert not asked
+    evaluate(lm, tmp_path, "choices")
+    assert asked
 
 
 def test_a_chat_template_is_refused(make_lm, tmp_path):
@@ -399,12 +412,14 @@ def test_responses_are_in_the_cache_as_soon_as_they_are_known(make_lm, tmp_path,
     assert [one.args for one in asked] == [one.args for one in requests[8:]]
 
 
-def test_a_request_without_a_piece_is_said_before_the_work(make_lm):
+def test_a_request_without_a_piece_is_said_before_the_work(make_lm, asked):
     lm = make_lm()
     requests = [*(request("The traveler", f" lost {n}.") for n in range(5)), request("The traveler", "\u200b")]
     with pytest.raises(ValueError, match="has no wordpiece of its own"):
         lm.loglikelihood(requests)
-    assert lm.nlp.get_pipe("pll").predictor.counts.rows == 0
+    assert not asked
+    lm.loglikelihood(requests[:1])
+    assert asked
 
 
 def test_docs_are_made_as_they_are_scored(make_lm, monkeypatch):
