@@ -8,7 +8,8 @@ which then imports torch and spaCy for seconds; here these are imported once, an
 (so Linux and macOS only). Left out are changes of annotations alone (the programs are equal once annotations are taken
 out), changes that give the same program as an earlier one, and most of the eleven that cosmic-ray has for each binary
 operator: an arithmetic one becomes +, -, * or //, a bitwise one &, | or ^. Tests are seeded, so that a run repeats.
-Prints each survivor as a diff, and how many were killed. `--every N` tries every Nth change only.
+Prints each survivor as a diff, and how many were killed. `--every N` tries every Nth change only, and `--quick` asks
+the core tests alone.
 """
 
 import argparse
@@ -37,7 +38,10 @@ TESTS = {
     "scoring.windows": ["scoring/test_windows.py", "properties/test_fuzz.py", "properties/test_units.py"],
     "scoring.masks": ["scoring/test_masks.py", "scoring/test_plan.py", "properties/test_fuzz.py"],
     "scoring.passes": ["scoring/test_plan.py", "scoring/test_masks.py", "properties/test_fuzz.py"],
+    "scoring.plan": ["scoring/test_plan.py", "scoring/test_groups.py"],
+    "scoring.groups": ["scoring/test_groups.py", "scoring/test_plan.py"],
 }
+QUICK = ["test_metrics.py", "scoring"]  # of these, the core tests
 ARITHMETIC = {"Add", "Sub", "Mul", "FloorDiv", "Div", "Mod", "Pow"}
 KEPT = {True: {"Add", "Sub", "Mul", "FloorDiv"}, False: {"BitAnd", "BitOr", "BitXor"}}
 CPU_SECONDS = 90  # more than the tests take; a change can make a loop endless
@@ -125,7 +129,7 @@ class _Seeded:
         settings.load_profile("mutation")
 
 
-def survives(module: str, source: str, verbose: bool = False) -> bool:
+def survives(module: str, source: str, quick: bool = False, verbose: bool = False) -> bool:
     """Do the tests pass with a module made from this source?"""
     child = os.fork()
     if not child:
@@ -140,10 +144,10 @@ def survives(module: str, source: str, verbose: bool = False) -> bool:
             import pytest
 
             sys.meta_path.insert(0, _Instead(f"spacy_pll.{module}", _path(module), source))
-            tests = [f"tests/{test}" for test in TESTS[module]]
+            tests = [f"tests/{test}" for test in (QUICK if quick else TESTS[module])]
             # Tests with large tokenizers, where these are at hand, say little more than those with tiny ones.
             options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore", "-k", "not -base"]
-            options += ["-o", "addopts=", "-m", "not slow and not hub"]  # without xdist
+            options += ["-o", "addopts=", "-m", "core" if quick else "not slow and not hub"]  # without xdist
             code = pytest.main([*options, *tests], plugins=[_Seeded])
         finally:
             os._exit(int(code))
@@ -154,6 +158,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="+", choices=TESTS, help="modules of spacy_pll")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="try every Nth change only")
+    parser.add_argument("--quick", action="store_true", help="with the tests of `pytest -m core` alone")
     parser.add_argument("--lines", type=int, nargs=2, metavar=("FIRST", "LAST"), help="changes of these lines only")
     args = parser.parse_args()
     os.chdir(ROOT)
@@ -177,7 +182,7 @@ def main():
     total, n_survivors = 0, 0
     for module in args.modules:
         source = _path(module).read_text(encoding="utf8")
-        if not survives(module, source, verbose=True):
+        if not survives(module, source, args.quick, verbose=True):
             sys.exit("The tests do not pass as it is.")
         lines = source.splitlines()
         tried, survivors, begin = 0, 0, time.time()
@@ -187,7 +192,7 @@ def main():
             if args.lines and not args.lines[0] <= at <= args.lines[1]:
                 continue
             tried += 1
-            if survives(module, changed):
+            if survives(module, changed, args.quick):
                 survivors += 1
                 print(f"{module}.py:{at}", *diff[1:], sep="\n", flush=True)
         minutes = (time.time() - begin) / 60

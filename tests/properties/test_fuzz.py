@@ -20,8 +20,8 @@ def test_seeded_bytes(choice, text):
     fuzzing.check(choice + text)
 
 
-def test_what_the_fuzzer_kept():
-    """Inputs that reach different paths, a line each, in hexadecimal."""
+def test_inputs_that_reach_different_paths_are_read_as_the_references_read_them():
+    """What the fuzzer kept: a line each, in hexadecimal."""
     lines = CORPUS.read_text().split()
     assert len(lines) >= 50
     for line in lines:

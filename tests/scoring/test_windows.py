@@ -14,6 +14,7 @@ from ..conftest import SENTENCES, get_tokenizer, odd_text
 from ..reference import window_of, windows
 from .reading import read
 
+pytestmark = pytest.mark.core
 nlp = spacy.blank("en")
 words = st.lists(st.integers(1, 6), min_size=1, max_size=40).map(lambda sizes: np.repeat(np.arange(len(sizes)), sizes))
 
@@ -111,10 +112,21 @@ def test_every_piece_of_a_doc_is_scored_once(text, data):
     for context in contexts:
         assert context.length <= max_length
         seen[context.offset + np.flatnonzero(context.scored)] += 1
-        assert context.ids[context.first : context.first + len(context.word)].tolist() == (
-            pieces[0].ids[context.offset : context.offset + len(context.word)].tolist()
-        )
     assert (seen == 1).all() and covered.all()
+
+
+@given(text=odd_text, data=st.data())
+def test_a_window_is_its_pieces_between_the_special_tokens(text, data):
+    doc = nlp.make_doc(text * 3)
+    if not len(doc):
+        return
+    cut = data.draw(st.integers(1, len(doc)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of words that are longer than the window
+        pieces, contexts, _ = contexts_of(doc, [doc[:cut], doc[cut - 1 :]], max_length=data.draw(st.integers(4, 40)))
+    for context in contexts:
+        span, own = pieces[context.span], slice(context.offset, context.offset + len(context.word))
+        assert context.ids.tolist() == [*span.prefix, *span.ids[own], *span.suffix], "not [CLS], its pieces and [SEP]"
 
 
 def test_overlapping_spans_score_a_token_once_where_it_has_most_context():
