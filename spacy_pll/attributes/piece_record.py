@@ -78,8 +78,9 @@ def read_record(doc: Doc, attr: str) -> PieceRecord | None:
     starts = [token.idx for token in doc]
     if record is None or scored == starts or not starts or len(scored) <= max(record.token, default=0):
         return record
-    # A piece may begin in the white space before its token.
-    places = [max(start, scored[token]) for start, token in zip(record.start, record.token)]
+    # A piece may begin in the white space before its token, or, at the end of a text, behind it.
+    ends = [*scored[1:], starts[-1] + 1]
+    places = [min(max(start, scored[token]), ends[token] - 1) for start, token in zip(record.start, record.token)]
     return replace(record, token=[bisect_right(starts, place) - 1 for place in places])
 
 

@@ -3,15 +3,18 @@
 import json
 from dataclasses import FrozenInstanceError, replace
 
+import numpy as np
 import pytest
 import spacy
+from hypothesis import example, given
+from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.piece_record import PieceRecord, read_record
 from spacy_pll.attributes.registration import install
 
-from ..conftest import SENTENCES
+from ..conftest import SENTENCES, odd_text
 
 OLD = {
     "pieces": ["a", "b"],
@@ -35,6 +38,32 @@ def test_words_are_numbered_without_gaps(make_nlp):
     for text in ("", "   "):
         data = make_nlp(keep_pieces=True)(text)._.pll_data
         assert data["pieces"] == data["word"] == []
+
+
+@pytest.mark.parametrize(
+    "architecture, tokenizer", [("bert", "wordpiece"), ("roberta", "byte-level"), ("albert", None)]
+)
+def test_after_a_merge_the_record_and_the_attributes_agree(make_nlp, architecture, tokenizer):
+    """Also of white space at the end of a text, whose pieces stand behind their token."""
+    nlp = make_nlp(architecture, *filter(None, [tokenizer]), keep_pieces=True)
+
+    @example(text="The souvenir was lost \n", cuts=[0, 2])
+    @example(text="a  \n\n", cuts=[])
+    @given(text=odd_text, cuts=st.lists(st.integers(0, 20), max_size=4))
+    def check(text, cuts):
+        doc = nlp(text)
+        total, edges = doc._.pll, sorted({0, len(doc), *(min(cut, len(doc)) for cut in cuts)})
+        with doc.retokenize() as retokenizer:
+            for start, end in zip(edges[::2], edges[1::2]):
+                retokenizer.merge(doc[start:end])
+        record = doc._.pll_data
+        n = np.bincount(record["token"], minlength=len(doc))
+        sums = np.bincount(record["token"], record["scores"]["word_l2r"], minlength=len(doc))
+        assert n.tolist() == [token._.pll_pieces for token in doc]
+        np.testing.assert_allclose(sums, [token._.pll for token in doc], atol=1e-9)
+        assert doc._.pll == (total if total is None else pytest.approx(total, abs=1e-9))
+
+    check()
 
 
 @pytest.mark.core
