@@ -257,7 +257,7 @@ def join_words(word: IntArray, first: IntArray, last: IntArray, units: IntArray)
     first_piece = np.searchsorted(np.maximum.accumulate(last), units[:, 0])
     last_piece = np.searchsorted(first, units[:, 1]) - 1
     here = first_piece <= last_piece  # not white space alone, or outside of what is read
-    return connected_runs(word[first_piece[here]], word[last_piece[here]], int(word[-1]) + 1)[word]
+    return connected_runs(word[first_piece[here]], word[last_piece[here]], int(word.max(initial=-1)) + 1)[word]
 
 
 def pretoken_units(word_id: IntArray, span: IntArray) -> IntArray:

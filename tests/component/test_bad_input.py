@@ -6,8 +6,12 @@ import spacy
 from hypothesis import given
 from spacy.tokens import Doc
 
+from spacy_pll.scoring.wordpieces import WORDS
+
 from ..conftest import SENTENCES, odd_text
 from ..test_metrics import METRICS
+
+STRIDED = {"@span_getters": "spacy-pll.strided_spans.v1", "window": 1, "stride": 1}
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
@@ -21,6 +25,18 @@ def test_texts_with_little_in_them(make_nlp, architecture, text):
         assert isinstance(doc._.pll, float) and doc._.pll == pytest.approx(sum(token._.pll for token in doc))
     else:
         assert doc._.pll is doc._.pppl is None and [token._.pll for token in doc] == [0.0] * len(doc)
+
+
+@pytest.mark.parametrize("spans", [{}, {"get_spans": STRIDED}])
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("setting", [{"units": "key"}, {"targets": "key"}, {"mask_margin": 0}, {"mask_spacing": 2}])
+def test_a_batch_without_a_wordpiece(make_nlp, setting, words, spans):
+    nlp = make_nlp("bert", words=words, keep_pieces=True, distribution=True, **setting, **spans)
+    docs = [nlp.make_doc(text) for text in (" ", "\n\n  ", "") * 2]
+    for doc in docs:
+        doc.spans["key"] = [doc[:]]
+    for doc in [*nlp.pipe(docs[:3]), *map(nlp, docs[3:])]:
+        assert doc._.pll is None and doc._.pll_pieces == 0 and doc._.pll_data["ids"] == []
 
 
 def test_white_space_has_no_score_where_the_tokenizer_drops_it(make_nlp):
