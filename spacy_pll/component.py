@@ -4,6 +4,7 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import asdict
 from functools import partial
 from keyword import iskeyword
@@ -198,7 +199,7 @@ class PLLScorer(Pipe):
             and is not yielded, as in spaCy's own components. The others are.
         """
         ahead = int(self.predictor.prepare().on_gpu)  # if that fails, it is not the fault of a doc
-        pending: deque[tuple[list[Doc], PendingBatch | None]] = deque()
+        pending: deque[tuple[Predictor, list[Doc], PendingBatch | None]] = deque()
         for submitted in self._submit(stream, batch_size):
             pending.append(submitted)
             # While a GPU works on these docs, those before are finished and the next are submitted.
@@ -207,10 +208,15 @@ class PLLScorer(Pipe):
         while pending:
             yield from self._annotate(*pending.popleft())
 
-    def _submit(self, stream: Iterable[Doc], batch_size: int) -> Iterator[tuple[list[Doc], PendingBatch | None]]:
-        """Batches of docs, with their forward passes under way; None if that failed."""
+    def _submit(
+        self, stream: Iterable[Doc], batch_size: int
+    ) -> Iterator[tuple[Predictor, list[Doc], PendingBatch | None]]:
+        """Batches of docs, with their forward passes under way; None if that failed. Each has a predictor of its own:
+        one whose settings or model are replaced meanwhile scores the next ones.
+        """
         for docs in self.predictor.batches(self._counted(stream), batch_size):
-            yield docs, self._attempt(docs, partial(self.predictor.submit, docs))
+            predictor = copy(self.predictor)
+            yield predictor, docs, self._attempt(docs, partial(predictor.submit, docs))
 
     def _counted(self, stream: Iterable[Doc]) -> Iterator[Doc]:
         """RAISES (PLLError): spaCy cannot make a doc of a text. Its own message does not say of which."""
@@ -234,13 +240,13 @@ class PLLScorer(Pipe):
             logger.debug("A batch of %d docs failed. It is scored again in parts.", len(docs), exc_info=True)
             return None
 
-    def _annotate(self, docs: list[Doc], pending: PendingBatch | None) -> Iterator[Doc]:
+    def _annotate(self, predictor: Predictor, docs: list[Doc], pending: PendingBatch | None) -> Iterator[Doc]:
         """The docs with their scores. If the batch fails, its halves are scored, down to the docs that fail: those are
         left out.
         """
 
         def finish(pending: PendingBatch) -> bool:
-            self.set_annotations(docs, self.predictor.gather(pending))
+            self.set_annotations(docs, predictor.gather(pending))
             return True
 
         if pending is not None and self._attempt(docs, partial(finish, pending)):
@@ -248,12 +254,12 @@ class PLLScorer(Pipe):
         elif len(docs) > 1:
             middle = len(docs) // 2
             for half in (docs[:middle], docs[middle:]):
-                submit = partial(self.predictor.submit, half)
-                yield from self._annotate(half, self._attempt(half, submit) if len(half) > 1 else None)
+                submit = partial(predictor.submit, half)
+                yield from self._annotate(predictor, half, self._attempt(half, submit) if len(half) > 1 else None)
         else:
             for doc in docs:
                 try:
-                    self(doc)
+                    self.set_annotations([doc], predictor.predict([doc]))
                 except Warning:
                     raise
                 except Exception as error:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spacy_pll.prediction import WorkDone
+from spacy_pll.prediction import Predictor, WorkDone
 
 from .conftest import SENTENCES, scores
 
@@ -69,6 +69,37 @@ def test_no_more_docs_are_taken_than_a_batch_has(make_nlp, monkeypatch):
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=1))
     next(nlp.pipe(taken.append(text) or text for text in SENTENCES))
     assert len(taken) == 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_batch_has_the_settings_and_the_model_with_which_it_was_submitted(make_nlp, monkeypatch, fails):
+    """While a GPU works on it, they may be replaced. If it fails, its docs are scored again with them."""
+    settings = {"keep_pieces": True, "alternatives": 2}, {"keep_pieces": True, "mask_margin": 0, "distribution": True}
+    before, after = make_nlp("bert", **settings[0]), make_nlp("roberta", "byte-level", **settings[1])
+    expected = [nlp(text)._.pll_data for nlp, text in zip([before] * 2 + [after] * 2, SENTENCES)]
+    nlp = make_nlp("bert", **settings[0])
+    predictor = nlp.get_pipe("pll").predictor
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), on_gpu=True))
+    gather, calls = Predictor.gather, []
+
+    def fail_once(self, pending):
+        calls.append(pending)
+        if len(calls) == 1:
+            raise RuntimeError("out of luck")
+        return gather(self, pending)
+
+    def texts():
+        yield from SENTENCES[:2]
+        predictor.settings = after.get_pipe("pll").settings
+        predictor.model = after.get_pipe("pll").model
+        yield from SENTENCES[2:4]
+
+    monkeypatch.setattr(Predictor, "gather", fail_once if fails else gather)
+    for doc, record in zip(nlp.pipe(texts(), batch_size=2), expected, strict=True):
+        found = doc._.pll_data
+        assert found.keys() == record.keys()
+        assert (found["pieces"], found["mask_margin"]) == (record["pieces"], record["mask_margin"])
+        np.testing.assert_allclose(found["scores"]["word_l2r"], record["scores"]["word_l2r"], atol=1e-5)
 
 
 @pytest.mark.parametrize(
