@@ -108,6 +108,8 @@ class PipelineSettings:
             elif value is not None or SCORING[name] is None:
                 values["scoring"][name] = value
         for name, value in values.items():
+            if isinstance(value, str) and not value.strip():
+                raise PLLError(f"`{name}` is empty, as of a variable that is not set.", "Leave it out, or give a value.")
             object.__setattr__(self, name, value)
         check_values(self)
         if self.code:  # first, because it may have metrics

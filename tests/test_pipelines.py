@@ -560,3 +560,12 @@ def test_what_is_read_as_one_context_can_be_changed(make_nlp):
     assert varied(" ".join(sentences))._.pll == pytest.approx(alone, abs=1e-4) != pytest.approx(whole, abs=1e-2)
     assert varied.config["components"]["pll"]["get_spans"] == SPAN_GETTERS["sents"]
     assert nlp(" ".join(sentences))._.pll == pytest.approx(whole, abs=1e-4)  # it stays as it is
+
+
+@pytest.mark.parametrize("name", ["model", "component", "revision", "lang", "attr", "code"])
+def test_a_setting_that_is_empty_is_no_default(name):
+    """A variable of the shell that is not set: the built-in model answered in the place of another one."""
+    with pytest.raises(PLLError, match=f"`{name}` is empty"):
+        make_pipeline(**{name: " " if name == "lang" else ""})
+    with pytest.raises(ValueError, match="`name` is empty"):
+        make_pipeline({"name": ""})

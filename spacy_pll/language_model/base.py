@@ -131,6 +131,8 @@ class TransformerLanguageModel:
             raise ValueError(f"`precision` must be {' or '.join(get_args(Precision))}. It is {precision!r}.")
         if mixed_precision and precision not in ("float32", "bfloat16"):
             raise ValueError(f"`precision` is {precision!r}, and `mixed_precision` asks for bfloat16. Leave it out.")
+        if name is not None and not name.strip():
+            raise ValueError("`name` is empty. Name a model, or leave it out for the built-in one.")
         self.name = None if name in BUILTIN_NAMES else name
         self.revision = revision
         self.tokenizer_config = dict(tokenizer_config)
