@@ -63,7 +63,7 @@ class MaskRows(NamedTuple):
 Metric = Callable[[IntArray], MaskRows]
 
 
-def cached(maxsize: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def cached(maxsize: int) -> Callable[[Callable[..., Any]], Any]:
     """As `lru_cache`, for functions of metrics. A metric may be an object that is compared by value, and has no hash:
     what is found of it is not kept.
     """

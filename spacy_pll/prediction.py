@@ -199,6 +199,7 @@ class Predictor:
         tokenized = TokenizedDocs(read, pieces.first[bounds(n_spans)], pieces, scored, contexts)
         self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
         self.warnings.of_language(docs, self.model)
+        self.warnings.of_split_words(docs, self.model, loaded)
         self.warnings.of_unknown(tokenized, self.model, loaded)
         self.warnings.of_special(tokenized, loaded)
         if not any(units):

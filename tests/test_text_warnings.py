@@ -4,6 +4,7 @@ import re
 import warnings
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import spacy
@@ -248,3 +249,50 @@ def test_a_text_that_is_one_long_word_is_warned_of_unless_its_words_are_given(ma
         warnings.simplefilter("always")
         nlp(doc)
     assert any("wordpieces is one word" in str(one.message) for one in caught) is not has_units
+
+
+FOREIGN = {
+    "German": "Die Regierung hat am Mittwoch beschlossen, die Steuern für kleine Unternehmen zu senken. Der Minister "
+    "erklärte, dass dies den Arbeitsmarkt stärken werde. Viele Bürger sind jedoch skeptisch und fragen sich, woher das "
+    "Geld kommen soll. Im Herbst wird das Parlament darüber abstimmen. Wir gehen morgen in den Wald und sammeln Pilze.",
+    "French": "Le gouvernement a décidé mercredi de baisser les impôts des petites entreprises. Le ministre a expliqué "
+    "que cette mesure renforcerait le marché du travail. Beaucoup de citoyens restent sceptiques et se demandent où "
+    "trouver cet argent. En automne, le parlement votera sur cette question. Nous allons demain dans la forêt.",
+}
+SOUND = {
+    "jargon": "The phosphodiesterase inhibitor sildenafil ameliorates pulmonary hypertension in bronchopulmonary "
+    "dysplasia. Immunohistochemistry revealed hyperphosphorylated glycoproteins in hepatocytes, and echocardiography "
+    "showed cardiomyopathy with ventricular fibrillation. Pharmacokinetic parameters of intravenously administered "
+    "dexamethasone were determined by chromatography. Hypercholesterolemia and thrombocytopenia were contraindications "
+    "to anticoagulation, and electroencephalography confirmed neurodegeneration.",
+    "code": " ".join((Path(__file__).parents[1] / "spacy_pll" / "metrics.py").read_text().split()[:400]),
+    "numbers": "1 2 3 4 5 " * 100,
+    "capitals": "THE TRAVELER LOST THE SOUVENIR THAT SHE HAD BOUGHT IN PARIS. " * 8,
+    "names": "Szczepanski Nguyen Oyelaran Papadopoulos Kowalczyk Gutierrez Bjornsson Zhuang Okonkwo Tkachenko. " * 8,
+}
+
+
+def of_split_words(nlp, texts, **options):
+    return [message for message in warned(nlp, texts, **options) if "words are split" in message]
+
+
+@pytest.mark.parametrize("name", [*FOREIGN, *SOUND])
+def test_words_of_another_language_are_split(name):
+    """However the words come in batches; the first ones tell."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": ["original"], "mask_margin": 0})
+    texts = ({**FOREIGN, **SOUND}[name].strip().split(". ") + ["The cat sat."]) * 2
+    found = of_split_words(nlp, texts, batch_size=3)
+    if name in SOUND:
+        assert found == []
+    else:
+        [message] = found
+        assert "words are split in three or more wordpieces, as words of another language than 'en'" in message
+    assert of_split_words(nlp, ["The travelers lost it in the cabin near the river."] * 30 + texts[:2]) == []
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"metrics": ["original"], "mask_margin": 0})
+    assert of_split_words(nlp, texts[:2]) == []  # too few words to tell
+
+
+def test_a_model_whose_language_is_not_known_does_not_warn_of_split_words(make_nlp):
+    assert of_split_words(make_nlp("bert"), [FOREIGN["German"]] * 4) == []

@@ -176,7 +176,7 @@ def test_what_was_said_before_is_read(tmp_path, model, make_nlp):
     ("content", "form"),
     [
         (
-            "0 ||| the cat sat ||| LM0= -13.4 TM0= -2 ||| -4.1\n0 ||| the cat ||| LM0= -9 ||| -5\n",
+            "0 ||| the cat sat ||| LM0= -13.4 ||| -4.1\n0 ||| the cat ||| LM0= -9 ||| -5\n",
             "lists of Moses: number",
         ),
         ('{"u1": {"hyp_1": {"score": -2.9, "text": "a"}, "ref": "a"}}', 'an object of utterances, each with "hyp_1"'),
