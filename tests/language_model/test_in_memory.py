@@ -237,8 +237,7 @@ def test_a_copy_of_a_model_that_has_other_layers_now():
 
 def test_weights_of_several_types_are_read_in_float32():
     model, tokenizer = build()
-    expected = None
-    for part in (model.bert.embeddings, model.bert.encoder, model):  # the first weights are embeddings
+    for part in (model.bert.encoder, model.bert.embeddings, model):  # `model.dtype` is that of the embeddings
         part.bfloat16()
         nlp = make_pipeline((model, tokenizer))
         expected = make_pipeline((deepcopy(model).float(), tokenizer))
