@@ -1,22 +1,19 @@
 """From a few settings to a pipeline that scores, and what identifies the model in it."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
-import catalogue
 import spacy
 import spacy.lang
 import torch
 from spacy.language import Language
-from spacy.util import get_package_version, import_file, is_package, load_config, registry
+from spacy.util import get_package_version, is_package, load_config, registry
 from thinc.api import Config, ConfigValidationError, get_torch_default_device
 
 from .component import PLLScorer, get_scorer
@@ -25,7 +22,7 @@ from .files import file_digest, files_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .prediction import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of
-from .user_warnings import warn_user
+from .user_code import import_code
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -109,7 +106,9 @@ class PipelineSettings:
                 values["scoring"][name] = value
         for name, value in values.items():
             if isinstance(value, str) and not value.strip():
-                raise PLLError(f"`{name}` is empty, as of a variable that is not set.", "Leave it out, or give a value.")
+                raise PLLError(
+                    f"`{name}` is empty, as of a variable that is not set.", "Leave it out, or give a value."
+                )
             object.__setattr__(self, name, value)
         check_values(self)
         if self.code:  # first, because it may have metrics
@@ -306,40 +305,6 @@ def parse_value(text: str, type_: Any) -> Any:
         except ValueError:
             raise ValueError("It must be a whole number.") from None
     return text == "true" if type_ is bool else text.split("+") if "Sequence" in str(type_) else text
-
-
-def import_code(path: str) -> None:
-    """Import a Python file, once for each state of it.
-
-    RAISES (ValueError): There is none, or it fails; the message says why.
-    """
-    if not Path(path).is_file():
-        raise PLLError(f"There is no file {path!r}.", "Set `code` to a Python file.")
-    try:
-        _import_once(str(Path(path).resolve()), os.stat(path).st_mtime_ns)
-    except (Exception, SystemExit) as error:  # a script may end with `sys.exit`
-        raise PLLError(f"{path} cannot be imported: {type(error).__name__}: {error}.", "Correct it.") from error
-
-
-@cache
-def _import_once(path: str, changed: int) -> None:
-    before = _registered()
-    import_file("python_code", path)
-    if _registered() == before:
-        warn_user(
-            f"{path} was imported, and it registers nothing: no class of a model (AutoConfig.register and "
-            "AutoModelForMaskedLM.register), no metric (register_metric), nothing of spaCy's. docs/models.md has "
-            "an example."
-        )
-
-
-def _registered() -> set[tuple[object, ...]]:
-    """What is registered in spaCy and, if it is imported, in transformers."""
-    found: set[tuple[object, ...]] = {(*key, id(value)) for key, value in catalogue.REGISTRY.items()}
-    auto = sys.modules.get("transformers.models.auto")
-    for name in ("CONFIG_MAPPING", "TOKENIZER_MAPPING", "MODEL_FOR_MASKED_LM_MAPPING", "MODEL_FOR_CAUSAL_LM_MAPPING"):
-        found |= {(name, key) for key in getattr(getattr(auto, name, None), "_extra_content", ())}
-    return found
 
 
 def pipeline_config(model: str) -> Path | None:

@@ -28,6 +28,7 @@ TESTED_ELSEWHERE = {
     "evaluation.readers": "evaluation/test_variants.py",  # files of variants
     "evaluation.residues": "evaluation/test_variants.py",
     "language_model.protocol": "language_model/test_architectures.py",  # types alone
+    "user_code": "test_pipelines.py",
     "user_warnings": "test_text_warnings.py",
 }
 
@@ -65,11 +66,12 @@ def test_every_module_has_a_test_file_of_its_name():
 
 
 def test_scripts_know_no_more_of_the_command_line_than_the_commands():
-    """Their help is on the site."""
+    """Their help is on the site, and a script compares what they write."""
     files = {path.name: path.read_text(encoding="utf8") for path in python_files("benchmarks", "scripts")}
     found = {name: re.findall(r".*spacy_pll[. ]+(?:import )?cli.*", source) for name, source in files.items()}
     assert {name: [line.strip() for line in lines] for name, lines in found.items() if lines} == {
-        "site_pages.py": ["from spacy_pll.cli import app"]
+        "command_outputs.py": ["from spacy_pll.cli import app"],
+        "site_pages.py": ["from spacy_pll.cli import app"],
     }
 
 
