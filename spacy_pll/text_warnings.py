@@ -174,11 +174,9 @@ class TextWarnings:
             found = text[starts[0] : pieces.end[last - 1]]
             if not UNSPACED_CHARACTER.search(found) or words == "spacy" and batch.read.docs[d].lang_ in DIVIDED:
                 continue
+            n = sum(UNSPACED_CHARACTER.match(text, start) is not None for start in starts)
             of_words = [name for name, rows in metrics.items() if looks_at_words(rows)]
-            if (
-                sum(UNSPACED_CHARACTER.match(text, start) is not None for start in starts) < UNSPACED_PIECES
-                or not of_words
-            ):
+            if n < UNSPACED_PIECES or not of_words:
                 continue
             script = next(name for name, (letters, *_) in UNSPACED.items() if re.search(f"[{letters}]", text))
             _, lang, needs = UNSPACED[script]
@@ -189,6 +187,8 @@ class TextWarnings:
                 f"words. Under {of_words[0]}, the rest of it is masked while one of them is scored. Set {as_lang}"
                 f"`words='piece'`: each wordpiece is a word, and {of_words[0]} the same as original.",
             )
+            self.warned.add("words")  # which would say less of the same text
+            return
 
     def of_long_words(self, pieces: Wordpieces, metrics: Mapping[str, Metric]) -> None:
         """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it."""

@@ -134,7 +134,7 @@ def test_a_clause_of_a_language_without_spaces_is_no_word(make_nlp, model_folder
     clause, advice = CLAUSES[script]
     nlp = make_nlp("roberta")
     text = f"He said {clause} and left."
-    [message] = warned(nlp, [SENTENCES[0], text])
+    [message] = warned(nlp, [SENTENCES[0], text, clause * 2])
     assert re.match(f"'{re.escape(clause[:10])}.*' is read as one word of .* since {script} has no spaces", message)
     assert f"Set {advice}`words='piece'`: each wordpiece is a word, and word_l2r the same as original." in message
     assert warned(nlp, [text]) == []
@@ -148,7 +148,7 @@ def test_a_clause_of_a_language_without_spaces_is_no_word(make_nlp, model_folder
     if script == "Chinese":
         chinese = make_nlp("roberta", nlp=spacy.blank("zh"))
         assert warned(chinese, [clause]) == [] and len(chinese(clause)) == len(clause)
-        assert warned(chinese, [Doc(chinese.vocab, words=[clause])]) == []  # whoever divided it knows words
+        assert warned(chinese, [Doc(chinese.vocab, words=["她", clause])]) == []  # whoever divided it knows words
 
 
 @example("a𠀀𠀀")  # four bytes, each a piece
