@@ -76,7 +76,7 @@ def test_all_orders_of_the_scored_pieces(make_nlp, tmp_path, architecture, token
 
 @pytest.mark.parametrize("architecture", [name for name, _ in MODELS])
 def test_pll_choices_takes_the_bound(model_folder, tmp_path, architecture):
-    items = [(before, [text.strip(), "it."]) for text, before, after in PLACES if not after]
+    items = [(before, [text.strip(), "a dog."]) for text, before, after in PLACES if not after]
     rows = [{"context": before, "options": options, "label": 0} for before, options in items]
     file = write_jsonl(tmp_path / "choices.jsonl", *rows)
     folder = str(model_folder(architecture))

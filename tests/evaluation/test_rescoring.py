@@ -45,7 +45,7 @@ def test_a_list_that_begins_with_silence_keeps_its_order(scores, silent, weight,
     found = ranking(nbest([first_pass, pll]), weight, word_weight).tolist()
     order = sorted(range(len(pll)), key=lambda i: -first_pass[i])
     if weight and order[0] not in silent:
-        order.sort(key=lambda i: (i in silent, -(first_pass[i] + weight * scores[1][i])))
+        order.sort(key=lambda i: (1, 0) if i in silent else (0, -(first_pass[i] + weight * scores[1][i])))
     assert found == order
 
 
