@@ -205,7 +205,7 @@ class Predictor:
         if not any(units):
             metrics = dict(zip(self.settings.metrics, self.metrics))
             self.warnings.of_unspaced(tokenized, self.settings.words, metrics)
-            self.warnings.of_long_words(pieces, metrics)
+            self.warnings.of_long_words(tokenized, metrics, exact=self.settings.mask_margin is None)
         return tokenized
 
     def submit(self, docs: list[Doc]) -> PendingBatch:

@@ -16,8 +16,9 @@ from .scoring.windows import Contexts
 from .scoring.wordpieces import DocTexts, Wordpieces
 from .user_warnings import warn_user
 
-# Pieces of the longest word that is taken for one.
-LONGEST_WORD = 30
+# Pieces of the longest text that is taken for one word; and of the longest word in a text that is scored exactly
+# without a warning.
+LONGEST_WORD, LONGEST_EXACT = 30, 100
 # How many unknown pieces with a character are many, and how many such characters a warning names.
 MANY, MOST_CHARACTERS = 10, 10
 # How many pieces a word of a script without spaces must have until it is taken for more than a word.
@@ -190,8 +191,11 @@ class TextWarnings:
             self.warned.add("words")  # which would say less of the same text
             return
 
-    def of_long_words(self, pieces: Wordpieces, metrics: Mapping[str, Metric]) -> None:
-        """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it."""
+    def of_long_words(self, batch: TokenizedDocs, metrics: Mapping[str, Metric], exact: bool) -> None:
+        """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it.
+        And where a word in a text is very long, as a URL may be.
+        """
+        pieces = batch.wordpieces
         n = np.diff(pieces.first)
         for span in np.flatnonzero(n > LONGEST_WORD).tolist() if "words" not in self.warned else ():
             if pieces.word[pieces.first[span]] == pieces.word[pieces.first[span + 1] - 1]:
@@ -201,6 +205,19 @@ class TextWarnings:
                         f"A text of {n[span]} wordpieces is one word, so under {of_words[0]} much of it is masked "
                         "while one of them is scored. If it has no words, as a protein, set `words` to 'piece'.",
                     )
+        of_words = [name for name, rows in metrics.items() if looks_at_words(rows)]
+        sizes = np.bincount(pieces.word) if exact and of_words and not self.warned & {"words", "long word"} else ()
+        for word in np.flatnonzero(np.greater(sizes, LONGEST_EXACT)).tolist()[:1]:
+            first = int(np.searchsorted(pieces.word, word))
+            text = batch.read.texts[np.searchsorted(batch.first_pieces, first, side="right") - 1]
+            self._once(
+                "long word",
+                f"{text[pieces.start[first] :][:40]!r} begins a word of {sizes[word]} wordpieces. The text is read for "
+                f"each of them, and under {of_words[0]} up to {sizes[word] - 1} others are masked. `mask_margin=0` "
+                "reads no more than a few masks for each piece, and gives another score (docs/one-pass.md#long-words). "
+                f"With `words='piece'` each wordpiece is a word, and {of_words[0]} the same as original. Or leave such "
+                "words out.",
+            )
 
     def _once(self, kind: str, message: str) -> None:
         if kind not in self.warned:

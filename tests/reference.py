@@ -238,18 +238,27 @@ def score_spaced(doc, transformer, tokenizer, metric, words, spacing):
     return out, tokens, len(passes)
 
 
-def score_grouped(doc, transformer, tokenizer, metric, words, margin, first_position=0):
+def score_grouped(doc, transformer, tokenizer, metric, words, margin, first_position=0, reach=10**6):
     """The same with a group for each masked set, by itself beside the unmasked text: ids, positions and a mask are
     given to transformers.
 
     first_position: What the model's position ids begin with.
+    reach: Of what is masked so many pieces from the target or further, the group has nothing, and does not see it
+        in the text; nor has it what stands behind that.
     """
     ids, kept, word, tokens = read(doc, tokenizer, words)
     n = len(ids)
     out = []
     for target in range(len(kept)):
         masked = {kept[i] for i in range(len(kept)) if is_masked(metric, i, target, word)}
-        group = [i for i in range(n) if any(abs(i - m) <= margin for m in masked)]
+        far = {i for i in masked if abs(i - kept[target]) >= reach}
+        if metric == "whole_word":  # which scores all of them with the same masks
+            far = set()
+        masked -= far
+        beside = {
+            i for m in masked for i in range(m - margin, m + margin + 1) if not far & {*range(i, m), *range(m, i)}
+        }
+        group = sorted(beside - far & set(range(n)))
         positions = [*range(n), *group]
         members = [tokenizer.mask_token_id if i in masked else ids[i] for i in group]
         sees = torch.zeros(len(positions), len(positions))
@@ -258,7 +267,7 @@ def score_grouped(doc, transformer, tokenizer, metric, words, margin, first_posi
                 if a < n:
                     sees[a, b] = b < n
                 else:
-                    sees[a, b] = b >= n or b not in group
+                    sees[a, b] = b >= n or b not in {*group} | far
         slot = n + group.index(kept[target])
         logits = _with_mask(transformer, [*ids, *members], [p + first_position for p in positions], sees)[slot]
         out.append(logits.double().log_softmax(-1)[ids[kept[target]]].item())

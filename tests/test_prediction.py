@@ -1,9 +1,14 @@
 """How much is computed: nothing twice, little padding, and no doc waits longer than it must."""
 
 from dataclasses import replace
+from functools import cache
+from random import Random
 
 import numpy as np
 import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_pll.prediction import Predictor, WorkDone
 
@@ -60,6 +65,55 @@ def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
     predictor.counts = WorkDone()
     next(nlp.pipe(["A text.", "The souvenir. " * 20]))
     assert predictor.counts.rows == 3
+
+
+URL = "http://www.example.org/" + "/".join(f"a{i}.b-{i * 37 % 11}" for i in range(60))
+CODE = "".join(f"if(a{i}>b[{i * 7919 % 103}]){{c={i};return!d}}" for i in range(80))
+WORDS = "the of a house water saw hundred traveler souvenir, which has been in said it .".split()
+KINDS = {"URL": URL, "code": CODE, "dots": "." * 500, "a.a": f"http://{'a.' * 250}", "cells": CODE.replace("if", ",")}
+
+
+@cache
+def make_builtin(metric, margin):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll", config={"words": "whitespace", "metrics": [metric], "mask_margin": margin})
+    return nlp
+
+
+def read_for(texts, metric="word_l2r", margin=None):
+    """The ids that are read for some texts under the built-in model, per piece, without running it."""
+    nlp = make_builtin(metric, margin)
+    predictor = nlp.get_pipe("pll").predictor
+    loaded = predictor.prepare()
+    tokenized = predictor.tokenize([nlp.make_doc(text) for text in texts])
+    plans = list(predictor.plans(tokenized.contexts, loaded))
+    ids = sum(batch.n_ids for plan in plans for batch in plan.batches(loaded.limits(plan)))
+    return ids / len(tokenized.wordpieces)
+
+
+@pytest.mark.filterwarnings("ignore:The word or unit at token")
+@pytest.mark.parametrize("metric", ["word_l2r", "whole_word", "word_r2l"])
+@pytest.mark.parametrize("margin", [0, 1])
+def test_a_few_long_words_do_not_cost_more_than_all_others(metric, margin):
+    """Where each piece had all masks of its word, a line of code without spaces took as long as a hundred others."""
+    random = Random(0)
+    lines = [" ".join(random.choices(WORDS, k=24)) for _ in range(100)]
+    assert 30 <= read_for(lines) - 2 <= 34  # exactly, a line is read for each of its pieces
+    normal = read_for(lines, metric, margin)
+    for both in (False, True):  # in two of the lines, an address and the code, or an address, and the code beside them
+        long = [f"{line} {URL[:200]}{f' {CODE[:900]}' * both}" for line in lines[:2]]
+        mixed = [*long, *lines[2:], *[CODE[:900]] * (not both)]
+        assert read_for(mixed, metric, margin) <= 2.5 * normal
+    for text in KINDS.values():
+        assert read_for([text], metric, margin) <= 12 * normal
+
+
+@pytest.mark.filterwarnings("ignore:The word or unit at token", "ignore:A text of .* is one word")
+@given(st.lists(st.integers(1, 150), min_size=1, max_size=12), st.integers(0, 2))
+def test_no_text_costs_twelve_times_as_much_as_one_of_words(lengths, margin):
+    texts = " ".join("." * length for length in lengths), " ".join(Random(0).choices(WORDS, k=sum(lengths)))
+    long, normal = (read_for([text], margin=margin) for text in texts)
+    assert long <= 12 * normal
 
 
 def test_no_more_docs_are_taken_than_a_batch_has(make_nlp, monkeypatch):

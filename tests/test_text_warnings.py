@@ -117,6 +117,21 @@ def test_one_warning_names_some_of_many_characters():
     assert message.count("U+") == 10 and " and 20 others; the first of them in 11 " in message and len(message) < 600
 
 
+def test_a_very_long_word_is_warned_of_with_its_length_where_it_is_scored_exactly():
+    url = "http://www.example.org/" + "/".join(f"a{i}.b" for i in range(18))
+    texts = ["We saw it.", f"We saw {url} there."]
+    nlp = spacy.blank("en")
+    nlp.add_pipe("pll")
+    [message] = warned(nlp, texts)
+    n = len(nlp.get_pipe("pll").predictor.prepare().tokenizer.encode(url, add_special_tokens=False).ids)
+    assert n > 100 and f"{url[:40]!r} begins a word of {n} wordpieces" in message
+    assert f"under word_l2r up to {n - 1} others are masked" in message
+    for settings in ({"mask_margin": 0}, {"words": "piece"}, {"metrics": ["original"]}):
+        other = spacy.blank("en")
+        other.add_pipe("pll", config=settings)
+        assert warned(other, texts) == []
+
+
 # A clause in each script, and the setting that divides it.
 CLAUSES = {
     "Chinese": ("他把那本很有意思的书看了两遍", "`lang='zh'` (spacy.blank('zh'), by character), or "),

@@ -124,9 +124,10 @@ class Forward:
             row, position = self.upload(*at)
         with self.device, self.narrowing.at(row, position):
             if isinstance(batch, GroupBatch):
-                ids, true, group = batch.read(torch, flat)
+                ids, true, group, hidden = batch.read(torch, flat)
                 content, lengths = int(batch.lengths.max()), flat.length[batch.rows]
-                attention = GroupAttention(lengths, content, true, group, batch.block, ids if may_be_padding else None)
+                seen = ids if may_be_padding else None
+                attention = GroupAttention(lengths, content, true, group, batch.block, seen, hidden)
                 logits = self.run_groups(ids, attention)
             else:
                 needs_mask = may_be_padding or batch.lengths.min() < batch.width

@@ -40,6 +40,8 @@ class GroupAttention(TorchFunctionMode):
     block (int): What a member attends to, apart from the content, lies in its block of so many slots.
     ids (Optional[int64 tensor, shape (rows, longest)]): The ids, if there is one in a text that the model could take
         for padding.
+    hidden (Optional[bool tensor, shape (rows, slots, content)]): What each group does not attend to, besides the
+        positions that it holds.
     """
 
     def __init__(
@@ -50,9 +52,10 @@ class GroupAttention(TorchFunctionMode):
         group: torch.Tensor,
         block: int,
         ids: torch.Tensor | None = None,
+        hidden: torch.Tensor | None = None,
     ):
         super().__init__()
-        self.ids = ids
+        self.ids, self.hidden = ids, hidden
         self.has_shares_of_masks = False  # whether embeddings have been divided by them (`true_positions`)
         self.lengths, self.content, self.true, self.group, self.block = lengths, content, true, group, block
         self.width = true.shape[1]
@@ -161,9 +164,22 @@ class GroupAttention(TorchFunctionMode):
         same = (group[:, :, None] == group[:, None, :]) & (group >= 0)[:, :, None]
         # The positions that the group of each member holds: a sum over its members.
         holds = same.float() @ (self.true[:, :, None] == column[: self.content]).float()
-        seen = (holds == 0).take_along_dim(self.true[:, None].clamp(max=self.content - 1), dim=2)
+        seen = self.in_sight(holds, group).take_along_dim(self.true[:, None].clamp(max=self.content - 1), dim=2)
         # Padding attends to the content, as it must see something.
         return (seen & self.is_content[:, None]) | same
+
+    def in_sight(self, holds: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
+        """Which positions of the content are neither held by the group of an id, nor hidden from it. bool, shape (rows,
+        ids, content).
+
+        holds (float tensor, shape (rows, ids, content)): How many members of the group hold each position.
+        group (int64 tensor, shape (rows, ids)): -1 for none.
+        """
+        in_sight = holds == 0
+        if self.hidden is None:
+            return in_sight
+        hidden = self.hidden.take_along_dim(group.clamp(min=0)[..., None], dim=1)
+        return in_sight & ~(hidden & (group >= 0)[..., None])
 
 
 class _Blocks:
@@ -193,7 +209,8 @@ class _Blocks:
         # The positions that the group of each member holds: a sum over the members in its block.
         holds = self.same.float() @ (self.position.view(*blocks.shape, 1) == at).float()
         # Empty slots are a group as well. They must see something, and themselves they do.
-        self.sees = self.is_content[:, None] & (holds.view(self.rows, -1, content) == 0)  # (rows, slots, content)
+        in_sight = layout.in_sight(holds.view(self.rows, -1, content), group)
+        self.sees = self.is_content[:, None] & in_sight  # (rows, slots, content)
         self._biases: dict[torch.Tensor | None, tuple[Any, ...]] = {}
 
     def _take(self, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:

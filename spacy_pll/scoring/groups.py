@@ -3,9 +3,9 @@
 A row of such a pass holds the *content*, the context unmasked with its special tokens, and behind it *groups*. The
 group of a masked set has mask tokens for the masked positions. With a margin, it also has the true pieces at so many
 positions on each side. Each member has the position ids of its position in the context. The content attends to itself
-alone. A group attends to itself, and to the content at all positions that are not in the group
-(`language_model.group_attention`). If the group is the whole context, this is the exact masked pass. With a smaller
-group it is an approximation, because the content outside the group has seen what is masked.
+alone. A group attends to itself, and to the content at all positions that are neither in the group nor hidden from it
+(`masks.REACH`). `language_model.group_attention` sees to that. If the group is the whole context, this is the exact
+masked pass. With a smaller group it is an approximation, because the content outside the group has seen what is masked.
 
 The construction is that of pseudo-masks (Bao et al. 2020, "UniLMv2") and of two-stream attention (Yang et al. 2019,
 "XLNet"), which use it in training.
@@ -50,6 +50,10 @@ class FlatGroups(Flat):
     row: Any  # the row of each target, non-decreasing
     position: Any  # where it stands in the row
     target: Any  # the id whose log-probability is wanted there
+    hidden_row: Any  # the row of each run of the content that is hidden from a group, non-decreasing
+    hidden_group: Any  # the number of the group in its row, non-decreasing within a row
+    hidden_begin: Any  # its first position
+    hidden_end: Any  # the position behind its last
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,7 @@ class GroupBatch(Batch):
 
     flat: FlatGroups  # type: ignore[assignment]
     _: KW_ONLY
+    hidden: slice  # the runs that are hidden from these groups
     largest_block: int  # slots in a block, if there are several
     slots: slice  # those that are read; all of a row, or, if there is one row, some of its blocks
 
@@ -89,8 +94,9 @@ class GroupBatch(Batch):
         return int(super().n_ids + self.runs.stop - self.runs.start)
 
     def read(self, xp: ModuleType, flat: Any) -> Any:
-        """The ids; the position that each stands for; both of shape (rows, longest); and the group of each slot, shape
-        (rows, slots), -1 for an empty slot.
+        """The ids; the position that each stands for; both of shape (rows, longest); the group of each slot, shape
+        (rows, slots), -1 for an empty slot; and what of the content is hidden from each group, shape (rows, slots,
+        longest content), None for nothing.
         """
         begin, length, at = flat.begin[self.rows, None], flat.length[self.rows, None], xp.arange(self.width)
         is_content = at < length
@@ -102,7 +108,14 @@ class GroupBatch(Batch):
         group = xp.full((self.n_rows, self.n_slots), -1)
         # Counted from the first of these: half a row may have fewer ids than groups before it.
         group[row, slot] = flat.group[self.runs] - flat.group[self.runs.start]
-        return ids, true, group
+        if self.hidden.start == self.hidden.stop:
+            return ids, true, group, None
+        edges = xp.zeros((self.n_rows, self.n_slots, int(self.lengths.max()) + 1), dtype=xp.int8)
+        of_group = flat.hidden_group[self.hidden] - flat.group[self.runs.start]
+        of_row = flat.hidden_row[self.hidden] - self.rows.start
+        edges[of_row, of_group, flat.hidden_begin[self.hidden]] += 1
+        edges[of_row, of_group, flat.hidden_end[self.hidden]] -= 1
+        return ids, true, group, edges.cumsum(2)[:, :, :-1] > 0
 
     @property
     def ids(self) -> IntArray:
@@ -116,18 +129,19 @@ class GroupBatch(Batch):
     def halves(self) -> "tuple[GroupBatch, GroupBatch]":
         if self.n_rows > 1:
             return super().halves()
-        slots, middle = self.slots, self.slots.start + self.n_slots // self.block // 2 * self.block
+        middle = self.slots.start + self.n_slots // self.block // 2 * self.block
         member = self.runs.start + int(np.searchsorted(self.flat.slot[self.runs], middle))
         target = self.targets.start + int(np.searchsorted(super().position, self.lengths[0] + middle))
-        runs, targets = slice(self.runs.start, member), slice(self.targets.start, target)
-        first = replace(self, runs=runs, targets=targets, slots=slice(slots.start, middle))
-        runs, targets = slice(member, self.runs.stop), slice(target, self.targets.stop)
-        return first, replace(self, runs=runs, targets=targets, slots=slice(middle, slots.stop))
+        run = self.hidden.start + int(np.searchsorted(self.flat.hidden_group[self.hidden], self.flat.group[member]))
+        middles = {"slots": middle, "runs": member, "targets": target, "hidden": run}
+        first: dict[str, Any] = {name: slice(getattr(self, name).start, at) for name, at in middles.items()}
+        second: dict[str, Any] = {name: slice(at, getattr(self, name).stop) for name, at in middles.items()}
+        return replace(self, **first), replace(self, **second)
 
     def with_rows(self, rows: slice) -> "GroupBatch":
         members, targets = of_rows(self.flat.member_row, rows), of_rows(self.flat.row, rows)
-        slots = slice(0, int(self.flat.slots[rows].max()))
-        return replace(self, rows=rows, runs=members, targets=targets, slots=slots)
+        slots, hidden = slice(0, int(self.flat.slots[rows].max())), of_rows(self.flat.hidden_row, rows)
+        return replace(self, rows=rows, runs=members, targets=targets, slots=slots, hidden=hidden)
 
 
 class GroupPlan(WeightedSums):
@@ -141,7 +155,7 @@ class GroupPlan(WeightedSums):
         digests = Digests(contexts.ids, contexts.bounds, mask_id)
         _, text = distinct(digests.of_sequences)  # equal contexts are one text
         # Not by what is read: where a text has a mask token of its own, masking it changes nothing.
-        in_sets = up_to(scrambled(rows.begin * width + rows.end, 4))
+        in_sets = up_to(scrambled(2 * (rows.begin * width + rows.end) + rows.hidden, 4))
         sets = scrambled(text, 5)[rows.source] + in_sets[run_edges[1:]] - in_sets[run_edges[:-1]]
         first, number = distinct(sets)
         order = np.lexsort((first, rows.begin[run_edges[first]], text[rows.source[first]]))
@@ -151,8 +165,11 @@ class GroupPlan(WeightedSums):
         kept = first[order]
         n_runs = np.diff(run_edges)[kept]
         run, of_run = spread(run_edges[kept], n_runs), np.repeat(np.arange(len(kept)), n_runs)
-        begin, end, length = rows.begin[run], rows.end[run], contexts.lengths[rows.source[kept]]
-        near_begin, near_end, near_row, near_of_run = near_runs(of_run, begin, end, length, margin)
+        begin, end, hidden = rows.begin[run], rows.end[run], rows.hidden[run]
+        length = contexts.lengths[rows.source[kept]]
+        near_begin, near_end, near_row, near_of_run = near_runs(of_run, begin, end, hidden, length, margin)
+        self._hidden = of_run[hidden], begin[hidden], end[hidden]
+        begin, end = begin[~hidden], end[~hidden]
         n_near = near_end - near_begin
         self._size = np.bincount(near_row, n_near, len(kept)).astype(np.int64)  # members of each group
         group, self._true = np.repeat(near_row, n_near), spread(near_begin, n_near)  # of each member
@@ -195,19 +212,23 @@ class GroupPlan(WeightedSums):
         rank[order] = np.arange(len(order))
         # The groups, their members and the targets in the order of the rows.
         groups = np.argsort(rank[row], kind="stable")
+        number = _within(begins_row, np.arange(n_groups))  # in its row
         group, member = np.repeat(groups, size[groups]), spread(before[groups], size[groups])
         slot_of_member: IntArray = np.repeat(slot - before, size) + np.arange(len(self._true))
         targets = np.argsort(rank[row[self._target_group]], kind="stable")
         of_target, place = self._target_group[targets], self._target_member[targets]
+        of_hidden, hidden_begin, hidden_end = self._hidden
+        hidden = np.argsort(rank[row[of_hidden]], kind="stable")
         self._target_of_entry = np.argsort(targets)[self._number]
         arrays = (
             *(x[order] for x in (self._begin[last], of_content, used)),
             rank[row[group]],
             *(x[member] for x in (slot_of_member, self._member, self._true)),
-            _within(begins_row, np.arange(n_groups))[group],
+            number[group],
             rank[row[of_target]],
             length[of_target] + slot_of_member[place],
             self._target[targets],
+            *(x[hidden] for x in (rank[row[of_hidden]], number[of_hidden], hidden_begin, hidden_end)),
         )
         flat = FlatGroups(self._ids, *(x.astype(np.int32) for x in arrays))
         self.n_rows = len(order)
@@ -216,21 +237,20 @@ class GroupPlan(WeightedSums):
         nothing = slice(0, 0)
         every = GroupBatch(
             flat,
-            nothing,
-            nothing,
-            nothing,
+            *(nothing,) * 3,
             self.mask_id,
             self.mask_id,  # nothing attends to the padding, and a model need not be told where it is
             wanted,
             largest_block=largest,
             slots=nothing,
+            hidden=nothing,
         )
         for begin, end in divide(flat.length + flat.slots, first_target, alone):
             yield every.with_rows(slice(begin, end))
 
     def release_inputs(self) -> None:
         """Free the members once the batches have been read."""
-        del self._ids, self._member, self._true
+        del self._ids, self._member, self._true, self._hidden
 
 
 def _within(begins: BoolArray, number: IntArray) -> IntArray:
@@ -255,17 +275,25 @@ def filled(weight: IntArray, begins_owner: BoolArray, capacity: int) -> BoolArra
 
 
 def near_runs(
-    row: IntArray, begin: IntArray, end: IntArray, length: IntArray, margin: int
+    row: IntArray, begin: IntArray, end: IntArray, hidden: BoolArray, length: IntArray, margin: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """The runs of positions that are masked, or at most `margin` positions beside masked ones.
+    """The runs of positions that are masked, or at most `margin` positions beside masked ones, with nothing hidden
+    between them.
 
-    row, begin, end (int arrays, shape (runs,)): The masked runs, as `MaskedRows` has them.
+    row, begin, end, hidden (arrays, shape (runs,)): The runs, as `MaskedRows` has them.
     length (int array, shape (rows,)): How many positions there are.
     RETURNS (tuple of int arrays): The first position of each, the position behind its last, its row, and for each
         masked run the number of the one that holds it.
     """
-    begin = np.maximum(begin - margin, 0)
-    end = np.minimum(end + margin, length[row])
+    masked = np.flatnonzero(~hidden)
+    of_run, low, high = row[masked], np.zeros_like(masked), length[row[masked]]
+    if len(masked) < len(row):  # up to the next hidden run on each side, if it is of the same row
+        walls = np.concatenate([[-1], np.flatnonzero(hidden), [len(row)]])
+        after = np.searchsorted(walls, masked)
+        rows, begins_at, ends_at = (np.append(column, -1) for column in (row, begin, end))
+        low = np.where(rows[walls[after - 1]] == of_run, ends_at[walls[after - 1]], low)
+        high = np.where(rows[walls[after]] == of_run, begins_at[walls[after]], high)
+    row, begin, end = of_run, np.maximum(begin[masked] - margin, low), np.minimum(end[masked] + margin, high)
     is_new = begins(row)
     is_new[1:] |= begin[1:] > end[:-1]
     last = np.append(np.flatnonzero(is_new)[1:], len(row))[: len(row)] - 1

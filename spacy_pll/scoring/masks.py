@@ -29,9 +29,13 @@ from ..metrics import (
 from .windows import Contexts
 
 Item = TypeVar("Item", bound=np.generic)
+Matrix = npt.NDArray[np.int8]
 
 # The patterns of words of up to so many pieces are kept. Those of longer ones may take megabytes each.
 KEPT = 30
+# In one pass, the masks of a piece are those of its word less than so many pieces away. Where a group had all masks of
+# its word, a URL of 100 pieces would read 5,050 ids.
+REACH = 12
 
 
 class Entries(NamedTuple):
@@ -60,13 +64,15 @@ class OwnIds(NamedTuple):
 class MaskedRows:
     """Rows to be read, and which piece each of them scores under which metric.
 
-    What is masked in a row is given by runs: positions beside each other.
+    What is masked in a row is given by runs: positions beside each other. A run may be hidden: out of sight of the
+    row's targets, without masks in its place. Only rows that are read in groups have such runs.
     """
 
     source: IntArray  # int, shape (rows,): the context that is read. From the number of contexts on: a row of `others`
     run_row: IntArray  # int, shape (runs,), non-decreasing
     begin: IntArray  # int, shape (runs,), increasing within a row: the first masked position
     end: IntArray  # int, shape (runs,): the position behind the last one
+    hidden: BoolArray  # bool, shape (runs,)
     entries: Entries
     # Rows that lack pieces of their context, or have more masks (`metrics.MaskRows`), as they are read.
     others: OwnIds = OwnIds(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64))  # noqa: RUF009
@@ -79,8 +85,8 @@ class MaskedRows:
         if rows.all():
             return self
         number, runs, entries = np.cumsum(rows) - 1, rows[self.run_row], self.entries.at(rows[self.entries.row])
-        run_row, entries = number[self.run_row[runs]], entries._replace(row=number[entries.row])
-        return MaskedRows(self.source[rows], run_row, self.begin[runs], self.end[runs], entries, self.others)
+        run = number[self.run_row[runs]], self.begin[runs], self.end[runs], self.hidden[runs]
+        return MaskedRows(self.source[rows], *run, entries._replace(row=number[entries.row]), self.others)
 
     def with_entries(self, some: BoolArray) -> "MaskedRows":
         """The same with some of the entries, and the rows that have them. bool, shape (entries,)."""
@@ -107,22 +113,30 @@ def joined(parts: Sequence[MaskedRows], n_contexts: int) -> MaskedRows:
         np.concatenate([part.run_row + n for part, n in zip(parts, before)]),
         np.concatenate([part.begin for part in parts]),
         np.concatenate([part.end for part in parts]),
+        np.concatenate([part.hidden for part in parts]),
         Entries._make(map(np.concatenate, zip(*entries))),
         OwnIds._make(map(np.concatenate, zip(*(part.others for part in parts)))),
     )
 
 
-def masked_rows(contexts: Contexts, metrics: Sequence[Metric], mask_spacing: int | None, mask_id: int) -> MaskedRows:
+def masked_rows(
+    contexts: Contexts,
+    metrics: Sequence[Metric],
+    mask_spacing: int | None,
+    mask_id: int,
+    reach: int | None = None,
+) -> MaskedRows:
     """Everything that the metrics mask in some contexts, to score the pieces that are scored there.
 
+    reach (Optional[int]): What would be masked so many pieces away from a row's targets, or further, is hidden.
     RAISES (ValueError): Masked sets are to be merged, and a metric masks across words.
     """
     numbered = list(enumerate(metrics))
     within = [(m, metric) for m, metric in numbered if masks_within_words(metric)]
     others = [(m, metric) for m, metric in numbered if not masks_within_words(metric)]
     if mask_spacing is None:
-        parts = [_rows_of_words(contexts, within)] if within else []
-        parts += [_rows_of_contexts(contexts, m, metric, mask_id) for m, metric in others]
+        parts = [_rows_of_words(contexts, within, reach)] if within else []
+        parts += [_rows_of_contexts(contexts, m, metric, mask_id, reach) for m, metric in others]
         return joined(parts, len(contexts))
     alone = [(metric, _rows_of_words(contexts, [(m, metric)])) for m, metric in within]
     alone += [(metric, _rows_of_contexts(contexts, m, metric, mask_id)) for m, metric in others]
@@ -151,6 +165,36 @@ def runs(masked: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
     return row, begin, np.nonzero(edges < 0)[1]
 
 
+# What a row has in the place of a piece.
+SEEN, MASKED, HIDDEN = range(3)
+
+
+def _in_reach(masked: BoolArray, target: IntArray, reach: int | None) -> tuple[Matrix, IntArray]:
+    """The distinct sets of what one metric masks, and the number of the set of each row. What is out of reach of all
+    that a set scores is hidden in it.
+
+    RETURNS (int8 array, shape (sets, pieces), and int array, shape (rows,)).
+    """
+    sets, row = distinct_rows(masked)
+    places = sets.astype(np.int8)
+    n = sets.shape[1]
+    if reach is not None and reach < n:
+        near = np.zeros(sets.shape, dtype=bool)
+        for distance in range(1 - reach, reach):
+            inside = (0 <= target + distance) & (target + distance < n)
+            near[row[inside], target[inside] + distance] = True
+        places[sets & ~near] = HIDDEN
+    return places, row
+
+
+def runs_of(places: Matrix) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+    """As `runs`, of what is masked and of what is hidden, with which of them are hidden."""
+    of_both = [runs(places == kind) for kind in (MASKED, HIDDEN)]
+    row, begin, end = (np.concatenate(columns) for columns in zip(*of_both))
+    order = np.lexsort((begin, row))
+    return row[order], begin[order], end[order], order >= len(of_both[0][0])
+
+
 @dataclass
 class _Pattern:
     """What some metrics mask in any word of so many pieces. Equal sets of several metrics are one row."""
@@ -159,22 +203,27 @@ class _Pattern:
     run_row: IntArray  # int, shape (runs,)
     begin: IntArray  # int, shape (runs,): the first piece of the word
     end: IntArray  # int, shape (runs,)
+    hidden: BoolArray  # bool, shape (runs,)
     entries: Entries  # with the piece of the word as the position and as the piece
 
 
-@cached(maxsize=256)
-def _pattern(n: int, metrics: tuple[tuple[int, Metric], ...]) -> _Pattern:
+def _pattern(n: int, metrics: tuple[tuple[int, Metric], ...], reach: int | None) -> _Pattern:
     """That of words of n pieces. A metric that masks within words depends on nothing else."""
     found = []
     for m, metric in metrics:
         rows = _ask(metric, np.zeros(n, dtype=np.int64))
-        found.append((rows.masked, rows.target, np.full(len(rows.target), m), rows.weight, _is_first(rows.target)))
-    masked, target, *others = (np.concatenate(column) for column in zip(*found))
-    masked, row = distinct_rows(masked)
-    return _Pattern(len(masked), *runs(masked), Entries(row, target, target, *others))
+        places, row = _in_reach(rows.masked, rows.target, reach)
+        of_metric = np.full(len(rows.target), m)
+        found.append((places[row], rows.target, of_metric, rows.weight, _is_first(rows.target)))
+    places, target, *others = (np.concatenate(column) for column in zip(*found))
+    places, row = distinct_rows(places)
+    return _Pattern(len(places), *runs_of(places), Entries(row, target, target, *others))
 
 
-def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]]) -> MaskedRows:
+_kept_pattern = cached(maxsize=256)(_pattern)
+
+
+def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]], reach: int | None = None) -> MaskedRows:
     """The rows of metrics that mask within words: word by word, all words of a length at once."""
     for _, metric in metrics:
         check_claim(metric)
@@ -186,7 +235,7 @@ def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]]) ->
     is_whole = last - first == size - 1  # else other pieces stand between those to score
     parts = [_nothing()]
     for n in np.unique(size[scored]).tolist():
-        pattern = (_pattern if n <= KEPT else _pattern.__wrapped__)(n, tuple(metrics))
+        pattern = (_kept_pattern if n <= KEPT else _pattern)(n, tuple(metrics), reach)
         for whole in (True, False):
             words = starts[scored & (size == n) & (is_whole == whole)]
             if len(words):
@@ -206,6 +255,7 @@ def _apply(contexts: Contexts, to_score: IntArray, words: IntArray, pattern: _Pa
         run_row=(before + pattern.run_row).ravel(),
         begin=contexts.position[begin],
         end=contexts.position[last] + 1,
+        hidden=np.tile(pattern.hidden, len(words)),
         entries=entries._replace(row=row, position=contexts.position[piece], piece=piece),
     )
     return rows.with_entries(contexts.scored[piece])
@@ -214,11 +264,11 @@ def _apply(contexts: Contexts, to_score: IntArray, words: IntArray, pattern: _Pa
 def _by_piece(pattern: _Pattern) -> _Pattern:
     """The same with a run for each piece."""
     size = pattern.end - pattern.begin
-    begin = spread(pattern.begin, size)
-    return replace(pattern, run_row=np.repeat(pattern.run_row, size), begin=begin, end=begin + 1)
+    begin, run_row = spread(pattern.begin, size), np.repeat(pattern.run_row, size)
+    return replace(pattern, run_row=run_row, begin=begin, end=begin + 1, hidden=np.repeat(pattern.hidden, size))
 
 
-def _rows_of_contexts(contexts: Contexts, m: int, metric: Metric, mask_id: int) -> MaskedRows:
+def _rows_of_contexts(contexts: Contexts, m: int, metric: Metric, mask_id: int, reach: int | None = None) -> MaskedRows:
     """The rows of a metric that may mask across words: context by context."""
     # If a metric hides all that follows a piece, it does so though that is not to be scored. Of the other metrics, what
     # is not to be scored stays in sight.
@@ -229,18 +279,21 @@ def _rows_of_contexts(contexts: Contexts, m: int, metric: Metric, mask_id: int) 
         asked = pieces if hides_what_follows else pieces[contexts.to_score[pieces]]
         rows = _ask(metric, contexts.word[asked] - contexts.word[asked[0]])
         scored = contexts.scored[asked[rows.target]]
-        piece, masked = asked[rows.target[scored]], rows.masked[scored]
+        piece = asked[rows.target[scored]]
         if rows.removed is None:
-            sets = np.zeros((len(masked), len(pieces)), dtype=bool)
-            sets[:, asked - pieces[0]] = masked
-            sets, row = distinct_rows(sets)
-            run_row, begin, end = runs(sets)
-            run = run_row, contexts.position[pieces[0]] + begin, contexts.position[pieces[0]] + end
-            source, position, others = np.full(len(sets), c), contexts.position[piece], _nothing().others
+            # What is in reach depends on all that a set scores. Without a limit, the others need not be looked at.
+            looked_at = scored | (reach is not None)
+            of_asked, row = _in_reach(rows.masked[looked_at], rows.target[looked_at], reach)
+            used, row = np.unique(row[scored[looked_at]], return_inverse=True)
+            places = np.zeros((len(used), len(pieces)), dtype=np.int8)
+            places[:, asked - pieces[0]] = of_asked[used]
+            run_row, begin, end, hidden = runs_of(places)
+            run = run_row, contexts.position[pieces[0]] + begin, contexts.position[pieces[0]] + end, hidden
+            source, position, others = np.full(len(places), c), contexts.position[piece], _nothing().others
         else:
-            row = np.arange(len(masked))
-            run, source = (row[:0], row[:0], row[:0]), len(contexts) + row
-            others, position = _as_read(contexts, c, asked, masked, rows.removed[scored], piece, mask_id)
+            row = np.arange(len(piece))
+            run, source = (row[:0], row[:0], row[:0], row[:0] > 0), len(contexts) + row
+            others, position = _as_read(contexts, c, asked, rows.masked[scored], rows.removed[scored], piece, mask_id)
         of_metric, first = np.full(len(piece), m), _is_first(rows.target)[scored]
         entries = Entries(row, position, piece, of_metric, rows.weight[scored], first)
         parts.append(MaskedRows(source, *run, entries, others))
@@ -268,22 +321,23 @@ def _as_read(
 def _nothing() -> MaskedRows:
     none = np.zeros(0, dtype=np.int64)
     entries = Entries(none, none, none, none, none.astype(float), none.astype(bool))
-    return MaskedRows(none, none, none, none, entries)
+    return MaskedRows(none, none, none, none, none > 0, entries)
 
 
 def _merge(contexts: Contexts, metric: Metric, rows: MaskedRows, spacing: int) -> MaskedRows:
     """Rows whose masked sets are unions of the sets of one metric."""
     first, last, word_end = extents(contexts, metric, rows, "mask_spacing")
-    number, source = np.zeros(len(first), dtype=np.int64), list[IntArray]()
-    for c in np.unique(rows.source).tolist():
-        own = np.flatnonzero(rows.source == c)
+    number, n_merged, source = np.zeros(len(first), dtype=np.int64), 0, [rows.source[:0]]
+    by_source = np.argsort(rows.source, kind="stable")
+    for own in np.split(by_source, np.flatnonzero(np.diff(rows.source[by_source])) + 1) if len(rows) else ():
         shared = share_passes(first[own], last[own], word_end[own], spacing)
-        number[own] = sum(map(len, source)) + shared
-        source.append(np.full(shared.max() + 1, c))
+        number[own] = n_merged + shared
+        source.append(np.full(shared.max() + 1, rows.source[own[0]]))
+        n_merged += len(source[-1])
     run_row = number[rows.run_row]
     order = np.lexsort((rows.begin, run_row))
-    merged, entries = np.concatenate([rows.source[:0], *source]), rows.entries._replace(row=number[rows.entries.row])
-    return MaskedRows(merged, run_row[order], rows.begin[order], rows.end[order], entries)
+    run = run_row[order], rows.begin[order], rows.end[order], rows.hidden[order]
+    return MaskedRows(np.concatenate(source), *run, rows.entries._replace(row=number[rows.entries.row]))
 
 
 def extents(contexts: Contexts, metric: Metric, rows: MaskedRows, setting: str) -> tuple[IntArray, IntArray, IntArray]:

@@ -8,7 +8,7 @@ import numpy as np
 from ..arrays import BoolArray, begins
 from ..metrics import Metric, masks_within_words
 from .groups import GroupPlan, filled, near_runs
-from .masks import MaskedRows, extents, masked_rows
+from .masks import REACH, MaskedRows, extents, masked_rows
 from .passes import RowPlan
 from .windows import Contexts
 
@@ -33,11 +33,13 @@ def make_plans(
         apart share a forward pass; None: each word has its own passes.
     mask_margin (Optional[int]): All masks of a context share a forward pass, in groups with so many pieces on each side
         of the masked ones (`scoring.groups`); None: each has its own row. A group that would be the whole context is a
-        row of its own, which is the same and cheaper.
+        row of its own, which is the same and cheaper. In longer words than `REACH`, what is further away is hidden.
     max_ids (int): As `MAX_PLANNED_IDS`.
     """
+    # A margin that is the whole context gives the exact scores of long words, too.
+    reach = None if mask_margin is None else max(REACH, mask_margin)
     for part in _parts(contexts, len(metrics), mask_spacing is not None, max_ids):
-        rows = masked_rows(part, metrics, mask_spacing, mask_id)
+        rows = masked_rows(part, metrics, mask_spacing, mask_id, reach)
         alone = np.ones(len(rows), dtype=bool) if mask_margin is None else _is_whole(part, metrics, rows, mask_margin)
         if mask_margin is not None and not alone.all():
             yield GroupPlan(part, rows.select(~alone), len(metrics), mask_id, mask_margin)
@@ -72,7 +74,7 @@ def _is_whole(contexts: Contexts, metrics: Sequence[Metric], rows: MaskedRows, m
         if not masks_within_words(metric):  # it does not say, so its rows are checked
             extents(contexts, metric, rows.with_entries(rows.entries.metric == m), "mask_margin")
     length = contexts.lengths[rows.source]
-    begin, end, row, _ = near_runs(rows.run_row, rows.begin, rows.end, length, margin)
+    begin, end, row, _ = near_runs(rows.run_row, rows.begin, rows.end, rows.hidden, length, margin)
     return np.bincount(row, end - begin == length[row], len(length)) > 0
 
 

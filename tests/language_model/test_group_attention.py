@@ -1,6 +1,7 @@
 """`mask_margin`: with the widest margin the exact scores, with any margin those of a plain implementation."""
 
 import threading
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 import transformers
 
 from spacy_pll.language_model import group_attention
+from spacy_pll.scoring.masks import REACH
 
 from .. import reference
 from ..architectures import ATTENTIONS, TEXTS, WINDOWS, find_difference, worst_difference
@@ -91,6 +93,26 @@ def test_scores_are_those_of_a_plain_implementation(make_nlp, architecture, toke
                 np.testing.assert_allclose(values[::4], other, atol=1e-5)  # the references agree
                 expected = np.bincount(tokens, weights=values, minlength=len(doc))
                 np.testing.assert_allclose(scores(doc, f"pll_{metric}"), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("short", [0, 1000], ids=["long rows", "short rows"])
+@pytest.mark.parametrize("margin", [0, 2, 14])
+def test_of_long_words_what_is_far_is_out_of_sight(make_nlp, monkeypatch, margin, short):
+    monkeypatch.setitem(group_attention.SHORT, "cpu", short)
+    texts = [f"The {'souvenir' * 7} sleeps.", "traveler" * 7]
+    metrics = ["word_l2r", "word_r2l", "whole_word", "original"]
+    nlp = make_nlp("bert", "wordpiece", metrics=metrics, mask_margin=margin, keep_pieces=True)
+    model, hf_tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)
+    sight = max(REACH, margin)
+    for text, doc in zip(texts, nlp.pipe(texts)):
+        assert max(Counter(doc._.pll_data["word"]).values()) > sight + 3
+        for metric in metrics:
+            plain = nlp.make_doc(text), model, hf_tokenizer, metric, "spacy", margin
+            values, _ = reference.score_grouped(*plain, reach=sight)
+            np.testing.assert_allclose(doc._.pll_data["scores"][metric], values, atol=1e-5)
+        # A metric has the same scores without the others.
+        alone = make_nlp("bert", "wordpiece", metrics=["word_l2r"], mask_margin=margin)(text)
+        np.testing.assert_allclose(scores(alone), scores(doc), atol=1e-5)
 
 
 def test_scores_depend_neither_on_company_nor_on_how_a_text_is_split(make_nlp):

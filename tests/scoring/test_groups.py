@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.groups import BLOCK, GroupPlan, filled, near_runs
-from spacy_pll.scoring.masks import masked_rows, runs
+from spacy_pll.scoring.masks import HIDDEN, MASKED, REACH, SEEN, masked_rows, runs_of
 from spacy_pll.scoring.passes import PassLimits
 from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import Context, Contexts
@@ -22,6 +22,7 @@ def contexts(draw):
     out = []
     for _ in range(draw(st.integers(1, 4))):
         lengths = draw(st.lists(st.integers(1, 4), min_size=1, max_size=30))
+        lengths += draw(st.lists(st.sampled_from([14, 25]), max_size=1))
         word = np.repeat(np.arange(len(lengths)), lengths)
         ids = np.array(draw(st.lists(st.integers(5, 40), min_size=len(word), max_size=len(word))), dtype=np.int32)
         scored = np.array(draw(st.lists(st.booleans(), min_size=len(word), max_size=len(word))))
@@ -31,12 +32,23 @@ def contexts(draw):
 
 @given(st.integers(1, 12), st.integers(0, 14), st.randoms())
 def test_a_group_has_what_is_masked_and_its_neighbours(length, margin, random):
-    masked = np.array([[random.random() < 0.2 for _ in range(length)] for _ in range(3)])
+    rows = [[random.choice([SEEN, SEEN, SEEN, MASKED, HIDDEN]) for _ in range(length)] for _ in range(3)]
+    if random.random() < 0.5:
+        rows = [[kind % HIDDEN for kind in row] for row in rows]
+    masked = np.array(rows) == MASKED
     expected = [
-        [any(row[j] for j in range(length) if abs(i - j) <= margin) for i in range(length)] for row in masked.tolist()
+        [
+            any(
+                row[j] == MASKED and abs(i - j) <= margin and HIDDEN not in row[min(i, j) : max(i, j) + 1]
+                for j in range(length)
+            )
+            for i in range(length)
+        ]
+        for row in rows
     ]
-    row, begin, end = runs(masked)
-    near_begin, near_end, near_row, holder = near_runs(row, begin, end, np.full(3, length), margin)
+    row, begin, end, hidden = runs_of(np.array(rows, dtype=np.int8))
+    near_begin, near_end, near_row, holder = near_runs(row, begin, end, hidden, np.full(3, length), margin)
+    row, begin, end = row[~hidden], begin[~hidden], end[~hidden]
     found = np.zeros(masked.shape, dtype=bool)
     for r, b, e in zip(near_row, near_begin, near_end):
         assert not found[r, b:e].any()
@@ -67,18 +79,19 @@ def group_of(batch):
 
 def answer(batch):
     """What a model would say, if it said what is read and asked: a number for content, group and target."""
-    out = []
+    out, (ids, true, groups, hidden), lengths = [], batch.read(np, batch.flat), batch.lengths
     for row, position, target in zip(batch.row, batch.position, batch.target):
-        content = batch.ids[row, : batch.lengths[row]]
-        group = group_of(batch)[row]
-        slots = np.flatnonzero(group == group[position - batch.lengths[row]])
+        content, in_slots, group = ids[row, : lengths[row]], ids[row, lengths[row] :], groups[row]
+        slots = np.flatnonzero(group == group[position - lengths[row]])
         # A group lies in one block, in the order of its positions, whole.
         assert len(set((slots // batch.block).tolist())) == 1
-        members = true_of(batch)[row, batch.lengths[row] + slots]
+        members = true[row, lengths[row] + slots]
         assert (np.diff(members) > 0).all() and (np.diff(slots) == 1).all()
-        assert batch.ids[row, position] == MASK and content[true_of(batch)[row, position]] == target
-        said = [*content, *members, *batch.ids[row, batch.lengths[row] + slots], true_of(batch)[row, position], target]
-        out.append(hash(tuple(int(x) for x in said)) % 1_000_003 / 1000)
+        assert ids[row, position] == MASK and content[true[row, position]] == target
+        said = [*content, *members, *in_slots[slots], true[row, position], target]
+        out_of_sight = [] if hidden is None else np.flatnonzero(hidden[row, group[slots[0]]]).tolist()
+        assert not {*out_of_sight} & {*members.tolist()}
+        out.append(hash(tuple(int(x) for x in [*said, len(said), *out_of_sight])) % 1_000_003 / 1000)
     return np.array(out)
 
 
@@ -91,7 +104,7 @@ def scores(plan, max_tokens, max_targets, pad):
 @given(contexts(), st.integers(0, 5), st.integers(1, 400), st.integers(1, 50), st.booleans())
 def test_scores_do_not_depend_on_how_groups_are_laid_out(contexts, margin, max_tokens, max_targets, pad):
     metrics = [get_metric(name) for name in METRICS]
-    rows = masked_rows(Contexts.of(contexts), metrics, None, MASK)
+    rows = masked_rows(Contexts.of(contexts), metrics, None, MASK, REACH)
     if not len(rows.source):
         return
     plan = GroupPlan(Contexts.of(contexts), rows, len(metrics), MASK, margin)
@@ -101,14 +114,14 @@ def test_scores_do_not_depend_on_how_groups_are_laid_out(contexts, margin, max_t
         if not context.scored.any():
             assert not found[c].any()
             continue
-        own = masked_rows(Contexts.of([context]), metrics, None, MASK)
+        own = masked_rows(Contexts.of([context]), metrics, None, MASK, REACH)
         alone = scores(GroupPlan(Contexts.of([context]), own, len(metrics), MASK, margin), 10**6, 10**6, True)
         np.testing.assert_allclose(found[c], alone)
 
 
 @given(contexts(), st.integers(0, 5))
 def test_halves_ask_the_same(contexts, margin):
-    rows = masked_rows(Contexts.of(contexts), [get_metric("word_l2r")], None, MASK)
+    rows = masked_rows(Contexts.of(contexts), [get_metric("word_l2r")], None, MASK, REACH)
     if not len(rows.source):
         return
     for batch in GroupPlan(Contexts.of(contexts), rows, 1, MASK, margin).batches(PassLimits(10**6, 10**6, PAD)):
@@ -124,7 +137,7 @@ def test_halves_ask_the_same(contexts, margin):
 def test_groups_of_a_half_are_no_more_than_its_ids(contexts, margin):
     """A model may count something for each group (ESM its masks), in an array as long as a row."""
     metrics = [get_metric(name) for name in METRICS]
-    rows = masked_rows(Contexts.of(contexts), metrics, None, MASK)
+    rows = masked_rows(Contexts.of(contexts), metrics, None, MASK, REACH)
     if not len(rows.source):
         return
     parts = list(
@@ -183,3 +196,19 @@ def test_the_scores_of_a_plan_need_its_batches():
     [plan] = make_plans(Contexts.of([context]), [get_metric("original")], MASK, mask_margin=0)
     with pytest.raises(RuntimeError, match="Read the batches of a plan before its scores"):
         plan.scores(np.zeros(3))
+
+
+@given(
+    contexts(), st.integers(0, 3), st.sampled_from(["word_l2r", "word_r2l", "original", "whole_word", "word_any_order"])
+)
+def test_a_metric_that_does_not_say_that_it_masks_within_words_has_the_same_groups(contexts, margin, name):
+    """Its rows are made context by context. There, too, the masks of a long word do not reach further."""
+    together = Contexts.of(contexts)
+    if not together.scored.any():
+        return
+
+    def asked(metric):
+        rows = masked_rows(together, [metric], None, MASK, REACH)
+        return scores(GroupPlan(together, rows, 1, MASK, margin), 10**6, 10**6, True)
+
+    np.testing.assert_allclose(asked(lambda word: get_metric(name)(word)), asked(get_metric(name)))
