@@ -1,7 +1,8 @@
 """Score texts so that one that fails takes no other with it: each gives a doc, or the error."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from spacy.language import Language
@@ -26,7 +27,7 @@ Outcome = Doc | TextError
 def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
     """Score texts in their order, as one batch.
 
-    nlp (Language): Until all are scored, it has another error handler.
+    nlp (Language): It has another error handler while a text is scored, and none while the caller has its outcome.
     YIELDS (Union[Doc, TextError]): The scored doc of each text, or why it cannot be scored.
     RAISES (Exception): The pipeline fails on a harmless text, too.
     """
@@ -45,13 +46,16 @@ def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
             yield doc, number
 
     following = 0  # the first text without an outcome
-    with _error_handler(nlp, ignore_error):
-        for doc, number in _until_it_fails(nlp.pipe(docs(), as_tuples=True, batch_size=max(1, len(texts)))):
+    with _error_handler(nlp, ignore_error):  # what has no handler of its own takes that of this moment
+        scored: Any = nlp.pipe(docs(), as_tuples=True, batch_size=max(1, len(texts)))
+    with closing(scored):
+        while pair := _next(nlp, scored):
+            doc, number = pair
             yield from (_score_alone(nlp, text) for text in texts[following:number])
             yield doc
             following = number + 1
-        # Some components give up all texts because of one. The others are scored by themselves.
-        yield from (_score_alone(nlp, text) for text in texts[following:])
+    # Some components give up all texts because of one. The others are scored by themselves.
+    yield from (_score_alone(nlp, text) for text in texts[following:])
 
 
 def unscored(text: Text) -> Doc:
@@ -61,13 +65,15 @@ def unscored(text: Text) -> Doc:
     return Doc(Vocab(), [text], [False]) if text else Doc(Vocab())
 
 
-def _until_it_fails(docs: Iterator[Any]) -> Iterator[Any]:
-    try:
-        yield from docs
-    except Warning:  # a filter makes it an error, and no text is at fault
-        raise
-    except Exception:
-        return
+def _next(nlp: Language, scored: Iterator[tuple[Doc, int]]) -> tuple[Doc, int] | None:
+    """The next of a pipeline's docs, or None if there is none, or if the pipeline fails."""
+    with _error_handler(nlp, ignore_error):
+        try:
+            return next(scored, None)
+        except Warning:  # a filter makes it an error, and no text is at fault
+            raise
+        except Exception:
+            return None
 
 
 def _score_alone(nlp: Language, text: Text) -> Outcome:
@@ -79,7 +85,9 @@ def _score_alone(nlp: Language, text: Text) -> Outcome:
             raise
         except Exception as error:
             outcome = TextError(f"{type(error).__name__}: {error}")
-        nlp(CANARY_TEXT)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a text that nobody gave
+            nlp(CANARY_TEXT)
     return outcome
 
 

@@ -401,9 +401,13 @@ def describe_scorer(nlp: Language, settings: PipelineSettings) -> dict[str, Any]
     title, commit, _ = scorer.model.describe()
     name = settings.model.get("name") if isinstance(settings.model, Mapping) else settings.model
     is_named = isinstance(name, str | None)
+    weights: dict[str, Any] = describe_model(name, commit) if is_named else {"in_memory": title}
+    config = pipeline_config(name) if is_named and name else None
+    if config and not Path(config.parent, scorer.name, "model").exists():  # they are where its config says
+        weights["model"] = describe_model(getattr(scorer.model, "name", None), commit)
     return {
         "model": (name or BUILTIN_NAME) if is_named else title,
-        "weights": describe_model(name, commit) if is_named else {"in_memory": title},
+        "weights": weights,
         "metrics": list(scorer.settings.metrics),
         **{name: getattr(settings, name) for name in ("revision", "spans", "precision")},
         **scorer.settings.record,

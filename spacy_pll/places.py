@@ -17,12 +17,11 @@ from .pipelines import make_pipeline
 from .progress import number_of
 from .scoring.wordpieces import trim
 from .settings import BATCH_SIZE
-from .span_getters import get_sent_spans
+from .span_getters import TEXT_SPAN, get_sent_spans
 from .texts import plain_text
 from .user_warnings import warn_user
 from .workers import score_docs
 
-TEXT_SPAN = "pll_text"  # where the text is in such a doc: a key of `doc.spans`, and what `targets` must be
 # A text, what stands before it, and what stands after it.
 Placed = tuple[str | Doc, str, str]
 SHARED_ADVICE = (

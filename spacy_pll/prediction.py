@@ -21,6 +21,7 @@ from .scoring.scores import Distributions, Wanted
 from .scoring.windows import Context, Contexts, get_contexts
 from .scoring.wordpieces import DocTexts, get_wordpieces, merge_spans
 from .settings import ScoringSettings
+from .span_getters import named_spans
 from .text_warnings import TextWarnings, TokenizedDocs
 from .user_warnings import warn_user
 
@@ -269,7 +270,7 @@ class Predictor:
                 "group of spans, which a component such as span_ruler makes, and no word (docs/spacy.md)."
             )
             return []
-        return list(doc.spans[key])
+        return named_spans(doc, key)
 
     def plans(self, contexts: Contexts, loaded: Loaded) -> Iterator[RowPlan | GroupPlan]:
         """The forward passes for some contexts, in plans of bounded size."""

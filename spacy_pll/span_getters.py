@@ -1,18 +1,24 @@
-"""Which spans of a doc are read as one context: what a config can name as `get_spans`.
+"""Which spans of a doc are read as one context: what a config can name as `get_spans`. And the spans that a key names.
 
 The registry `span_getters` is not one of spaCy's own: spacy-transformers adds it to spaCy when it is imported. This
 module adds it if it is not there yet.
 """
 
+import struct
 from collections.abc import Callable
 from functools import partial
 
 import catalogue
+import srsly
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
+from .errors import PLLError
+
 # One list of spans for each doc.
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
+# A key of `doc.spans`: where a text is in a doc that also has what stands beside it.
+TEXT_SPAN = "pll_text"
 
 # What is registered belongs to the name of the registry, not to this object: spacy-transformers may replace it.
 if not hasattr(registry, "span_getters"):
@@ -79,3 +85,37 @@ def configure_strided_spans(window: int, stride: int) -> SpanGetter:
 for _ours in (configure_doc_spans, configure_sent_spans, configure_strided_spans):
     if (_name := f"spacy-transformers.{_ours.__name__.removeprefix('configure_')}.v1") not in span_getters:
         span_getters(_name, func=_ours)
+
+
+def named_spans(doc: Doc, key: str) -> list[Span]:
+    """The spans under a key of `doc.spans`, by their characters. If a component has merged or split tokens since they
+    were made, spaCy has the numbers of tokens that are others now, and `doc.spans` gets those that hold the characters.
+
+    RAISES (ValueError): The text that is to be scored apart (`TEXT_SPAN`) has a token together with what stands beside
+        it.
+    """
+    try:
+        spans = list(doc.spans[key])
+        if all(map(_is_there, spans)):
+            return spans
+    except IndexError:  # spaCy's E035: there are fewer tokens now
+        pass
+    # Of each span: three ids, the first token and the one behind the last, and the same in characters.
+    packed = srsly.msgpack_loads(doc.spans[key].to_bytes())["spans"]
+    places = [struct.unpack(">QQQllll", one)[-2:] for one in packed]
+    found = (doc.char_span(start, end, alignment_mode="expand") for start, end in places if start < end)
+    moved = list(filter(None, found))
+    if key == TEXT_SPAN and places != [(span.start_char, span.end_char) for span in moved]:
+        raise PLLError(
+            f"A component has merged tokens of the text {doc.text[slice(*places[0])]!r:.100} with what stands beside "
+            "it, so it cannot be scored apart.",
+            "Leave that component out.",
+        )
+    doc.spans[key] = moved
+    return moved
+
+
+def _is_there(span: Span) -> bool:
+    doc, empty = span.doc, span.start == span.end
+    is_begin = empty or doc[span.start].idx == span.start_char
+    return is_begin and (empty or doc[span.end - 1].idx + len(doc[span.end - 1]) == span.end_char)

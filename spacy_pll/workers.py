@@ -60,8 +60,10 @@ def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int =
 
     n_process (int): Worker processes, each with one thread. -1 for one per core; 1 for none besides this one.
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
-    RAISES (PLLError): There are to be workers, and the model is on a GPU.
+    RAISES (PLLError): There are to be workers, and the model is on a GPU; or `n_process` is no number of processes.
     """
+    if n_process < 1 and n_process != -1:
+        raise PLLError(f"`n_process` must be 1 or more, or -1 for one per core. It is {n_process}.")
     if n_process == 1:
         for batch in batches:
             yield from score_each(nlp, batch)

@@ -4,7 +4,9 @@ import pytest
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_pll.analysis.any_order import draws_of, score_draws
 from spacy_pll.failing_texts import TextError, score_each
+from spacy_pll.places import score_placed
 from spacy_pll.workers import score_docs
 
 
@@ -33,6 +35,40 @@ def test_of_each_text_its_doc_or_why_there_is_none(nlp):
 def test_the_first_text_that_fails_is_raised(nlp):
     with pytest.raises(TextError, match="RuntimeError: a bad text"):
         list(score_docs(nlp, ["A text.", "bad", "A text."], 2))
+
+
+def handlers(nlp):
+    components = [pipe for _, pipe in nlp.components if hasattr(pipe, "get_error_handler")]
+    return [nlp.default_error_handler, *(pipe.get_error_handler() for pipe in components), nlp.pipe_names]
+
+
+class Stop(BaseException):
+    """As Ctrl-C is."""
+
+
+STREAMS = {
+    "docs": lambda nlp, texts: score_docs(nlp, texts, 2),
+    "outcomes": lambda nlp, texts: score_each(nlp, list(texts)),
+    "placed": lambda nlp, texts: score_placed(nlp, [(text, "It is. ", "") for text in texts]),
+    "draws": lambda nlp, texts: score_draws(nlp, texts, draws_of(2)),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_while_the_callers_code_runs_the_pipeline_is_as_it_was(make_nlp, stream):
+    """An open generator, or one of which the consumer was stopped, left a handler that ignores errors, or a component
+    that was switched off.
+    """
+    nlp = make_nlp("bert", metrics=["original"])
+    before, texts = handlers(nlp), ["The cats sleep.", "A text.", "It is over.", "We saw it."]
+    outcomes = STREAMS[stream](nlp, texts)
+    for _ in range(3):
+        next(outcomes)
+        assert handlers(nlp) == before and nlp("A text.")._.pll is not None
+    with pytest.raises(Stop):
+        for _ in STREAMS[stream](nlp, texts):
+            raise Stop
+    assert handlers(nlp) == before
 
 
 @Language.component("warns_of_texts")

@@ -5,13 +5,15 @@ import json
 
 import pytest
 import spacy
+from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll import Choice, Option, choices, minimal_pairs, score, score_continuations
 from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.distinct_texts import score_in_contexts
 from spacy_pll.evaluation.rescoring import rescore
-from spacy_pll.places import TEXT_SPAN, check_places, place, score_placed, separated
+from spacy_pll.places import check_places, place, score_placed, separated
+from spacy_pll.span_getters import TEXT_SPAN
 
 from . import reference
 from .cli.conftest import run
@@ -171,6 +173,54 @@ def test_sentences_by_themselves_have_no_context(make_nlp):
     with pytest.raises(PLLError, match="reads each sentence alone.*Set `spans` to 'doc', or leave it out"):
         choices(nlp, [Choice([Option("It left.", "He ran."), Option("It ran.", "He ran.")])])
     assert choices(nlp, [Choice([Option("It left."), Option("It ran.")])])
+
+
+@Language.component("merges_names")
+def merges_names(doc):
+    """As merge_entities does: neighbours with a capital are one token."""
+    with doc.retokenize() as retokenizer:
+        start = None
+        for token in [*doc, None]:
+            if token is not None and token.text[0].isupper():
+                start = token.i if start is None else start
+            elif start is not None:
+                if (end := len(doc) if token is None else token.i) > start + 1:
+                    retokenizer.merge(doc[start:end])
+                start = None
+    return doc
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_tokens_that_are_merged_before_they_are_scored_do_not_move_the_text(make_nlp, n_process):
+    """spaCy does not move the spans of a doc: other tokens were scored, or E035 was raised."""
+    plain, merging = make_nlp("bert", metrics=["original"]), make_nlp("bert", metrics=["original"])
+    merging.add_pipe("merges_names", first=True)
+    places = [("it is not The Old House", "In New York City ", ""), (" San Jose", "They saw Los Angeles and", " then")]
+    expected, found = (list(score_placed(nlp, places, 2, n_process=n_process)) for nlp in (plain, merging))
+    for one, other in zip(expected, found, strict=True):
+        [plain_span], [span] = one.spans[TEXT_SPAN], other.spans[TEXT_SPAN]
+        assert len(other) < len(one) and span.text == plain_span.text
+        assert span._.pll == pytest.approx(plain_span._.pll, abs=1e-5)
+        assert other._.pll == pytest.approx(one._.pll, abs=1e-5)
+    with pytest.raises(ValueError, match="A component has merged tokens of the text 'York is' with what stands beside"):
+        list(score_placed(merging, [("York is", "They saw New ", "")]))
+
+
+def test_targets_and_units_are_found_behind_merged_tokens(make_nlp):
+    text, key = "In New York City it rains, and The Old House is dry.", "some"
+    docs = []
+    for merges in (False, True):
+        nlp = make_nlp("bert", metrics=["original"], targets=key, units=key)
+        if merges:
+            nlp.add_pipe("merges_names", first=True)
+        doc = nlp.make_doc(text)
+        doc.spans[key] = [
+            doc.char_span(text.index(part), text.index(part) + len(part)) for part in ("rains", "is dry.")
+        ]
+        docs.append(nlp(doc))
+    plain, merged = docs
+    assert len(merged) < len(plain) and merged._.pll == pytest.approx(plain._.pll, abs=1e-5)
+    assert [token.text for token in merged if token._.pll is not None] == ["rains", "is", "dry", "."]
 
 
 @pytest.mark.parametrize("n_process", [1, 2])

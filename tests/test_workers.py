@@ -10,6 +10,7 @@ import pytest
 from spacy.language import Language
 from spacy.tokens import Doc
 
+import spacy_pll
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import PLLError
 from spacy_pll.workers import batches_of, score_batches, score_docs
@@ -134,6 +135,20 @@ def test_workers_cannot_share_a_gpu(nlp, monkeypatch):
     with pytest.raises(PLLError, match="Worker processes cannot use the GPU that this process holds. .*`n_process=1`"):
         list(score_texts(nlp, SENTENCES, 2, 2))
     assert len(list(score_texts(nlp, SENTENCES, 2, 1))) == len(SENTENCES)
+
+
+@pytest.mark.parametrize("n_process", [0, -2])
+def test_no_number_of_processes_is_an_error_before_a_text_is_scored(nlp, n_process):
+    """There were no scores and no error, or a KeyError."""
+    texts, wrong = ["The cats sleep.", "It is."], f"`n_process` must be 1 or more, or -1 .* It is {n_process}"
+    for function in (
+        lambda: list(score_texts(nlp, texts, 2, n_process)),
+        lambda: spacy_pll.score(texts, nlp, n_process=n_process),
+        lambda: spacy_pll.perplexity(nlp, texts, n_process=n_process),
+        lambda: spacy_pll.minimal_pairs(nlp, [texts], n_process=n_process),
+    ):
+        with pytest.raises(PLLError, match=wrong):
+            function()
 
 
 @pytest.mark.parametrize("n_process", [1, 2])

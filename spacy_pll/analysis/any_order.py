@@ -16,9 +16,10 @@ from spacy.tokens import Doc
 from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, orders_of
-from ..places import TEXT_SPAN, Placed, check_places, place
+from ..places import Placed, check_places, place
 from ..prediction import DocScores, Predictor
 from ..settings import BATCH_SIZE, ScoringSettings
+from ..span_getters import TEXT_SPAN
 from ..texts import check_texts, plain_texts
 
 METRIC = "sentence_any_order"
@@ -134,9 +135,10 @@ def score_draws(
     predictor = Predictor(
         scorer.model, scorer.predictor.get_spans, ScoringSettings((METRIC,), **common, **settings), draws
     )
-    with nlp.select_pipes(disable=[name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]):
-        for docs in predictor.batches(nlp.pipe(plain_texts(texts), batch_size=batch_size), batch_size):
-            yield from zip(docs, predictor.gather(predictor.submit(docs)))
+    # Without those components in this stream. The pipeline is not changed: others may use it, too.
+    without = [name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]
+    for docs in predictor.batches(nlp.pipe(plain_texts(texts), batch_size=batch_size, disable=without), batch_size):
+        yield from zip(docs, predictor.gather(predictor.submit(docs)))
 
 
 def pair_of_orders(word: IntArray, *, number: int, seed: int, unit: str) -> MaskRows:

@@ -9,7 +9,8 @@ from spacy.tokens import Span
 
 from ..component import get_scorer
 from ..pipelines import make_pipeline
-from ..places import TEXT_SPAN, Placed, check_places, place, separated
+from ..places import Placed, check_places, place, separated
+from ..span_getters import TEXT_SPAN
 from ..texts import check_texts, plain_text
 
 

@@ -20,7 +20,8 @@ from ..component import get_scorer
 from ..errors import InputError
 from ..failing_texts import ERROR
 from ..files import to_json
-from ..places import SHARED_ADVICE, TEXT_SPAN, between, own_and_shared
+from ..places import SHARED_ADVICE, between, own_and_shared
+from ..span_getters import TEXT_SPAN
 from ..tables.rows import TextRows, check_columns
 from ..tables.words import WordRows
 from ..user_warnings import warn_user

@@ -15,7 +15,7 @@ from ..component import get_scorer
 from ..errors import InputError
 from ..files import check_apart, check_target, file_digest
 from ..pipelines import describe_scorer, make_pipeline
-from ..places import TEXT_SPAN
+from ..span_getters import TEXT_SPAN
 from ..tables.rows import Level, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
 from .formats import Format, find_format

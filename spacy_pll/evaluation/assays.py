@@ -141,7 +141,9 @@ def score_assays(
     settings.pop("show_progress", None)
     to_do = list[tuple[Assay, bool, dict[str, Any]]]()
     for assay in assays:  # what is wrong with one of them is said before any is scored
-        digest = sha256("\n".join(one.mutant for one in assay.variants).encode()).hexdigest()
+        digest = sha256(
+            repr([(one.mutant, one.fields) for one in assay.variants]).encode("utf8", "surrogatepass")
+        ).hexdigest()
         now = {**settings, "sequence": assay.sequence, "variants": digest}
         check_free(assay.variants, method)
         if measured is not None:

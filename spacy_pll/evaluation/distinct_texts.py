@@ -10,8 +10,9 @@ from spacy.tokens import Doc
 
 from ..attributes.names import Names
 from ..component import get_scorer
-from ..places import TEXT_SPAN, Placed, score_placed
+from ..places import Placed, score_placed
 from ..settings import BATCH_SIZE
+from ..span_getters import TEXT_SPAN, named_spans
 from ..workers import batches_of
 from .kept_scores import KeptScores
 
@@ -69,7 +70,7 @@ def score_in_contexts(
 
 def text_sums(doc: Doc, names: Names) -> TextSums:
     """The scores of a doc that `score_placed` gave."""
-    (text,), pieces = doc.spans[TEXT_SPAN], doc._.get(names.pieces)
+    (text,), pieces = named_spans(doc, TEXT_SPAN), doc._.get(names.pieces)
     if pieces is None and any(not token.is_space for token in text):
         raise ValueError(
             f"Nothing was scored in the text {text.text[:100]!r}. If the pipeline's `pll` component leaves out spans "

@@ -59,9 +59,9 @@ def compare_margins(
     scorers = list(map(get_scorer, varied))
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
     sides = [Side(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
-    with nlp.select_pipes(disable=[scorers[0].name]):
-        docs = nlp.pipe(text.copy() if isinstance(text, Doc) else text for text in plain_texts(texts))
-        comparisons = compare_scorers(sides, docs, batch_size, show_progress, number_of(texts))
+    copies = (text.copy() if isinstance(text, Doc) else text for text in plain_texts(texts))
+    docs = nlp.pipe(copies, disable=[scorers[0].name])
+    comparisons = compare_scorers(sides, docs, batch_size, show_progress, number_of(texts))
     close = [one.scorers[1].settings for one in comparisons if (one.word.r or -1) >= at_least]
     smallest = {
         setting: min((one[setting] for one in close if one[setting] is not None), default=None)

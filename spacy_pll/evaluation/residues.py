@@ -157,6 +157,8 @@ def marginals(
     show: bool,
 ) -> FloatArray:
     """The sums over the sites of each variant of log p(other residue) - log p(residue of the sequence)."""
+    residues.ids = dict(sorted(residues.ids.items()))  # what is kept has a column for each, whatever comes first
+    kept.about = {**kept.about, "residues": "".join(residues.ids)}
     asked = [(number, *term) for number, several in enumerate(variants) for term in terms(several, others)]
     distinct = sorted({one for _, one, *_ in asked}, key=lambda one: (*residues.read_with(one), one.site))
     log_probs = find_each(

@@ -27,7 +27,7 @@ from ..attributes.piece_record import read_record
 from ..component import get_scorer
 from ..errors import InputError, PLLError
 from ..pipelines import make_pipeline
-from ..places import score_placed, separated
+from ..places import check_reads_context, score_placed, separated
 from ..settings import BATCH_SIZE
 
 if not hasattr(registry, "pll_readers"):
@@ -165,6 +165,8 @@ def score_suite(
     names = get_scorer(nlp).names
     places = [(one.text, separated(one.context, one.text), "") for one in suite.texts]
     distinct = list(dict.fromkeys(places))
+    if any(before for _, before, _ in distinct):
+        check_reads_context(get_scorer(nlp))
     docs = score_placed(nlp, distinct, batch_size, show_progress, n_process, component)
     pieces = {one: _pieces_of(doc, names.score) for one, doc in zip(distinct, docs, strict=True)}
     found: dict[str, list[list[PartScore]]] = {metric: [] for metric in names.metrics}

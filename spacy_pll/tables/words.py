@@ -10,9 +10,9 @@ from typing import Any, Literal
 from spacy.tokens import Doc, Span
 
 from ..errors import PLLError
-from ..places import TEXT_SPAN
 from ..requirements import install_command
 from ..settings import at_least, check_values
+from ..span_getters import TEXT_SPAN
 from ..user_warnings import warn_user
 from .rows import TextRows, columns, token_values
 

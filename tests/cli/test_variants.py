@@ -246,6 +246,50 @@ def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, ma
     assert not list(tmp_path.rglob("*.parts"))
 
 
+def test_a_table_that_is_sorted_anew_has_its_own_scores_when_a_run_goes_on(folder, tmp_path, monkeypatch):
+    """What is kept has a column for each residue. Their order was that in which the table has them."""
+    monkeypatch.setitem(base.MAX_IDS, "cpu", 64)
+    mutants = [f"{residue}{number}{'GACD'[number % 4]}" for number, residue in enumerate(PROTEIN * 4, 1)]
+    mutants = [one for one in mutants if one[0] != one[-1]]
+    table, out, other = (tmp_path / name for name in ("v.csv", "out.csv", "other.csv"))
+    command = ("variants", table, "--model", folder, "--sequence", PROTEIN * 4, "-o")
+    table.write_text("\n".join(["mutant", *mutants]))
+    run(*command, tmp_path / "once.csv")
+    expected = {row["mutant"]: row["masked_marginals"] for row in read_table(tmp_path / "once.csv")}
+    add = KeptScores.add
+
+    def stop(self, results):
+        add(self, results)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeptScores, "add", stop)
+        assert "are kept in" in run(*command, out, code=130).unwrapped_stderr
+    table.write_text("\n".join(["mutant", *mutants[::-1]]))
+    run(*command, out, "--resume")
+    assert {row["mutant"]: row["masked_marginals"] for row in read_table(out)} == expected
+    # With a residue that was not asked for, there are other columns.
+    with monkeypatch.context() as patch:
+        patch.setattr(KeptScores, "add", stop)
+        run(*command, other, code=130)
+    table.write_text("\n".join(["mutant", f"{mutants[0][:-1]}W", *mutants[1:]]))
+    assert (
+        "residues: it was 'ACDFGHIKMQRSTVY', and is now"
+        in run(*command, other, "--resume", fails=True).unwrapped_stderr
+    )
+
+
+def test_an_assay_of_which_a_column_was_corrected_is_another_one(folder, tmp_path):
+    command = (*proteingym(tmp_path), "--model", folder)
+    run(*command)
+    assay = tmp_path / "assays" / "A_2021.csv"
+    lines = assay.read_text().splitlines()
+    assay.write_text("\n".join([lines[0], *(f"{line}5" for line in lines[1:])]))
+    error = run(*command, fails=True).unwrapped_stderr
+    assert "A_2021.csv is there, with other `variants`" in error
+    run(*command, "--force")
+
+
 def test_what_goes_on_must_be_named(folder):
     error = run("variants", "--model", folder, "--sequence", PROTEIN, "--resume", fails=True).unwrapped_stderr
     assert "--resume goes on with what is kept beside --output" in error

@@ -116,6 +116,16 @@ def test_each_wordpiece_is_in_one_part(several, which, context, text, data):
             assert (part.pieces, part.score) == (len(own), pytest.approx(sum(own), abs=1e-4))
 
 
+def test_a_context_that_would_not_be_read_is_refused(make_nlp):
+    nlp = make_nlp("bert", get_spans={"@span_getters": "spacy-pll.sent_spans.v1"})
+    nlp.add_pipe("sentencizer", first=True)
+    with pytest.raises(PLLError, match="reads each sentence alone.*Set `spans` to 'doc', or leave it out"):
+        score_suite(nlp, Parts(SuiteText("It left."), SuiteText("It left.", "He ran.")))
+    assert score_suite(nlp, Parts(SuiteText("It left."))).scores
+    counts = get_scorer(nlp).predictor.counts
+    assert counts.passes == 0
+
+
 @pytest.mark.parametrize("part", [(-1, 3), (0, 13), (4, 2)])
 def test_a_part_outside_of_its_text(several, part):
     nlp = several[0]

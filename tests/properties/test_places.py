@@ -13,7 +13,8 @@ import torch
 
 from spacy_pll import Choice, Option, choices, make_pipeline
 from spacy_pll.metrics import MAX_EXACT
-from spacy_pll.places import TEXT_SPAN, score_placed
+from spacy_pll.places import score_placed
+from spacy_pll.span_getters import TEXT_SPAN
 
 from .. import reference
 from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, build_transformer, get_tokenizer
