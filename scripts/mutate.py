@@ -40,6 +40,9 @@ TESTS = {
     "scoring.passes": ["scoring/test_plan.py", "scoring/test_masks.py", "properties/test_fuzz.py"],
     "scoring.plan": ["scoring/test_plan.py", "scoring/test_groups.py"],
     "scoring.groups": ["scoring/test_groups.py", "scoring/test_plan.py"],
+    "scoring.digests": ["scoring/test_digests.py", "scoring/test_plan.py"],
+    "scoring.scores": ["scoring/test_scores.py", "scoring/test_plan.py", "scoring/test_groups.py"],
+    "scoring.piece_texts": ["scoring/test_piece_texts.py"],
 }
 QUICK = ["test_metrics.py", "scoring"]  # of these, the core tests
 ARITHMETIC = {"Add", "Sub", "Mul", "FloorDiv", "Div", "Mod", "Pow"}

@@ -252,7 +252,7 @@ def score_grouped(doc, transformer, tokenizer, metric, words, margin, first_posi
     for target in range(len(kept)):
         masked = {kept[i] for i in range(len(kept)) if is_masked(metric, i, target, word)}
         far = {i for i in masked if abs(i - kept[target]) >= reach}
-        if metric == "whole_word":  # which scores all of them with the same masks
+        if metric == "whole_word" or len(masked) <= 16:  # which scores all of them with the same masks; or is short
             far = set()
         masked -= far
         beside = {

@@ -10,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 import spacy
+import torch
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 from thinc.api import Config
@@ -25,6 +26,7 @@ from spacy_pll.pipelines import (
     PipelineSettings,
     describe_model,
     make_pipeline,
+    parse_settings,
     parse_value,
 )
 from spacy_pll.settings import ScoringSettings
@@ -189,8 +191,15 @@ GIVEN = {
     "precision": ["float32", "bfloat16", "tf32"],
     "revision": ["v2"],
     "causal": [True],
+    "threads": [2],
+    "mixed_precision": [True],
+    "tokenizer_config": [{"model_max_length": 40}],
+    "transformer_config": [{"attn_implementation": "eager"}],
 }
-OF_BLOCK = ("precision", "revision")
+ONLY_OF_BLOCK = ("mixed_precision", "tokenizer_config", "transformer_config")
+OF_BLOCK = ("precision", "revision", *ONLY_OF_BLOCK)
+# Each has tests of its own: of what is scored, of several components, of a GPU, and of a file that is imported.
+NOT_GIVEN = {"model", "component", "gpu_id", "code"}
 
 
 def parts_of(given):
@@ -205,7 +214,8 @@ def by_block(folder, given):
 
 def config_of(folder, given):
     block, others = parts_of(given)
-    config = {key: value for key, value in others.items() if key not in ("lang", "spans", "causal")}
+    config = {key: value for key, value in others.items() if key not in ("lang", "spans", "causal", "threads")}
+    torch.set_num_threads(others.get("threads", 1))
     if "spans" in others:
         config["get_spans"] = SPAN_GETTERS[others["spans"]]
     kind = "CausalLM" if given.get("causal") else "MaskedLM"
@@ -240,7 +250,21 @@ def saved(folder):
     return path
 
 
+def as_text(value):
+    return "+".join(value) if isinstance(value, list) else str(value).lower()
+
+
+def by_text(folder, given):
+    return make_pipeline(parse_settings(",".join([folder, *(f"{name}={as_text(of)}" for name, of in given.items())])))
+
+
+def by_lm_eval(folder, given):
+    return pytest.importorskip("spacy_pll.lm_eval").PLL(folder, **{name: as_text(of) for name, of in given.items()}).nlp
+
+
 WAYS = {
+    "text": by_text,
+    "lm-eval": by_lm_eval,
     "keywords": lambda folder, given: make_pipeline(folder, **given),
     "settings": lambda folder, given: make_pipeline(PipelineSettings(folder, **given)),
     "settings, then keywords": lambda folder, given: make_pipeline(PipelineSettings(folder), **given),
@@ -267,7 +291,22 @@ def used_by(nlp):
         "precision": scorer.model.load().forward.precision,
         "revision": scorer.model.revision,
         "causal": scorer.model.kind == "causal",
+        "threads": torch.get_num_threads(),
+        "mixed_precision": scorer.model.load().forward.precision == "bfloat16",
+        "tokenizer_config": {"model_max_length": scorer.model.load().max_length},
+        "transformer_config": {"attn_implementation": scorer.model.load().forward.model.config._attn_implementation},
     }
+
+
+def test_all_settings_are_given():
+    assert {*GIVEN} | NOT_GIVEN == {*SETTINGS, *ONLY_OF_BLOCK}
+
+
+@pytest.fixture(autouse=True)
+def same_threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.mark.filterwarnings("ignore:bfloat16")
@@ -292,9 +331,16 @@ def test_what_a_pipeline_was_given_is_what_it_uses_or_it_is_refused(model_folder
 @pytest.mark.parametrize("way", WAYS)
 def test_settings_are_used_wherever_they_can_be(model_folder, way):
     """So that nothing passes because all is refused."""
-    others = {"saved pipeline": ["lang"], "pipeline": ["lang", "precision"]}.get(way, [])
+    others = {
+        "saved pipeline": ["lang"],
+        "pipeline": ["lang", "precision"],
+        "lm-eval": ["metrics", "targets", "units"],
+    }.get(way, [])
+    if way not in ("block", "component", "file"):
+        others += ONLY_OF_BLOCK
     given = {name: of[-1] for name, of in GIVEN.items() if name not in ("mask_spacing", "revision", "causal", *others)}
-    given.update({"precision": "bfloat16"} if "precision" in given else {}, metrics=["original", "word_l2r"])
+    given.update({"precision": "bfloat16"} if "precision" in given else {})
+    given.update(metrics=["original", "word_l2r"] if "metrics" in given else ["original"])
     used = used_by(WAYS[way](str(model_folder("bert")), given))
     assert {name: used[name] for name in given} == given
 

@@ -11,7 +11,7 @@ from spacy.language import Language
 from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..evaluation.accuracies import OVERALL, Accuracy, Ties
-from ..evaluation.choices import ChoiceScores, labels, score_options
+from ..evaluation.choices import ChoiceScores, labels, place_of, score_options, with_equal_options
 from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
 from ..evaluation.kept_scores import KeptScores
@@ -97,7 +97,12 @@ class Evaluation:
         else:
             accuracies, title = found.accuracies(self.by or None), "accuracy in % (95 % interval)"
             table = group_table(title, unit, accuracies, lambda one: percent(one.estimate))
-            say(table + ties_line(accuracies, self.ties, unit))
+            equal = with_equal_options(found.choices)
+            ties = ties_line(accuracies, self.ties, unit)
+            if equal:
+                first = place_of(found.choices, equal[0], unit)
+                ties += f"Of the {unit}, {len(equal):,} have two equal options, first {first}.\n"
+            say(table + ties)
             rows = [{unit if k == "pairs" else k: value for k, value in one._asdict().items()} for one in accuracies]
             if len(found.scores) > 1:
                 say(difference_table(accuracies))

@@ -7,11 +7,11 @@ from typing import Any
 
 # Three digits may be thousands, unless nothing but 0 stands before them.
 COMMA, POINT = re.compile(r"[-+]?(?:0,\d+|\d+,(?:\d\d?|\d{4,}))"), re.compile(r"[-+]?\d+\.\d+")
-WHOLE = re.compile(r"[-+]?\d*")
+UNCLEAR = re.compile(r"[-+]?(?:\d*|\d{1,3}(?:,\d{3})+)")  # whole numbers, or others with a comma
 
 
 class DecimalComma(str):
-    """A cell with a number that has a decimal comma, of a table without commas between its columns."""
+    """A cell of a table, with a number that has a decimal comma."""
 
 
 def with_decimal_comma(cell: str) -> str:
@@ -32,7 +32,7 @@ class Decimals:
         for name, cell in row.items():
             if isinstance(cell, DecimalComma):
                 self.commas.add(name)
-            elif isinstance(cell, str) and not hasattr(cell, "is_missing") and not WHOLE.fullmatch(cell):
+            elif isinstance(cell, str) and not hasattr(cell, "is_missing") and not UNCLEAR.fullmatch(cell):
                 (self.points if POINT.fullmatch(cell) else self.others).add(name)
 
     @property

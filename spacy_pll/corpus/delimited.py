@@ -50,7 +50,7 @@ def read_cells(lines: Iterator[str], name: str, options: FileOptions, usual: str
             continue
         yield from empty
         empty.clear()
-        yield number, cells if delimiter == "," else [*map(with_decimal_comma, cells)]
+        yield number, [*map(with_decimal_comma, cells)]
 
 
 def _all_cells(

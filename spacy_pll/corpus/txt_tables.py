@@ -7,7 +7,9 @@ from ..user_warnings import warn_user
 
 HEAD = 20  # lines of a corpus from which it is told
 NAMES = re.compile(r"\w+(?:([,;|])\w+)(?:\1\w+)*")  # of columns, as in "sentence,label"
-SCORE_BEHIND = re.compile(r"[.!?…。]['\"”’)]*\s+(?:[01]|-\d+|[-+]?\d*[.,]\d+(?:[eE][-+]?\d+)?)\Z")
+SCORE = r"(?:[01]|-\d+|[-+]?\d*[.,]\d+(?:[eE][-+]?\d+)?)"
+SCORE_BEHIND = re.compile(rf"[.!?…。]['\"”’)]*(?:\s+|\s*[,;|]\s*){SCORE}\Z")
+LABEL_BEFORE = re.compile(r"([01])(?:\s+|\s*[,;|]\s*)\D")
 HOW_TO_READ = (
     "If it is a table, make it a .tsv or .csv file. There, `column` names the column of the texts, and `header` all "
     "columns, if line 1 does not."
@@ -19,8 +21,11 @@ def has_tab(line: str) -> bool:
     return "\t" in line.strip()
 
 
-def signs_of_table(lines: Sequence[str]) -> str:
-    """What says that lines are rows of a table; "" if nothing does."""
+def signs_of_table(lines: Sequence[str], least: int = 3) -> str:
+    """What says that lines are rows of a table; "" if nothing does.
+
+    least (int): So many lines tell that numbers behind sentences, or before them, are no part of these.
+    """
     lines = [line.strip() for line in lines if line.strip()]
     with_tab = sum(map(has_tab, lines))
     if len(lines) > 1 and with_tab > 0.75 * len(lines):
@@ -28,8 +33,11 @@ def signs_of_table(lines: Sequence[str]) -> str:
     names = NAMES.fullmatch(lines[0]) if lines else None
     if names and len(lines) > 1 and all(line.count(names[1]) >= lines[0].count(names[1]) for line in lines):
         return f"line 1 is {lines[0]!r:.100}, as the names of columns"
-    if len(lines) > 2 and all(map(SCORE_BEHIND.search, lines)):
+    if len(lines) >= least and all(map(SCORE_BEHIND.search, lines)):
         return "a number stands behind each sentence"
+    labels = {found[1] if (found := LABEL_BEFORE.match(line)) else "" for line in lines}
+    if len(lines) >= least and labels == {"0", "1"}:
+        return "0 or 1 stands before each sentence"
     return ""
 
 

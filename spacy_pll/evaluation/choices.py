@@ -111,6 +111,17 @@ def check_choice(choice: Any, place: str) -> None:
             raise InputError(f"{place}: an option is empty. Each needs a text.")
 
 
+def with_equal_options(items: Sequence[Choice]) -> list[int]:
+    """Which choices have their right option twice. White space at the ends makes no difference."""
+    read = [[tuple(map(str.strip, map(str, one.parts))) for one in choice.options] for choice in items]
+    return [i for i, options in enumerate(read) if options.count(options[items[i].right]) > 1]
+
+
+def place_of(items: Sequence[Choice], i: int, unit: str) -> str:
+    """Where a choice is from, for messages."""
+    return str(getattr(items[i].fields, "place", f"{unit.removesuffix('s').capitalize()} {i + 1}"))
+
+
 def check_different(items: Sequence[Choice], unit: str) -> None:
     """Warn if the right option of more than one choice in a hundred is there twice: no score can tell the two apart.
     (Of the 67,000 pairs of BLiMP, 7 are so.)
@@ -118,13 +129,11 @@ def check_different(items: Sequence[Choice], unit: str) -> None:
     unit (str): What the choices are called.
     RAISES (InputError): It is so in all of them.
     """
-    read = [[tuple(map(str.strip, map(str, one.parts))) for one in choice.options] for choice in items]
-    equal = [i for i, options in enumerate(read) if options.count(options[items[i].right]) > 1]
+    equal = with_equal_options(items)
     if len(equal) <= len(items) / 100:
         return
     choice, what = items[equal[0]], "both sentences are" if unit == "pairs" else "two options are"
-    place = getattr(choice.fields, "place", f"{unit.removesuffix('s').capitalize()} {equal[0] + 1}")
-    problem = f"{place}: {what} equal, {choice.options[choice.right].text!r:.100}"
+    problem = f"{place_of(items, equal[0], unit)}: {what} equal, {choice.options[choice.right].text!r:.100}"
     if len(equal) == len(items):
         raise InputError(f"{problem}, as in all {unit}.", "Is one column given twice? Name the columns of both.")
     warn_user(

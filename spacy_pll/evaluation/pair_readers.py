@@ -145,7 +145,7 @@ def _known_layout(file: Path, row: dict[str, Any], first: First | None) -> Long 
 
 def _check_lines(file: Path, rows: list[_Row]) -> None:
     """RAISES (InputError): Lines of a .txt file are no sentences: rows of a table, titles of sections, or marked."""
-    problem = signs_of_table([row.sentence for row in rows])
+    problem = signs_of_table([row.sentence for row in rows], least=2)
     for row in rows if not problem else ():
         line = row.sentence.strip()
         if has_tab(line):

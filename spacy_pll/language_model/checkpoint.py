@@ -29,7 +29,7 @@ from transformers.utils import logging as transformers_logging
 
 from ..errors import PLLError, similar
 from . import DOCUMENTS
-from .checks import check_own_code, check_pieces, check_trained, check_vocabulary
+from .checks import check_left_over, check_own_code, check_pieces, check_trained, check_vocabulary
 from .folders import check_folder, check_weights
 from .hub import cached_commit, connection_error, is_hub_name
 from .slow_tokenizers import backend_of
@@ -111,6 +111,7 @@ def read_checkpoint(
                 f"No model can be made as config.json of {source!r} says: {type(error).__name__}: {error}. Correct "
                 f"{entry}, or get the model again."
             ) from error
+    check_left_over(report, model, source)
     for name, on_file, by_config in sorted(report["mismatched_keys"]):
         sizes = [wrong for right, wrong in zip(on_file, by_config) if right != wrong]
         raise OSError(

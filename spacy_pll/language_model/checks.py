@@ -114,9 +114,7 @@ def check_kind(
 
 
 def check_trained(report: Mapping[str, Iterable[str]], model: PreTrainedModel, source: str) -> None:
-    """RAISES (ValueError): The checkpoint lacks weights, which transformers has filled at random. Or it has some of the
-    model's body that are not used.
-    """
+    """RAISES (ValueError): The checkpoint lacks weights, which transformers has filled at random."""
     missing, kind = sorted(report["missing_keys"]), type(model).__name__
     if missing:
         advice = f"Choose a checkpoint that was saved as {kind}, with its language-modelling head."
@@ -143,7 +141,13 @@ def check_trained(report: Mapping[str, Iterable[str]], model: PreTrainedModel, s
             f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
             f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. {advice}"
         )
-    if unused := sorted(name for name in report["unexpected_keys"] if _is_of_body(name, model)):
+
+
+def check_left_over(report: Mapping[str, Iterable[str]], model: PreTrainedModel, source: str) -> None:
+    """RAISES (ValueError): A checkpoint has weights of layers that its config leaves out."""
+    # Some checkpoints name the weights as the model without a head does.
+    parts = model, model.base_model
+    if unused := sorted(name for name in report["unexpected_keys"] if any(_is_of_body(name, part) for part in parts)):
         raise ValueError(
             f"The checkpoint {source!r} has weights that its config.json leaves out: {', '.join(unused[:8])}"
             f"{' ...' if len(unused) > 8 else ''}. The scores would be those of another model. Correct config.json, "

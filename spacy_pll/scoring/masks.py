@@ -33,9 +33,9 @@ Matrix = npt.NDArray[np.int8]
 
 # The patterns of words of up to so many pieces are kept. Those of longer ones may take megabytes each.
 KEPT = 30
-# In one pass, the masks of a piece are those of its word less than so many pieces away. Where a group had all masks of
-# its word, a URL of 100 pieces would read 5,050 ids.
-REACH = 12
+# In one pass, up to `WHOLE` masks are read for a piece; of more, those that are less than `REACH` pieces away. If all
+# were, a URL of 100 pieces would read 5,050 ids.
+WHOLE, REACH = 16, 12
 
 
 class Entries(NamedTuple):
@@ -128,7 +128,8 @@ def masked_rows(
 ) -> MaskedRows:
     """Everything that the metrics mask in some contexts, to score the pieces that are scored there.
 
-    reach (Optional[int]): What would be masked so many pieces away from a row's targets, or further, is hidden.
+    reach (Optional[int]): Where a row would mask more than `WHOLE` pieces, what is so many pieces away from its
+        targets, or further, is hidden.
     RAISES (ValueError): Masked sets are to be merged, and a metric masks across words.
     """
     numbered = list(enumerate(metrics))
@@ -170,8 +171,8 @@ SEEN, MASKED, HIDDEN = range(3)
 
 
 def _in_reach(masked: BoolArray, target: IntArray, reach: int | None) -> tuple[Matrix, IntArray]:
-    """The distinct sets of what one metric masks, and the number of the set of each row. What is out of reach of all
-    that a set scores is hidden in it.
+    """The distinct sets of what one metric masks, and the number of the set of each row. In a large set, what is out of
+    reach of all that it scores is hidden.
 
     RETURNS (int8 array, shape (sets, pieces), and int array, shape (rows,)).
     """
@@ -183,7 +184,7 @@ def _in_reach(masked: BoolArray, target: IntArray, reach: int | None) -> tuple[M
         for distance in range(1 - reach, reach):
             inside = (0 <= target + distance) & (target + distance < n)
             near[row[inside], target[inside] + distance] = True
-        places[sets & ~near] = HIDDEN
+        places[sets & ~near & (sets.sum(axis=1) > WHOLE)[:, None]] = HIDDEN
     return places, row
 
 

@@ -368,3 +368,13 @@ def test_only_one_of_the_compared_models_is_in_memory(model_folder):
     del nlp
     gc.collect()
     assert [model() is None for model in loaded] == [True, True, False] and len(scorers.records) == 3
+
+
+def test_one_pair_in_many_whose_sentences_are_equal_is_counted_without_a_warning(tmp_path, model_folder):
+    """BLiMP has 7 in 67,000."""
+    rows = [(f"{GOOD} {n}", f"{BAD} {n}") for n in range(120)]
+    rows[70] = GOOD, f"{GOOD} "
+    (tmp_path / "pairs.csv").write_text("good,bad\n" + "".join(f"{good},{bad}\n" for good, bad in rows))
+    result = run("pairs", tmp_path / "pairs.csv", "--model", model_folder("bert"), "--mask-margin", "0")
+    said = " ".join(result.stdout.split())
+    assert f"Of the pairs, 1 have two equal options, first {tmp_path / 'pairs.csv'}, line 72." in said

@@ -32,7 +32,9 @@ MARK, NUMBER = DecimalComma("3,5"), "3.5"
         ([{"word": MARK, "rt": "1"}, {"word": "Pi", "rt": "2"}], False),  # a word of a text
         ([{"rt": MARK, "other": NUMBER}], False),
         ([{"rt": MARK, "word": NUMBER}, {"rt": MARK, "word": "Version"}], True),
-        ([{"rt": "3,5"}], False),  # of a table with commas between columns
+        ([{"rt": MARK}, {"rt": "375,123"}], True),  # which may be thousands, were it alone
+        ([{"rt": "375,123"}], False),
+        ([{"rt": "3,5"}], False),  # of no table
         ([{"score": -1.5}], False),
     ],
 )
@@ -44,17 +46,18 @@ def test_which_tables_have_decimal_commas(rows, commas):
 
 
 @given(st.lists(st.tuples(st.floats(0, 999).map(lambda x: round(x, 1)), st.floats(-50, 0)), min_size=1, max_size=5))
-@pytest.mark.parametrize(("mark", "ending"), [(";", ".csv"), ("\t", ".tsv"), (",", ".csv")])
+@pytest.mark.parametrize(("mark", "ending"), [(";", ".csv"), ("\t", ".tsv"), (",", ".csv"), ('","', ".csv")])
 def test_numbers_are_written_as_those_of_the_input(tmp_path_factory, mark, ending, numbers):
     """Read back with one decimal mark, all numbers are what they were."""
     folder = tmp_path_factory.mktemp("tables")
-    comma = mark != ","
+    comma, quote = mark != ",", '"' * (mark == '","')  # quoted cells may have commas
     shown = [str(rt).replace(".", ",") if comma else str(rt) for rt, _ in numbers]
-    (folder / f"in{ending}").write_text("word" + mark + "rt\n" + "".join(f"Wort{mark}{rt}\n" for rt in shown))
+    lines = [f"{quote}{word}{mark}{rt}{quote}\n" for word, rt in [("word", "rt"), *(("Wort", rt) for rt in shown)]]
+    (folder / f"in{ending}").write_text("".join(lines))
     rows = [row for _, row in read_rows(folder / f"in{ending}")]
     write_table(folder / f"out{ending}", [{**row, "pll": score} for row, (_, score) in zip(rows, numbers)])
     content = (folder / f"out{ending}").read_text()
-    found = csv.DictReader(io.StringIO(content), delimiter=mark)
+    found = csv.DictReader(io.StringIO(content), delimiter=";" if quote else mark)
     read = [
         tuple(float(row[name].replace(",", ".") if comma else row[name]) for name in ("rt", "pll")) for row in found
     ]

@@ -24,14 +24,26 @@ def test_a_table_is_told_from_its_first_lines(sentences, mark, names, has_header
 
 
 @pytest.mark.parametrize("score", ["-3.14", "0.5", "1", "0", "-12", "375,0", "1.5e-05", "+2.0"])
-@pytest.mark.parametrize("between", [" ", "  ", "\t"])
+@pytest.mark.parametrize("between", [" ", "  ", "\t", ",", ";", " | "])
 def test_scores_behind_sentences(score, between):
     lines = [f"{sentence}{between}{score}" for sentence in ("The cats sleep.", "Who left?", 'She said "no."')]
     assert signs_of_table(lines)
     assert not signs_of_table([*lines[:2], "He left."]) or between == "\t"
 
 
-@given(st.lists(st.sampled_from([*SENTENCES, "\tAn indented line.", "A line with\ta tab.", "Text no. 3"]), max_size=30))
+@pytest.mark.parametrize("between", [" ", ",", ";", " | "])
+def test_labels_before_sentences(between):
+    lines = [f"{label}{between}The cats sleep." for label in (1, 0, 1)]
+    assert signs_of_table(lines)
+    assert not signs_of_table([line.replace("0", "1") for line in lines]) and not signs_of_table(lines[:2])
+
+
+@given(
+    st.lists(
+        st.sampled_from([*SENTENCES, "1 man left.", "\tAn indented line.", "A line with\ta tab.", "Text no. 3"]),
+        max_size=30,
+    )
+)
 def test_lines_of_text_are_no_table(lines):
     assert bool(signs_of_table(lines)) == (
         len([line for line in lines if line]) > 1

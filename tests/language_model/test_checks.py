@@ -46,6 +46,24 @@ def test_layers_that_config_leaves_out(tmp_path, architecture, entry, left):
         load(tmp_path)
 
 
+@pytest.mark.parametrize("with_head", [True, False])
+def test_layers_that_the_config_of_a_left_to_right_model_leaves_out(tmp_path, with_head):
+    """Some are saved without their head, whose weights are those of the embeddings: the names begin otherwise."""
+    tokenizer = get_tokenizer("byte-level")
+    config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=3, n_head=2)
+    save_with_config(tmp_path, (hf.GPT2LMHeadModel if with_head else hf.GPT2Model)(config), tokenizer, n_layer=2)
+    with pytest.raises(ValueError, match=r"has weights that its config.json leaves out: (transformer\.)?h\.2\."):
+        CausalLanguageModel(str(tmp_path)).load()
+
+
+def test_layers_are_missed_before_sizes_are_compared(tmp_path):
+    """ESM's head for contacts has a weight for each layer."""
+    tokenizer = get_tokenizer(ARCHITECTURES["esm"][3])
+    save_with_config(tmp_path, build_transformer("esm", tokenizer), tokenizer, num_hidden_layers=1)
+    with pytest.raises(ValueError, match=r"has weights that its config.json leaves out: esm\.encoder\.layer\.1\."):
+        load(tmp_path)
+
+
 def test_the_bias_of_a_layer_that_config_leaves_out(tmp_path):
     tokenizer = get_tokenizer("byte-level")
     transformer = build_transformer("modernbert", tokenizer, attention_bias=True)

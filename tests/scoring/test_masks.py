@@ -1,4 +1,5 @@
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, causal, get_metric
+from spacy_pll.scoring import masks
 from spacy_pll.scoring.masks import masked_rows, share_passes
 from spacy_pll.scoring.windows import Context, Contexts
 
@@ -109,6 +111,32 @@ def test_what_is_merged_depends_on_the_context_and_the_metric_alone(name, many, 
     for context, found in zip(contexts, together):
         [alone] = scores_of(make_plans([context], [get_metric(name)], MASK, spacing), [context], 1)
         np.testing.assert_allclose(found[0], alone[0])
+
+
+class Counted(np.ndarray):
+    """Counts the elements that are looked at."""
+
+    looked_at = 0
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        plain = [x.view(np.ndarray) if isinstance(x, Counted) else x for x in inputs]
+        Counted.looked_at += max(map(np.size, plain))
+        options = {name: value for name, value in options.items() if name != "out"}
+        return getattr(ufunc, method)(*plain, **options)
+
+
+def test_passes_of_many_contexts_are_shared_in_time_in_proportion():
+    """The rows of each context were looked for among those of all."""
+    counts = []
+    for n in (50, 400):
+        contexts = Contexts.of([make_context(np.arange(3) + 5, np.arange(3)) for _ in range(n)])
+        metric = get_metric("word_l2r")
+        rows = masks._rows_of_words(contexts, [(0, metric)])
+        rows = replace(rows, source=rows.source.view(Counted))
+        Counted.looked_at = 0
+        assert len(masks._merge(contexts, metric, rows, 2)) == 2 * n
+        counts.append(Counted.looked_at)
+    assert 0 < counts[1] <= 10 * counts[0]
 
 
 def test_a_long_context_is_planned_in_little_memory():
