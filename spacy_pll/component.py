@@ -29,6 +29,7 @@ from .metrics import registered_metrics
 from .prediction import DocScores, PendingBatch, Predictor
 from .settings import ScoringSettings
 from .span_getters import SpanGetter
+from .texts import lone_surrogate
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -225,11 +226,8 @@ class PLLScorer(Pipe):
             for number, doc in enumerate(stream, 1):  # noqa: B007
                 yield doc
         except UnicodeEncodeError as error:
-            raise PLLError(
-                f"Text {number + 1:,} of those that reach the component {self.name!r} has a lone surrogate, half of a "
-                f"character: {error.object[max(0, error.start - 40) : error.end + 40]!r}.",
-                'Clean it: text.encode("utf8", "replace").decode("utf8").',
-            ) from error
+            problem = lone_surrogate(error.object)
+            raise PLLError(f"Text {number + 1:,} of those that reach the component {self.name!r} {problem}") from error
 
     def _attempt(self, docs: list[Doc], function: Callable[[], T]) -> T | None:
         try:

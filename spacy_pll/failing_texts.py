@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.util import ignore_error, raise_error
 from spacy.vocab import Vocab
 
-from .texts import Text
+from .texts import Text, lone_surrogate
 
 # Scored after a text has failed. If this fails as well, the fault is not the text's.
 CANARY_TEXT = "A word."
@@ -83,6 +83,8 @@ def _score_alone(nlp: Language, text: Text) -> Outcome:
             return nlp(text)
         except Warning:
             raise
+        except UnicodeEncodeError as error:
+            outcome = TextError(f"The text {lone_surrogate(text if isinstance(text, str) else error.object)}")
         except Exception as error:
             outcome = TextError(f"{type(error).__name__}: {error}")
         with warnings.catch_warnings():

@@ -18,7 +18,7 @@ from .progress import number_of
 from .scoring.wordpieces import trim
 from .settings import BATCH_SIZE
 from .span_getters import TEXT_SPAN, get_sent_spans
-from .texts import plain_text
+from .texts import lone_surrogate, plain_text
 from .user_warnings import warn_user
 from .workers import score_docs
 
@@ -76,6 +76,8 @@ def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: boo
     for text, before, after in places:
         if before or after:
             check_reads_context(scorer)
+        if problem := lone_surrogate(f"{before}{text}{after}"):
+            raise InputError(f"A text {problem}")
         has_own, shared = own_and_shared(scorer, text, before, after)
         what = f"The text {str(text)!r:.100}" + f" after {before[-80:]!r}" * bool(before)
         what += f" before {after[:80]!r}" * bool(after)

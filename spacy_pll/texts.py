@@ -60,6 +60,18 @@ def plain_text(text: object, place: str) -> str:
     raise PLLError(f"{place} is no text, but {text!r:.100} (of the type {type(text).__name__}).", advice)
 
 
+def lone_surrogate(text: str) -> str:
+    """What is wrong with a text that has half of a character; "" if nothing is."""
+    try:
+        text.isascii() or text.encode("utf8")
+    except UnicodeEncodeError as error:
+        return (
+            f"has a lone surrogate, half of a character: {text[max(0, error.start - 40) : error.end + 40]!r}. Clean "
+            'it: text.encode("utf8", "replace").decode("utf8").'
+        )
+    return ""
+
+
 def plain_texts(texts: Iterable[Any]) -> Iterator[Text]:
     """Docs as they are, and strings as spaCy takes them.
 

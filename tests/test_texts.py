@@ -151,3 +151,19 @@ def test_a_data_frame(nlp):
 
 def test_docs_stay_docs(nlp):
     assert scored(nlp, [spacy.blank("en")(SENTENCES[0])]) == scored(nlp, SENTENCES[:1])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda nlp, text: spacy_pll.score(["A text.", text], nlp),
+        lambda nlp, text: spacy_pll.perplexity(nlp, ["A text.", text]),
+        lambda nlp, text: spacy_pll.minimal_pairs(nlp, [("A text.", text)]),
+        lambda nlp, text: spacy_pll.score_continuations(nlp, "He saw", [text, "it"]),
+        lambda nlp, text: spacy_pll.score_continuations(nlp, text, ["it"]),
+        lambda nlp, text: spacy_pll.log_probability_bounds(nlp, [(text, "He saw ", "")]),
+    ],
+)
+def test_half_of_a_character_is_named_with_the_way_to_clean_it(make_nlp, function):
+    with pytest.raises(ValueError, match=r"text has a lone surrogate, .*the \\ud83d cat.*'. Clean it: text.encode"):
+        function(make_nlp("bert"), "the \ud83d cat")

@@ -11,7 +11,7 @@ from wasabi import table
 
 from ..component import get_scorer
 from ..corpus.formats import write_table
-from ..corpus.readers import list_files, read_records, read_texts
+from ..corpus.readers import check_records, read_records, read_texts
 from ..corpus.records import STANDARD_STREAM, warn_of_missing
 from ..errors import InputError, no_column
 from ..evaluation.perplexity import Perplexity, perplexity, window_perplexities
@@ -95,8 +95,8 @@ def ppl_cli(
         say(windows_table(rows, by or "doc"))
         save(output, write_table, rows)
         return
-    for file in list_files(path)[1:] if path != STANDARD_STREAM else ():  # one without the column is found at once
-        next(read_records(str(file), column, nlp.vocab, **how), None)
+    if path != STANDARD_STREAM:
+        check_records(path, column, nlp.vocab, **how)
     texts = read_texts(path, column, nlp.vocab, **how)
     result = perplexity(nlp, texts, **bound, **work)
     if not result.pieces:

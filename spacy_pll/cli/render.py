@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..component import get_scorer
-from ..corpus.readers import read_records, read_texts
+from ..corpus.readers import check_records, read_texts
 from ..corpus.records import STANDARD_STREAM
 from ..files import check_output, write_text
 from ..pipelines import PipelineSettings, make_pipeline
@@ -47,8 +47,7 @@ def render_cli(
     check_output(output, (output.suffix,), force)
     check_vmin(vmin)
     if input != STANDARD_STREAM:
-        for _ in read_records(input, column, **how):  # unreadable input is found before the model is loaded
-            pass
+        check_records(input, column, **how)  # before the model is loaded
     nlp = make_pipeline(settings, keep_pieces=True)
     scorer = get_scorer(nlp)
     expected, approximate = scorer.settings.n_alternatives is not None, approximation([scorer.settings])

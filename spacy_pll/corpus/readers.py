@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 import zlib
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
@@ -97,6 +98,16 @@ def read_texts(path: str, column: str, vocab: Vocab, **options: Any) -> Iterator
         if not record.problem:
             yield record.text
     warn_of_missing(missing, total, "They are left out")
+
+
+def check_records(path: str, column: str, vocab: Vocab | None = None, **options: Any) -> None:
+    """Read all once, so that what cannot be read is found before the work. Warnings come when it is read again.
+
+    RAISES (InputError): As `read_records`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        deque(read_records(path, column, vocab, **options), maxlen=0)
 
 
 def list_files(path: str, formats: Collection[str] | None = None, beside: Sequence[str] = (".json",)) -> list[Path]:

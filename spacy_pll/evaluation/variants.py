@@ -158,7 +158,9 @@ def variants(
     given_sequence, sequence = sequence, sequence.translate(read)
     residues = Residues(nlp, sequence, component)
     letters = letters_of(residues)
-    ambiguous = AMBIGUOUS if letters == AMINO_ACIDS else AMBIGUOUS_NUCLEOTIDES
+    ambiguous = AMBIGUOUS if letters.upper() == AMINO_ACIDS else AMBIGUOUS_NUCLEOTIDES
+    if letters.islower():
+        ambiguous = {letter.lower(): meaning for letter, meaning in ambiguous.items()}
     if mutants is None:
         mutants = all_single(sequence.translate(spelled), offset, letters.translate(spelled), ambiguous)
     items = [Variant(one) if isinstance(one, str) else one for one in mutants]
@@ -173,7 +175,7 @@ def variants(
     kept = kept or KeptScores()
     kept.about = {**kept.about, "sequence": sequence}
     if unclear := [f"{letter}{site + offset}" for site, letter in enumerate(sequence) if letter in ambiguous]:
-        kind = "amino acids" if letters == AMINO_ACIDS else "nucleotides"
+        kind = "amino acids" if letters.upper() == AMINO_ACIDS else "nucleotides"
         warn_user(
             f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several {kind}, such as "
             f"{unclear[0]}. The model reads them as they are. There are no variants at these sites."
@@ -205,11 +207,14 @@ def with_substitutions(sequence: str, several: Iterable[Substitution]) -> str:
 
 
 def letters_of(residues: Residues) -> str:
-    """What may stand in place of a residue: the 20 amino acids, or the nucleotides if the model knows these alone."""
-    if not all(map(residues.knows, AMINO_ACIDS)):
-        for nucleotides in ("ACGU", "ACGT") if "U" in residues.sequence else ("ACGT", "ACGU"):
-            if all(map(residues.knows, nucleotides)):
-                return nucleotides
+    """What may stand in place of a residue, in the case of the sequence: the 20 amino acids, or the nucleotides if the
+    model knows these alone.
+    """
+    in_case = str.lower if residues.sequence.islower() else str.upper
+    has_u = "U" in residues.sequence.upper()
+    for letters in map(in_case, (AMINO_ACIDS, *(("ACGU", "ACGT") if has_u else ("ACGT", "ACGU")))):
+        if all(map(residues.knows, letters)):
+            return letters
     return AMINO_ACIDS
 
 

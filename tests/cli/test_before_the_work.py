@@ -6,6 +6,7 @@ import shutil
 import warnings
 from itertools import count, islice
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import transformers as hf
@@ -87,7 +88,8 @@ def models(model_folder, tmp_path_factory):
 
 @pytest.fixture
 def fails_early(models, tmp_path, monkeypatch):
-    """fails_early(way, changes, tables): call a command with some values changed; if it fails, nothing was scored.
+    """fails_early(way, changes, tables, tails): call a command with some values changed, and text behind some tables;
+    if it fails, nothing was scored.
 
     RETURNS: What it says, or None if it is done.
     """
@@ -98,13 +100,15 @@ def fails_early(models, tmp_path, monkeypatch):
         values = value if isinstance(value, list) else [value]
         return [",".join([models.get(one.split(",")[0], one.split(",")[0]), *one.split(",")[1:]]) for one in values]
 
-    def call(way, changes, tables=TABLES):
+    def call(way, changes, tables=TABLES, tails=MappingProxyType({})):
         folder = tmp_path / str(next(number))
         folder.mkdir()
         monkeypatch.chdir(folder)
         for name, table in tables.items():
             Path(name).parent.mkdir(exist_ok=True)
             write_table(name, table)
+            with open(name, "a") as file:
+                file.write(tails.get(name, ""))
         hypotheses = [{"text": text, "score": -1} for text in ROWS[0]]
         Path("nothing").touch()
         Path("nbest.jsonl").write_text(json.dumps({"hypotheses": hypotheses, "reference": ROWS[0][0]}))
@@ -204,6 +208,15 @@ def missing_columns(way):
 def test_a_missing_column_is_found_before_the_work(way, fails_early):
     for change in islice(missing_columns(way), 2):
         assert fails_early(way, *change), change
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_fault_of_the_last_row_is_found_before_the_work(way, fails_early):
+    batches = {"batch_size": "1"} if "batch_size" in {one.name for one in parameters_of(WAYS[way][0])} else {}
+    read = {str(value) for value in called(way).values()} & TABLES.keys()
+    for name in (*read, *(["assays/b.csv"] if way == "assays" else [])):
+        said = fails_early(way, batches, tails={name: ",".join("abcdefgh") + "\n"})
+        assert said and f"{Path(name).name}, line {len(TABLES[name]) + 2}" in said.replace("\n", ""), said
 
 
 ADDED = (

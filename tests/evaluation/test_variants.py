@@ -132,6 +132,8 @@ def test_rna_under_a_model_of_dna(method, tmp_path):
         ("ACGUNRY", "ACGUUGCA", False, "ACGU"),
         ("ACGTU", "ACGUUGCA", False, "ACGU"),
         (AMINO_ACIDS, "ACGTTGCA", False, AMINO_ACIDS),
+        ("acgtn", "acgttgca", False, "acgt"),
+        ("ACGTacgt", "acgttgca", False, "acgt"),
     ],
 )
 def test_all_single_substitutions_by_the_letters_of_the_model(alphabet, sequence, u_as_t, expected):

@@ -159,6 +159,8 @@ def test_wrong_values_are_errors():
         WordTable("tokens")
     with pytest.raises(ValueError, match="`lags` must be 0 or more. It is -1"):
         WordTable(lags=-1)
+    with pytest.raises(ValueError, match="`lags` must be a whole number, 0 or more. It is 1.0"):
+        WordTable(lags=1.0)
 
 
 def test_a_data_frame_of_words_needs_a_word_table(make_nlp):
