@@ -73,7 +73,7 @@ def read_pairs(
     """Read minimal pairs from a file, or from the files of a folder in the order of their names.
 
     A row is a pair, if there is no `sentence`, or one of its two sentences. If you name no column, the names of many
-    published files are known: docs/evaluation.md has a table of them.
+    published files are known: docs/test-sets.md has a table of them.
 
     good (Optional[str]): Column of the sentence that should score higher. None: a name that is known, such as good.
     bad (Optional[str]): Column of the other sentence. None: a known name, such as bad.
