@@ -151,8 +151,8 @@ class ChoiceScores:
         return self.choices
 
     def compared(self, scorer: str) -> FloatArray:
-        """What is compared: sums, or means per wordpiece. Shape (choices, options); minus infinity where a choice has
-        fewer options than others.
+        """The values that are compared: sums, or means per wordpiece. Shape (choices, options); minus infinity where a
+        choice has fewer options than others.
         """
         table = np.full((len(self.choices), max(len(choice.options) for choice in self.choices)), -np.inf)
         for row, scores, pieces in zip(table, self.scores[scorer], self.pieces[scorer]):
@@ -161,7 +161,7 @@ class ChoiceScores:
 
     @property
     def outcomes(self) -> dict[str, FloatArray]:
-        """By scorer, for each choice: 1 where the right option has the highest score, and 0 where it has not. `ties`
+        """By scorer, for each choice: 1 if the right option has the highest score, and 0 if not. `ties`
         says what a tie counts: see `outcomes_of`.
 
         RAISES (ValueError): The choices have preferences of people instead of a right option.
@@ -226,7 +226,9 @@ class ChoiceScores:
         return self.choices[0].preference is not None
 
     def probabilities(self, scorer: str) -> FloatArray:
-        """exp of what is compared, normalised so that the options of a choice sum to 1. Shape (choices, options)."""
+        """exp of the values that are compared, normalised so that the options of a choice sum to 1. Shape (choices,
+        options).
+        """
         compared = self.compared(scorer)
         weights = np.exp(compared - compared.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
