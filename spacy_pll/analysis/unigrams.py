@@ -46,7 +46,7 @@ class Unigrams:
 
         tokenizer (tokenizers.Tokenizer): The tokenizer of the model: `get_scorer(nlp).model.load().tokenizer`.
         show_progress (bool): Show how many texts have been counted.
-        RAISES (ValueError): There is none.
+        RAISES (ValueError): There is no wordpiece.
         """
         pieces = vocabulary(tokenizer)
         strings = (text if isinstance(text, str) else text.text for text in plain_texts(texts))

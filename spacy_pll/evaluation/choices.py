@@ -192,7 +192,7 @@ class ChoiceScores:
         return import_pandas().DataFrame(list(self.rows()))
 
     def plot(self, by: Sequence[str] | None = None) -> "Figure":
-        """Draw the accuracies of the groups: of those by all columns together, or by the first if others lie in it.
+        """Draw the accuracies of the groups by all columns together, or by the first if the others divide its groups.
 
         RAISES (ImportError): matplotlib is not installed.
         """
@@ -203,8 +203,8 @@ class ChoiceScores:
         return plot_accuracies(drawn)
 
     def plot_curves(self, by: Sequence[str] | None = None) -> "Figure":
-        """Draw the accuracies over the scorers, as over the checkpoints of a training: of all items, and of the groups
-        that `plot` draws, if they are not more than ten. Several metrics have a curve each.
+        """Draw curves of the accuracies over the scorers, such as checkpoints of a training: of all items, and of the
+        groups that `plot` draws, if there are at most ten. Each metric has a curve of its own.
 
         RAISES (ImportError): matplotlib is not installed.
         """

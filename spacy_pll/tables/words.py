@@ -44,7 +44,7 @@ class WordTable:
         check_values(self)
 
     def known(self, lang: str) -> "WordTable":
-        """The same where it is known whether there is a column `log_frequency`. Without one, there is a warning.
+        """A copy that says whether there is a column `log_frequency`. If there is none, there is a warning.
 
         RAISES (ImportError, ValueError): There cannot be one, and `log_frequency` is True.
         """
