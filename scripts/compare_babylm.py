@@ -1,5 +1,5 @@
 """`pll choices` against the scorer of the BabyLM evaluation pipeline of 2025: predictions, sums, and the results that
-the pipeline collates from our predictions (docs/evaluation.md).
+the pipeline collates from our predictions (docs/test-sets.md).
 
     git clone https://github.com/babylm/evaluation-pipeline-2025
     python scripts/compare_babylm.py evaluation-pipeline-2025 BLIMP_FOLDER

@@ -193,11 +193,11 @@ class PLLScorer(Pipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Score a stream of docs. Identical masked contexts in a batch run once.
 
-        batch_size (int): The most docs per batch. A batch also ends with the doc with which it has two or three seconds
-            of work for a CPU. On a GPU, 1,000 (spaCy's default) and more are the most in the first batch, and later
-            ones have up to 8,000. The size of the forward passes depends on `max_batch_tokens`, not on this.
+        batch_size (int): The most docs per batch. A batch also ends when it has two or three seconds of work for a CPU.
+            On a GPU, if this is 1,000 (spaCy's default) or more, it holds for the first batch, and later batches have
+            up to 8,000 docs. The size of the forward passes depends on `max_batch_tokens`, not on this.
         YIELDS (Doc): The docs, in order, as soon as their batch is scored. A doc that fails goes to the error handler
-            and is not yielded, as in spaCy's own components. The others are.
+            and is not yielded, as in spaCy's own components. The other docs are yielded.
         """
         ahead = int(self.predictor.prepare().on_gpu)  # if that fails, it is not the fault of a doc
         pending: deque[tuple[Predictor, list[Doc], PendingBatch | None]] = deque()
@@ -322,7 +322,7 @@ class PLLScorer(Pipe):
 
 
 def get_scorer(nlp: Language, component: str | None = None) -> PLLScorer:
-    """A `pll` component of a pipeline, by its name, or the first.
+    """Find the `pll` component of a pipeline by its name, or the first one if no name is given.
 
     RAISES (ValueError): There is none.
     RAISES (TypeError): `nlp` is not a pipeline.

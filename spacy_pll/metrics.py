@@ -85,7 +85,7 @@ def cached(maxsize: int) -> Callable[[Callable[..., Any]], Any]:
 
 
 def register_metric(name: str, *, within_words: bool, model_kind: str = "masked") -> Callable[[Metric], Metric]:
-    """Register a function as a metric, with its two attributes."""
+    """Register a function as a metric. The decorator sets its attributes `within_words` and `model_kind`."""
 
     def register(function: Metric) -> Metric:
         vars(function).update(within_words=within_words, model_kind=model_kind)

@@ -116,7 +116,7 @@ class PipelineSettings:
         ScoringSettings(**self.scoring)
 
     def changed(self, **changes: Any) -> "PipelineSettings":
-        """The same with some settings changed, by their names."""
+        """A copy in which some settings are changed, by their names."""
         return PipelineSettings(**{**vars(self), **changes})
 
 
@@ -132,11 +132,11 @@ def make_pipeline(
 ) -> Language:
     """Make a pipeline with a `pll` component whose model is loaded.
 
-    A model that you have in memory is not copied, and stays on its device, so scores are those of its weights at the
-    time. As long as the pipeline is there, the model has hooks, which do nothing in other forward passes. It is in
-    evaluation mode while texts are scored; then each of its parts has the mode that it had. If its weights are not in
-    float32, a copy in float32 is used, which gets the weights anew before passes. Pieces that you add to the tokenizer,
-    with embeddings, are used from then on. Whether its head was trained is unknown.
+    A model that you have in memory is not copied, and stays on its device, so scores depend on its weights at the time
+    of scoring. As long as the pipeline exists, the model has hooks, which do nothing in other forward passes. It is in
+    evaluation mode while texts are scored; after that, each of its parts has its earlier mode again. If its weights are
+    not in float32, a copy in float32 is used, which gets the current weights before passes. Pieces that you add to the
+    tokenizer, with embeddings, are used from then on. It is not known whether the head of such a model was trained.
 
     model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
         a language model, or of a spaCy pipeline with a `pll` component. Or such a pipeline itself: it stays as it is,

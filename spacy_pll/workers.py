@@ -84,10 +84,18 @@ def score_docs(
     show_progress: bool = False,
     total: int | None = None,
 ) -> Generator[Doc, None, None]:
-    """The same, for texts that all must have scores.
+    """Score texts, in several processes if `n_process` is not 1. An error ends the scoring.
 
+    nlp (Language): A pipeline with a `pll` component.
+    texts (Iterable[Union[str, Doc]]): Texts, or docs.
+    batch_size (int): The most texts in a batch.
+    n_process (int): Worker processes, each with one thread, on a CPU. -1 for one per core; 1 for none besides this one.
+    show_progress (bool): Show a progress bar.
     total (Optional[int]): How many texts there are. None: the length of `texts`, if it has one.
+    YIELDS (Doc): The scored docs, in the order of the texts.
     RAISES (TextError): A text cannot be scored.
+    RAISES (ChildProcessError): A worker was killed, or fails whatever it scores.
+    RAISES (PLLError): There are to be workers, and the model is on a GPU.
     """
     outcomes = score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
     watched = with_progress(outcomes, number_of(texts) or total, show=show_progress)

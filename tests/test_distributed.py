@@ -219,7 +219,7 @@ def test_a_worker_is_killed_and_every_row_is_there_once(two_workers, tmp_path, m
 
 @pytest.mark.slow
 def test_files_are_read_and_written_by_ray(two_workers, make_nlp, tmp_path):
-    """As docs/corpora.md does it."""
+    """As docs/distributed.md does it."""
     nlp = make_nlp("bert", attr="naturalness")
     rows = [{"key": n, "sentence": text} for n, text in enumerate(SENTENCES * 20)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "texts.parquet", row_group_size=7)

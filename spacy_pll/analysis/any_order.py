@@ -52,19 +52,19 @@ def log_probability_bounds(
     as one context (see `spans`, and windows of long texts) has a bound of its own, and these are added up. With the
     default arguments, the scores are those of the metric `sentence_any_order`.
 
-    Of a text in its place, such as an answer after its prompt, the bound is that of its conditional probability: the
-    orders are those of its own pieces, and what stands before and after it is always in sight.
+    If a text is given with the text before and after it, such as an answer after its prompt, the bound is for the
+    conditional probability of the text: the model always sees the text before and after it.
 
     nlp (Language): A pipeline with a `pll` component and a masked model. The setting `targets` has no effect here.
     texts (Iterable[Union[str, Doc, Tuple[Union[str, Doc], str, str]]]): Texts, or docs, which keep the scores that they
-        have; or texts with what stands before and after each, white space included: `(" Paris.", "It is", "")`.
+        have; or texts, each with the text before and after it, white space included: `(" Paris.", "It is", "")`.
     n_pairs (int): How many random orders to take, each with its reverse. At least 2. Each takes two forward passes a
         piece.
-    n_passes (Optional[int]): Take so many forward passes for each context instead, however long it is: see `ladder`. A
+    n_passes (Optional[int]): The number of forward passes for each context instead, however long it is: see `ladder`. A
         multiple of 8.
-    seed (int): Another one draws other orders, from 0 to 4095. The orders of a text depend on its length and on this.
-    unit (Literal["piece", "word"]): What the orders are orders of. The pieces of a word (see the setting `words`) come
-        from left to right.
+    seed (int): From 0 to 4095. Another seed draws other orders. The orders of a text depend on its length and on this.
+    unit (Literal["piece", "word"]): Whether pieces or words are put in random orders. The pieces of a word (see the
+        setting `words`) come from left to right.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Number of texts per batch.
     shared_pieces (bool): Take texts that share a wordpiece with what stands beside them: it belongs to the side where

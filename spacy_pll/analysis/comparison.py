@@ -39,7 +39,7 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """The score of `b` minus that of `a`: the sum over the segments.
+        """The score of `b` minus the score of `a`. It is the sum over the segments.
 
         A version without a wordpiece has no score and comes last: infinity if it is `a`, minus infinity if it is `b`.
         """
@@ -49,9 +49,9 @@ class Comparison:
         return math.fsum(segment.difference for segment in self.segments)
 
     def shared_scores(self, metric: str | None = None) -> tuple[float, float]:
-        """The scores, in `a` and in `b`, of what both have: of the unmodified part, given the modified one.
+        """The scores, in `a` and in `b`, of the tokens that both have: of the unmodified part, given the modified one.
 
-        metric (Optional[str]): One of the component's metrics. None is the one that is compared.
+        metric (Optional[str]): One of the component's metrics. None is the metric that is compared.
         RETURNS (tuple[float, float]): Natural log. Both are 0.0 if the versions have nothing in common.
         RAISES (ValueError): There are no scores of that name.
         """
@@ -67,8 +67,9 @@ def compare(
 ) -> Comparison:
     """Score two versions of a text and show where the difference comes from.
 
-    difflib aligns the tokens that are the same in both versions. Each pair of these is a segment, and so is whatever is
-    between two of them. A word's score depends on its context, so segments with equal words contribute as well.
+    difflib aligns the tokens that are the same in both versions. Each pair of such tokens is a segment, and the tokens
+    between two such pairs are a segment. A word's score depends on its context, so segments with equal words contribute
+    as well.
 
     nlp (Language): A pipeline with a `pll` component.
     a, b (Union[str, Doc]): The two versions.
@@ -105,7 +106,7 @@ def compare_pairs(
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
 ) -> Iterator[Comparison]:
-    """The same for many pairs, at the speed of `nlp.pipe`.
+    """Compare the two versions of many texts, as `compare` does, at the speed of `nlp.pipe`.
 
     batch_size (int): The most pairs that are scored together.
     YIELDS (Comparison): One per pair, in their order.

@@ -44,9 +44,9 @@ class Unigrams:
     def count(cls, tokenizer: "Tokenizer", texts: Iterable[str | Doc], *, show_progress: bool = False) -> "Unigrams":
         """Count the wordpieces of a corpus.
 
-        tokenizer (tokenizers.Tokenizer): The model's: `get_scorer(nlp).model.load().tokenizer`.
+        tokenizer (tokenizers.Tokenizer): The tokenizer of the model: `get_scorer(nlp).model.load().tokenizer`.
         show_progress (bool): Show how many texts have been counted.
-        RAISES (ValueError): There is none.
+        RAISES (ValueError): There is no wordpiece.
         """
         pieces = vocabulary(tokenizer)
         strings = (text if isinstance(text, str) else text.text for text in plain_texts(texts))
@@ -81,7 +81,7 @@ class Unigrams:
     def sum(self, ids: Sequence[int], pieces: Sequence[str | None]) -> float:
         """The log-probability of some wordpieces, each by itself.
 
-        RAISES (ValueError): They are not of this vocabulary.
+        RAISES (ValueError): The wordpieces are not in this vocabulary.
         """
         for i, piece in zip(ids, pieces, strict=True):
             if i >= len(self.pieces) or self.pieces[i] != piece:

@@ -55,11 +55,11 @@ class AssayScore(NamedTuple):
 
 
 def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> Iterator[Assay]:
-    """Read a reference sheet, as ProteinGym has it, and the assays that it names, one after the other.
+    """Read a reference sheet, in the form of ProteinGym's, and the assays that it names, one after the other.
 
     path (str): A table with the columns `DMS_id`, `target_seq` and `DMS_filename`.
     folder (str): Where the files of the assays are.
-    column (str): Of their substitutions.
+    column (str): The column of the substitutions in these files.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read, or, before any assay is read, a file is not there.
     """
@@ -123,15 +123,15 @@ def score_assays(
     about: Mapping[str, Any] | None = None,
     **how: Any,
 ) -> Iterator[AssayScore]:
-    """Score each assay into a table, `NAME.csv`. One that is there already is not scored again, and one that a run was
-    stopped in is gone on with.
+    """Score each assay into a table, `NAME.csv`. An assay whose table is there already is not scored again, and an
+    assay in which an earlier run was stopped is continued.
 
     output (Path): The folder of the tables. Beside each is `NAME.json`, which says what its scores depend on.
     measured (Optional[str]): A column of measured effects, to compare with.
     method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]), how (Any): As for `variants`.
-    force (bool): Score all again. A table stays until the new one is complete.
-    about (Optional[Mapping[str, Any]]): What distinguishes the model from others. None: its name.
-    RAISES (FileExistsError): A table is of another model, of other settings, or of other variants.
+    force (bool): Score all assays again. A table stays until the new one is complete.
+    about (Optional[Mapping[str, Any]]): What distinguishes the model from other models. None: its name.
+    RAISES (FileExistsError): A table was made with another model, other settings, or other variants.
     RAISES (OSError): A table cannot be written.
     RAISES (ValueError): An assay lacks a column, or see `variants`.
     """

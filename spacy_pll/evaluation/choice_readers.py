@@ -39,9 +39,9 @@ def read_choices(
 ) -> list[Choice]:
     """Read choices from a file, or from the files of a folder in the order of their names.
 
-    If you name no column, those that are there say how a row is read: those of BLiMP, EWoK (Ivanova et al. 2024), COMPS
-    (Misra et al. 2023), entity tracking (Kim & Schuster 2023) and BabyLM's WUG, whose `ratio` is a preference of
-    people, or else `context`, `options` and `label`.
+    If you name no column, the columns of the file decide how a row is read: the columns of BLiMP, EWoK (Ivanova et al.
+    2024), COMPS (Misra et al. 2023), entity tracking (Kim & Schuster 2023) and BabyLM's WUG, whose `ratio` is a
+    preference of people, or else `context`, `options` and `label`.
 
     context (Sequence[str]): Column of the context, or of a list; or the columns of several. If there are several texts
         to choose from, the columns are read one after the other. Empty: context, if it is there.
@@ -52,7 +52,7 @@ def read_choices(
     labels (Optional[LabelKind]): How all labels of a file are read, if they can be read in two ways, or count from 1.
         None: as all can be read.
     separator (str): Put between a context and a text, unless one of them has white space there.
-    after (Optional[str]): Column of what stands after the text. It is read, and not scored.
+    after (Optional[str]): Column of the text after the option. The model reads it, and it is not scored.
     reading (Literal["texts", "contexts"]): How EWoK is read: two texts after the first context, or each text in two
         contexts.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).

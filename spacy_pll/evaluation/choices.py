@@ -160,8 +160,8 @@ class ChoiceScores:
         return self.choices
 
     def compared(self, scorer: str) -> FloatArray:
-        """What is compared: sums, or means per wordpiece. Shape (choices, options); minus infinity where a choice has
-        fewer options than others.
+        """The values that are compared: sums, or means per wordpiece. Shape (choices, options); minus infinity where a
+        choice has fewer options than others.
         """
         table = np.full((len(self.choices), max(len(choice.options) for choice in self.choices)), -np.inf)
         for row, scores, pieces in zip(table, self.scores[scorer], self.pieces[scorer]):
@@ -170,7 +170,7 @@ class ChoiceScores:
 
     @property
     def outcomes(self) -> dict[str, FloatArray]:
-        """By scorer, for each choice: 1 where the right option has the highest score, and 0 where it has not. `ties`
+        """By scorer, for each choice: 1 if the right option has the highest score, and 0 if not. `ties`
         says what a tie counts: see `outcomes_of`.
 
         RAISES (ValueError): The choices have preferences of people instead of a right option.
@@ -201,7 +201,7 @@ class ChoiceScores:
         return import_pandas().DataFrame(list(self.rows()))
 
     def plot(self, by: Sequence[str] | None = None) -> "Figure":
-        """Draw the accuracies of the groups: of those by all columns together, or by the first if others lie in it.
+        """Draw the accuracies of the groups by all columns together, or by the first if the others divide its groups.
 
         RAISES (ImportError): matplotlib is not installed.
         """
@@ -212,8 +212,8 @@ class ChoiceScores:
         return plot_accuracies(drawn)
 
     def plot_curves(self, by: Sequence[str] | None = None) -> "Figure":
-        """Draw the accuracies over the scorers, as over the checkpoints of a training: of all items, and of the groups
-        that `plot` draws, if they are not more than ten. Several metrics have a curve each.
+        """Draw curves of the accuracies over the scorers, such as checkpoints of a training: of all items, and of the
+        groups that `plot` draws, if there are at most ten. Each metric has a curve of its own.
 
         RAISES (ImportError): matplotlib is not installed.
         """
@@ -235,7 +235,9 @@ class ChoiceScores:
         return self.choices[0].preference is not None
 
     def probabilities(self, scorer: str) -> FloatArray:
-        """exp of what is compared, normalised so that the options of a choice sum to 1. Shape (choices, options)."""
+        """exp of the values that are compared, normalised so that the options of a choice sum to 1. Shape (choices,
+        options).
+        """
         compared = self.compared(scorer)
         weights = np.exp(compared - compared.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -42,17 +42,17 @@ class Pair(NamedTuple):
 
     @property
     def phenomenon(self) -> str:
-        """As BLiMP and others have it, or ""."""
+        """The phenomenon, as in BLiMP and other test sets, or ""."""
         return str(self.fields.get(_named(self.fields, PHENOMENA), ""))
 
     @property
     def paradigm(self) -> str:
-        """As BLiMP and others have it, or the name of the file, or ""."""
+        """The paradigm, as in BLiMP and other test sets, or the name of the file, or ""."""
         return str(self.fields.get(_named(self.fields, PARADIGMS), ""))
 
 
 class Option(NamedTuple):
-    """A text, and what stands before it."""
+    """An option of a choice: a text, with the text before it (its context) and after it."""
 
     text: str
     context: str = ""  # read before the text, and not scored; white space alone is no context
@@ -67,7 +67,7 @@ class Option(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Options, one of which is right: texts in the same context, or a text in several contexts."""
+    """Several options, one of which is right: several texts in one context, or one text in several contexts."""
 
     options: Sequence[Option]
     right: int = 0  # the number of the right option, from 0
@@ -104,8 +104,9 @@ def _named(columns: Iterable[str], names: Sequence[str]) -> str:
 def levels(items: Sequence[Item], by: Sequence[str] | None = None) -> dict[tuple[str, ...], list[Group]]:
     """The groups that pairs or other items are divided into.
 
-    by (Optional[Sequence[str]]): Columns: the values of each make groups, and so do all of them crossed, unless the
-        groups of one lie in those of the others. None is `default_columns`.
+    by (Optional[Sequence[str]]): Columns. The values of each column make groups. The combinations of the values of all
+        columns make groups, too, unless each group of one column lies in one group of the others. None:
+        `default_columns`.
     RETURNS (dict[tuple[str, ...], list[Group]]): By columns, sorted by name. First, by none, all items as one group.
     RAISES (InputError): An item has no such column.
     """

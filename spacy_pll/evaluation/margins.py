@@ -41,9 +41,9 @@ def compare_margins(
     batch_size: int = BATCH_SIZE,
     show_progress: bool = False,
 ) -> MarginAgreement:
-    """Score texts exactly, and with each margin and spacing, and compare the primary metric. One model serves all.
+    """Score texts exactly, and with each margin and spacing, and compare the primary metric. All use one model.
 
-    nlp (Language): A pipeline with a `pll` component. It stays as it is, and its own margin or spacing is not used.
+    nlp (Language): A pipeline with a `pll` component. It is not changed, and its own margin or spacing is not used.
     margins, spacings (Sequence[int]): Values of `mask_margin` and `mask_spacing`.
     at_least (float): How large the correlation by word should be.
     component (Optional[str]): The name of one of several `pll` components. None: the first.

@@ -72,17 +72,17 @@ def read_pairs(
 ) -> list[Pair]:
     """Read minimal pairs from a file, or from the files of a folder in the order of their names.
 
-    A row is a pair, if there is no `sentence`, or one of its two sentences. If you name no column, the names of many
-    published files are known: docs/evaluation.md has a table of them.
+    Each row is a pair. If `sentence` is given, each row is one of the two sentences of a pair. If you name no column,
+    the names of many published files are known: docs/test-sets.md has a table of them.
 
-    good (Optional[str]): Column of the sentence that should score higher. None: a name that is known, such as good.
+    good (Optional[str]): Column of the sentence that should score higher. None: a known name, such as good.
     bad (Optional[str]): Column of the other sentence. None: a known name, such as bad.
     sentence (Optional[str]): Column of the sentences, if each has a row of its own, in place of `good` and `bad`.
     label (Optional[str]): With `sentence`: the column that says which sentences are good, and what it has there, as in
         "Voice=active", if it is not 1, True, Grammatical or the like.
-    item (Sequence[str]): With `sentence`: columns that the two sentences of a pair, and no others, share. Empty: they
-        are neighbours.
-    first (Optional[Literal["good", "bad"]]): Which of two neighbours comes first, if no column says which is good.
+    item (Sequence[str]): With `sentence`: columns that have the same values in the two rows of a pair, and in no
+        others. Empty: the two rows follow one another.
+    first (Optional[Literal["good", "bad"]]): Which sentence of a pair comes first, if no column says which is good.
         None: in .txt files the bad one, as in Zorro.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.

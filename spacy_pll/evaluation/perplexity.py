@@ -56,12 +56,14 @@ class Perplexity:
 
     @property
     def per_word(self) -> dict[str, float]:
-        """The same per word: less dependent on the tokenizer."""
+        """exp(-log-likelihood / words) by metric. It depends less on the tokenizer than the value per wordpiece."""
         return self._per(self.words)
 
     @property
     def per_byte(self) -> dict[str, float]:
-        """The same per byte of the texts, which does not depend on the tokenizer. Its log2 is the bits per byte."""
+        """exp(-log-likelihood / bytes of the texts) by metric. The number of bytes does not depend on the tokenizer.
+        log2 of this value is the bits per byte.
+        """
         return self._per(self.bytes)
 
     def _per(self, n: int) -> dict[str, float]:
@@ -105,12 +107,13 @@ def perplexity(
 ) -> Perplexity:
     """Score texts, and measure their pseudo-perplexity.
 
-    If `sentence_any_order` is the only metric, the log-likelihood is a lower bound, and has a standard error by the
-    draw of the orders (`log_probability_bounds`). It is then measured in one process.
+    If `sentence_any_order` is the only metric, the log-likelihood is a lower bound, and has a standard error, because
+    the orders are random (`log_probability_bounds`). It is then measured in one process.
 
     nlp (Language): A pipeline with a `pll` component.
-    n_passes (Optional[int]): Of the metric sentence_any_order: so many forward passes for each text. None: 16 orders.
-    seed (int): Of the metric sentence_any_order: another one draws other orders.
+    n_passes (Optional[int]): For the metric sentence_any_order: the number of forward passes for each text. None: 16
+        orders.
+    seed (int): For the metric sentence_any_order: another seed draws other orders.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
@@ -193,7 +196,7 @@ def window_perplexities(
     window alone.
 
     n_words (int): Words in a window (see `windows_of`). A text that has fewer is one window.
-    The others: as for `perplexity`.
+    The other arguments: as for `perplexity`.
     RETURNS (List[List[Tuple[str, float]]]): For each text, its windows in their order, and the perplexity per wordpiece
         of each; NaN without a wordpiece.
     """

@@ -137,18 +137,18 @@ def rescore(
 
     nlp (Language): A pipeline with a `pll` component.
     lists (Iterable[Mapping[str, Any]]): Each has "hypotheses", a list of dicts with "text" and "score", the
-        log-probability of the first pass. It may have a "context", what was said before: it is read before each
-        hypothesis, with a space between, and not scored. Whatever else is in the lists and the dicts is kept.
-    weight (float): That of the PLL.
-    word_weight (float): That of the number of words, which white space separates.
+        log-probability of the first pass. It may have a "context", such as the sentence before: the model reads it
+        before each hypothesis, with a space between, and it is not scored. Other keys of the lists and dicts are kept.
+    weight (float): The weight of the PLL.
+    word_weight (float): The weight of the number of words (between white space).
     per_piece (bool): Use the mean per wordpiece instead of the sum.
-    costs (Optional[bool]): The scores are costs, the lowest of which is the best: their sign is turned. None: no, and a
-        score above 0 is an error.
+    costs (Optional[bool]): The scores are costs, of which the lowest is the best: their sign is changed. None: they are
+        not costs, and a score above 0 is an error.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RETURNS (list[dict[str, Any]]): The lists with the best hypothesis first. Each hypothesis also has "pll", "pieces"
-        and "rescored", by which they are sorted; NaN and last without a wordpiece. If the first pass prefers such a
-        hypothesis, the list keeps the order of the first pass.
+        and "rescored", by which they are sorted; a hypothesis without a wordpiece has NaN and is last. If the first
+        pass prefers such a hypothesis, the list keeps the order of the first pass.
     RAISES (ValueError): A weight is not finite, a list is not of this form, or a text cannot be scored.
 
     ```python

@@ -119,14 +119,14 @@ def variants(
 ) -> VariantScores:
     """Score variants of a protein against its own sequence, with a model that has a wordpiece for each residue.
 
-    With "masked-marginals", each site of a variant is masked (`others` says what is seen at its others), and the score
-    is the sum over the sites of log p(other residue) - log p(residue of the sequence). With "wt-marginals", nothing is
-    masked, so one forward pass is enough for all variants. With "pseudo-ppl", it is the pseudo-log-likelihood
-    (`original`) of the whole variant, minus that of the sequence. A score of 0 means that variant and sequence are
-    equally probable.
+    With "masked-marginals", each site of a variant is masked (`others` says what the model sees at the other sites),
+    and the score is the sum over the sites of log p(other residue) - log p(residue of the sequence). With
+    "wt-marginals", nothing is masked, so one forward pass is enough for all variants. With "pseudo-ppl", the score is
+    the pseudo-log-likelihood (`original`) of the whole variant, minus the one of the sequence. A score of 0 means that
+    variant and sequence are equally probable.
 
     For a sequence that is longer than the model reads, the marginals at a site come from a window around it, and a pass
-    reads a window. The pipeline's `mask_margin` is taken over: then all masks of a window share a forward pass, and the
+    reads a window. The pipeline's `mask_margin` is used: then all masks of a window share a forward pass, and the
     scores are approximate.
 
     nlp (Language): A pipeline with a `pll` component and a masked model.
@@ -142,7 +142,7 @@ def variants(
     u_as_t (bool): Read U as T, for RNA under a model that has learned T.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
-    kept (Optional[KeptScores]): Has what a run before this one has found, and gets what is found.
+    kept (Optional[KeptScores]): Has the scores of an earlier run, and gets the scores of this one.
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
     """

@@ -32,7 +32,7 @@ def to_dataframe(
     docs (Union[Doc, Span, Iterable[Union[Doc, Span]]]): Scored docs, such as `nlp.pipe(texts)`.
     metrics (Optional[Sequence[str]]): The metrics. None takes every metric that the docs were scored with.
     attr (str): The component's setting of that name.
-    words (Optional[WordTable]): The rows of words, with these columns, in place of those of tokens.
+    words (Optional[WordTable]): One row per word, with the columns that this table sets, in place of one row per token.
     RETURNS (pandas.DataFrame): The columns are `doc` (number of the doc, from 0), `token` (index in the doc), `text`,
         `pll_pieces` (number of wordpieces, missing where the token was not scored) and one column of scores per metric,
         such as `pll_word_l2r` (natural log, NaN where not scored and where there is no wordpiece). `surprisal` is minus
@@ -40,7 +40,7 @@ def to_dataframe(
         where there is none), `entropy` (nats), `alternatives` (lists of texts) and `alternative_log_probs`. These are
         the columns of the table of tokens that `pll score` writes, which has the wordpieces themselves, under `pieces`,
         in place of their number.
-        With `words`, they are `doc` and those of its table of words.
+        With `words`, the columns are `doc` and the columns of the table of words.
     RAISES (ValueError): The docs have no scores of that name, or under one of the metrics.
     RAISES (TypeError): `words` is no `WordTable`.
     RAISES (ImportError): pandas is not installed; or wordfreq, which `words` asks for.

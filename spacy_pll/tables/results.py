@@ -47,8 +47,8 @@ class TextScore:
 
 
 class Scores(Sequence[TextScore]):
-    """Texts with their scores, in their order. All are kept: there is a length, and each can be read again. A part,
-    such as `scores[:10]`, is of this kind, too. When printed, it is a table of the first texts.
+    """Texts with their scores, in their order. It is a sequence: it has a length, and `scores[:10]` has the scores of
+    the first ten texts. When printed, it is a table of the first texts.
 
     docs (Sequence[Doc]): The scored docs, for example for `spacy_pll.visualize`.
     """
@@ -114,7 +114,7 @@ def score(
     """Score texts, and keep the results. For more texts than fit into memory, use `make_pipeline` and `nlp.pipe`.
 
     texts (Iterable[Union[str, Doc]]): A single text stands for a list of one.
-    model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): What scores, as for
+    model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): The model, as for
         `make_pipeline`: a hub name or folder of a model or of a pipeline, a pipeline, or a model and its tokenizer.
         None: the built-in English model.
     metrics (Optional[Sequence[str]]): Names of metrics; the first gives `score`. None: word_l2r, causal for a

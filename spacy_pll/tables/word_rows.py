@@ -48,11 +48,11 @@ def score_words(
     word (str): The column of the words. A word may have white space or punctuation in it: it is scored as one.
     by (Sequence[str]): Columns that say which text a row belongs to. Empty: all rows are one text.
     space_after (Optional[str]): A column that says whether a space follows: true or false, 1 or 0, or the white space
-        itself. None: one follows on each word.
-    base (Optional[float]): Of the logarithm in the column of surprisal, such as 2 for bits. It is then called
+        itself. None: a space follows each word.
+    base (Optional[float]): The base of the logarithm in the column of surprisal, such as 2 for bits. It is then called
         surprisal_base2 or the like. None: e, and surprisal, in nats.
-    lags (int): The columns of scores, wordpieces, length and frequency are there again for each of so many words
-        before, such as surprisal_lag1.
+    lags (int): For how many words before the word the columns of scores, wordpieces, length and frequency are repeated,
+        such as surprisal_lag1.
     log_frequency (Optional[bool]): Whether log frequencies are a column, from the package wordfreq. None: if it is
         installed and has the language.
     batch_size, n_process, show_progress, settings: See `spacy_pll.score`.
@@ -60,7 +60,7 @@ def score_words(
         given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
         surprisal. They are None, or NaN in a data frame, where there is no word: None, NaN, "", white space. Such rows
         are counted in a warning.
-        There is a warning if the rows of a text seem to be those of several.
+        There is a warning if the rows of a text seem to be rows of several texts.
     RAISES (ValueError): There is no such column, or no value in a column of `by`, or the table has a column that would
         be added, or a text cannot be scored.
     """

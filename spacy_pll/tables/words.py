@@ -26,8 +26,8 @@ class WordTable:
     unit (str): A word is what white space separates, with its punctuation, or one of spaCy's tokens that are not white
         space. In both cases, scores are sums over tokens, and a token that contains white space is not divided. While
         "cabinet" in "cabinet," is scored, the model sees the comma, unless `words='whitespace'` masks it, too.
-    lags (int): The columns of wordpieces, length, log frequency and scores are there again for each of so many words
-        before, such as surprisal_lag1.
+    lags (int): For how many words before the word the columns of wordpieces, length, log frequency and scores are
+        repeated, such as surprisal_lag1.
     regions (Optional[str]): A key of doc.spans, of .spacy input or of a pipeline that makes spans. The column `region`
         has the label of the first of these spans in which the word begins.
     log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq, for the
@@ -44,7 +44,7 @@ class WordTable:
         check_values(self)
 
     def known(self, lang: str) -> "WordTable":
-        """The same where it is known whether there is a column `log_frequency`. Without one, there is a warning.
+        """A copy that says whether there is a column `log_frequency`. If there is none, there is a warning.
 
         RAISES (ImportError, ValueError): There cannot be one, and `log_frequency` is True.
         """

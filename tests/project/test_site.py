@@ -15,7 +15,7 @@ from spacy_pll.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-MAX_LINES = 350
+MAX_LINES = 250
 
 
 @pytest.fixture
