@@ -10,14 +10,13 @@ from typing import Any
 import srsly
 from spacy.tokens import DocBin
 
-from ..errors import InputError
 from ..failing_texts import ERROR
 from ..files import to_csv, to_json, write_text
 from ..tables.rows import TextRows
 from .decimals import Decimals
 from .inputs import InputColumns, json_bytes
-from .readers import FIELDS, format_of
-from .records import PARQUET, STANDARD_STREAM
+from .readers import FIELDS
+from .records import PARQUET
 from .scored_texts import ScoredText
 
 
@@ -144,25 +143,3 @@ class SpacyDocs(Format):
 
 FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".tsv": TsvTable, ".spacy": SpacyDocs}
 ENDINGS = (*FORMATS, PARQUET)
-
-
-def find_format(path: str, rows: type[TextRows]) -> type[Format]:
-    """Find the format of an output file by its name. "-", standard output, is JSON lines.
-
-    RAISES (InputError): There is no such format, or it cannot hold these rows.
-    """
-    ending = format_of(Path(path))
-    if path == STANDARD_STREAM:
-        return JsonLines
-    if ending not in ENDINGS:
-        raise InputError(f"The output must end in {', '.join(ENDINGS)}, or be - for JSON lines. It is {path!r}.")
-    if ending == PARQUET:
-        from .parquet import ParquetTable  # needs the extra `[parquet]`
-
-        return ParquetTable
-    if rows is not TextRows and FORMATS[ending] is SpacyDocs:
-        raise InputError(
-            "A .spacy file contains whole docs with all their tokens.",
-            "Write the table of texts to it, or this one to .jsonl, .csv, .tsv or .parquet.",
-        )
-    return FORMATS[ending]

@@ -18,9 +18,10 @@ from ..pipelines import describe_scorer, make_pipeline
 from ..span_getters import TEXT_SPAN
 from ..tables.rows import Level, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
-from .formats import Format, find_format
+from .formats import ENDINGS, FORMATS, Format, JsonLines, SpacyDocs
 from .inputs import Input, InputColumns, checked_records, read_all
-from .records import STANDARD_STREAM, Record
+from .readers import format_of
+from .records import PARQUET, STANDARD_STREAM, Record
 from .resumable import ResumableOutput
 from .scored_texts import ScoredText, Scoring
 
@@ -167,3 +168,25 @@ def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[list[ScoredText
             if n_texts >= enough or n_pieces >= PIECES_PER_PART or time.monotonic() >= end:
                 break
     return part
+
+
+def find_format(path: str, rows: type[TextRows]) -> type[Format]:
+    """Find the format of an output file by its name. "-", standard output, is JSON lines.
+
+    RAISES (InputError): There is no such format, or it cannot hold these rows.
+    """
+    ending = format_of(Path(path))
+    if path == STANDARD_STREAM:
+        return JsonLines
+    if ending not in ENDINGS:
+        raise InputError(f"The output must end in {', '.join(ENDINGS)}, or be - for JSON lines. It is {path!r}.")
+    if ending == PARQUET:
+        from .parquet_output import ParquetTable  # needs the extra `[parquet]`
+
+        return ParquetTable
+    if rows is not TextRows and FORMATS[ending] is SpacyDocs:
+        raise InputError(
+            "A .spacy file contains whole docs with all their tokens.",
+            "Write the table of texts to it, or this one to .jsonl, .csv, .tsv or .parquet.",
+        )
+    return FORMATS[ending]

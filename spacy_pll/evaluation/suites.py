@@ -116,8 +116,6 @@ def read_suite(path: str, reader: str, **how: Any) -> Suite:
         `encoding`, `delimiter`, `quoting`, `header`, `na_as_text`.
     RAISES (ValueError): There is no such reader, or the file cannot be read.
     """
-    from . import acceptability, stereoset, syntaxgym  # noqa: F401  # which are registered by this
-
     readers: dict[str, Callable[..., Suite]] = pll_readers.get_all()
     if reader not in readers:
         raise PLLError(f"There is no `reader` {reader!r}.", f"These are there: {', '.join(sorted(readers))}.")

@@ -20,11 +20,11 @@ from spacy_pll.corpus.formats import (
     JsonLines,
     SpacyDocs,
     TsvTable,
-    find_format,
 )
 from spacy_pll.corpus.inputs import check_fields
 from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import ReadOptions
+from spacy_pll.corpus.runs import find_format
 from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.errors import InputError
 from spacy_pll.tables.rows import TextRows, TokenRows
