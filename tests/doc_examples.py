@@ -38,7 +38,8 @@ import spacy_pll  # noqa: E402, F401  (registers the package's own metrics)
 
 ROOT = Path(__file__).parents[1]
 CARD = ROOT / "spacy_pll" / "language_model" / "builtin" / "README.md"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), CARD]
+OUTSIDE = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "RELEASING", "SECURITY")]
+PAGES = [*OUTSIDE, *sorted((ROOT / "docs").glob("*.md")), CARD]
 # Modules with examples in docstrings. Each example stands by itself.
 MODULES = [path for path in sorted((ROOT / "spacy_pll").rglob("*.py")) if "```python" in path.read_text("utf8")]
 

@@ -38,9 +38,9 @@ def render_cli(
 ) -> None:
     """Write a web page with the tokens of a corpus coloured by score.
 
-    Texts can be searched and sorted. The page is one file that loads nothing else. So you can mail it and open it
-    anywhere. With --alternatives or --distribution, the page shows what the model expected in the place of a token when
-    you hover over it or focus it with the keyboard.
+    Texts can be searched, with their other columns and the names of a folder's files, and sorted. The page is one file
+    that loads nothing else. So you can mail it and open it anywhere. With --alternatives or --distribution, the page
+    shows what the model expected in the place of a token when you hover over it or focus it with the keyboard.
     """
     if output.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")
@@ -54,8 +54,9 @@ def render_cli(
     view = View(scorer.names, scorer.names.metrics, vmin, expected, approximate)
     title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
     about = f"Pseudo-log-likelihood ({', '.join(scorer.settings.metrics)}) under {scorer.model.describe().title}"
-    texts: Iterable[Text] = read_texts(input, column, nlp.vocab, **how)
+    fields: list[dict[str, Any]] = []
+    texts: Iterable[Text] = read_texts(input, column, nlp.vocab, fields, **how)
     if input != STANDARD_STREAM:
         texts = list(texts)  # so that the bar knows how much there is
     with closing(score_docs(nlp, texts, batch_size, n_process, True)) as docs:
-        save(output, write_text, page_parts(docs, view, title, about))
+        save(output, write_text, page_parts(docs, view, title, about, fields))

@@ -90,12 +90,19 @@ def read_records(
                 yield record
 
 
-def read_texts(path: str, column: str, vocab: Vocab, **options: Any) -> Iterator[str | Doc]:
-    """The texts alone: see `read_records`. Those that are missing are left out, and counted in a warning."""
+def read_texts(
+    path: str, column: str, vocab: Vocab, fields: list[dict[str, Any]] | None = None, **options: Any
+) -> Iterator[str | Doc]:
+    """The texts alone: see `read_records`. Those that are missing are left out, and counted in a warning.
+
+    fields (Optional[list[dict[str, Any]]]): Gets the other columns of each text, before the text.
+    """
     missing = total = 0
     for record in read_records(path, column, vocab, **options):
         total, missing = total + 1, missing + bool(record.problem)
         if not record.problem:
+            if fields is not None:
+                fields.append(record.fields)
             yield record.text
     warn_of_missing(missing, total, "They are left out")
 

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Any
@@ -28,6 +28,7 @@ from spacy_pll.scoring.wordpieces import WORDS
 from spacy_pll.settings import ScoringSettings, describe_settings
 from spacy_pll.tables.dataframe import to_dataframe
 from spacy_pll.visualize import render, render_comparison, render_continuations
+from spacy_pll.visualize.text import approximation, count_pieces
 
 ABOUT = (
     "Pseudo-log-likelihood (PLL): how well a language model predicts each word from the others. Scores are natural "
@@ -38,7 +39,7 @@ TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souveni
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
 SLOT_PATTERN = re.compile(r"_{2,}")  # two or more underscores
-FIELD_KEYS = {"texts", "a", "b", "compared", "slot", "candidates", "shared"}  # the keys of all fields of the tabs
+CHOICES = ("metrics of ", "words of ", "compared")  # how the keys begin of fields that are there only with a model
 SHARED = "Shared wordpieces"
 # The fields of the settings that messages name.
 FIELDS = {"model": "Model", "lang": "Language", "metrics": "Metrics", "words": "Words", "shared_pieces": SHARED}
@@ -64,6 +65,7 @@ class SharedPipeline:
         scorer = get_scorer(self._nlp)
         used = scorer.settings
         self.metrics, self.words, self.attr = list(used.metrics), used.words, scorer.attr
+        self.approximate = approximation([used])
 
     def list_metrics(self) -> list[str]:
         """The metrics that the model can compute, beginning with those that the pipeline has."""
@@ -82,6 +84,8 @@ class SharedPipeline:
             yield make_pipeline(self._nlp, **changes)
 
 
+Chosen = tuple[SharedPipeline, PipelineSettings]
+
 # The page
 
 
@@ -92,17 +96,17 @@ def show_page(start: PipelineSettings) -> None:
     st.caption(ABOUT)
     with st.sidebar:
         settings = choose_model(start)
-    complete = False
+    chosen: Chosen | None = None
     with shown_errors(show_error):
         pipeline = load_pipeline(settings)
         with st.sidebar:
-            chosen = choose_scores(settings, pipeline)
-        complete = True
-        for tab, view in zip(st.tabs(list(TABS)), TABS.values()):
-            with tab, shown_errors(show_error):
-                view(pipeline, chosen)
-    if not complete:
-        keep_fields()
+            chosen = pipeline, choose_scores(settings, pipeline)
+    # The fields are there in any case: a browser loses what was typed, and not sent, in one that goes.
+    for tab, view in zip(st.tabs(list(TABS)), TABS.values()):
+        with tab, shown_errors(show_error):
+            view(chosen)
+    if chosen is None:
+        keep_choices()
 
 
 def choose_model(start: PipelineSettings) -> PipelineSettings:
@@ -120,7 +124,7 @@ def load_pipeline(settings: PipelineSettings) -> SharedPipeline:
 
 
 def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> PipelineSettings:
-    """The fields for the metrics and the unit of words."""
+    """The fields for the metrics and the unit of words. RAISES (ValueError): No metric is chosen."""
     metrics = st.multiselect(
         "Metrics",
         pipeline.list_metrics(),
@@ -131,18 +135,22 @@ def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> Pipel
     )
     unit, key = WORDS.index(pipeline.words), f"words of {settings.model}"
     words = st.selectbox("Words", WORDS, unit, key=key, help=HELP["words"])
-    return settings.changed(metrics=tuple(metrics or pipeline.metrics), words=words)
+    if not metrics:
+        raise ValueError("No metric is chosen. Choose one or more under “Metrics”.")
+    return settings.changed(metrics=tuple(metrics), words=words)
 
 
 # The tabs
 
 
-def score_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
+def score_view(chosen: Chosen | None) -> None:
     """Texts, coloured; their tokens in a table."""
     with st.form("score", border=False):
         typed = st.text_area("Texts, one per line", TEXTS, key="texts", height=120)
         st.form_submit_button("Score", type="primary", key="score")
-    texts = split_lines(typed)
+    if chosen is None:
+        return
+    (pipeline, settings), texts = chosen, split_lines(typed)
     if not texts:
         st.info("Type or paste a text.")
         return
@@ -152,23 +160,27 @@ def score_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
     show_table(table.drop(columns=["surprisal", "alternative_log_probs"], errors="ignore"), "Table of the tokens")
 
 
-def compare_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
+def compare_view(chosen: Chosen | None) -> None:
     """Two versions of a text, and where the difference comes from."""
-    metrics = settings.scoring["metrics"]
+    metrics: Sequence[str] = chosen[1].scoring["metrics"] if chosen else ()
     with st.form("compare", border=False):
         a = st.text_input("Version a", VERSIONS[0], key="a")
         b = st.text_input("Version b", VERSIONS[1], key="b")
         metric = st.selectbox("Metric", metrics, key="compared") if len(metrics) > 1 else None
         st.form_submit_button("Compare", type="primary", key="compare")
+    if chosen is None:
+        return
     if not (a.strip() and b.strip()):
         st.info("Type two versions of a text.")
         return
-    comparison = scored(pipeline, settings, "versions", a, b, metric)
+    comparison = scored(*chosen, "versions", a, b, metric)
     st.markdown(say_difference(comparison.difference))
+    pieces = [doc._.get(f"{comparison.attr}_pieces") or 0 for doc in (comparison.a, comparison.b)]
+    st.caption(say_metric(chosen[0], metric or metrics[0]) + say_lengths(*pieces))
     st.html(str(render_comparison(comparison, jupyter=False)))
 
 
-def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
+def rank_view(chosen: Chosen | None) -> None:
     """Candidates in a slot, the most probable first."""
     with st.form("rank", border=False):
         sentence = st.text_input("Sentence, with ___ for the slot", SLOT, key="slot")
@@ -178,11 +190,14 @@ def rank_view(pipeline: SharedPipeline, settings: PipelineSettings) -> None:
         )
         shared = st.checkbox(SHARED, key="shared", help=help_)
         st.form_submit_button("Rank", type="primary", key="rank")
-    candidates = split_lines(typed)
+    if chosen is None:
+        return
+    (pipeline, settings), candidates = chosen, split_lines(typed)
     if not candidates:
         st.info("Type some candidates.")
         return
     ranked = scored(pipeline, settings, "candidates", shared, *split_at_slot(sentence), *candidates)
+    st.caption(say_metric(pipeline, settings.scoring["metrics"][0]))
     rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in ranked]
     table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
     show_table(table.sort_values("probability", ascending=False, kind="stable"))
@@ -212,6 +227,18 @@ def scored(_pipeline: SharedPipeline, settings: PipelineSettings, what: str, *te
 
 
 # Parts of the tabs
+
+
+def say_metric(pipeline: SharedPipeline, metric: str) -> str:
+    """Which score is compared, as Markdown."""
+    return f"Metric: `{metric}`{pipeline.approximate and f'; approximate ({pipeline.approximate})'}."
+
+
+def say_lengths(a: int, b: int) -> str:
+    """That two versions have other numbers of wordpieces, if they have: a score is a sum over these."""
+    if a == b:
+        return ""
+    return f" Version a has {count_pieces(a)}, and b {count_pieces(b)}: the longer one tends to have the lower score."
 
 
 def say_difference(difference: float) -> str:
@@ -257,10 +284,12 @@ def as_markdown(text: str) -> str:
     return "".join(parts).replace("\n", "  \n")
 
 
-def keep_fields() -> None:
-    """Keep what was typed, though the fields are not shown, as while there is no model. Streamlit would forget it."""
-    for key in FIELD_KEYS & {str(key) for key in st.session_state}:
-        st.session_state[key] = st.session_state[key]
+def keep_choices() -> None:
+    """Keep what was chosen in fields that are not shown. Streamlit would forget it."""
+    for key in map(str, list(st.session_state)):
+        if key.startswith(CHOICES):
+            with suppress(st.errors.StreamlitAPIException):  # it is shown
+                st.session_state[key] = st.session_state[key]
 
 
 def split_lines(text: str) -> list[str]:

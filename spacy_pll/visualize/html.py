@@ -6,7 +6,7 @@ from a text, a model or a caller.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from inspect import isroutine
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..analysis.continuations import Continuation
 
 _TITLE = "Pseudo-log-likelihood"
+Fields = Mapping[str, Any]  # the other columns of a text, by name
 VMIN = -20.0
 N_STEPS = 10  # of the colour scale, equally wide: style.css has a rule for each, the classes s0 to s9
 
@@ -124,12 +125,18 @@ def _view(docs: Sequence[Doc | Span], names: Names, columns: dict[str, str], vmi
     return View(names, columns, vmin, expected, text.approximation(records))
 
 
-def page_parts(docs: Iterable[Doc | Span], view: View, title: str = _TITLE, about: str = "") -> Iterator[str]:
+def page_parts(
+    docs: Iterable[Doc | Span], view: View, title: str = _TITLE, about: str = "", fields: Iterable[Fields] = ()
+) -> Iterator[str]:
     """The parts of a page of docs, one after the other, so that it can be written while the docs are being scored.
 
     The page can be searched, and sorted by score. It is complete in itself: nothing is loaded from elsewhere.
+
+    fields (Iterable[Mapping[str, Any]]): The other columns of each doc, which are shown below it, and searched. They
+        may become known with the doc.
     """
-    articles = (_macros().doc(doc, view, number) for number, doc in enumerate(docs, 1))
+    others = iter(fields)
+    articles = (_macros().doc(doc, view, number, next(others, {})) for number, doc in enumerate(docs, 1))
     yield from _page(title, articles, view, about=about, search=True, metrics=list(view.columns))
 
 

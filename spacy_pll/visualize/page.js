@@ -3,7 +3,7 @@ const [search, order, metric, numbers, count, list] =
   ["search", "order", "metric", "numbers", "count", "list"].map(id => document.getElementById(id));
 const plain = text => text.normalize("NFC").toLowerCase();
 const docs = [...list.children].map((element, position) => ({
-  element, position, text: plain(element.dataset.text),
+  element, position, text: plain([element.dataset.text, element.querySelector(".fields")?.textContent].join("\n")),
   scores: element.dataset.scores.split(" ").map(score => score === "" ? NaN : +score),
   pieces: +element.dataset.pieces,
 }));

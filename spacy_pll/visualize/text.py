@@ -1,5 +1,6 @@
 """What people read, as text: numbers, tables, the wordpieces of a token, and what the model expected in its place."""
 
+import json
 import math
 import unicodedata
 from collections.abc import Iterable
@@ -38,6 +39,11 @@ def format_cell(value: float | None) -> str:
 def format_difference(value: float) -> str:
     """With its sign, which is a plus for what rounds to 0."""
     return format_number(round(value, 2), "+.2f")
+
+
+def field_text(value: object) -> str:
+    """A value of another column: text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def in_nats(score: float) -> str:

@@ -56,6 +56,20 @@ def test_other_inputs(tmp_path, model_folder):
     assert "<h1>Standard input</h1>" in page.read_text(encoding="utf8")
 
 
+def test_other_columns_and_names_of_files_are_on_the_page(tmp_path, model_folder):
+    folder, page = tmp_path / "texts", tmp_path / "page.html"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text('{"text": "One", "topic": "<b>", "places": ["é", 2]}\n{"text": "Two"}\n', "utf8")
+    (folder / "b.csv").write_text("text,id\nNA,1\nThree,2\n", encoding="utf8")
+    with pytest.warns(UserWarning, match="1 of 4 texts are missing"):
+        run("render", folder, page, "--model", model_folder("bert"))
+    fields = re.findall(r'<p class="fields">(.*?)</p>', page.read_text(encoding="utf8"))
+    expected = ['file a.jsonl topic &lt;b&gt; places ["é", 2]', "file a.jsonl", "file b.csv id 2"]
+    assert [re.sub(r"</?(b|span)>", "", line).replace("&#34;", '"') for line in fields] == expected
+    run("render", "-", page, "--force", "--model", model_folder("bert"), input="A\n")
+    assert '<p class="fields">' not in page.read_text(encoding="utf8")
+
+
 def test_docs_of_a_file_are_scored_again(tmp_path, make_nlp, model_folder):
     docs = list(make_nlp("bert", metrics=["original", "whole_word"]).pipe(["The hooligans", "A souvenir"]))
     expected = [doc._.pll_whole_word for doc in docs]
@@ -150,7 +164,7 @@ SENTENCES = [
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    lines = "".join(json.dumps({"text": text}) + "\n" for text in SENTENCES)
+    lines = "".join(json.dumps({"text": text, "row": f"ROW{i}."}) + "\n" for i, text in enumerate(SENTENCES))
     (folder / "texts.jsonl").write_text(lines, encoding="utf8")
     run("render", folder / "texts.jsonl", folder / "page.html", "--metrics", "word_l2r,sentence_l2r")
     return folder / "page.html"
@@ -267,6 +281,9 @@ def test_the_search_box_filters(opened):
         box.send_keys(query)
         assert [i for i, text in enumerate(SENTENCES) if query.strip().lower() in text.lower()] == found
         assert visible(browser) == found
+    box.clear()
+    box.send_keys("row1.")  # another column
+    assert visible(browser) == [1]
     box.clear()
     box.send_keys(" ")
     assert visible(browser) == list(range(len(SENTENCES)))

@@ -1,6 +1,7 @@
 """The page, as Streamlit runs it, without a browser."""
 
 import json
+import re
 
 import pytest
 
@@ -92,8 +93,11 @@ def test_metrics_and_words_can_be_chosen(open_page):
         page.button(key="compare").click()
         shown.append(html(tab(check(page.run()), "Compare")))
     assert shown[0] != shown[1]
-    page.sidebar.multiselect[0].set_value([])  # the pipeline's own
-    assert html(tab(check(page.run()), "Score")).count('class="row"') == 4
+    page.sidebar.multiselect[0].set_value([])
+    assert "No metric is chosen." in errors(check(page.run())) and not html(page)
+    page.sidebar.multiselect[0].set_value(["original"])
+    assert html(tab(check(page.run()), "Score")).count('class="row"') == 2 and not page.error
+    assert page.sidebar.selectbox[0].value == "tokenizer"
 
 
 def test_a_margin_of_the_command_line(open_page):
@@ -162,34 +166,53 @@ def test_messages_name_the_fields_of_the_page(message, shown):
     assert app.on_page(message) == shown
 
 
-def test_an_approximate_page_says_so(open_page):
-    page = open_page(mask_margin=0)
+def test_the_page_says_which_metric_it_is_and_whether_it_is_approximate(open_page):
+    page = open_page(mask_margin=0, metrics=["whole_word", "original"])
     assert all("; approximate (mask_margin 0)" in html(tab(page, name)) for name in ("Score", "Compare", "Rank"))
-    assert "approximate" not in html(open_page())
-
-
-def test_what_was_typed_is_kept_while_there_is_no_model(open_page):
+    note = "Metric: `whole_word`; approximate (mask_margin 0)."
+    assert all(tab(page, name).caption[0].value.startswith(note) for name in ("Compare", "Rank"))
+    page.selectbox(key="compared").set_value("original")
+    page = check(page.button(key="compare").click().run())
+    assert tab(page, "Compare").caption[0].value.startswith("Metric: `original`; approximate")
+    assert tab(page, "Rank").caption[0].value == note
     page = open_page()
+    assert "approximate" not in html(page) and tab(page, "Rank").caption[0].value == "Metric: `word_l2r`."
+
+
+def test_versions_of_other_lengths(open_page):
+    page = open_page()
+    for b, says in [("A sat cat.", False), ("A cat sat in the house.", True)]:
+        page.text_input(key="a").set_value("A cat sat.")
+        page.text_input(key="b").set_value(b)
+        shown = tab(check(page.button(key="compare").click().run()), "Compare").caption[0].value
+        assert ("the longer one tends to have the lower score" in shown) == says
+    assert re.search(r"Version a has \d+ pieces, and b \d+ pieces: ", shown)
+
+
+def test_what_was_typed_and_chosen_is_kept_while_there_is_no_model(open_page):
+    """And its fields stay, so that the browser keeps what was not sent yet."""
+    page = open_page(metrics=["word_l2r", "original"])
+    fields = {field.key for kind in (page.text_area, page.text_input, page.checkbox) for field in kind}
+    page.sidebar.multiselect[0].set_value(["original", "whole_word"])
+    page.sidebar.selectbox[0].set_value("whitespace")
+    check(page.run())
     page.text_area(key="texts").set_value("A cat.")
     check(page.button(key="score").click().run())
     page.text_input(key="b").set_value("The cat sleeps.")
+    page.selectbox(key="compared").set_value("whole_word")
     check(page.button(key="compare").click().run())
     model = page.text_input(key="model").value
     page.text_input(key="model").set_value("no/such_model")
-    assert not check(page.run()).tabs
-    check(page.run())  # once more, as when something else is typed
+    for _ in range(2):  # once more, as when something else is typed
+        assert "no/such_model" in errors(check(page.run())) and not html(page)
+        assert {one.key for kind in (page.text_area, page.text_input, page.checkbox) for one in kind} == fields
     page.text_input(key="model").set_value(model)
     check(page.run())
     assert page.text_area(key="texts").value == "A cat." and page.text_input(key="b").value == "The cat sleeps."
     assert html(tab(page, "Score")).count("<article") == 1
+    assert page.sidebar.multiselect[0].value == ["original", "whole_word"]
+    assert page.sidebar.selectbox[0].value == "whitespace" and page.selectbox(key="compared").value == "whole_word"
     assert not [one.value for one in page.warning if "Session State" in one.value]
-
-
-def test_all_fields_of_the_tabs_are_kept(open_page):
-    page = open_page(scoring={"metrics": ["word_l2r", "original"]})
-    fields = [*page.text_area, *page.text_input, *page.selectbox, *page.checkbox]
-    at_side = {"model", "lang"} | {field.key for field in fields if str(field.key).startswith("words of")}
-    assert {field.key for field in fields} - at_side == app.FIELD_KEYS
 
 
 def test_names_in_messages_are_code_and_the_rest_is_as_it_is():
@@ -201,7 +224,7 @@ def test_a_bad_model_name_is_an_error_in_words(open_page):
     page = open_page()
     page.text_input(key="model").set_value("no/such_model")
     check(page.run())
-    assert "no/such_model" in errors(page) and not page.tabs
+    assert "no/such_model" in errors(page) and not html(page)
     page.text_input(key="model").set_value(str(page.text_input(key="model").proto.default))
     assert html(tab(check(page.run()), "Score"))
 

@@ -17,7 +17,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ["spacy_pll", "tests", "scripts", "benchmarks", "configs", "docs", "examples", ".ci", ".github"]
+FOLDERS = ["spacy_pll", "tests", "scripts", "benchmarks", "configs", "docs", "examples", "recipe", ".ci", ".github"]
 ENDINGS = (".cfg", ".cff", ".in", ".md", ".py", ".toml", ".txt", ".yml")
 
 
