@@ -4,10 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..user_warnings import warn_user
+from .delimited import R_HEADER
 
 HEAD = 20  # lines of a corpus from which it is told
 NAMES = re.compile(r"\w+(?:([,;|])\w+)(?:\1\w+)*")  # of columns, as in "sentence,label"
 SCORE_BEHIND = re.compile(r"[.!?…。]['\"”’)]*\s+(?:[01]|-\d+|[-+]?\d*[.,]\d+(?:[eE][-+]?\d+)?)\Z")
+# A cell of R's write.table, where what is not text stands without quotation marks.
+R_CELL = re.compile(r'(?:"(?:[^"\\]|\\.|"")*"|[-+\d.e]+|TRUE|FALSE|NA|NaN|-?Inf)(?: |\Z)')
 HOW_TO_READ = (
     "If it is a table, make it a .tsv or .csv file. There, `column` names the column of the texts, and `header` all "
     "columns, if line 1 does not."
@@ -28,9 +31,18 @@ def signs_of_table(lines: Sequence[str]) -> str:
     names = NAMES.fullmatch(lines[0]) if lines else None
     if names and len(lines) > 1 and all(line.count(names[1]) >= lines[0].count(names[1]) for line in lines):
         return f"line 1 is {lines[0]!r:.100}, as the names of columns"
+    n, widths = _width(lines[0]) if lines else 0, {*map(_width, lines[1:])}
+    if (widths == {n + 1} or n > 1 and widths == {n}) and R_HEADER.fullmatch(f'"" {lines[0]}'):
+        return f"line 1 is {lines[0]!r:.100}, as R writes the names of columns"
     if len(lines) > 2 and all(map(SCORE_BEHIND.search, lines)):
         return "a number stands behind each sentence"
     return ""
+
+
+def _width(line: str) -> int:
+    """How many cells a line of R's has; 0 if it is none."""
+    rest, n = R_CELL.subn("", line)
+    return 0 if rest else n
 
 
 def watched(lines: Iterable[str], name: str) -> Iterator[str]:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.errors import InputError
+from spacy_pll.evaluation.choice_readers import read_choices
+from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.files import to_csv
 
 
@@ -179,6 +181,22 @@ def test_tables_of_r(tmp_path_factory, cells, form, is_quoted, names_all):
         assert header == ["row", "one", "two"]
         found = rows_in(path, "\n".join(lines) + "\n", header=header)
     assert found == [[str(n), *row] for n, row in enumerate(cells, 1)]
+
+
+@pytest.mark.parametrize("read", [read_pairs, read_choices, lambda path: list(read_records(path, "good"))])
+def test_tables_of_r_without_quotation_marks_are_named(tmp_path, read):
+    (tmp_path / "a.csv").write_text("good bad\n1 cat cats\n")
+    with pytest.raises(InputError, match="columns are: 'good bad'.* as R's write.table has it") as raised:
+        read(str(tmp_path / "a.csv"))
+    assert raised.value.settings["delimiter"] == " "
+    with pytest.raises(InputError, match=r"give `header=\['row', 'good', 'bad'\]`"):
+        list(read_rows(tmp_path / "a.csv", delimiter=" "))
+    (row,) = read_rows(tmp_path / "a.csv", delimiter=" ", header=["row", "good", "bad"])
+    assert row[1] == {"row": "1", "good": "cat", "bad": "cats"}
+    (tmp_path / "a.csv").write_text("text\nThe cat sleeps.\n")
+    with pytest.raises(InputError) as raised:
+        read(str(tmp_path / "a.csv"))
+    assert "write.table" not in str(raised.value)
 
 
 @pytest.mark.parametrize("line", ["sep=;\n", '"sep=;"\r\n', "sep=;\r"])

@@ -261,6 +261,7 @@ TABLES_IN_TXT = {
     "scores": f"{BAD} -31.5\n{GOOD} -20.25\n" * 2,
     "sections": f"Grammatical:\n{GOOD}\nUngrammatical:\n{BAD}\n",
     "a section in brackets": f"[ungrammatical sentences]\n{BAD}\n{BAD}\n{BAD}\n",
+    "a table of R": f'"good" "bad"\n"1" "{GOOD}" "{BAD}"\n',
     "stars": f"*{BAD}\n{GOOD}\n",
 }
 
