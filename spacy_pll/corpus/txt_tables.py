@@ -31,18 +31,12 @@ def signs_of_table(lines: Sequence[str]) -> str:
     names = NAMES.fullmatch(lines[0]) if lines else None
     if names and len(lines) > 1 and all(line.count(names[1]) >= lines[0].count(names[1]) for line in lines):
         return f"line 1 is {lines[0]!r:.100}, as the names of columns"
-    n, widths = _width(lines[0]) if lines else 0, {*map(_width, lines[1:])}
-    if (widths == {n + 1} or n > 1 and widths == {n}) and R_HEADER.fullmatch(f'"" {lines[0]}'):
+    n, *widths = [0 if rest else n for rest, n in (R_CELL.subn("", line) for line in lines)] or [0]
+    if {*widths} in ({n + 1}, {n}) and n + widths[0] > 2 and R_HEADER.fullmatch(f'"" {lines[0]}'):
         return f"line 1 is {lines[0]!r:.100}, as R writes the names of columns"
     if len(lines) > 2 and all(map(SCORE_BEHIND.search, lines)):
         return "a number stands behind each sentence"
     return ""
-
-
-def _width(line: str) -> int:
-    """How many cells a line of R's has; 0 if it is none."""
-    rest, n = R_CELL.subn("", line)
-    return 0 if rest else n
 
 
 def watched(lines: Iterable[str], name: str) -> Iterator[str]:
