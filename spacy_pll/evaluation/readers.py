@@ -14,7 +14,7 @@ import numpy as np
 
 from ..corpus.decoding import numbered_lines
 from ..corpus.inputs import check_fields
-from ..corpus.readers import check_format, format_of, list_files, open_file, read_json_lines, read_rows
+from ..corpus.readers import SHEETS, check_format, format_of, list_files, open_file, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError, NoColumnError
 from ..places import Placed, separated
@@ -175,6 +175,8 @@ def read_nbest(
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a .jsonl file of n-best lists: {FORMAT}")
     is_tsv = format_of(Path(path)) == ".tsv"
+    if format_of(Path(path)) in SHEETS:  # other names may be as they are
+        check_format(Path(path), (".jsonl", ".json", ".tsv"))
     if not is_tsv and (beam_size is not None or references):
         raise InputError(
             f"{path!r} has a list in each line.", "Leave `beam_size` and `references` out, or give a .tsv."
