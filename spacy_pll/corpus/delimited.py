@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from tempfile import SpooledTemporaryFile
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..errors import InputError
 from .decimals import with_decimal_comma
@@ -129,12 +129,8 @@ def _parsed(
 ) -> Iterator[Cells]:
     """before (int): How many lines of the file come before these. skip (Optional[bool]): None: no row is a `Fault`."""
     line = ""
-    rows = csv.reader(
-        (line := one for one in lines),
-        delimiter=delimiter,
-        quoting=csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
+    mode: Literal[0, 3] = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
+    rows = csv.reader((line := one for one in lines), delimiter=delimiter, quoting=mode, strict=True)
     while True:
         start = rows.line_num
         try:
@@ -164,8 +160,8 @@ def _fault(error: csv.Error, place: str) -> InputError:
 
 
 def _unskipped(error: InputError, skip: bool | None) -> InputError:
-    told = "A fault of quoting is not skipped where it is not clear in which line its row ends."
-    return InputError(error.problem, f"{error.advice} {told}".strip()) if skip else error
+    told = " A fault of quoting is not skipped where it is not clear in which line its row ends." if skip else ""
+    return InputError(error.problem, f"{error.advice}{told}".strip())
 
 
 class _Fit(NamedTuple):

@@ -19,10 +19,7 @@ Quoting = Literal["csv", "none"]
 NA = frozenset(("NA", "N/A", "#N/A", "NaN", "<NA>"))  # as R, pandas and spreadsheets write what is missing
 NAMES_OF_NA = "NA, or another name for a missing value,"
 OTHER_DELIMITERS = ";\t|"
-AS_R_WRITES = (
-    "If spaces stand between columns, as R's write.table has it, give `delimiter=' '`. Then cells with spaces need "
-    "quotation marks, which R writes without quote = FALSE."
-)
+AS_R_WRITES = "If spaces stand between columns, as R's write.table has it, give `delimiter=' '` (and quote the texts)."
 
 
 class Record(NamedTuple):

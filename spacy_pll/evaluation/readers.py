@@ -209,8 +209,7 @@ def _check_form(path: str, encoding: str, is_tsv: bool) -> None:
     head = head.strip()
     line = head.partition("\n")[0]
     with suppress(ValueError, RecursionError):
-        first = json.loads(line)
-        if isinstance(first, dict) and "hypotheses" in first:
+        if isinstance(first := json.loads(line), dict) and "hypotheses" in first:
             return
     if not head or is_tsv and "\t" in head:
         return

@@ -124,6 +124,10 @@ def test_an_empty_hypothesis(tmp_path, model):
         assert first[0] == {**silence, "score": -1.5, **unscored}
         assert [one["score"] for one in first] == [-1.5, -2.0, -3.0, -9.0]
         assert "2 in the order of the first pass, whose best hypothesis has no wordpiece" in result.stdout
+        assert "too." not in result.stdout
+    silent = [{**lists[1], "hypotheses": [*lists[1]["hypotheses"], {**silence, "score": -99}], "reference": ""}] * 2
+    result = run("rescore", write_jsonl(tmp_path / "s.jsonl", *silent, *lists), "--weight", "1", *model)
+    assert "2 with an empty hypothesis last, since it has no PLL, though the reference is empty, too." in result.stdout
     run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", "--force", *model)
     assert [entry["hypotheses"][0]["rescored"] for entry in read(tmp_path / "o.jsonl")] == [-1, -2.0, -1.5]
     result = run("rescore", write_jsonl(path, lists[0]), "--weight", "1", *model)
