@@ -13,6 +13,7 @@ from ..evaluation.rescoring import (
     ADDED,
     best_weights,
     errors_at,
+    is_silence_last,
     keeps_order,
     rescored_rows,
     score_hypotheses,
@@ -148,6 +149,8 @@ def rescore_cli(
     say(f"{n_lists}, {sum(len(nbest.texts) for nbest in lists)} hypotheses, {shown(weight, word_weight)}.")
     if kept := sum(keeps_order(nbest, weight) for nbest in lists):
         say(f"{kept} in the order of the first pass, whose best hypothesis has no wordpiece, and so no PLL.")
+    if silent := sum(is_silence_last(nbest, weight) for nbest in lists):
+        say(f"{silent} with an empty hypothesis last, since it has no PLL, though the reference is empty, too.")
     evaluated = with_reference(lists) if has_references else []
     say(error_table(evaluated, weight, word_weight) if evaluated else missing)
     save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight, word_weight)))

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from tempfile import SpooledTemporaryFile
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..errors import InputError
 from .decimals import with_decimal_comma
-from .records import FileOptions
+from .records import ReadOptions
 
 DELIMITERS = ",\t;|"
 QUOTED_BY_CUSTOM = ",; "  # tables with these come from spreadsheets and programs, which quote
@@ -26,9 +26,17 @@ IN_MEMORY = 2**24  # characters of a table that are kept in memory while it is r
 Cells = tuple[int, list[str]]  # the number of the last line of a row, and its cells
 
 
-def read_cells(lines: Iterator[str], name: str, options: FileOptions, usual: str) -> Iterator[Cells]:
+class Fault(list[str]):
+    """The line of a row with a fault of quoting, as its only cell."""
+
+    def __init__(self, line: str, error: InputError):
+        super().__init__([line])
+        self.error = error
+
+
+def read_cells(lines: Iterator[str], name: str, options: ReadOptions, usual: str) -> Iterator[Cells]:
     """The rows of a table, the header among them. Blank lines are skipped, and so are rows of empty cells at the end,
-    which spreadsheets leave there.
+    which spreadsheets leave there. If it is a choice to skip errors, a faulty row that ends with its line is a `Fault`.
 
     lines (Iterator[str]): With their ends, "\\n", "\\r\\n" or "\\r".
     usual (str): The delimiter of files of this format.
@@ -44,26 +52,22 @@ def read_cells(lines: Iterator[str], name: str, options: FileOptions, usual: str
         quoting = quoting or ("csv" if first.startswith('"') else None)
         first, before = next(lines, ""), before + 1
     empty = list[Cells]()
-    for number, cells in _all_cells(chain([first], lines), name, delimiter, quoting, header, before):
+    for number, cells in _all_cells(chain([first], lines), name, delimiter, quoting, before, options):
         if len(cells) > 1 and not any(cells):
             empty.append((number, cells))
             continue
         yield from empty
         empty.clear()
-        yield number, [*map(with_decimal_comma, cells)]
+        yield number, cells if isinstance(cells, Fault) else [*map(with_decimal_comma, cells)]
 
 
 def _all_cells(
-    lines: Iterator[str],
-    name: str,
-    delimiter: str,
-    quoting: str | None,
-    header: Sequence[str] | None,
-    before: int,
+    lines: Iterator[str], name: str, delimiter: str, quoting: str | None, before: int, options: ReadOptions
 ) -> Iterator[Cells]:
-    """header (Optional[Sequence[str]]): None: the first row. before (int): How many lines come before these."""
+    """before (int): How many lines come before these."""
+    skip, known, number = options.skip_errors, options.header, before
     if quoting or delimiter in QUOTED_BY_CUSTOM:
-        yield from _parsed(lines, name, delimiter, quoting or "csv", before)
+        yield from _parsed(lines, name, delimiter, quoting or "csv", before, skip)
         return
     # Until a cell begins with a quotation mark, both readings are the same, and rows are read as a stream.
     opening, held = re.compile(f'(?:^|{re.escape(delimiter)})"'), list[str]()
@@ -75,14 +79,16 @@ def _all_cells(
                 return
             yield line
 
-    number, known = before, header
-    for number, cells in _parsed(before_any(), name, delimiter, "none", before):
+    for number, cells in _parsed(before_any(), name, delimiter, "none", before, skip):
         known = known or cells
         yield number, cells
     if held:
         with SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf8", newline="\n") as rest:
             rest.writelines(chain(held, lines))
-            quoting = _quoting_of(rest, name, delimiter, known, number)
+            try:
+                quoting = _quoting_of(rest, name, delimiter, known, number)
+            except InputError as error:
+                raise _unskipped(error, skip) from None
             rest.seek(0)
             yield from _parsed(rest, name, delimiter, quoting, number)
 
@@ -118,28 +124,44 @@ def _split(line: str, delimiter: str) -> list[str]:
     return []
 
 
-def _parsed(lines: Iterable[str], name: str, delimiter: str, quoting: str, before: int = 0) -> Iterator[Cells]:
-    """before (int): How many lines of the file come before these."""
-    rows = csv.reader(
-        lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL, strict=True
+def _parsed(
+    lines: Iterable[str], name: str, delimiter: str, quoting: str, before: int = 0, skip: bool | None = None
+) -> Iterator[Cells]:
+    """before (int): How many lines of the file come before these. skip (Optional[bool]): None: no row is a `Fault`."""
+    line = ""
+    mode: Literal[0, 3] = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
+    rows = csv.reader((line := one for one in lines), delimiter=delimiter, quoting=mode, strict=True)
+    while True:
+        start = rows.line_num
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            found = _fault(error, f"{name}, line {before + rows.line_num}")
+            is_whole = line.count('"') % 2 == 0 or quoting == "none" or "end of data" in str(error)
+            if skip is None or rows.line_num > start + 1 or not is_whole:
+                raise _unskipped(found, skip) from None
+            row = Fault(line.rstrip("\r\n"), found)
+        if row is None:
+            return
+        if row:
+            yield before + rows.line_num, row
+
+
+def _fault(error: csv.Error, place: str) -> InputError:
+    if "new-line" in str(error):
+        advice = "Put quotation marks around the cell, or end all lines in the same way."
+        return InputError(f"{place}: a carriage return stands in the middle of a row.", advice)
+    if "\"'" not in str(error) and "end of data" not in str(error):
+        return InputError(f"{place}: {error}.")
+    return InputError(
+        f"{place}: a cell begins with a quotation mark, and does not end with the next one ({error}).",
+        "If quotation marks are text in this file, give `quoting='none'`. Otherwise write those in a cell twice.",
     )
-    try:
-        for row in rows:
-            if row:
-                yield before + rows.line_num, row
-    except csv.Error as error:
-        problem = f"{name}, line {before + rows.line_num}: {error}."
-        if "new-line" in str(error):
-            problem = f"{name}, line {before + rows.line_num}: a carriage return stands in the middle of a row."
-            advice = "Put quotation marks around the cell, or end all lines in the same way."
-            raise InputError(problem, advice) from None
-        if "\"'" not in str(error) and "end of data" not in str(error):
-            raise InputError(problem) from None
-        raise InputError(
-            f"{name}, line {before + rows.line_num}: a cell begins with a quotation mark, and does not end with the "
-            f"next one ({error}).",
-            "If quotation marks are text in this file, give `quoting='none'`. Otherwise write those in a cell twice.",
-        ) from None
+
+
+def _unskipped(error: InputError, skip: bool | None) -> InputError:
+    told = " A fault of quoting is not skipped where it is not clear in which line its row ends." if skip else ""
+    return InputError(error.problem, f"{error.advice}{told}".strip())
 
 
 class _Fit(NamedTuple):

@@ -23,7 +23,7 @@ from spacy.vocab import Vocab
 from ..errors import InputError, no_column
 from ..requirements import extra
 from .decoding import invalid_byte, numbered_lines, writable
-from .delimited import check_width, read_cells
+from .delimited import Fault, check_width, read_cells
 from .records import (
     NA,
     PARQUET,
@@ -238,11 +238,15 @@ def read_json(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) 
     """
     lines = ((number, line) for number, line in numbered_lines(file, name, options) if line.strip())
     first = [*islice(lines, 2)]
+    one, two = ([line.strip() for _, line in first] + ["", ""])[:2]
+    # Also if the first line is damaged: in JSON of several lines, an object begins behind one of these marks alone.
+    are_lines = one[:1] == two[:1] == "{" and one[-1] not in "[,:"
     with suppress(ValueError, RecursionError):
-        value = json.loads(first[0][1] if first else "{}")
-        if isinstance(value, dict) and (len(first) > 1 or not _list_in(value, options.column)):
-            yield from _objects(chain(first, lines), name, options)
-            return
+        value = json.loads(one or "{}")
+        are_lines |= isinstance(value, dict) and (bool(two) or not _list_in(value, options.column))
+    if are_lines:
+        yield from _objects(chain(first, lines), name, options)
+        return
     text = "".join(line for _, line in chain(first, lines))
     value = _parsed_json(text, name, "It must be a list of JSON objects")
     if isinstance(value, dict):
@@ -306,6 +310,8 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
     lines = (line for _, line in numbered_lines(file, name, options))
     rows, given = read_cells(lines, name, options, delimiter), options.header
     _, header = next(rows, (1, [])) if given is None else (1, list(given))
+    if isinstance(header, Fault):
+        raise header.error
     if header[-2:] == ["", ""]:  # columns that spreadsheets leave there
         while header and not header[-1]:
             header.pop()
@@ -326,14 +332,16 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
         location = f"{name}, line {number}"
         if cells == header and number == 1:
             raise InputError(f"{location}: the file has a header, with the names in `header`.", "Leave it out.")
-        if not any(cells[len(header) :]):
-            cells = cells[: len(header)]
         try:
+            if isinstance(cells, Fault):
+                raise cells.error
+            if not any(cells[len(header) :]):
+                cells = cells[: len(header)]
             check_width(cells, header, location, given is not None)
             if problem := invalid_byte("".join(cells), options):
                 raise InputError(f"{location}: {problem}")
         except InputError as error:
-            yield _in_place_of_row(error, location, cells, options)
+            yield _in_place_of_row(error, location, [*cells], options)
             continue
         if not options.na_as_text and not NA.isdisjoint(cells):
             cells = [Missing(cell) if cell in NA else cell for cell in cells]

@@ -19,6 +19,7 @@ Quoting = Literal["csv", "none"]
 NA = frozenset(("NA", "N/A", "#N/A", "NaN", "<NA>"))  # as R, pandas and spreadsheets write what is missing
 NAMES_OF_NA = "NA, or another name for a missing value,"
 OTHER_DELIMITERS = ";\t|"
+AS_R_WRITES = "If spaces stand between columns, as R's write.table has it, give `delimiter=' '` (and quote the texts)."
 
 
 class Record(NamedTuple):
@@ -152,6 +153,8 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
             advice = f"The objects in the list {outer!r} have one. Write each of them as a line."
         elif found := [mark for mark in OTHER_DELIMITERS if any(mark in name for name in row)]:
             advice = f"If {found[0]!r} stands between columns, give it as `delimiter`, or write commas."
+        elif has_spaces(row):
+            advice = f"{advice} {AS_R_WRITES}"
         raise no_column(location, column, row, advice)
     text = row[column]
     if isinstance(text, Unreadable):
@@ -166,6 +169,11 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
     except UnicodeEncodeError as error:
         raise InputError(f"{location}: {column!r} has a lone surrogate, {error.object[error.start]!r}.") from None
     return str(text)  # not a marked cell
+
+
+def has_spaces(row: dict[str, Any]) -> bool:
+    """Whether the only name of a column has spaces, which may stand between several."""
+    return len(row) == 1 and " " in next(iter(row)).strip()
 
 
 def _has_rows(value: Any, column: str) -> bool:

@@ -4,12 +4,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..user_warnings import warn_user
+from .delimited import R_HEADER
 
 HEAD = 20  # lines of a corpus from which it is told
 NAMES = re.compile(r"\w+(?:([,;|])\w+)(?:\1\w+)*")  # of columns, as in "sentence,label"
 SCORE = r"(?:[01]|-\d+|[-+]?\d*[.,]\d+(?:[eE][-+]?\d+)?)"
 SCORE_BEHIND = re.compile(rf"[.!?…。]['\"”’)]*(?:\s+|\s*[,;|]\s*){SCORE}\Z")
 LABEL_BEFORE = re.compile(r"([01])(?:\s+|\s*[,;|]\s*)\D")
+# A cell of R's write.table, where what is not text stands without quotation marks.
+R_CELL = re.compile(r'(?:"(?:[^"\\]|\\.|"")*"|[-+\d.e]+|TRUE|FALSE|NA|NaN|-?Inf)(?: |\Z)')
 HOW_TO_READ = (
     "If it is a table, make it a .tsv or .csv file. There, `column` names the column of the texts, and `header` all "
     "columns, if line 1 does not."
@@ -33,6 +36,9 @@ def signs_of_table(lines: Sequence[str], least: int = 3) -> str:
     names = NAMES.fullmatch(lines[0]) if lines else None
     if names and len(lines) > 1 and all(line.count(names[1]) >= lines[0].count(names[1]) for line in lines):
         return f"line 1 is {lines[0]!r:.100}, as the names of columns"
+    n, *widths = [0 if rest else n for rest, n in (R_CELL.subn("", line) for line in lines)] or [0]
+    if {*widths} in ({n + 1}, {n}) and n + widths[0] > 2 and R_HEADER.fullmatch(f'"" {lines[0]}'):
+        return f"line 1 is {lines[0]!r:.100}, as R writes the names of columns"
     if len(lines) >= least and all(map(SCORE_BEHIND.search, lines)):
         return "a number stands behind each sentence"
     labels = {found[1] if (found := LABEL_BEFORE.match(line)) else "" for line in lines}

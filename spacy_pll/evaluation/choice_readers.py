@@ -6,7 +6,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Literal
 
-from ..corpus.records import get_text
+from ..corpus.records import Nested, get_text
 from ..errors import InputError, no_column
 from ..places import separated
 from .choices import check_choice
@@ -48,7 +48,8 @@ def read_choices(
     options (Sequence[str]): Columns of the texts to choose from, or one column of a list, also of one inside another
         field, such as choices.text. A single text is an option in each of several contexts. Empty: options.
     label (Optional[str]): Column that says which option is right: its text, its column, its number from 0, or its
-        letter; or a list with a 1 for the right option, and 0 for the others. None: label.
+        letter; or a list with a 1 for the right option, and 0 for the others. None: label. An object of
+        options with these numbers, as TruthfulQA has it, is its own label.
     labels (Optional[LabelKind]): How all labels of a file are read, if they can be read in two ways, or count from 1.
         None: as all can be read.
     separator (str): Put between a context and a text, unless one of them has white space there.
@@ -91,6 +92,13 @@ def _own(
     separator: str,
 ) -> tuple[Choice, Labelled]:
     """A choice of which it is not known yet which option is right, and what says so."""
+    found = row.get(options[0])
+    if (
+        isinstance(found, dict)
+        and len(options) == 1
+        and all(isinstance(value, int | float) for value in found.values())
+    ):
+        row = Nested({label: [*found.values()], **row, options[0]: [*found]})  # as {"answer": 1, "other": 0}
     contexts, texts = _texts_in(row, place, context, "`context`"), _texts_in(row, place, options, "`options`")
     if len(contexts) > 1 and len(texts) > 1:
         if len(context) < 2:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ..corpus.readers import format_of
-from ..corpus.records import get_text
+from ..corpus.records import AS_R_WRITES, get_text, has_spaces
 from ..corpus.txt_tables import has_tab, signs_of_table
 from ..errors import InputError, no_column
 from ..user_warnings import warn_user
@@ -176,8 +176,8 @@ def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, t
             row,
             "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name its"
             " column with `sentence`, and that which says if it is good with `label`."
-            + " If the file has no header, name its columns with `header`."
-            * table,
+            + " If the file has no header, name its columns with `header`." * table
+            + f" {AS_R_WRITES}" * (table and has_spaces(row)),
         )
     return found
 

@@ -1,16 +1,20 @@
 """The files of evaluations: rows of tables, n-best lists, and variants of a protein."""
 
+import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from ..corpus.decoding import numbered_lines
 from ..corpus.inputs import check_fields
-from ..corpus.readers import check_format, format_of, list_files, open_file, read_json_lines, read_rows
+from ..corpus.readers import SHEETS, check_format, format_of, list_files, open_file, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError, NoColumnError
 from ..places import Placed, separated
@@ -22,9 +26,9 @@ P = ParamSpec("P")
 Read = TypeVar("Read")
 TABLE_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
-# What other tools write, by what is somewhere in it.
+# What other tools write, by a pattern that is found in it.
 OTHER_FORMS = {
-    " ||| ": "lists of Moses: number ||| text ||| features ||| score",
+    r"\A\d+ \|\|\| ": "lists of Moses: number ||| text ||| features ||| score",
     '"hyp_1"': 'an object of utterances, each with "hyp_1", "hyp_2" and so on, and perhaps "ref"',
     '"rec_text"': "results of ESPnet: an object of utterances, each with a list of outputs",
 }
@@ -170,15 +174,17 @@ def read_nbest(
     """
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a .jsonl file of n-best lists: {FORMAT}")
-    if format_of(Path(path)) == ".tsv":
-        if beam_size is None:
-            raise InputError(f"{path!r} does not say how many of its lines are a list.", "Give it as `beam_size`.")
-    elif beam_size is not None or references:
+    is_tsv = format_of(Path(path)) == ".tsv"
+    if format_of(Path(path)) in SHEETS:  # other names may be as they are
+        check_format(Path(path), (".jsonl", ".json", ".tsv"))
+    if not is_tsv and (beam_size is not None or references):
         raise InputError(
             f"{path!r} has a list in each line.", "Leave `beam_size` and `references` out, or give a .tsv."
         )
     lists = []
     try:
+        if is_tsv and beam_size is None:
+            raise InputError(f"{path!r} does not say how many of its lines are a list.", "Give it as `beam_size`.")
         for place, row in _nbest_rows(path, encoding, beam_size, references):
             lists.append(parse_nbest(row, place, costs))
             if added:
@@ -186,21 +192,29 @@ def read_nbest(
             for number, hypothesis in enumerate(row["hypotheses"], 1):
                 check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
     except InputError:
-        if beam_size is None and not lists:
-            _check_form(path, encoding)
+        if not lists:
+            _check_form(path, encoding, is_tsv)
         raise
     if not lists:
         raise InputError(f"There is no n-best list in {path!r}. Each line is one: {FORMAT}")
     return lists
 
 
-def _check_form(path: str, encoding: str) -> None:
+def _check_form(path: str, encoding: str, is_tsv: bool) -> None:
     """RAISES (InputError): These are n-best lists in another form."""
-    with open_file(Path(path)) as file:
-        head = file.read(100_000).decode(encoding, errors="replace").strip()
-    found = next((form for mark, form in OTHER_FORMS.items() if mark in head), None)
+    head = ""
+    with open_file(Path(path)) as file, suppress(InputError):  # the same, which is known
+        for _, text in islice(numbered_lines(file, path, ReadOptions(encoding=encoding)), 1000):
+            head += text
+    head = head.strip()
+    line = head.partition("\n")[0]
+    with suppress(ValueError, RecursionError):
+        if isinstance(first := json.loads(line), dict) and "hypotheses" in first:
+            return
+    if not head or is_tsv and "\t" in head:
+        return
+    found = next((form for mark, form in OTHER_FORMS.items() if re.search(mark, head)), None)
     if found is None and not head.startswith(("{", "[")):
-        line = head.partition("\n")[0]
         found = f"lines such as {line!r:.60}. Kaldi and ESPnet write texts and scores to several such files"
     if found:
         raise InputError(f"{path!r} has {found}.", f"Convert them: each line must be a list as {FORMAT}")

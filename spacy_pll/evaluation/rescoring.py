@@ -70,6 +70,12 @@ def keeps_order(nbest: NBest, weight: float) -> bool:
     return bool(weight and np.isnan(nbest.pll[nbest.first_pass.argmax()]))
 
 
+def is_silence_last(nbest: NBest, weight: float) -> bool:
+    """Whether an empty hypothesis is right, by the only reference, and comes last, since it has no PLL."""
+    is_right = len(nbest.references) == 1 and not nbest.references[0].strip()
+    return bool(is_right and weight and not keeps_order(nbest, weight) and not all(map(str.strip, nbest.texts)))
+
+
 def errors_at(lists: Sequence[NBest], *weights: float) -> dict[str, float]:
     """The word errors of the best hypothesis of each list, ranked with the weights. Each list has one reference."""
     best = [nbest.texts[ranking(nbest, *weights)[0]] for nbest in lists]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..corpus.readers import SHEETS, check_format, format_of
 from ..errors import InputError
 from .accuracies import OVERALL
 from .intervals import Estimate, mean_proportion
@@ -106,6 +107,8 @@ def read_json_object(path: str) -> dict[str, Any]:
     """RAISES (InputError): There is no such file, or it is not a JSON object."""
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}.")
+    if format_of(Path(path)) in SHEETS:
+        check_format(Path(path), [".json"])
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except ValueError as error:

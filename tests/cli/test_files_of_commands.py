@@ -125,7 +125,10 @@ def test_decimal_commas_of_a_table_are_those_of_what_is_written(tmp_path, model)
     assert points == [{name: cell.replace(",", ".") for name, cell in row.items()} for row in commas]
 
 
-@pytest.mark.parametrize("command", [name for name in READERS if name not in ("margins", "unigrams")])
+OF_SHEETS = [*(name for name in READERS if name not in ("margins", "unigrams")), "rescore"]
+
+
+@pytest.mark.parametrize("command", [*OF_SHEETS, "suite --reader stereoset", "suite --reader syntaxgym"])
 def test_the_file_of_a_spreadsheet_program_is_named(tmp_path, model, command):
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     given = {
@@ -133,11 +136,12 @@ def test_the_file_of_a_spreadsheet_program_is_named(tmp_path, model, command):
         "words": [tmp_path / "o.csv"],
         "render": [tmp_path / "o.html"],
         "suite": ["--reader", "acceptability"],
+        "rescore": ["--weight", "1"],
         "variants": ["--sequence", "MKV"],
     }
     scorers = ["builtin", "builtin,mask_margin=1"] if command == "agree" else []
     options = [*given.get(command, []), *(model if command != "agree" else [])]
-    error = run(command, *scorers, tmp_path / "a.xlsx", *options, fails=True).unwrapped_stderr
+    error = run(*command.split(), *scorers, tmp_path / "a.xlsx", *options, fails=True).unwrapped_stderr
     assert "Save the sheet there as CSV UTF-8, and give the .csv file." in error
 
 

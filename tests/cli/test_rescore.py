@@ -124,6 +124,10 @@ def test_an_empty_hypothesis(tmp_path, model):
         assert first[0] == {**silence, "score": -1.5, **unscored}
         assert [one["score"] for one in first] == [-1.5, -2.0, -3.0, -9.0]
         assert "2 in the order of the first pass, whose best hypothesis has no wordpiece" in result.stdout
+        assert "too." not in result.stdout
+    silent = [{**lists[1], "hypotheses": [*lists[1]["hypotheses"], {**silence, "score": -99}], "reference": ""}] * 2
+    result = run("rescore", write_jsonl(tmp_path / "s.jsonl", *silent, *lists), "--weight", "1", *model)
+    assert "2 with an empty hypothesis last, since it has no PLL, though the reference is empty, too." in result.stdout
     run("rescore", path, "--weight", "0", "-o", tmp_path / "o.jsonl", "--force", *model)
     assert [entry["hypotheses"][0]["rescored"] for entry in read(tmp_path / "o.jsonl")] == [-1, -2.0, -1.5]
     result = run("rescore", write_jsonl(path, lists[0]), "--weight", "1", *model)
@@ -188,8 +192,24 @@ def test_what_was_said_before_is_read(tmp_path, model, make_nlp):
 def test_lists_of_other_tools(tmp_path, content, form):
     path = tmp_path / "n.json"
     path.write_text(content)
-    error = run("rescore", path, "--weight", "1", fails=True).unwrapped_stderr
-    assert f"has {form}" in error and 'each line must be a list as {"id": ..., "hypotheses": [{"text"' in error
+    (tmp_path / "n.tsv").write_text(content)
+    for given in ((path,), (tmp_path / "n.tsv",), (tmp_path / "n.tsv", "--beam-size", "2")):
+        error = run("rescore", *given, "--weight", "1", fails=True).unwrapped_stderr
+        assert f"has {form}" in error and 'each line must be a list as {"id": ..., "hypotheses": [{"text"' in error
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("text", ["a", "a ||| b"])
+def test_a_fault_of_the_first_list_is_named_whatever_the_texts(tmp_path, encoding, text):
+    content = json.dumps({"hypotheses": [{"text": text, "score": 1, "rec_text": text}]})
+    (tmp_path / "n.jsonl").write_text(content, encoding=encoding)
+    error = run("rescore", tmp_path / "n.jsonl", "--weight", "1", fails=True).unwrapped_stderr
+    assert "hypothesis 1: 'score' is 1, and a log-probability is never above 0" in error and "--costs" in error
+    (tmp_path / "n.jsonl").write_text(f'{{"text": "{text}"', encoding=encoding)
+    assert "line 1: not valid JSON" in run("rescore", tmp_path / "n.jsonl", "--weight=1", fails=True).unwrapped_stderr
+    (tmp_path / "n.tsv").write_text(f"0 ||| {text}\tb\n", encoding=encoding)
+    error = run("rescore", tmp_path / "n.tsv", "--weight", "1", "--beam-size", "1", fails=True).unwrapped_stderr
+    assert "line 1: 'score' must be a finite number" in error
 
 
 def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path, model, monkeypatch):
@@ -324,6 +344,7 @@ def test_the_lists_of_nemo(tmp_path, model, plls):
         ("a\t-1\nb\t-2\nc\t-3\n", ("--beam-size", "2"), "has 3 lines, no multiple of --beam-size, 2"),
         ("-1\ta\n", ("--beam-size", "1"), "line 1: 'score' must be a finite number"),
         ("a\t-1\nb\tnan\n", ("--beam-size", "2"), "line 2: 'score' must be a finite number"),
+        ("a\nb\t-1\n", ("--beam-size", "2"), "line 1: the row has 1 fields, but"),
         ("a\t-1\nb\n", ("--beam-size", "2"), "line 2: the row has 1 fields, but"),
         ("a\t-1\nb\t-1\n", ("--beam-size", "1", "--references", "one"), "has 1 references for 2 lists"),
         ("", ("--beam-size", "1"), "There is no n-best list in"),

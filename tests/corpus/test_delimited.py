@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.errors import InputError
+from spacy_pll.evaluation.choice_readers import read_choices
+from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.files import to_csv
 
 
@@ -122,6 +124,48 @@ def test_a_table_is_read_as_a_stream_until_a_cell_begins_with_a_quotation_mark(m
     assert next(records).text == 'He said "no".'
 
 
+@pytest.mark.parametrize(
+    ("ending", "mark", "line"),
+    [
+        (".csv", ",", '"x"y,5'),
+        (".csv", ";", '1;"x" y "z"'),
+        (".csv", ",", "a\rb,5"),
+        (".tsv", "\t", "a\rb\t5"),
+        (".csv", ",", '"x,5'),  # as the last line alone
+    ],
+)
+def test_a_fault_of_quoting_is_skipped_where_the_row_ends_with_its_line(tmp_path, ending, mark, line):
+    good = [f"text{mark}n", f"One.{mark}1", f'"Two"{mark}2' if mark != "\t" else "Two\t2"]
+    is_last = line.count('"') % 2
+    rows = [*good[:2], *[good[2], line][:: 1 if is_last else -1]]
+    (tmp_path / f"a{ending}").write_text("\n".join(rows), newline="")
+    records = list(read_records(str(tmp_path / f"a{ending}"), skip_errors=True))
+    (faulty,) = [record for record in records if record.problem]
+    assert [record.text for record in records if record is not faulty] == ["One.", "Two"]
+    assert faulty.location.endswith(f"line {4 if is_last else 3}") and faulty.fields == {"text": [line]}
+    assert faulty.problem.startswith(("a cell begins with", "a carriage return"))
+    with pytest.raises(InputError, match="line .*: a c.* give `skip_errors=True`"):
+        list(read_records(str(tmp_path / f"a{ending}"), skip_errors=False))
+    with pytest.raises(InputError) as raised:
+        list(read_rows(tmp_path / f"a{ending}"))
+    assert "skip" not in str(raised.value)
+    (tmp_path / f"a{ending}").write_text(line + "\n" * (not is_last) + good[1], newline="")
+    with pytest.raises(InputError, match="line 1: a c|line 2: a c"):  # in the header
+        list(read_records(str(tmp_path / f"a{ending}"), skip_errors=True))
+
+
+@pytest.mark.parametrize(
+    "name, rows", [("a.csv", '"x,5\n"y",6\n'), ("a.csv", '"x"y"z,5\nz,6\n'), ("a.tsv", 'a\t1\n"x"y\t5\na\rb\t6\n')]
+)
+def test_a_fault_of_quoting_that_is_not_skipped_is_named(tmp_path, name, rows):
+    (tmp_path / name).write_text(("text,n\n" if name == "a.csv" else "text\tn\n") + rows, newline="")
+    for skip_errors in (True, False):
+        with pytest.raises(InputError, match=r"line \d: a c") as raised:
+            list(read_records(str(tmp_path / name), skip_errors=skip_errors))
+        assert ("A fault of quoting is not skipped" in str(raised.value)) == skip_errors
+        assert "skip_errors" not in raised.value.settings
+
+
 CELL = st.text(st.sampled_from('ab" \t\n\r,'), max_size=8)
 
 
@@ -179,6 +223,22 @@ def test_tables_of_r(tmp_path_factory, cells, form, is_quoted, names_all):
         assert header == ["row", "one", "two"]
         found = rows_in(path, "\n".join(lines) + "\n", header=header)
     assert found == [[str(n), *row] for n, row in enumerate(cells, 1)]
+
+
+@pytest.mark.parametrize("read", [read_pairs, read_choices, lambda path: list(read_records(path, "good"))])
+def test_tables_of_r_without_quotation_marks_are_named(tmp_path, read):
+    (tmp_path / "a.csv").write_text("good bad\n1 cat cats\n")
+    with pytest.raises(InputError, match="columns are: 'good bad'.* as R's write.table has it") as raised:
+        read(str(tmp_path / "a.csv"))
+    assert raised.value.settings["delimiter"] == " "
+    with pytest.raises(InputError, match=r"give `header=\['row', 'good', 'bad'\]`"):
+        list(read_rows(tmp_path / "a.csv", delimiter=" "))
+    (row,) = read_rows(tmp_path / "a.csv", delimiter=" ", header=["row", "good", "bad"])
+    assert row[1] == {"row": "1", "good": "cat", "bad": "cats"}
+    (tmp_path / "a.csv").write_text("text\nThe cat sleeps.\n")
+    with pytest.raises(InputError) as raised:
+        read(str(tmp_path / "a.csv"))
+    assert "write.table" not in str(raised.value)
 
 
 @pytest.mark.parametrize("line", ["sep=;\n", '"sep=;"\r\n', "sep=;\r"])

@@ -441,6 +441,24 @@ def test_a_row_without_a_text_is_a_record_where_errors_are_skipped(tmp_path):
         list(read_records(str(tmp_path / "a.jsonl"), skip_errors=True))
 
 
+@pytest.mark.parametrize(
+    "line", ['{"text": "On', '{"text": "One."', '{"text" "One."}', "{" + '"a": {' * 9999 + "}" * 9999]
+)
+def test_lines_of_a_json_file_whose_first_is_damaged(tmp_path, line):
+    (tmp_path / "a.json").write_text(f'{line}\n{{"text": "Two."}}\n')
+    first, second = read_records(str(tmp_path / "a.json"), skip_errors=True)
+    assert first.problem and first.location.endswith("line 1") and first.fields == {"text": line}
+    assert second.text == "Two."
+    with pytest.raises(InputError, match="line 1: .* give `skip_errors=True`"):
+        list(read_records(str(tmp_path / "a.json"), skip_errors=False))
+
+
+@pytest.mark.parametrize("head", ['{"data": [', '{"n": 1, "data":\n[', '[{"text": "One."},'])
+def test_json_of_several_lines_is_no_damaged_line(tmp_path, head):
+    (tmp_path / "a.json").write_text(head + '\n{"text": "Two."}\n]' + "}" * head.startswith("{"))
+    assert [record.text for record in read_records(str(tmp_path / "a.json"), skip_errors=True)][-1] == "Two."
+
+
 ROWS = {
     ".jsonl": ('{"text": "One.", "n": 1}', ['{"txt": "x"}', '{"text": ', '["x"]', '{"text": 1, "text": 2}'], ""),
     ".csv": ("One.,1", ["x", "a, b,2", "a,b,c,d"], "text,n"),

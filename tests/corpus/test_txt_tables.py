@@ -38,6 +38,24 @@ def test_labels_before_sentences(between):
     assert not signs_of_table([line.replace("0", "1") for line in lines]) and not signs_of_table(lines[:2])
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        '"good" "bad"\n"1" "A cat." "A cats."',
+        '"text"\n"1" "A cat."',
+        '"good" "bad" "n"\n"a" "A cat." "A cats." -1.5e+02\n"b" "It\'s \\"it\\"." NA TRUE',
+        '"good" "bad"\n"A ""cat""." "A cats."',
+    ],
+)
+def test_tables_of_r_are_told_from_their_names(tmp_path, content):
+    lines = content.splitlines()
+    assert "as R writes the names of columns" in signs_of_table(lines)
+    assert not signs_of_table(lines[:1]) and not signs_of_table([*lines, '"Yes," he said.'])
+    assert not signs_of_table([lines[0].replace('"', ""), *lines[1:]])
+    (tmp_path / "a.txt").write_text(content)
+    assert len(said(tmp_path / "a.txt")[1]) == 1
+
+
 @given(
     st.lists(
         st.sampled_from([*SENTENCES, "1 man left.", "\tAn indented line.", "A line with\ta tab.", "Text no. 3"]),

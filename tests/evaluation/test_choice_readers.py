@@ -157,6 +157,14 @@ def test_a_label_for_each_option(tmp_path, right, kind):
     path = write(tmp_path / "a.jsonl", {"question": "Q", "mc1_targets": targets})
     (found,) = read_choices(path, ["question"], ["mc1_targets.choices"], "mc1_targets.labels")
     assert found.right == right
+    # As TruthfulQA has it.
+    about = {"question": "Q", "mc1_targets": dict(zip(*targets.values())), "in": {"n": 1}}
+    for row, label in ((about, None), ({**about, "key": "abc"[right]}, "key")):
+        (same,) = read_choices(write(tmp_path / "b.json", row), ["question"], ["mc1_targets"], label)
+        assert same == found._replace(fields={"in": {"n": 1}})
+    path = write(tmp_path / "a.jsonl", {"question": "Q", "mc2_targets": {"a": 1, "b": 1}})
+    with pytest.raises(InputError, match=r"is \[1, 1\] for 2 options.*1 for the right one, and 0 for the others"):
+        read_choices(path, ["question"], ["mc2_targets"])
 
 
 @given(

@@ -266,6 +266,7 @@ TABLES_IN_TXT = {
     "labels before semicolons": f"1;{GOOD}\n0;{BAD}\n" * 2,
     "sections": f"Grammatical:\n{GOOD}\nUngrammatical:\n{BAD}\n",
     "a section in brackets": f"[ungrammatical sentences]\n{BAD}\n{BAD}\n{BAD}\n",
+    "a table of R": f'"good" "bad"\n"1" "{GOOD}" "{BAD}"\n',
     "stars": f"*{BAD}\n{GOOD}\n",
 }
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy_pll import rescore
 from spacy_pll.cli.rescore import parse_grid
 from spacy_pll.evaluation.readers import NBest
-from spacy_pll.evaluation.rescoring import best_weights, errors_at, ranking, word_error_rate
+from spacy_pll.evaluation.rescoring import best_weights, errors_at, is_silence_last, ranking, word_error_rate
 from spacy_pll.requirements import install_command
 
 numbers = st.floats(-100, 0, width=16)
@@ -47,6 +47,26 @@ def test_a_list_that_begins_with_silence_keeps_its_order(scores, silent, weight,
     if weight and order[0] not in silent:
         order.sort(key=lambda i: (1, 0) if i in silent else (0, -(first_pass[i] + weight * scores[1][i])))
     assert found == order
+
+
+@pytest.mark.parametrize(
+    ("texts", "reference", "weight", "expected"),
+    [
+        (["a", "", "b"], "", 1.0, True),
+        (["a", " ", "b"], " ", -1.0, True),
+        (["a", "", "b"], "", 0.0, False),
+        (["", "a", "b"], "", 1.0, False),  # which keeps its order
+        (["a", "", "b"], "b", 1.0, False),
+        (["a", "b", "c"], "", 1.0, False),
+    ],
+)
+def test_silence_that_is_right_and_comes_last(texts, reference, weight, expected):
+    plls = [-1.0 if text.strip() else np.nan for text in texts]
+    one = nbest([(-1.0, -2.0, -3.0), plls], texts, reference)
+    assert is_silence_last(one, weight) == expected
+    assert not is_silence_last(one._replace(references=[]), weight)
+    if expected:
+        assert not texts[ranking(one, weight)[-1]].strip()
 
 
 def test_a_large_weight_leaves_the_choice_to_the_pll():
