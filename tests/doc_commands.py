@@ -77,6 +77,7 @@ ONLY_CHECKED = {
     "mkdocs ": "is run by .ci/run",
     "mkdir": "makes a folder",
     "export ": "names a folder of the reader's",
+    "Rscript ": "needs R and lme4",
 }
 # The same for blocks of Python.
 PYTHON_ONLY_CHECKED = {
@@ -85,6 +86,7 @@ PYTHON_ONLY_CHECKED = {
     "s3://": "needs a cluster and its storage; tests/test_distributed.py has both on one machine",
     "import datasets": "needs datasets, which only some installations have",
     "lm_eval": "needs lm-eval and a task of the hub",
+    "from minicons": "needs minicons, and so transformers 4; scripts/compare_packages.py runs it",
     "prefer_gpu": "would move the tests that follow to the GPU, where there is one",
 }
 

@@ -1,4 +1,4 @@
-"""Agreement with minicons 0.3.38, which is written by one of the field and used by many."""
+"""Agreement with minicons 0.3.39, which is written by one of the field and used by many."""
 
 import numpy as np
 import pytest

@@ -70,7 +70,7 @@ URL = read_setup_cfg()["metadata"]["url"]
 OWN = re.compile(rf"{re.escape(URL)}/(?:blob|raw|tree)/(?:HEAD|main)/([^\s)\"#?]+)")
 CODE = re.compile(r"`([^`]+)`")
 # Options of other programs, and the pages about those.
-OTHERS_OPTIONS = {"--help", "--backend", "--extra-index-url"}
+OTHERS_OPTIONS = {"--help", "--no-mask", "--backend", "--extra-index-url"}
 OTHERS_PAGES = {"CONTRIBUTING", "lm-eval", "project", "reliability"}
 # What needs an extra, and a module of that.
 OF_EXTRAS = {"spacy_pll.distributed": "ray", "spacy_pll.lm_eval": "lm_eval", "pll lm-eval": "lm_eval"}

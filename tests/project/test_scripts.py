@@ -139,6 +139,7 @@ def test_starting_times_are_measured_with_and_without_the_package(script, tmp_pa
 @pytest.mark.parametrize(
     ("page", "names"),
     [
+        ("docs/coming-from.md", ["compare_packages"]),
         ("docs/experiments.md", ["evaluate_beyond", "evaluate_crows_pairs", "find_replaced_words", "paper/causal"]),
         ("docs/normalised-scores.md", ["evaluate_acceptability"]),
         ("docs/reading.md", ["evaluate_reading"]),
@@ -153,6 +154,19 @@ def test_every_place_for_a_table_is_filled_by_a_script(script, page, names):
     parts = {name: [name, *name.split(" by ")[1:]] for name in places}
     assert len(places) == len(set(places))
     assert [name for name in parts if not any(f'"{part}' in source for part in parts[name])] == []
+
+
+def test_the_page_for_users_of_other_packages_shows_what_its_script_finds(script):
+    """The rows that need no other package, and a row for each package."""
+    compare, tables = script("scripts", "compare_packages"), script("scripts", "markdown_tables")
+    page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf8")
+    found = compare.snippet_tables()
+    assert f"<!-- table: the loop -->\n\n{tables.markdown_table(found['the loop'])}\n\n<!-- end -->" in page
+    for row in found["packages"] + compare.with_fill_mask():
+        assert f"| {row['there']} | {row['here']} | 20 | 0.0000" in page
+        assert float(row["largest difference"]) < 1e-4
+    for package in compare.COMPARISONS:
+        assert re.search(rf"^\| {package} .* \| (not run|0\.0000\d\d) \|$", page, re.MULTILINE)
 
 
 def test_regressions_of_reading_times_find_what_is_there(script):
