@@ -36,7 +36,12 @@ TESTS = {
         "properties/test_units.py",
     ],
     "scoring.windows": ["scoring/test_windows.py", "properties/test_fuzz.py", "properties/test_units.py"],
-    "scoring.masks": ["scoring/test_masks.py", "scoring/test_plan.py", "properties/test_fuzz.py"],
+    "scoring.masks": [
+        "scoring/test_masks.py",
+        "scoring/test_groups.py",
+        "scoring/test_plan.py",
+        "properties/test_fuzz.py",
+    ],
     "scoring.passes": ["scoring/test_plan.py", "scoring/test_masks.py", "properties/test_fuzz.py"],
     "scoring.plan": ["scoring/test_plan.py", "scoring/test_groups.py"],
     "scoring.groups": ["scoring/test_groups.py", "scoring/test_plan.py"],

@@ -311,13 +311,15 @@ def same_threads():
 
 @pytest.mark.filterwarnings("ignore:bfloat16")
 @pytest.mark.parametrize("way", WAYS)
-@hypothesis.settings(max_examples=hypothesis.settings.default.max_examples // 4)
+@hypothesis.settings(max_examples=hypothesis.settings.default.max_examples // 8)
 @hypothesis.example([("causal", True)])
 @hypothesis.given(
     st.lists(st.sampled_from([(name, value) for name, of in GIVEN.items() for value in of]), min_size=1, max_size=3)
 )
 def test_what_a_pipeline_was_given_is_what_it_uses_or_it_is_refused(model_folder, way, chosen):
     given = dict(chosen)
+    if "mixed_precision" in given:  # in older configs, which have no precision: float32 is there if nothing is said
+        given.pop("precision", None)
     try:
         nlp = WAYS[way](str(model_folder("bert")), given)
     except (ValueError, TypeError) as error:

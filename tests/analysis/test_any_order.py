@@ -106,6 +106,7 @@ def likelihood_of_llada(log_probs, n, n_passes, draw):
     return np.mean(sums)
 
 
+@pytest.mark.slow
 def test_a_fixed_number_of_passes_is_the_estimate_of_llada(make_nlp):
     """Both have the bound as their mean. All orders of six words of one piece give it, as 16 passes do not."""
     nlp, text = make_nlp("bert", words="piece"), "The young traveler lost the tree"

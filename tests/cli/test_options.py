@@ -65,8 +65,8 @@ def test_options_for_arguments_are_described_as_these_are(command, function, nam
         assert found[name].opts == [f"--{name.replace('_', '-')}"] and not found[name].secondary_opts
     if command == "pairs":
         assert found["item"].help == (
-            "With --sentence: columns that the two sentences of a pair, and no others, share. [default: they are "
-            "neighbours]"
+            "With --sentence: columns that have the same values in the two rows of a pair, and in no others. [default: "
+            "the two rows follow one another]"
         )
         assert found["label"].metavar == "COLUMN[=VALUE]"
 

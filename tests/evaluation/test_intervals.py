@@ -56,6 +56,7 @@ def test_coverage_with_pairs_of_different_difficulty(p):
     assert coverage(estimates, probabilities, p.mean()) >= COVERED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 30), (5, 10, 20), (1, 2, 3, 4)])
 def test_coverage_of_a_mean_over_groups(sizes):
     counts = list(product(*(range(n + 1) for n in sizes)))

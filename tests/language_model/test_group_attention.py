@@ -96,10 +96,10 @@ def test_scores_are_those_of_a_plain_implementation(make_nlp, architecture, toke
 
 
 @pytest.mark.parametrize("short", [0, 1000], ids=["long rows", "short rows"])
-@pytest.mark.parametrize("margin", [0, 2, 14])
+@pytest.mark.parametrize("margin", [0, 14])
 def test_of_long_words_what_is_far_is_out_of_sight(make_nlp, monkeypatch, margin, short):
     monkeypatch.setitem(group_attention.SHORT, "cpu", short)
-    texts = [f"The {'souvenir' * 7} sleeps.", "traveler" * 7]
+    texts = [f"The {'souvenir' * 7} sleeps."]
     metrics = ["word_l2r", "word_r2l", "whole_word", "original"]
     nlp = make_nlp("bert", "wordpiece", metrics=metrics, mask_margin=margin, keep_pieces=True)
     model, hf_tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)

@@ -53,6 +53,7 @@ def test_little_of_what_is_computed_is_padding():
     assert padding < 0.03 * ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margin", [None, 0], ids=["exact", "margin 0"])
 def test_on_a_gpu_a_thousand_sentences_are_at_most_four_passes(tmp_path, margin):
     """There, a pass costs as much as thousands of ids (`language_model.base`)."""

@@ -223,6 +223,7 @@ def turned(values, by):
 
 
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default:::lm_eval")
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 def test_a_model_of_the_user_is_as_it_was(tmp_path_factory, call):
     """One after the other: nothing stops the call; then, at each place that it comes to, something does."""
