@@ -259,7 +259,10 @@ def by_text(folder, given):
 
 
 def by_lm_eval(folder, given):
-    return pytest.importorskip("spacy_pll.lm_eval").PLL(folder, **{name: as_text(of) for name, of in given.items()}).nlp
+    pytest.importorskip("lm_eval")
+    from spacy_pll.lm_eval import PLL
+
+    return PLL(folder, **{name: as_text(of) for name, of in given.items()}).nlp
 
 
 WAYS = {
