@@ -423,7 +423,8 @@ def test_the_loss_that_keeps_the_scores_of_a_teacher(script, one_pass, scored):
     assert all(p.grad is None for p in model.parameters())
     of_itself = one_pass.one_pass_losses(model, part.exact, part.groups, model).exact
     gradients = torch.autograd.grad(of_itself, model.model.parameters())
-    assert max(gradient.abs().max() for gradient in gradients) < 1e-4 < moved.decoder.bias.grad.abs().max()
+    largest = max(gradient.abs().max() for gradient in gradients)  # it is rounding, and differs by processor
+    assert largest < 1e-2 * moved.decoder.bias.grad.abs().max()
     empty = [rows._replace(**{f: getattr(rows, f)[:0] for f in ("row", "column", "target")}) for rows in part[4:6]]
     nothing, none = script.keeping_loss(moved, part._replace(exact=empty[0], groups=empty[1]), 2.0, 3.0, model)
     nothing.backward()
