@@ -112,11 +112,16 @@ def read_checkpoint(
                 f"{entry}, or get the model again."
             ) from error
     check_left_over(report, model, source)
-    for name, on_file, by_config in sorted(report["mismatched_keys"]):
-        sizes = [wrong for right, wrong in zip(on_file, by_config) if right != wrong]
+    for mismatch in sorted(report["mismatched_keys"]):
+        # transformers 4 gives the name alone.
+        name, *on_file = (mismatch, None) if isinstance(mismatch, str) else mismatch[:2]
+        by_config = tuple(model.state_dict()[name].shape)
+        other = tuple(on_file[0] or ())
+        sizes = [wrong for right, wrong in zip(other, by_config) if right != wrong] or by_config
         raise OSError(
-            f"The weights of {source!r} cannot be read as config.json says: {name} has the size {tuple(on_file)}, and "
-            f"by config.json {tuple(by_config)}. Correct {_entry_with(config, sizes)}, or get the model again."
+            f"The weights of {source!r} cannot be read as config.json says: {name} has "
+            f"{f'the size {other}' if other else 'another size'}, and by config.json {by_config}. Correct "
+            f"{_entry_with(config, sizes)}, or get the model again."
         )
     check_trained(report, model, source)
     check_vocabulary(tokenizer, model, source)

@@ -40,6 +40,8 @@ def save_with_config(folder, transformer, tokenizer, **entries):
     ],
 )
 def test_layers_that_config_leaves_out(tmp_path, architecture, entry, left):
+    if architecture == "deberta-v2" and hf.__version__ < "5":
+        pytest.skip("transformers 4 does not say which weights of a DeBERTa are left over")
     tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
     save_with_config(tmp_path, build_transformer(architecture, tokenizer), tokenizer, **{entry: left})
     with pytest.raises(ValueError, match=r"has weights that its config.json leaves out: \S+\.1\.|: \S+\.0\."):

@@ -118,7 +118,7 @@ FOLDERS = {
     ),
     "no JSON": ([with_file("config.json", b"{")], "config.json' is no valid JSON: .*Correct it, or get it again"),
     "a list": ([with_file("config.json", b"[]")], "config.json' must hold an object of JSON"),
-    "vocab_size": ([with_entry(vocab_size=50)], r"the size .* by config.json .*50.* entry vocab_size \(50\), or get"),
+    "vocab_size": ([with_entry(vocab_size=50)], r" size.* by config.json .*50.* entry .*vocab_size \(50\)"),
     "hidden_size": ([with_entry(hidden_size=64)], r"by config.json .*64.* entry hidden_size \(64\), or get"),
     "hidden_act": ([with_entry(hidden_act="gelo")], r"config.json .* says: .*Correct the entry hidden_act \('gelo'\)"),
     "num_attention_heads": ([with_entry(num_attention_heads=5)], r"config.json .* says: .*num_attention_heads \(5\)"),
