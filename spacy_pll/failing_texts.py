@@ -27,7 +27,7 @@ Outcome = Doc | TextError
 def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
     """Score texts in their order, as one batch.
 
-    nlp (Language): It has another error handler while a text is scored, and none while the caller has its outcome.
+    nlp (Language): It has another error handler while a text is scored, and its own while the caller has an outcome.
     YIELDS (Union[Doc, TextError]): The scored doc of each text, or why it cannot be scored.
     RAISES (Exception): The pipeline fails on a harmless text, too.
     """

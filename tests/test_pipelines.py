@@ -25,6 +25,7 @@ from spacy_pll.pipelines import (
     SPAN_GETTERS,
     PipelineSettings,
     describe_model,
+    describe_scorer,
     make_pipeline,
     parse_settings,
     parse_value,
@@ -620,3 +621,16 @@ def test_a_setting_that_is_empty_is_no_default(name):
         make_pipeline(**{name: " " if name == "lang" else ""})
     with pytest.raises(ValueError, match="`name` is empty"):
         make_pipeline({"name": ""})
+
+
+def test_weights_that_a_saved_pipeline_does_not_hold_are_part_of_what_it_is(model_folder, tmp_path):
+    """The model may be trained on between two runs: the folder of the pipeline stays as it is."""
+    model, saved = tmp_path / "model", str(tmp_path / "saved")
+    shutil.copytree(model_folder("bert"), model)
+    make_pipeline(str(model)).to_disk(saved, exclude=["pll"])
+    settings = PipelineSettings(saved)
+    before, same = (describe_scorer(make_pipeline(settings), settings) for _ in range(2))
+    assert before == same
+    for path in model.glob("*.safetensors"):
+        path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\0")
+    assert describe_scorer(make_pipeline(settings), settings) != before
