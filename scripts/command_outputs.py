@@ -201,6 +201,6 @@ def _settled(text: str) -> str:
         timed = [n for n, cell in enumerate(cells) if cell in TIMES] or (timed if len(cells) > 1 else [])
         if timed:
             line = "  ".join(cell for n, cell in enumerate(cells) if n not in timed)
-        if not re.search(r"\[\d+:\d\d<", line):  # of tqdm
+        if not re.search(r"\[\d+:\d\d[<,]", line):  # of tqdm
             kept.append(line)
     return re.sub(r"\bin \d+(\.\d+)? (seconds|s)\b|(?<=\"seconds\": )[^,]+", "TIME", "\n".join(kept))

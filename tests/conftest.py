@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from copy import deepcopy
 from functools import cache, partial
 from importlib.metadata import EntryPoints
 from pathlib import Path
@@ -81,8 +82,18 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+# The default tests take these architectures and the tiny tokenizers. The others are slow.
+MAIN_ARCHITECTURES = ["bert", "roberta", "deberta-v2", "modernbert"]
+
+
 def pytest_itemcollected(item):
     """What is not slow in the folders of the project is run by `pytest -m project`."""
+    named = {
+        value for value in getattr(item, "callspec", item).__dict__.get("params", {}).values() if type(value) is str
+    }
+    others = {*ALL_ARCHITECTURES, *REAL_TOKENIZERS}.difference(MAIN_ARCHITECTURES)
+    if named & others and not named.intersection(MAIN_ARCHITECTURES):
+        item.add_marker("slow")
     if any(map(item.path.is_relative_to, PROJECT)) and not any(map(item.get_closest_marker, ("slow", "hub"))):
         item.add_marker("project")
 
@@ -266,20 +277,32 @@ def model_folder(tmp_path_factory):
     return make
 
 
-# Folders of models that no test changes; and what was found of them.
+# Folders of models that no test changes; what was read there, and what was found of them.
 UNCHANGED = {str(Path(spacy_pll.__file__).parent / "language_model" / "builtin")}
-FOUND = {}
+READ, FOUND = {}, {}
 
 
 @pytest.fixture(autouse=True)
-def models_are_tried_once(request, monkeypatch):
-    """What a model allows is found out when it is first loaded, but in tests of models and scores each time: this was a
-    fifth of the time of the tests of commands.
+def models_are_read_and_tried_once(request, monkeypatch):
+    """A model is read, and what it allows is found out, when it is first loaded, but in tests of models and scores each
+    time: this was a third of the time of the tests of commands.
     """
     base = sys.modules.get("spacy_pll.language_model.base")
     if base and request.path.parent.name not in ("component", "language_model", "models", "properties", "scoring"):
+        monkeypatch.setattr(base, "read_checkpoint", partial(read_once, base.read_checkpoint))
         for name in ("find_capabilities", "find_direction", "find_shift"):
             monkeypatch.setattr(base, name, partial(find_once, getattr(base, name)))
+
+
+def read_once(read, source, auto_class, check, *settings):
+    if source not in UNCHANGED:
+        return read(source, auto_class, check, *settings)
+    key = source, auto_class, repr(settings)
+    if key not in READ:
+        READ[key] = deepcopy(read(source, auto_class, check, *settings))
+    found = deepcopy(READ[key])
+    check(found.transformer.config, found.tokenizer, source)
+    return found
 
 
 def find_once(find, forward, texts, *more):

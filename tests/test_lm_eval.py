@@ -85,6 +85,7 @@ def by_brute_force(folder, metric, context, text):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["word_l2r", "original", "sentence_l2r"])
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
 def test_a_continuation_is_scored_given_its_context(make_lm, model_folder, architecture, metric):
@@ -273,6 +274,7 @@ def test_tasks_that_need_text_are_refused(make_lm):
         make_lm().generate_until([request("The", {}, kind="generate_until")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "cached"), [("a", False), ("z", False), ("a", True), ("z", True)])
 @pytest.mark.parametrize(
     ("task", "message"),
@@ -302,6 +304,7 @@ def test_a_chat_template_is_refused(make_lm, tmp_path):
         evaluate(make_lm(), tmp_path, "choices", apply_chat_template=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["pipeline", "pair", "block"])
 def test_a_model_in_memory(make_lm, model_folder, tmp_path, given):
     """Scored as it is at the time, as in a loop that trains it, with a record for the file of results."""
@@ -451,6 +454,7 @@ def test_a_cache_knows_the_weights_and_the_code(make_lm, model_folder, tmp_path)
     assert about[0] != about[1] != about[2] != about[0]
 
 
+@pytest.mark.slow
 def test_their_own_models_are_there_too(tmp_path):
     code = "import spacy_pll.lm_eval; from lm_eval.api.registry import get_model; print(get_model('dummy').__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

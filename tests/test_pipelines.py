@@ -333,6 +333,7 @@ def test_what_a_pipeline_was_given_is_what_it_uses_or_it_is_refused(model_folder
         assert {name: used[name] for name in given} == given
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:bfloat16")
 @pytest.mark.parametrize("way", WAYS)
 def test_settings_are_used_wherever_they_can_be(model_folder, way):
@@ -351,6 +352,7 @@ def test_settings_are_used_wherever_they_can_be(model_folder, way):
     assert {name: used[name] for name in given} == given
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:bfloat16")
 @pytest.mark.parametrize(
     "given",

@@ -91,6 +91,7 @@ def read_for(texts, metric="word_l2r", margin=None):
     return ids / len(tokenized.wordpieces)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The word or unit at token")
 @pytest.mark.parametrize("metric", ["word_l2r", "whole_word", "word_r2l"])
 @pytest.mark.parametrize("margin", [0, 1])

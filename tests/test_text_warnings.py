@@ -149,6 +149,7 @@ CLAUSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", CLAUSES)
 def test_a_clause_of_a_language_without_spaces_is_no_word(make_nlp, model_folder, script):
     clause, advice = CLAUSES[script]
@@ -228,6 +229,7 @@ WARNED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["pipe", "batches", "call", "score", "workers"])
 @pytest.mark.parametrize("kind", WARNED)
 def test_where_warnings_are_errors_none_is_lost(make_nlp, kind, way):
@@ -296,6 +298,7 @@ def of_split_words(nlp, texts, **options):
     return [message for message in warned(nlp, texts, **options) if "words are split" in message]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FOREIGN, *SOUND])
 def test_words_of_another_language_are_split(name):
     """However the words come in batches; the first ones tell."""

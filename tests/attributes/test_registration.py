@@ -96,6 +96,7 @@ for taken in ("", "pll_whole_word", "pll"):
 """
 
 
+@pytest.mark.slow
 def test_a_fresh_process_reads_the_scores_and_leaves_attributes_of_others_alone(tmp_path):
     DocBin(docs=[scored(Names("pll", ["whole_word"]))], store_user_data=True).to_disk(tmp_path / "scores.spacy")
     command = [sys.executable, "-c", FRESH, str(tmp_path / "scores.spacy")]

@@ -177,6 +177,7 @@ def without(rows, column):
     return [{name: value for name, value in row.items() if name != column} for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_sound_calls_are_done(way, fails_early):
     assert fails_early(way, {}) is None and fails_early.rows

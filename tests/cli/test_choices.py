@@ -82,6 +82,7 @@ def test_a_sample(path, tmp_path, model_folder):
     assert json.loads(out.read_text())["results"][0]["choices"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command, processes", [("choices", 2), ("pairs", 1)])
 def test_a_run_that_is_stopped_goes_on(tmp_path, model_folder, monkeypatch, command, processes):
     """With two scorers, of which the second is stopped in the middle: the numbers are those of one run."""

@@ -89,6 +89,7 @@ def test_a_line_without_a_text_is_skipped_on_request(tmp_path, model, line):
     assert "line 2: 'text' " in error and "skip" not in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["o.jsonl", "o.csv", "o.tsv", "o.parquet", "o.spacy", "-"])
 @pytest.mark.parametrize("line", ['{"txt": "Two words.", "n": 1}', '{"text": "Two wo', "Two words."])
 def test_a_damaged_line_is_skipped_on_request(tmp_path, model, line, output):

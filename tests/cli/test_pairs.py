@@ -167,6 +167,7 @@ def test_conditions_and_a_picture(tmp_path, model_folder):
     assert "accuracy in %" in (tmp_path / "p.svg").read_text() or (tmp_path / "p.svg").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_groups_whose_values_make_the_same_text(tmp_path, model_folder):
     values = [("a x b", "c"), ("a", "b x c"), (None, "c"), ("None", "c"), ("a", "c")]
     rows = [{"good": GOOD, "bad": BAD, "p": p, "overall": q} for p, q in values]

@@ -87,6 +87,7 @@ def test_a_table_of_words(make_nlp, tiny, tmp_path, ending):
     assert (tmp_path / "tokens.jsonl").read_bytes() == (tmp_path / "same.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".spacy"])
 @pytest.mark.parametrize("processes", [1, 2])
 def test_words_are_read_after_a_context_that_has_no_rows(make_nlp, tiny, tmp_path, ending, processes):
@@ -425,6 +426,7 @@ def test_input_that_cannot_be_scored_is_a_message(tiny, tmp_path, name, content,
     assert not list(tmp_path.glob("out.jsonl*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".jsonl", ".csv", ".parquet"])
 def test_a_second_model_adds_its_scores(model_folder, tmp_path, ending):
     (tmp_path / "in.txt").write_text("The traveler lost the souvenir.\nThe author laugh.\n")
@@ -528,6 +530,7 @@ def command(*arguments):
     return [sys.executable, "-c", code, "score", *map(str, arguments)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "parts_done"), [(3000, 3), (6000, 12)])
 def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, size, parts_done):
     """No disk is filled: this process may not write a file beyond a size, which the system refuses in the same way.
@@ -605,6 +608,7 @@ def test_commands_that_show_no_tokens_have_no_such_options(command):
     assert "--alternatives" not in run(command, "--help").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "more"),
     [

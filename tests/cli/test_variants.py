@@ -208,6 +208,7 @@ def test_what_is_wrong_with_an_assay_is_said_before_another_is_scored(folder, tm
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["B_2022.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["masked-marginals", "pseudo-ppl"])
 @pytest.mark.parametrize("many", [False, True])
 def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, many):

@@ -27,6 +27,7 @@ def test_texts_with_little_in_them(make_nlp, architecture, text):
         assert doc._.pll is doc._.pppl is None and [token._.pll for token in doc] == [0.0] * len(doc)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spans", [{}, {"get_spans": STRIDED}])
 @pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("setting", [{"units": "key"}, {"targets": "key"}, {"mask_margin": 0}, {"mask_spacing": 2}])

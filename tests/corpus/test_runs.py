@@ -113,6 +113,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change, ending", [*((change, ".txt") for change in CHANGES), ("changed", ".csv"), ("reordered", ".spacy")]
 )
@@ -171,6 +172,7 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
         score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "ends", "ending"),
     [
@@ -209,6 +211,7 @@ def test_a_run_that_is_stopped_early_keeps_its_first_batch(settings, source, tmp
     assert "The scores of 2 of 20 texts are kept" in raised.value.__notes__[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [Stopped, KeyboardInterrupt, ChildProcessError])
 def test_a_run_that_stops_ends_its_workers_and_says_what_is_kept(
     settings, source, tmp_path, monkeypatch, watched_by, error

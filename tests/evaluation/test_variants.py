@@ -81,6 +81,7 @@ class BruteForce:
         return sum(self.log_probs(letters, i, [i])[letter] for i, letter in enumerate(letters))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "others"), [*((method, "mask") for method in METHODS), *(("masked-marginals", one) for one in OTHERS)]
 )
@@ -317,6 +318,7 @@ def test_the_correlation_with_what_was_measured(protein_models):
         variants(nlp, PROTEIN, [Variant("M1C", {"wt_marginals": 1})], method="wt-marginals")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutant", "message"),
     [

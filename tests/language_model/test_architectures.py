@@ -190,6 +190,7 @@ def test_esm_2_with_its_own_tokenizer(tmp_path, metric):
         assert all(alternative[0] in ESM_2 for alternative in doc[0]._.pll_alternatives)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margin", [0, 2, 1000])
 @pytest.mark.parametrize("window", [140, 16])
 def test_esm_2_in_one_pass(tmp_path, margin, window):

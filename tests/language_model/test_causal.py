@@ -222,6 +222,7 @@ def brute_force_words(text, folder, marker):
 SPACED = "The hooligans travel and lost the souvenir."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "tokenizer", "marker"), [
     ("gpt2", None, "Ġ"), ("gpt-neox", None, "Ġ"), ("opt", None, "Ġ"), ("llama", None, "Ġ"),
     ("llama", "causal-llama2", "▁"),  # it marks the first word of a text, too

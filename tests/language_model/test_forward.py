@@ -148,6 +148,7 @@ def test_a_row_of_many_targets_is_answered_in_parts(make_nlp, monkeypatch):
     np.testing.assert_allclose(scores(nlp(SENTENCES[0])), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(margin=st.sampled_from([None, 0]), pieces=st.integers(2, 100), fits=st.floats(0, 1))
 @example(margin=None, pieces=100, fits=0.5)

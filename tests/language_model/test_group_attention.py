@@ -77,6 +77,7 @@ def test_scores_are_those_of_a_reference_without_groups(model_folder, architectu
     assert several == (architecture not in ONE_ROW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margin", [0, 1, 3])
 @pytest.mark.parametrize("architecture, tokenizer", [("bert", "wordpiece"), ("roberta", "byte-level")])
 def test_scores_are_those_of_a_plain_implementation(make_nlp, architecture, tokenizer, margin):
@@ -95,6 +96,7 @@ def test_scores_are_those_of_a_plain_implementation(make_nlp, architecture, toke
                 np.testing.assert_allclose(scores(doc, f"pll_{metric}"), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("short", [0, 1000], ids=["long rows", "short rows"])
 @pytest.mark.parametrize("margin", [0, 14])
 def test_of_long_words_what_is_far_is_out_of_sight(make_nlp, monkeypatch, margin, short):
@@ -196,6 +198,7 @@ def test_bad_settings(make_nlp, config, message):
         make_nlp(**config)
 
 
+@pytest.mark.slow
 def test_threads_score_at_the_same_time(make_nlp):
     """Each thread has its own targets and groups, though they share the model and its hooks."""
     texts = [*SENTENCES, PARAGRAPH]

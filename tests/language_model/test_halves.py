@@ -35,6 +35,7 @@ PASSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PASSES)
 def test_halves_answer_as_the_whole_does(kind):
     architecture, more, settings, texts, n_rows = PASSES[kind]

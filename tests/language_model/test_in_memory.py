@@ -24,6 +24,7 @@ def build(architecture="bert"):
     return build_transformer(architecture, tokenizer), tokenizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "deberta-v2", "mpnet", "roformer", "esm"])
 def test_the_scores_are_those_of_the_saved_model_and_nothing_is_changed(architecture, make_nlp):
     model, tokenizer = build(architecture)
@@ -191,6 +192,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 10)
 @given(st.sampled_from([torch.float32, torch.bfloat16]), st.lists(st.sampled_from(CHANGES), min_size=1, max_size=3))
 @example(torch.bfloat16, [fused_step])

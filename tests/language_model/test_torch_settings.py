@@ -197,6 +197,7 @@ for to_tf32 in (False, True):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_new_names, reason="this PyTorch has no such names")
 def test_what_was_never_set_stays_so():
     """PyTorch's own value for convolutions gives way to a more general setting. One that was set does not."""

@@ -81,6 +81,7 @@ def docs():
     return [doc for language, texts in examples().items() for doc in _blank(language).tokenizer.pipe(texts)]
 
 
+@pytest.mark.slow
 def test_there_are_many_languages_and_scripts():
     texts_of = examples()
     letters = {c for texts in texts_of.values() for text in texts for c in text if c.isalpha()}
@@ -93,6 +94,7 @@ def test_there_are_many_languages_and_scripts():
     assert len(marks) >= 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_alignment_is_that_of_the_plain_reference(name, docs):
     tokenizer = get_tokenizer(name)
@@ -136,6 +138,7 @@ class Recorder(LanguageModel):
         return self.value(batch.target).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_length", [512, 24])
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_every_piece_is_scored_once_and_nothing_is_said_of_length(name, max_length, docs):

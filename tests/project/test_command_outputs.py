@@ -14,6 +14,7 @@ TABLE = "scores   seconds   times faster   r\nexact     {0}             1.0   â€
         '{{\n  "seconds": {0},\n  "n": 3}}',
         "Wrote o.csv: 3 texts in {0} seconds.",
         "100%|###| 22/22 [00:00<00:00, {0} sites/s]\nWrote o.csv.",
+        "5 texts [00:00, {0} texts/s]\nWrote o.csv.",
     ],
 )
 def test_times_are_left_out_and_nothing_else(text):

@@ -20,6 +20,7 @@ from ..corruption import brown_sentences
 from ..models.test_minicons import sentences
 
 
+@pytest.mark.slow
 def test_three_metrics_cost_a_quarter_more_than_one():
     tokenizer = get_tokenizer("bert-base-cased")
     nlp = spacy.blank("en")
@@ -38,6 +39,7 @@ def test_three_metrics_cost_a_quarter_more_than_one():
     assert rows[1] < rows[3] < 1.25 * rows[1], rows
 
 
+@pytest.mark.slow
 def test_little_of_what_is_computed_is_padding():
     tokenizer = get_tokenizer("bert-base-cased")
     nlp = spacy.blank("en")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def test_seeded_bytes(choice, text):
     fuzzing.check(choice + text)
 
 
+@pytest.mark.slow
 def test_inputs_that_reach_different_paths_are_read_as_the_references_read_them():
     """What the fuzzer kept: a line each, in hexadecimal."""
     lines = CORPUS.read_text().split()

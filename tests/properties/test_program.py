@@ -111,6 +111,7 @@ def everything_of(nlp):
     return scores, [repr(doc._.pll_pieces) for doc in docs], predictor.log_probs(contexts, [5, 6]).tolist()
 
 
+@pytest.mark.slow
 @given(
     around=st.sets(st.sampled_from(sorted(PROGRAMS)), min_size=1, max_size=3),
     kind=st.sampled_from(sorted(KINDS)),
@@ -133,6 +134,7 @@ def test_nothing_outside_a_pipeline_changes_a_score(kept, around, kind, margin, 
     assert found == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["float16 by default", "on another device", "inference mode"])
 def test_a_model_that_is_read_there_is_as_good_as_any(kept, name):
     folder, _, expected = kept("bert", 1)

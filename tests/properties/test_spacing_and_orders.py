@@ -26,6 +26,7 @@ def parts(nlp):
     return reference.load_model(nlp.get_pipe("pll").model.name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("architecture, tokenizer", MODELS)
 def test_word_r2l_and_any_order_are_those_of_brute_force(make_nlp, architecture, tokenizer, words):
@@ -66,6 +67,7 @@ def test_sentence_any_order_takes_all_orders_of_a_short_text(make_nlp, architect
     assert nlp(SENTENCES[0])._.pll == pytest.approx(as_one(doc)._.as_one, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spacing", [1, 3, 8])
 @pytest.mark.parametrize("architecture, tokenizer", MODELS)
 def test_spaced_scores_are_those_of_brute_force(make_nlp, architecture, tokenizer, spacing):

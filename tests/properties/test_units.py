@@ -25,6 +25,7 @@ def with_units(nlp, text, *bounds, key="units"):
     return doc
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "architecture, tokenizer, setting",
     [*((*model, {}) for model in MODELS), (*MODELS[1], {"mask_spacing": 3}), (*MODELS[2], {"mask_margin": 1})],
@@ -60,6 +61,7 @@ def test_units_of_one_word_each_change_nothing(make_nlp, words):
         assert nlp(doc)._.pll_data == nlp(with_units(nlp, text))._.pll_data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("words", WORDS)
 def test_scores_are_those_of_brute_force(make_nlp, metric, words):

@@ -101,6 +101,7 @@ def test_a_spacing_wider_than_the_context_is_exact():
         np.testing.assert_allclose(exact, spaced)
 
 
+@pytest.mark.slow
 @given(many=st.lists(lengths, min_size=1, max_size=4), spacing=spacings, max_ids=st.integers(1, 2000), data=st.data())
 @pytest.mark.parametrize("name", WITHIN_WORDS)
 def test_what_is_merged_depends_on_the_context_and_the_metric_alone(name, many, spacing, max_ids, data):

@@ -27,6 +27,7 @@ def rows_by_hand(metric, ids, kept, t, mask_id):
     return [*ids[:first], *pieces, *ids[last:]], first + t - begin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["left_context", "near_context"])
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "albert", "deberta-v2", "modernbert-local"])
 def test_scores_are_those_of_a_brute_force(make_nlp, model_folder, add_metric, architecture, metric):

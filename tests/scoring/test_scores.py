@@ -226,6 +226,7 @@ def test_given_ids_have_the_log_probabilities_of_the_reference(make_nlp, archite
         np.testing.assert_allclose(found.T, [row[ids] for row in reference], atol=NEAR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("approximate", [{}, {"mask_margin": 0}, {"mask_margin": 2}, {"mask_spacing": 3}])
 def test_given_ids_agree_with_all_alternatives(model_folder, precision, approximate):

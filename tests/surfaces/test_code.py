@@ -67,6 +67,7 @@ def fresh(*words):
     return subprocess.run([sys.executable, "-m", "spacy", "pll", *map(str, words)], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_from_a_file_to_scores(folder, caplog):
     """It is found out that the model predicts a piece one position before it."""
     with caplog.at_level(logging.INFO, logger="spacy_pll"):

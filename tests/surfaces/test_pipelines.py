@@ -31,6 +31,7 @@ def check_two(nlp, make_nlp):
         assert scores(doc, "other") == pytest.approx(scores(second(doc.text), "other"), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_two_models_do_not_disturb_each_other(two, make_nlp, tmp_path):
     check_two(two, make_nlp)
     two.to_disk(tmp_path)

@@ -120,6 +120,7 @@ def declared_dtype(folder):
     return config.get("dtype") or config["torch_dtype"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "dtype"),
     [("bert", torch.float32), ("bert", torch.float16), ("modernbert", torch.bfloat16)],

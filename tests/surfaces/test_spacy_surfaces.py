@@ -44,6 +44,7 @@ def test_exact(assembled, make_nlp):
     assert scores(doc, "pll_original") == pytest.approx(scores(expected, "pll_original"), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_corpus(assembled):
     nlp = assembled("corpus.cfg")
     component = nlp.get_pipe("pll")
